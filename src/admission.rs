@@ -16,6 +16,7 @@ pub mod hints;
 pub mod inventory;
 pub mod modes;
 pub mod named_nodes;
+pub mod namespace_quota;
 pub mod preemptable;
 pub mod quantities;
 pub mod quota;
@@ -31,8 +32,9 @@ pub mod work;
 
 pub use facts::Facts;
 pub use inventory::{InventorySummary, NodeOffer};
+pub use namespace_quota::NamespaceQuota;
 pub use request::{Operation, Request, Stage};
 pub use review::{review, review_within};
-pub use settings::{DefaultScheduler, Guards, Settings, Severity};
+pub use settings::{AdmissionSettings, DefaultScheduler, Guards, Severity};
 pub use verdict::{Rule, Verdict, Violation};
 pub use work::Work;

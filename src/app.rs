@@ -195,7 +195,7 @@ impl App {
             None => (webhook::router(webhook), TlsSettings::from(serving.certificates.server_config())),
         };
         let router = with_extender(router, &options, &handoff);
-        let router = with_debug(router, options.parts, board.as_ref(), debug);
+        let router = with_debug(router, &options, board.as_ref(), debug);
         let router = webhook::closing(router, ready.subscribe());
         tasks.work(async move {
             bound.serve(router, tls, gone).await;
@@ -278,10 +278,12 @@ fn with_extender(router: Router, options: &Options, handoff: &Handoff) -> Router
 }
 
 /// With the ledger or the report. A process that does not bind has no ledger, and no rights to find out whose token asks for one.
-fn with_debug(router: Router, parts: Parts, board: Option<&Board>, ledger: Debug) -> Router {
-    match (parts, board) {
+fn with_debug(router: Router, options: &Options, board: Option<&Board>, ledger: Debug) -> Router {
+    match (options.parts, board) {
         (Parts::Both | Parts::Binder, _) => router.merge(webhook::debug::router(ledger)),
-        (Parts::Shadow { .. }, Some(board)) => router.merge(webhook::shadow::router(shadow::page(board))),
+        (Parts::Shadow { .. }, Some(board)) => {
+            router.merge(webhook::shadow::router(shadow::page(board, options.clock)))
+        }
         _ => router,
     }
 }

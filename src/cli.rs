@@ -18,6 +18,7 @@ pub mod preflight;
 pub mod review;
 pub mod schema;
 pub mod serve;
+pub mod shadow;
 pub mod simulate;
 pub mod table;
 
@@ -80,6 +81,8 @@ pub enum Command {
     Preflight(preflight::PreflightArgs),
     /// Say what a node pool's pods would be as claims of devices; read-only.
     Migrate(migrate::MigrateArgs),
+    /// Summarize what a shadow of the current scheduler has found.
+    Shadow(shadow::ShadowArgs),
     /// Check berth.yaml and print the settings in force.
     Config(config::ConfigArgs),
     /// Print the manifests to install with `kubectl apply`.
@@ -148,6 +151,7 @@ fn execute(cli: &Cli) -> anyhow::Result<Answer> {
         Command::Migrate(args) => {
             run_async(cli.log_format, "warn", migrate::run(args.clone(), settings(cli)?))
         }
+        Command::Shadow(args) => args.run(),
         Command::Config(args) => args.run(&settings(cli)?),
         Command::Manifests(args) => {
             let (text, notices) = manifests::run(args, cli.config.as_deref())?;

@@ -16,6 +16,7 @@ mod scheduling;
 mod schema;
 mod section;
 mod tree;
+mod trouble;
 mod vendors;
 mod volcano;
 mod workloads;
@@ -41,8 +42,9 @@ pub use vendors::{ChipConfig, FamilyConfig, TemplateConfig, VendorsConfig, VnpuC
 pub use volcano::{DeviceShare, LockValue, Modes, Tdm, VolcanoConfig};
 pub use workloads::{WorkloadConfig, WorkloadTemplate};
 
-use section::{Field, Trouble};
+use section::Field;
 use tree::Node;
+use trouble::Trouble;
 
 /// The file name in errors about settings without a file.
 const BUILT_IN: &str = "built-in settings";
@@ -60,6 +62,8 @@ pub struct Config {
     pub scope: Scope,
     /// Schedulers whose share pods become Berth's.
     pub adopt_schedulers: Vec<String>,
+    /// The namespaces in which schedulers of HAMi and Volcano run: a pod that looks like one anywhere else is none.
+    pub scheduler_namespaces: Vec<String>,
     /// What to do with share pods that no known scheduler of shares will serve.
     pub unmanaged_pods: UnmanagedPods,
     /// The action of the policies on a write to assignments, locks and card lists by an account without the right.

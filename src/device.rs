@@ -3,6 +3,7 @@
 //!
 //! Values only: no Kubernetes type, no JSON, no async, no clock.
 
+pub mod agent;
 pub mod allocation;
 pub mod amount;
 pub mod amounts;
@@ -10,6 +11,7 @@ pub mod assignment;
 pub mod card;
 pub mod choice;
 pub mod cut;
+pub mod inventory;
 pub mod joint;
 pub mod label_filter;
 pub mod lock;
@@ -23,13 +25,15 @@ pub mod selection;
 pub mod slice;
 pub mod usage;
 
+pub use agent::{Answer, Remains};
 pub use allocation::Allocation;
 pub use amount::{CoreUnit, Cores, MiB, Percent};
 pub use amounts::{Amounts, NamedDimension, Proportion, Unit};
-pub use assignment::{Answer, Assignment, ContainerShares, Remains, Role, Share};
-pub use card::{Card, CardId, Health, Inventory, Links, Mode};
+pub use assignment::{Assignment, ContainerShares, Role, Share};
+pub use card::{Card, CardId, Health, Mode};
 pub use choice::{CardChoice, CardPolicy, LinkChoice, Measure, NumaBinding, Sharing, Weights};
 pub use cut::Cuts;
+pub use inventory::{Inventory, Links};
 pub use joint::{
     ContainerDeviceRequest, ContainerDevices, DeviceAllocation, DeviceAllocations, DeviceCount, DevicePlace,
     DeviceUse, DevicesUsed, Exclusive, Joint, JointRequest, JointScope, PartitionChoice, PartitionSpec,

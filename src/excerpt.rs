@@ -1,6 +1,7 @@
 //! As much of a text from outside as a reader is shown: in a log, an Event, a condition, a message, an answer.
 //!
-//! It must not decide what is shown. Users and nodes may write megabytes, and characters that forge lines or hide text.
+//! Users and nodes may write megabytes, and characters that forge lines or hide text. Errors and violations shorten what they quote, so that
+//! no log, Event or answer can forget it. It must not decide what is shown.
 
 use std::{borrow::Cow, fmt::Display};
 

@@ -2,6 +2,7 @@
 //!
 //! What is asked is read and what is answered is written here; which node would do is asked of what it is given.
 
+mod room;
 pub mod wire;
 
 use std::{collections::BTreeMap, sync::Arc};
@@ -10,6 +11,7 @@ use axum::{
     Router,
     body::Bytes,
     extract::{DefaultBodyLimit, State},
+    middleware::from_fn_with_state,
     response::{IntoResponse, Response},
     routing::post,
 };
@@ -22,6 +24,7 @@ use crate::{
     object::Pod,
     scheduling::{NodeName, PodKey, plan::extension::Standing},
 };
+use room::Room;
 use wire::{
     BindingArgs, BindingResult, ExtenderArgs, FilterResult, HostPriority, MetaVictims, PreemptionArgs,
     PreemptionResult,
@@ -64,6 +67,7 @@ pub fn router(extender: Extender) -> Router {
         .route("/preempt", post(preempt))
         .route("/bind", post(bind))
         .layer(DefaultBodyLimit::max(BODY_LIMIT))
+        .layer(from_fn_with_state(Room::default(), room::bounded))
         .with_state(extender);
     Router::new().nest(PREFIX, verbs)
 }

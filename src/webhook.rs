@@ -9,12 +9,14 @@
 
 mod asked;
 mod audit;
+mod bad_review;
 pub mod bearer;
 pub mod clients;
 mod connection;
 pub mod debug;
 mod draining;
 mod exposition;
+pub mod limits;
 pub mod metrics;
 pub mod mint;
 pub mod onward;
@@ -34,13 +36,15 @@ mod trusted;
 mod words;
 mod workload;
 
+pub use bad_review::BadReview;
 pub use clients::ClientAuthority;
 pub use draining::closing;
+pub use limits::Limits;
 pub use metrics::Metrics;
 pub use onward::{Handed, Onward};
-pub use review::{BadReview, DryRun, Entrant, Judge, ReviewAnswer, answer};
+pub use review::{DryRun, Entrant, Judge, ReviewAnswer, answer};
 pub use room::Room;
 pub use router::{Readiness, Webhook, router, router_within, verified_router};
-pub use serve::{Bound, Limits, Listener, TlsSettings};
+pub use serve::{Bound, Listener, TlsSettings};
 pub use tls::{Certificates, Files};
 pub use trusted::trusted;

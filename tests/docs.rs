@@ -126,6 +126,25 @@ fn every_page_is_in_the_summary() {
     none("pages that docs/SUMMARY.md lacks", &missing);
 }
 
+/// Characters of a line that a reader takes in; code, and tables with the program's own words, may be wider.
+const LONGEST_LINE: usize = 170;
+
+#[test]
+fn no_line_of_the_pages_is_long() {
+    let mut faults = Vec::new();
+    for page in pages().iter().filter(|page| page.is_in_the_book() || page.path.ends_with("CHANGELOG.md")) {
+        let mut fenced = false;
+        for (at, line) in page.text.lines().enumerate() {
+            fenced ^= line.trim_start().starts_with("```");
+            let length = line.chars().count();
+            if !fenced && !line.starts_with('|') && length > LONGEST_LINE {
+                faults.push(format!("{}:{}: {length}", page.path.display(), at + 1));
+            }
+        }
+    }
+    none(&format!("lines of more than {LONGEST_LINE} characters"), &faults);
+}
+
 /// Every command `berth …` in the console blocks of the pages, with the page that shows it.
 fn shown() -> Vec<(PathBuf, Call)> {
     let all = pages().into_iter().flat_map(|page| {

@@ -216,6 +216,7 @@ on_both_floors! {
     neighbours::a_binder_that_is_killed_between_any_two_steps_keeps_pods_apart,
     quotas::a_pod_beyond_the_quota_waits_and_goes_when_another_ends,
     quotas::what_exceeds_the_quota_is_denied_before_a_pod_exists,
+    quotas::what_is_used_of_a_quota_stands_in_it_and_a_denial_names_who_holds_it,
     quotas::a_pod_and_its_group_must_not_contradict_each_other,
     leftovers::a_decision_of_another_scheduler_holds_its_cards,
     leftovers::the_pods_of_a_scheduler_that_is_gone_are_taken_over,

@@ -1,17 +1,16 @@
-//! The house rules that a machine can check: how files open, how long they are, what things are called, what is left undone.
+//! The house rules that a machine can check: how files open, how large types are, what things are called, what is left undone.
 //!
 //! It must not judge what code does, nor repeat what clippy and `tests/layers.rs` already hold.
 
 #[path = "house/documentation.rs"]
 mod documentation;
+#[path = "house/structure.rs"]
+mod structure;
 
 use std::{
     fs,
     path::{Path, PathBuf},
 };
-
-/// Lines that a file of `src` may have, its test modules not counted.
-const LONGEST_FILE: usize = 500;
 
 /// Words that say nothing of what a file or a type is for.
 const EMPTY_NAMES: &[&str] =
@@ -59,22 +58,6 @@ fn sources(folders: &[&str]) -> Vec<Source> {
 /// Fails with every fault at once.
 fn none(rule: &str, faults: &[String]) {
     assert!(faults.is_empty(), "{rule}:\n{}", faults.join("\n"));
-}
-
-/// The lines of a file without its `#[cfg(test)]` modules. It takes rustfmt's layout for granted.
-fn lines_without_tests(text: &str) -> usize {
-    let mut counted = 0;
-    let mut lines = text.lines().peekable();
-    while let Some(line) = lines.next() {
-        let opens_tests = line == "#[cfg(test)]"
-            && lines.peek().is_some_and(|next| next.starts_with("mod ") && next.ends_with('{'));
-        if opens_tests {
-            lines.by_ref().find(|line| *line == "}");
-        } else {
-            counted += 1;
-        }
-    }
-    counted
 }
 
 /// The words of a name in snake or camel case, in lower case.
@@ -188,16 +171,6 @@ fn a_module_stands_beside_its_folder() {
 }
 
 #[test]
-fn no_source_file_is_long() {
-    let sources = sources(&["src"]);
-    let counted = sources.iter().map(|source| (source, lines_without_tests(&source.text)));
-    let long = counted.filter(|(_, lines)| *lines > LONGEST_FILE);
-    let faults: Vec<_> =
-        long.map(|(source, lines)| format!("{}: {lines} lines", source.path.display())).collect();
-    none(&format!("files of more than {LONGEST_FILE} lines"), &faults);
-}
-
-#[test]
 fn names_say_what_a_thing_is() {
     let mut faults = Vec::new();
     for source in sources(&["src", "crates", "tests", "benches"]) {
@@ -260,12 +233,6 @@ fn the_image_is_built_by_the_pinned_compiler() {
     let channel = pin.split('"').nth(1).expect("the channel is the first string");
     let builder = format!("rust:{channel}-");
     assert!(Dockerfile::read().text.contains(&builder), "the Dockerfile does not build from {builder}…");
-}
-
-#[test]
-fn the_counter_leaves_test_modules_out_and_nothing_else() {
-    let text = "//! Doc.\n#[cfg(test)]\nuse a;\nfn f() {\n}\n\n#[cfg(test)]\nmod tests {\n    fn g() {\n    }\n}\nfn h() {}\n";
-    assert_eq!(lines_without_tests(text), 7);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Whether Berth ever gives a card away twice or loses a pod while it, the API server and etcd are killed under load.
 //!
-//! It must not judge by what Berth says: the judge is `tests/checker`, which reads the API server alone.
+//! It must not judge by what Berth says: the judge is `tests/checker`, a Go program of the standard library alone. It reads a second API server
+//! without a watch cache, and replays every event of pods and nodes by resourceVersion.
 //!
 //! `BERTH_KILLS_PODS=2000 cargo test --release --test kills -- --nocapture` is the long run; without the variable there are 200 pods.
 #![cfg(feature = "sandbox")]

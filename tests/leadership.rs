@@ -16,7 +16,7 @@ mod takeover;
 use std::{collections::BTreeSet, time::Duration};
 
 use berth::{
-    cluster::{Hinted, Leadership, View, candidate::Settings},
+    cluster::{Hinted, Leadership, View, candidate::ElectionSettings},
     device::Inventory,
 };
 use berth_sandbox::agent::Answer;
@@ -215,7 +215,8 @@ async fn no_binding_outlasts_its_claim(cut: Cut) {
     let contest = Contest::of_nodes(4).await;
     contest.agents(4, &Answer::Promptly, Some(seconds(4)));
     // It gives up so late that only the fence keeps its Bindings inside the claim.
-    let settings = Settings { renew_deadline: seconds(14), ..Settings::new("default", "berth", "a") };
+    let settings =
+        ElectionSettings { renew_deadline: seconds(14), ..ElectionSettings::new("default", "berth", "a") };
     let a = contest.start("a", Leadership::Elected(settings));
     a.link.bindings_take(Duration::from_millis(4_900));
     contest.led_by("a").await;
@@ -317,7 +318,7 @@ async fn only_what_is_half_done_is_finished(leadership: Leadership, answer: Answ
 #[tokio::test(start_paused = true)]
 async fn a_leader_that_is_stopped_leaves_no_lock_and_begins_nothing() {
     for answer in [Answer::Promptly, Answer::Never] {
-        let settings = Settings::new("default", "berth", "a");
+        let settings = ElectionSettings::new("default", "berth", "a");
         only_what_is_half_done_is_finished(Leadership::Elected(settings), answer).await;
     }
 }

@@ -27,6 +27,8 @@ mod extended_resources;
 mod extender;
 #[path = "scheduler/handshake.rs"]
 mod handshake;
+#[path = "scheduler/held_places.rs"]
+mod held_places;
 #[path = "scheduler/held_up.rs"]
 mod held_up;
 #[path = "scheduler/holdings.rs"]
@@ -41,6 +43,8 @@ mod mixed_nodes;
 mod modes;
 #[path = "scheduler/neighbours.rs"]
 mod neighbours;
+#[path = "scheduler/nominated_quota.rs"]
+mod nominated_quota;
 #[path = "scheduler/nominations.rs"]
 mod nominations;
 #[path = "scheduler/numbers.rs"]
@@ -63,6 +67,8 @@ mod shadow;
 mod shares_only;
 #[path = "scheduler/slices.rs"]
 mod slices;
+#[path = "scheduler/storms.rs"]
+mod storms;
 #[path = "scheduler/tenants.rs"]
 mod tenants;
 #[path = "scheduler/time_division.rs"]

@@ -23,11 +23,7 @@ mod support;
 use std::{net::SocketAddr, time::Duration};
 
 use berth::cli::manifests::ManifestsArgs;
-use berth_sandbox::agent::{
-    Fleet,
-    hami::Release,
-    node::{Card, Node},
-};
+use berth_sandbox::agent::{Fleet, card::Card, node::Node, wire::Release};
 use http_body_util::BodyExt as _;
 use k8s_openapi::api::{
     coordination::v1::Lease, core::v1 as core, events::v1::Event, rbac::v1::ClusterRoleBinding,

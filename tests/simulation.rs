@@ -1,5 +1,8 @@
 //! Berth among faults: a seeded run on the API server inside the process, with every invariant checked after every write.
 //!
+//! A `Story` says as data who does what and what goes wrong. Each deliberate bug has one that shows it, and that must be clean without the bug. At
+//! the end, a scheduler without a memory must find nothing left to do or to say; claims are judged by the API's own rules (`device_claims`).
+//!
 //! A failure prints its seed and the last things that happened; the same seed is the same run, step by step.
 //! `BERTH_SIMULATION_FAULTS=100000 cargo test --release --test simulation no_fault -- --nocapture` injects so many faults,
 //! `BERTH_SIMULATION_SEED=7` runs that seed alone and prints all of it. `BERTH_SIMULATION_STORY=claims` limits both to one story of

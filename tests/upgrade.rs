@@ -18,11 +18,7 @@ mod users;
 
 use std::{net::SocketAddr, time::Duration};
 
-use berth_sandbox::agent::{
-    Behaviour, Fleet,
-    hami::Release,
-    node::{Card, Node},
-};
+use berth_sandbox::agent::{Behaviour, Fleet, card::Card, node::Node, wire::Release};
 use installer::{Helm, Kubectl, NEW_SETTINGS, Version};
 use k8s_openapi::api::core::v1::{Namespace, Pod};
 use kube::{

@@ -46,6 +46,7 @@ impl Berth {
             zones: berth::scheduling::model::tdm::RevocableZones::default(),
             gangs: None,
             details: berth::scheduling::Details::Full,
+            held_percent: 50,
         };
         let now = Timestamp::UNIX_EPOCH;
         let scheduler = Scheduler::new(settings);

@@ -87,6 +87,7 @@ async fn berth(client: Client, reader: Arc<Reader>, writes_at_once: usize) -> an
         zones: berth::scheduling::model::tdm::RevocableZones::default(),
         gangs: None,
         details: berth::scheduling::Details::Full,
+        held_percent: 50,
     };
     let (leadership, handoff) = (Leadership::Alone, Handoff::default());
     let binder = Binder {

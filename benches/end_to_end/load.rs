@@ -3,10 +3,7 @@
 use std::{collections::HashMap, time::Duration};
 
 use anyhow::Context as _;
-use berth_sandbox::agent::{
-    hami::Release,
-    node::{Card, Node},
-};
+use berth_sandbox::agent::{card::Card, node::Node, wire::Release};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use k8s_openapi::api::core::v1::Pod;
 use kube::{

@@ -4,7 +4,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use super::{inventory::InventorySummary, quota::NamespaceQuota, settings::Settings};
+use super::{inventory::InventorySummary, namespace_quota::NamespaceQuota, settings::AdmissionSettings};
 use crate::{
     dialect::Dialects,
     object::{Metadata, Namespace},
@@ -14,7 +14,7 @@ use crate::{
 #[derive(Clone, Debug)]
 pub struct Facts {
     /// Settings.
-    pub settings: Settings,
+    pub settings: AdmissionSettings,
     /// The dialects that are spoken.
     pub dialects: Dialects,
     /// Namespaces, by name; one that is not known has no hints.
@@ -29,7 +29,7 @@ pub struct Facts {
 
 impl Facts {
     /// Facts with the settings, and without anything of the cluster yet.
-    pub fn new(settings: Settings, dialects: Dialects) -> Self {
+    pub fn new(settings: AdmissionSettings, dialects: Dialects) -> Self {
         Self {
             settings,
             dialects,

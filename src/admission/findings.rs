@@ -18,13 +18,13 @@ fn in_order(one: &Violation, other: &Violation) -> Ordering {
 
 /// One step of a field's path.
 #[derive(Eq, Ord, PartialEq, PartialOrd)]
-enum Step<'a> {
+enum FieldStep<'a> {
     Index(u64),
     Name(&'a str),
 }
 
-fn steps(field: &str) -> impl Iterator<Item = Step<'_>> {
-    field.split(['.', '[', ']']).map(|step| step.parse().map_or(Step::Name(step), Step::Index))
+fn steps(field: &str) -> impl Iterator<Item = FieldStep<'_>> {
+    field.split(['.', '[', ']']).map(|step| step.parse().map_or(FieldStep::Name(step), FieldStep::Index))
 }
 
 /// The violations and warnings of one review.

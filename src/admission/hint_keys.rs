@@ -79,7 +79,7 @@ pub fn judge(findings: &mut Findings, metadata: &Metadata, ways: &Ways, facts: &
         let Some((domain, name)) = key.split_once('/').filter(|(_, name)| name.len() <= LONGEST_NAME) else {
             continue;
         };
-        let known = || known().filter_map(|known| Known::of(known, domain, name));
+        let known = || known().filter_map(|known| KnownKey::of(known, domain, name));
         if told == MOST_TOLD || !findings.work().afford(known().map(|known| known.steps).sum()) {
             break;
         }
@@ -96,7 +96,7 @@ fn hints_of(dialect: &Arc<dyn Dialect>) -> impl Iterator<Item = &str> {
 }
 
 /// A known key beside one that is not.
-struct Known<'a> {
+struct KnownKey<'a> {
     key: &'a str,
     name: &'a str,
     /// Whether both are of one domain.
@@ -107,7 +107,7 @@ struct Known<'a> {
     steps: usize,
 }
 
-impl<'a> Known<'a> {
+impl<'a> KnownKey<'a> {
     fn of(key: &'a str, domain: &str, name: &str) -> Option<Self> {
         let (its_domain, its_name) = key.split_once('/')?;
         let at_home = its_domain == domain;
@@ -118,7 +118,7 @@ impl<'a> Known<'a> {
 }
 
 /// The known key, or the hint of the dialects that the pod asks in, that this one was meant to be: of the same domain first.
-fn meant<'a>(key: &str, name: &str, known: impl Iterator<Item = Known<'a>>) -> Option<&'a str> {
+fn meant<'a>(key: &str, name: &str, known: impl Iterator<Item = KnownKey<'a>>) -> Option<&'a str> {
     let candidates = known.filter(|known| {
         let near = known.alike && strsim::levenshtein(known.name, name) <= FAR;
         near || plain(known.name).eq(plain(name))

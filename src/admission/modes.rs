@@ -38,14 +38,14 @@ impl fmt::Display for Way {
 
 /// Where a way was first taken.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Asked {
+pub struct TakenAt {
     field: String,
     resource: String,
 }
 
 /// The ways that a pod takes, and where each was taken first.
 #[derive(Clone, Debug, Default)]
-pub struct Ways(BTreeMap<Way, Asked>);
+pub struct Ways(BTreeMap<Way, TakenAt>);
 
 impl Ways {
     /// Reads a pod.
@@ -59,7 +59,7 @@ impl Ways {
             collect(container, (facts, &readers), &mut ways, field);
         }
         if !pod.spec.resource_claims.is_empty() {
-            let asked = Asked { field: "spec.resourceClaims".into(), resource: "resourceClaims".into() };
+            let asked = TakenAt { field: "spec.resourceClaims".into(), resource: "resourceClaims".into() };
             ways.insert(Way::Claim, asked);
         }
         Self(ways)
@@ -138,7 +138,7 @@ fn enabled(facts: &Facts) -> String {
 fn collect(
     container: &Container,
     (facts, readers): (&Facts, &InPod<'_>),
-    ways: &mut BTreeMap<Way, Asked>,
+    ways: &mut BTreeMap<Way, TakenAt>,
     field: impl Fn(&str) -> String,
 ) {
     let resources = &container.resources;
@@ -146,7 +146,7 @@ fn collect(
         for (resource, amount) in amounts.iter().flatten() {
             if let Some(way) = way(resource, amount, (facts, readers)) {
                 ways.entry(way)
-                    .or_insert_with(|| Asked { field: field(section), resource: resource.clone() });
+                    .or_insert_with(|| TakenAt { field: field(section), resource: resource.clone() });
             }
         }
     }

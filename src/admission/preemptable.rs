@@ -52,8 +52,7 @@ pub fn judge_change(findings: &mut Findings, pod: &Pod, old: &Pod) {
     let (new, old) = (&pod.metadata, &old.metadata);
     let mut deny = |field: String| {
         let message = format!(
-            "the pod was bound to node {node} as one that leaves when a revocable zone closes, which no change takes \
-             back; delete the pod and create it again"
+            "the pod was bound to node {node} as a pod that is evicted when a revocable zone closes, and this can't be changed; delete the pod and create it again"
         );
         findings.deny(rules::PREEMPTABLE_CHANGED, field, message);
     };
@@ -233,7 +232,7 @@ fn budget(findings: &mut Findings, metadata: &Metadata) {
     let least = metadata.annotation(marks::MIN_AVAILABLE).filter(|value| marks::is_budget(value));
     if let Some(least) = least.filter(|_| is_alone(metadata)) {
         let message = format!(
-            "of a job of one pod, `{least}` lets none be evicted; leave it out, or give the pod a controller or a PodGroup"
+            "the pod is the only one of its job, and `{least}` would never let it be evicted; remove it, or give the pod a controller or a PodGroup"
         );
         findings.deny(rules::BUDGET, annotation_path(marks::MIN_AVAILABLE), message);
     }

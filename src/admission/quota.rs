@@ -1,89 +1,14 @@
-//! Quotas of shares: what a namespace may use, what a pod needs at its peak, and whether that still fits.
-//!
-//! Keys are HAMi's: `limits.<memory>` and `limits.<cores>` of ResourceQuotas (v2.10 `pkg/device/quota.go`), and `limits.<count>`
-//! beside them. All quotas of a namespace apply. Other modules collect what is used.
+//! What a pod needs of its namespace's quotas at its peak, and whether that still fits.
 
 use std::collections::BTreeMap;
 
 use super::{facts::Facts, findings::Findings, rules, shares::Shares};
 use crate::{
     device::{
-        Card, CardUsage, CoreRequest, Counted, Dimension, Inventory, MemoryRequest, PodRequest, ProfileName,
-        Role, ShareRequest,
+        Card, CoreRequest, Counted, Dimension, Inventory, MemoryRequest, PodRequest, Role, ShareRequest,
     },
-    dialect::{Dialect, Dialects, Unreadable, bounds::HardLimit},
-    object::ResourceQuota,
+    dialect::Dialect,
 };
-
-/// The smallest limit on a resource, and the quota that sets it.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Limit {
-    /// The ResourceQuota.
-    pub quota: String,
-    /// Units of the resource.
-    pub units: u64,
-    /// What a unit is: so many MiB, or 1 share or 1 of compute.
-    pub unit: u32,
-}
-
-impl Limit {
-    /// The limit in shares, MiB, or compute in percent or units.
-    ///
-    /// Amounts are compared in these and not in units, as the binder does and as HAMi does (v2.10 `pkg/device/quota.go`: the limit times
-    /// the memory factor): the API server compares quantities exactly too, and a comparison in units would have to round what pods hold.
-    fn amount(&self) -> u64 {
-        self.units.saturating_mul(self.unit.max(1).into())
-    }
-
-    /// How many units so much takes up, begun ones included.
-    fn units_of(&self, amount: u64) -> u64 {
-        amount.div_ceil(self.unit.max(1).into())
-    }
-
-    /// How many whole units so much is.
-    fn whole_units_of(&self, amount: u64) -> u64 {
-        amount / u64::from(self.unit.max(1))
-    }
-}
-
-/// The quotas of one namespace, and what its pods hold.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct NamespaceQuota {
-    /// The smallest limit, by resource.
-    pub limits: BTreeMap<String, Limit>,
-    /// What the namespace's pods hold, by resource: shares, MiB, or compute in percent or units.
-    pub used: BTreeMap<String, u64>,
-}
-
-impl NamespaceQuota {
-    /// Adds the limits of one ResourceQuota on shares of these dialects: of several the smallest counts. What can't be read is left out
-    /// and returned.
-    pub fn limit(&mut self, quota: &ResourceQuota, dialects: &Dialects) -> Vec<Unreadable> {
-        let (bounds, troubles) = dialects.bounds(quota);
-        for HardLimit { counted: Counted { resource, unit, .. }, units, .. } in bounds {
-            if self.limits.get(resource).is_none_or(|known| units < known.units) {
-                let quota = quota.metadata.name.clone();
-                self.limits.insert(resource.to_owned(), Limit { quota, units, unit });
-            }
-        }
-        troubles
-    }
-
-    /// Adds what one pod holds, in shares, MiB, or compute in percent or units.
-    pub fn charge(&mut self, needs: &BTreeMap<String, u64>) {
-        for (resource, amount) in needs {
-            let used = self.used.entry(resource.clone()).or_default();
-            *used = used.saturating_add(*amount);
-        }
-    }
-
-    /// Sets what its pods hold of the cards of one dialect.
-    pub fn hold(&mut self, profile: &ProfileName, usage: CardUsage, dialects: &Dialects) {
-        for counted in dialects.named(profile).into_iter().flat_map(|dialect| dialect.counted()) {
-            self.used.insert(counted.resource.to_owned(), counted.dimension.of(usage));
-        }
-    }
-}
 
 /// What a pod needs at its peak of each resource, in shares, MiB, or compute in percent or units; a part of a card counts by the smallest
 /// card that could serve.
@@ -115,12 +40,13 @@ pub fn judge(findings: &mut Findings, shares: &Shares<'_>, namespace: &str, fact
         }
         let message = format!(
             "the pod needs {} of {resource} at its peak; ResourceQuota {} of namespace {namespace} allows {}, of which \
-             {} are used: {} are left",
+             {} are used: {} are left{}",
             limit.units_of(need),
             limit.quota,
             limit.units,
             limit.units_of(used),
             limit.whole_units_of(limit.amount().saturating_sub(used)),
+            quota.held_by(&resource, limit),
         );
         findings.report(facts.settings.guards.quota, rules::QUOTA, "spec", message);
     }

@@ -80,9 +80,9 @@ pub const VISIBLE_DEVICES: Rule = Rule("visible-devices");
 pub const ALL: [(Rule, &str); 36] = [
     (
         BUDGET,
-        "a job's budget (`jdb-*`) is neither a whole number above 0 nor `1%` to `99%`, both are set, or a pod alone must stay",
+        "a job's budget (`jdb-*`) is neither a whole number above 0 nor `1%` to `99%`, both are set, or the only pod of its job could never be evicted",
     ),
-    (COOLDOWN_TIME, "`cooldown-time` is no duration"),
+    (COOLDOWN_TIME, "`cooldown-time` is not a duration"),
     (
         COUNT_MISSING,
         "a container asks for GPU memory or cores, but for no number of cards, and no default count is set",
@@ -91,44 +91,43 @@ pub const ALL: [(Rule, &str); 36] = [
         DEVICE_MOUNT,
         "a pod with a share mounts `/dev` or `/dev/nvidia*` of the host (setting: deny, warn, allow)",
     ),
-    (EXPECTED_DURATION, "`berth.dev/expected-duration` is no positive duration"),
+    (EXPECTED_DURATION, "`berth.dev/expected-duration` is not a positive duration"),
     (HINT_CONFLICT, "the UUID hints of the pod and of its namespace have no card in common"),
     (
         HINT_CONTRADICTION,
-        "wanted cards or types are ruled out by unwanted ones: denied where none is left, else a warning",
+        "unwanted cards or types exclude wanted ones: denied if none is left, else a warning",
     ),
-    (
-        HINT_EMPTY,
-        "a list of cards or types has empty elements: denied where it has no others, else a warning",
-    ),
+    (HINT_EMPTY, "a list of cards or types has empty elements: denied if it has no others, else a warning"),
     (HINT_KEY, "an annotation's key is nearly that of a hint (warning)"),
     (
         HINT_LENGTH,
-        "a list of cards or types, or a hint about devices, is longer than any that is compared with the cards of a cluster",
+        "a list of cards or types, or a hint about devices, is too long to be compared with the cards of a cluster",
     ),
-    (
-        HINT_VALUE,
-        "a policy that is not known (warning), or a mode, boolean or set of weights that is not (denied)",
-    ),
+    (HINT_VALUE, "an unknown policy (warning), or an unknown mode, boolean or set of weights (denied)"),
     (
         IMPLAUSIBLE_AMOUNT,
-        "a container asks for less than 64 MiB of a card, or for more than 1 TiB where the cards are not known (warning)",
+        "a container asks for less than 64 MiB of a card, or for more than 1 TiB if the cards are not known (warning)",
     ),
     (MEMORY_TWICE, "a container gives GPU memory as an amount and as a percentage"),
     (
         MODE_CONFLICT,
-        "containers of one pod ask for GPU shares in different modes (hami, vgpu, gpushare, gpunumber, koordinator), or by \
-         resource claims beside another mode than HAMi's",
+        "containers of one pod ask for GPU shares in different modes, or a claim is beside a share in another mode than HAMi's",
     ),
     (MODE_DISABLED, "the pod asks for a GPU share in a mode that the settings do not serve"),
     (MODE_OF_NODE, "the nodes that the pod names offer cards in another mode only"),
     (NO_SUCH_CARD, "no known GPU matches the hints (setting: deny, warn, allow)"),
-    (OTHER_SCHEDULER, "the pod names another scheduler, which is to place the share (warning)"),
-    (PREEMPTABLE_CHANGED, "a change takes back that a bound pod leaves when a revocable zone closes"),
+    (OTHER_SCHEDULER, "the pod names another scheduler, which must place the share (warning)"),
+    (
+        PREEMPTABLE_CHANGED,
+        "a change removes the mark by which a bound pod is evicted when its revocable zone closes",
+    ),
     (PREEMPTABLE_CONFLICT, "annotation, label and PodGroup disagree on `preemptable`"),
     (PREEMPTABLE_CRITICAL, "a preemptable pod is of a system-critical priority class"),
     (PREEMPTABLE_VALUE, "`preemptable` is neither true nor false, as Go parses a bool"),
-    (PRESET_NODE, "a pod with a share names its node, past every scheduler (setting: deny, warn, allow)"),
+    (
+        PRESET_NODE,
+        "a pod with a share names its node, bypassing every scheduler (setting: deny, warn, allow)",
+    ),
     (PRIVILEGED, "a pod with a share has a privileged container (setting: deny, warn, allow)"),
     (
         QUANTITY,
@@ -140,7 +139,7 @@ pub const ALL: [(Rule, &str); 36] = [
     (REVOCABLE_NODE, "a pod that must not be preempted names only nodes of revocable zones"),
     (
         REVOCABLE_ZONE,
-        "`revocable-zone` is not known, or stands beside `preemptable: false`; no node is in the zone, or it has no window \
+        "`revocable-zone` is unknown, or is set beside `preemptable: false`; no node is in the zone, or it has no window \
          (warning)",
     ),
     (TOO_MANY_CARDS, "a container asks for more cards than any node has (setting: deny, warn, allow)"),

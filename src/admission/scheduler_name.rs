@@ -4,7 +4,7 @@ use super::{
     draft::Draft,
     findings::Findings,
     rules,
-    settings::{DefaultScheduler, Settings},
+    settings::{AdmissionSettings, DefaultScheduler},
 };
 use crate::{
     excerpt::{FIELD, excerpt},
@@ -26,7 +26,7 @@ pub enum Owner {
 }
 
 /// The scheduler that places the pod.
-pub fn owner(pod: &Pod, settings: &Settings) -> Owner {
+pub fn owner(pod: &Pod, settings: &AdmissionSettings) -> Owner {
     let named = pod.spec.scheduler_name.as_deref().unwrap_or_default();
     let keeps_default = named == DEFAULT && settings.default_scheduler == DefaultScheduler::Leave;
     if named == settings.scheduler_name {
@@ -42,14 +42,14 @@ pub fn owner(pod: &Pod, settings: &Settings) -> Owner {
 }
 
 /// Names Berth as the scheduler of an adopted pod.
-pub fn set(draft: &mut Draft, settings: &Settings) {
+pub fn set(draft: &mut Draft, settings: &AdmissionSettings) {
     if owner(draft.pod(), settings) == Owner::Adopted {
         draft.set_scheduler_name(&settings.scheduler_name);
     }
 }
 
 /// Warns that another scheduler places the share.
-pub fn judge(findings: &mut Findings, pod: &Pod, settings: &Settings) {
+pub fn judge(findings: &mut Findings, pod: &Pod, settings: &AdmissionSettings) {
     if owner(pod, settings) == Owner::Other {
         let message = format!(
             "is {}: the pod's GPU share is not placed by {}; remove schedulerName to have it placed",

@@ -10,7 +10,7 @@ use crate::dialect::SharingMode;
 
 /// The settings of the rules.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct AdmissionSettings {
     /// Berth's scheduler name, as in `spec.schedulerName`.
     pub scheduler_name: String,
     /// Schedulers whose share pods become Berth's.

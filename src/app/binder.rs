@@ -32,18 +32,18 @@ pub(super) async fn run(
     let mut following = pin!(other_schedulers::follow(&options.client, &publishes));
     while !ended {
         let config = settings.borrow_and_update().clone();
-        let names = config.adopted_names();
+        let (names, namespaces) = (config.adopted_names(), &config.scheduler_namespaces);
         let adopted = tokio::select! {
             () = &mut stopped => return Ok(()),
             Ok(()) = settings.changed() => continue,
-            adopted = not_running(&names, &mut running) => adopted,
+            adopted = not_running(&names, namespaces, &mut running) => adopted,
             () = &mut following, if !names.is_empty() => return Err(ENDED),
         };
         let until = async {
             tokio::select! {
                 () = &mut stopped => ended = true,
                 Ok(()) = settings.changed() => {}
-                () = other_than(&adopted, &names, &mut running) => {}
+                () = other_than(&adopted, (&names, namespaces), &mut running) => {}
                 else => std::future::pending().await,
             }
         };
@@ -84,38 +84,58 @@ fn binder(
 }
 
 /// Those of the adopted names that no running scheduler serves, once it is known which run.
-async fn not_running(names: &BTreeSet<String>, running: &mut watch::Receiver<Running>) -> BTreeSet<String> {
+async fn not_running(
+    names: &BTreeSet<String>,
+    namespaces: &[String],
+    running: &mut watch::Receiver<Running>,
+) -> BTreeSet<String> {
     if names.is_empty() {
         return BTreeSet::new();
     }
     loop {
-        if let Some(adopted) = adopted(names, &running.borrow_and_update()) {
+        let found = adopted(names, namespaces, &running.borrow_and_update());
+        if let Some(adopted) = found {
             for name in names.difference(&adopted) {
                 tracing::warn!(
                     scheduler = name,
                     "it still runs: pods that name it are left to it until it is stopped"
                 );
             }
+            warn_of_strangers(&adopted, namespaces, &running.borrow());
             return adopted;
         }
         changed(running).await;
     }
 }
 
+/// Says which pods look like a scheduler whose pods are adopted, and are not taken for one.
+fn warn_of_strangers(adopted: &BTreeSet<String>, namespaces: &[String], running: &Running) {
+    for name in adopted {
+        for namespace in running.elsewhere(name, namespaces) {
+            tracing::warn!(
+                scheduler = name,
+                namespace,
+                "a pod there looks like that scheduler and is not taken for it, since schedulerNamespaces does not list its namespace: if \
+                 it is that scheduler, both place the same pods"
+            );
+        }
+    }
+}
+
 /// Returns once other names are to be adopted than these.
 async fn other_than(
     before: &BTreeSet<String>,
-    names: &BTreeSet<String>,
+    (names, namespaces): (&BTreeSet<String>, &[String]),
     running: &mut watch::Receiver<Running>,
 ) {
-    while adopted(names, &running.borrow_and_update()).is_none_or(|adopted| adopted == *before) {
+    while adopted(names, namespaces, &running.borrow_and_update()).is_none_or(|adopted| adopted == *before) {
         changed(running).await;
     }
 }
 
-/// Those of the names that no running scheduler serves; `None` until it is known which run.
-fn adopted(names: &BTreeSet<String>, running: &Running) -> Option<BTreeSet<String>> {
-    let running = running.names()?;
+/// Those of the names that no scheduler serves which runs in one of these namespaces; `None` until it is known which run.
+fn adopted(names: &BTreeSet<String>, namespaces: &[String], running: &Running) -> Option<BTreeSet<String>> {
+    let running = running.names(namespaces)?;
     Some(names.iter().filter(|name| !running.contains(name.as_str())).cloned().collect())
 }
 

@@ -18,7 +18,7 @@ use crate::{
 
 /// What the verbs are answered by.
 pub(super) fn extender(options: &Options, desk: &Extender, handoff: &Handoff) -> extender::Extender {
-    let asked = Asked {
+    let asked = ExtenderBackend {
         desk: desk.clone(),
         views: handoff.views(),
         client: options.client.clone(),
@@ -59,14 +59,14 @@ pub(super) fn extender(options: &Options, desk: &Extender, handoff: &Handoff) ->
 }
 
 #[derive(Clone)]
-struct Asked {
+struct ExtenderBackend {
     desk: Extender,
     views: watch::Receiver<Option<View>>,
     client: Client,
     leadership: Leadership,
 }
 
-impl Asked {
+impl ExtenderBackend {
     /// The cluster as the loop has it now; on a replica that does not lead, as it was seen last.
     async fn view(&self) -> Result<View, String> {
         if let Ok(view) = self.desk.look().await {

@@ -88,7 +88,7 @@ pub(super) async fn follow(
         let known = Arc::new(known.clone());
         facts.set(|facts| facts.pod_groups = known.clone());
     });
-    tokio::join!(namespaces, nodes, groups, quotas::follow(&facts, &client, parts, handoff.used()));
+    tokio::join!(namespaces, nodes, groups, quotas::follow(&facts, &client, parts, &handoff));
 }
 
 /// Follows the settings until their sender is gone.

@@ -82,7 +82,7 @@ pub(super) async fn seen(
     mut views: watch::Receiver<Option<View>>,
     publish: impl Fn(InventorySummary) + Send,
 ) {
-    let mut known: Option<Known> = None;
+    let mut known: Option<KnownInventory> = None;
     loop {
         let view = views.borrow_and_update().clone();
         if let Some(view) = view {
@@ -100,13 +100,13 @@ pub(super) async fn seen(
 
 /// What the rules read of the binder's view.
 #[derive(Default)]
-struct Known {
+struct KnownInventory {
     /// What each node offers, with the state that it was read from.
     nodes: BTreeMap<Arc<str>, (Arc<NodeInfo>, NodeOffer)>,
     classes: Arc<ExtendedResources>,
 }
 
-impl Known {
+impl KnownInventory {
     /// Takes over the binder's view; returns whether a node was added, was removed or offers something else, or a class of devices has changed.
     fn take_in(&mut self, view: &View) -> bool {
         let classes = view.outlook.extended_resources();
@@ -225,14 +225,14 @@ mod tests {
     /// A cluster and what is known of it.
     struct Seen {
         scheduler: Scheduler,
-        known: Known,
+        known: KnownInventory,
     }
 
     impl Seen {
         fn new() -> Self {
             let mut scheduler = Scheduler::standing_by(Config::default().scheduler_settings());
             scheduler.observe(Event::Pods(Vec::new()), Timestamp::UNIX_EPOCH);
-            Self { scheduler, known: Known::default() }
+            Self { scheduler, known: KnownInventory::default() }
         }
 
         /// Whether the rules would see a difference after this.

@@ -11,7 +11,7 @@ pub(super) async fn leader(client: &Client, leadership: &Leadership) -> Option<S
     let leases: Api<Lease> = Api::namespaced(client.clone(), &settings.namespace);
     let lease = leases.get_opt(&settings.name).await.inspect_err(|error| {
         let error = crate::excerpt::brief(error);
-        tracing::warn!(%error, "the holder of the Lease can't be found out");
+        tracing::warn!(%error, "the holder of the Lease is unknown");
     });
     let holder = lease.ok()??.spec?.holder_identity.filter(|holder| !holder.is_empty())?;
     (holder != *settings.identity).then_some(holder)

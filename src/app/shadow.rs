@@ -24,9 +24,9 @@ pub(super) fn board(registry: &mut Registry, clock: Clock) -> Board {
 }
 
 /// The report as it is served.
-pub(super) fn page(board: &Board) -> Page {
+pub(super) fn page(board: &Board, clock: Clock) -> Page {
     let board = board.clone();
-    Arc::new(move || serde_json::to_vec(&board.page()).expect("a report has string keys only"))
+    Arc::new(move || serde_json::to_vec(&board.page(clock.now())).expect("a report has string keys only"))
 }
 
 /// Compares until `stopped`.

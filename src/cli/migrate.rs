@@ -82,7 +82,7 @@ pub enum Format {
 /// Plans, and prints the plan. No: a pod would not be given all that it asks for.
 pub async fn run(args: MigrateArgs, config: Config) -> anyhow::Result<Answer> {
     if !args.plan {
-        bail!("only planning is served: add --plan");
+        bail!("only planning is supported: add --plan");
     }
     let documents = if args.file.is_empty() {
         let (client, cluster) = args.connection.client().await?;

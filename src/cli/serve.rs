@@ -150,7 +150,7 @@ fn options(args: ServeArgs, config: Config, client: Client) -> Options {
     };
     let chooser = if args.beside.extender { Chooser::KubeScheduler } else { Chooser::Berth };
     let leadership = if args.leader_elect {
-        Leadership::Elected(candidate::Settings::new(
+        Leadership::Elected(candidate::ElectionSettings::new(
             &args.namespace,
             &args.leader_elect_resource_name,
             &identity(),

@@ -5,6 +5,7 @@
 
 mod admit;
 pub(in crate::cli) mod charge;
+mod claim_controller;
 mod claims;
 mod expand;
 mod gang;
@@ -12,6 +13,8 @@ mod input;
 pub(super) mod place;
 mod reader;
 mod report;
+mod run;
+mod stateful_set;
 mod unread;
 mod volume;
 
@@ -29,8 +32,8 @@ use super::{
 };
 use crate::config::Config;
 
-pub use place::Explain;
 pub use report::{PodRow, Simulation};
+pub use run::Explain;
 
 /// Arguments of `berth simulate`.
 #[derive(Args, Debug)]

@@ -8,7 +8,7 @@ use kube::Client;
 use tokio::task::JoinError;
 
 use super::{
-    candidate::{NoNamespace, Settings, SettingsError},
+    candidate::{ElectionSettings, NoNamespace, SettingsError},
     clock::Clock,
     handoff::Handoff,
     metrics::Metrics,
@@ -43,7 +43,7 @@ pub enum Leadership {
     /// It is the only binder of the cluster.
     Alone,
     /// It binds while it holds a Lease.
-    Elected(Settings),
+    Elected(ElectionSettings),
 }
 
 /// Why a binder ended before the shutdown.

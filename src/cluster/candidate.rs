@@ -29,7 +29,7 @@ const AFTER_CONFLICT: Duration = Duration::from_millis(100);
 
 /// The Lease, the identity of this replica, and the times of the election.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Settings {
+pub struct ElectionSettings {
     /// The Lease's namespace.
     pub namespace: String,
     /// The Lease's name.
@@ -85,7 +85,7 @@ pub struct NoNamespace {
     pub name: String,
 }
 
-impl Settings {
+impl ElectionSettings {
     /// Settings with kube-scheduler's times: Lease 15 s, renew deadline 10 s, retry period 2 s.
     pub fn new(namespace: &str, name: &str, identity: &str) -> Self {
         Self {
@@ -122,7 +122,7 @@ impl Settings {
 
 /// A candidate.
 pub struct Candidate {
-    settings: Settings,
+    settings: ElectionSettings,
     leases: Api<Lease>,
     clock: Clock,
     metrics: Metrics,
@@ -149,7 +149,7 @@ fn lacks_namespace(status: &kube::core::Status) -> bool {
 impl Candidate {
     /// A candidate that publishes its claims to `claims`.
     pub fn new(
-        settings: Settings,
+        settings: ElectionSettings,
         client: Client,
         clock: Clock,
         metrics: Metrics,
@@ -196,7 +196,7 @@ impl Candidate {
             Ok(Ok(next)) => next,
             Ok(Err(kube::Error::Api(status))) if lacks_namespace(&status) => {
                 self.publish(None);
-                let Settings { namespace, name, .. } = &self.settings;
+                let ElectionSettings { namespace, name, .. } = &self.settings;
                 return Err(NoNamespace { namespace: namespace.clone(), name: name.clone() });
             }
             Ok(Err(error)) => self.failed(&error, retry),
@@ -246,7 +246,7 @@ impl Candidate {
     }
 
     fn failed(&mut self, error: &dyn std::fmt::Display, retry: Instant) -> Instant {
-        let Settings { namespace, name, .. } = &self.settings;
+        let ElectionSettings { namespace, name, .. } = &self.settings;
         let error = crate::excerpt::brief(error);
         tracing::warn!(%namespace, %name, %error, "reading or writing the Lease failed, trying again");
         self.written = None;
@@ -372,14 +372,14 @@ mod tests {
 
     #[test]
     fn times_that_would_not_be_safe_or_never_bind_are_refused() {
-        let settings = |lease: u64, renew: u64, retry: u64| Settings {
+        let settings = |lease: u64, renew: u64, retry: u64| ElectionSettings {
             lease_duration: Duration::from_secs(lease),
             renew_deadline: Duration::from_secs(renew),
             retry_period: Duration::from_secs(retry),
-            ..Settings::new("default", "berth", "a")
+            ..ElectionSettings::new("default", "berth", "a")
         };
-        assert_eq!(Settings::new("default", "berth", "a").check(), Ok(()));
-        let refused = |settings: Settings| settings.check().unwrap_err().to_string();
+        assert_eq!(ElectionSettings::new("default", "berth", "a").check(), Ok(()));
+        let refused = |settings: ElectionSettings| settings.check().unwrap_err().to_string();
         let lease = "the lease duration (10s) must be longer than the renew deadline (10s)";
         assert_eq!(refused(settings(10, 10, 2)), lease);
         let renew = "the renew deadline (2s) must be longer than the retry period (2s)";

@@ -2,7 +2,7 @@
 #![expect(clippy::disallowed_methods, reason = "the edge where the time comes in")]
 
 use jiff::{SignedDuration, Timestamp};
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
 
 /// The source of the time.
 #[derive(Clone, Copy, Debug)]
@@ -39,5 +39,13 @@ impl Clock {
     pub fn instant(&self, at: Timestamp) -> Instant {
         let ahead = at.duration_since(self.now());
         Instant::now() + std::time::Duration::try_from(ahead).unwrap_or_default()
+    }
+}
+
+/// Returns at this time; `None`: never.
+pub(super) async fn until(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => sleep_until(deadline).await,
+        None => std::future::pending().await,
     }
 }

@@ -11,10 +11,11 @@ use tokio::time::Instant;
 use super::{
     act::Hands,
     binder::{Binder, ClusterError},
-    clock::Clock,
+    clock::{Clock, until},
     compare::Comparer,
     fence::Fence,
     metrics::Metrics,
+    quota_use::QuotaUse,
     takeover::Beginning,
     writes::Writes,
 };
@@ -56,6 +57,7 @@ pub async fn term(
     shutdown: impl Future<Output = ()>,
 ) -> Result<Ended, ClusterError> {
     let hands = hands(&binder, &fence);
+    let mut quota_use = QuotaUse::new(binder.client.clone());
     let Binder { reader, clock, metrics, writes_at_once, handoff, .. } = binder;
     let mut questions = handoff.questions.open();
     let dialects = reader.dialects().clone();
@@ -93,10 +95,12 @@ pub async fn term(
             watched = watched.next() => watched.ok_or(ClusterError::WatchEnded)?,
             () = until(deadline) => vec![Event::Tick],
             () = until(overdue) => vec![Event::Tick],
-            () = until(publisher.due(&work.scheduler)) => {
+            () = until(publisher.due(&work.scheduler).into_iter().chain(teller.due(&work.scheduler)).min()) => {
                 publisher.publish(&work.scheduler);
+                teller.tell(&work.scheduler);
                 continue;
             }
+            () = quota_use.go_on(&work.scheduler), if drain_until.is_none() => continue,
             hint = inbox.next(), if work.scheduler.is_synced() => {
                 inbox.take(&hint, &mut work.scheduler, clock);
                 continue;
@@ -111,13 +115,6 @@ pub async fn term(
         if drain_until.is_some() && work.is_done() {
             return Ok(Ended::Drained);
         }
-    }
-}
-
-pub(super) async fn until(deadline: Option<Instant>) {
-    match deadline {
-        Some(deadline) => tokio::time::sleep_until(deadline).await,
-        None => std::future::pending().await,
     }
 }
 

@@ -13,7 +13,7 @@ use tokio::{
     time::Instant,
 };
 
-use super::{clock::Clock, handoff::View, read::Reader};
+use super::{clock::Clock, read::Reader, view::View};
 use crate::scheduling::{Demand, Details, Event, NodeName, PodKey, Scheduler, Uid, scheduler::Directed};
 
 /// Requests that may wait for the loop.
@@ -91,13 +91,13 @@ pub(super) struct Desk {
 }
 
 /// What has come in.
-pub(super) struct Asked(Request);
+pub(super) struct ExtenderCall(Request);
 
 impl Desk {
     /// The next request; none is lost where this is given up.
-    pub(super) async fn next(&mut self) -> Asked {
+    pub(super) async fn next(&mut self) -> ExtenderCall {
         match self.requests.recv().await {
-            Some(request) => Asked(request),
+            Some(request) => ExtenderCall(request),
             None => std::future::pending().await,
         }
     }
@@ -108,7 +108,7 @@ impl Desk {
     }
 
     /// Answers what can be answered at once, and takes in the rest.
-    pub(super) fn take(&mut self, Asked(request): Asked, scheduler: &mut Scheduler) {
+    pub(super) fn take(&mut self, ExtenderCall(request): ExtenderCall, scheduler: &mut Scheduler) {
         match request {
             Request::Look(answer) => {
                 let view = View { reader: self.reader.clone(), outlook: scheduler.outlook() };

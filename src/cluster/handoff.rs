@@ -15,29 +15,27 @@ use super::{
     ledger::Questions,
     pulse::Pulse,
     read::Reader,
+    view::View,
 };
 use crate::{
     object::Pod,
-    scheduling::{Claim, Event, Outlook, Scheduler, scheduler, world::ledger::Used},
+    scheduling::{
+        Claim, Event, Scheduler, scheduler,
+        world::{ledger::Used, quota_holder::QuotaHolders},
+    },
 };
 
 /// The shortest time between two published views.
 const PERIOD: Duration = Duration::from_millis(100);
+
+/// The shortest time between two looks for the pods that hold most of quotas: each costs as much as there are pods.
+const HOLDERS_PERIOD: Duration = Duration::from_secs(1);
 
 /// The most hints that wait.
 const ROOM: usize = 64;
 
 /// After a hint, the loop takes no other for this many times as long as the hint took, so that hints use at most a tenth of its time.
 const REST: u32 = 9;
-
-/// The view of a binder, with its reader.
-#[derive(Clone, Debug)]
-pub struct View {
-    /// Reads pods as the binder does.
-    pub reader: Arc<Reader>,
-    /// The cluster as the binder has published it last.
-    pub outlook: Outlook,
-}
 
 /// Whether a hint was kept.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -57,6 +55,7 @@ pub struct Handoff {
     extender: Option<Extender>,
     views: watch::Sender<Option<View>>,
     used: watch::Sender<Arc<Used>>,
+    holders: watch::Sender<Arc<QuotaHolders>>,
     hints: mpsc::Sender<Box<Pod>>,
     inbox: Arc<Mutex<mpsc::Receiver<Box<Pod>>>>,
 }
@@ -70,6 +69,7 @@ impl Default for Handoff {
             extender: None,
             views: watch::Sender::new(None),
             used: watch::Sender::default(),
+            holders: watch::Sender::default(),
             hints,
             inbox: Arc::new(Mutex::new(inbox)),
         }
@@ -85,6 +85,11 @@ impl Handoff {
     /// What the pods of each namespace with a quota hold; empty until the binder knows.
     pub fn used(&self) -> watch::Receiver<Arc<Used>> {
         self.used.subscribe()
+    }
+
+    /// The pods that hold most of quotas, up to a second late; none until the binder knows. While no receiver exists, nothing is published.
+    pub fn quota_holders(&self) -> watch::Receiver<Arc<QuotaHolders>> {
+        self.holders.subscribe()
     }
 
     /// The hand-off of a binder for which kube-scheduler chooses the nodes.
@@ -127,7 +132,13 @@ impl Handoff {
     }
 
     pub(super) fn told(&self) -> Told {
-        Told { used: self.used.clone(), version: 0 }
+        Told {
+            used: self.used.clone(),
+            version: 0,
+            holders: self.holders.clone(),
+            changes: None,
+            due: Instant::now(),
+        }
     }
 
     pub(super) fn inbox(&self, reader: Arc<Reader>) -> Inbox {
@@ -167,9 +178,20 @@ impl Publisher {
 pub(super) struct Told {
     used: watch::Sender<Arc<Used>>,
     version: u64,
+    holders: watch::Sender<Arc<QuotaHolders>>,
+    /// The state of the scheduler in which the holders were looked for last.
+    changes: Option<u64>,
+    due: Instant,
 }
 
 impl Told {
+    /// When the holders are looked for next; `None`: nothing has changed, or there is no quota or no receiver.
+    pub(super) fn due(&self, scheduler: &Scheduler) -> Option<Instant> {
+        let asked = self.holders.receiver_count() > 0 && !scheduler.snapshot().quotas().used().is_empty();
+        let differs = scheduler.is_synced() && self.changes != Some(scheduler.changes());
+        (asked && differs).then_some(self.due)
+    }
+
     /// Publishes the values that have changed.
     pub(super) fn tell(&mut self, scheduler: &Scheduler) {
         let quotas = scheduler.snapshot().quotas();
@@ -177,12 +199,26 @@ impl Told {
             self.version = quotas.version();
             self.used.send_replace(Arc::new(quotas.used().clone()));
         }
+        let now = Instant::now();
+        if self.due(scheduler).is_some_and(|at| at <= now) {
+            let holders = scheduler.quota_holders();
+            self.holders.send_if_modified(|known| {
+                let differs = **known != holders;
+                if differs {
+                    *known = Arc::new(holders);
+                }
+                differs
+            });
+            self.changes = Some(scheduler.changes());
+            self.due = now + HOLDERS_PERIOD;
+        }
     }
 }
 
 impl Drop for Told {
     fn drop(&mut self) {
         self.used.send_replace(Arc::default());
+        self.holders.send_replace(Arc::default());
     }
 }
 

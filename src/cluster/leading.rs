@@ -12,7 +12,7 @@ use tokio::{
 
 use super::{
     binder::{Binder, ClusterError, Leadership},
-    candidate::{Candidate, Settings},
+    candidate::{Candidate, ElectionSettings},
     event_loop::{self, Ended},
     fence::{Claim, Fence},
     metrics::Leads,
@@ -36,7 +36,7 @@ pub async fn run(binder: Binder, shutdown: impl Future<Output = ()>) -> Result<(
 
 async fn elected(
     binder: Binder,
-    settings: Settings,
+    settings: ElectionSettings,
     shutdown: impl Future<Output = ()> + Clone,
 ) -> Result<(), ClusterError> {
     settings.check()?;

@@ -182,14 +182,19 @@ impl Reader {
         (info, troubles)
     }
 
-    /// What a pod that is to be placed is made from, as far as a score reads it.
+    /// What a pod that is to be placed is made from, as far as a score or a shadow reads it.
     fn origin(&self, pod: &Pod, claim: &Claim) -> Option<Origin> {
-        let Claim::Place(_) = claim else { return None };
+        let shadows = self.claims == Claims::Every;
+        match claim {
+            Claim::Place(_) => {}
+            Claim::Unreadable(_) if shadows => {}
+            Claim::Unreadable(_) | Claim::None => return None,
+        }
         let (images, spread) =
             (self.weights.counts(Plugin::ImageLocality), self.weights.counts(Plugin::PodTopologySpread));
         Some(Origin {
             images: if images { PodImages::of_pod(pod) } else { PodImages::default() },
-            controller: pod.metadata.controller.clone().filter(|_| spread),
+            controller: pod.metadata.controller.clone().filter(|_| spread || shadows),
         })
     }
 

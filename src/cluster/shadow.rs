@@ -13,7 +13,11 @@ use kube::Client;
 use tokio::time::{Instant, interval_at};
 
 use super::{
-    binder::ClusterError, clock::Clock, event_loop::until, read::Reader, unread::UnreadObjects, watch,
+    binder::ClusterError,
+    clock::{Clock, until},
+    read::Reader,
+    unread::UnreadObjects,
+    watch,
 };
 use crate::scheduling::{
     Event, Scheduler, scheduler,
@@ -45,7 +49,7 @@ pub struct Shadowing {
 pub async fn run(shadowing: Shadowing, stopped: impl Future<Output = ()>) -> Result<(), ClusterError> {
     let Shadowing { client, reader, clock, settings, settle, board } = shadowing;
     let mut stopped = pin!(stopped);
-    let mut shadow = Shadow::new(settings.weights, settle);
+    let mut shadow = Shadow::new(settings.weights, settle).after(board.take_counted());
     let mut scheduler = Scheduler::standing_by(settings);
     let mut watched = pin!(watch::all(&client, &reader, &UnreadObjects::default()).ready_chunks(256));
     let mut summary = interval_at(Instant::now() + SUMMARY, SUMMARY);
@@ -53,7 +57,10 @@ pub async fn run(shadowing: Shadowing, stopped: impl Future<Output = ()>) -> Res
         let due = scheduler.next_deadline().into_iter().chain(shadow.next_deadline()).min();
         let events = tokio::select! {
             biased;
-            () = &mut stopped => return Ok(()),
+            () = &mut stopped => {
+                board.leave(shadow.into_counted());
+                return Ok(());
+            }
             _ = summary.tick() => {
                 board.log_summary();
                 continue;

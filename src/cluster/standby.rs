@@ -9,7 +9,7 @@ use tokio::time::{Instant, timeout};
 
 use super::{
     binder::{Binder, ClusterError},
-    event_loop::until,
+    clock::until,
     takeover::{self, Watching},
 };
 use crate::scheduling::{Event, Scheduler};
@@ -40,6 +40,7 @@ pub async fn stand_by<T>(
             watched = watched.next() => watched.ok_or(ClusterError::WatchEnded)?,
             () = until(deadline) => vec![Event::Tick],
             () = until(publisher.due(&scheduler)) => Vec::new(),
+            () = until(told.due(&scheduler)) => Vec::new(),
         };
         let _turn = handoff.pulse().begin();
         let was_synced = scheduler.is_synced();

@@ -10,7 +10,7 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use super::{binder::Binder, event_loop::until, list::ListError, watch};
+use super::{binder::Binder, clock::until, list::ListError, watch};
 use crate::scheduling::{Event, Scheduler};
 use awaited::Awaited;
 use inquiry::Inquiry;

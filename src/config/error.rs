@@ -2,7 +2,7 @@
 
 use std::{fmt, io};
 
-use super::section::Trouble;
+use super::trouble::Trouble;
 
 /// Why a settings file was not taken.
 #[derive(Debug, thiserror::Error)]
@@ -57,8 +57,16 @@ fn listed(errors: &[ConfigError]) -> String {
 impl ConfigError {
     /// The error of a file in which this is wrong: at least one thing.
     pub(super) fn of(troubles: Vec<Trouble>, file: &str) -> Self {
-        let mut errors: Vec<_> = troubles.into_iter().map(|trouble| trouble.in_file(file)).collect();
+        let mut errors: Vec<_> = troubles.into_iter().map(|trouble| Self::of_key(trouble, file)).collect();
         if errors.len() == 1 { errors.remove(0) } else { Self::Several(errors) }
+    }
+
+    fn of_key(Trouble { line, key, message }: Trouble, file: &str) -> Self {
+        let file = file.to_owned();
+        if key.is_empty() {
+            return Self::Yaml { file, line, message };
+        }
+        Self::Key { file, line, key, message }
     }
 
     /// Each error for itself.

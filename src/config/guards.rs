@@ -2,7 +2,7 @@
 
 use crate::admission::{Guards, Severity};
 
-use super::section::{Section, Trouble};
+use super::{section::Section, trouble::Trouble};
 
 /// The section; guards that it lacks keep their defaults.
 pub(super) fn read(mut section: Section) -> Result<Guards, Trouble> {

@@ -11,7 +11,8 @@ use serde::Serialize;
 use super::{
     duration,
     error::Notice,
-    section::{Field, Section, Trouble},
+    section::{Field, Section},
+    trouble::Trouble,
     vendors::{self, VendorsConfig},
 };
 use crate::dialect::hami::names;
@@ -226,7 +227,7 @@ fn resources(section: &mut Section) -> Result<[String; 5], Trouble> {
     seen.extend(stated.map(str::to_owned));
     let mut read = |(field, default): (Option<Field>, &str)| -> Result<String, Trouble> {
         let Some(field) = field else { return Ok(default.to_owned()) };
-        let name = resource_name(&field, default)?;
+        let name = field.resource_name(default)?;
         if !seen.insert(name.clone()) {
             return Err(field.trouble(format!("`{name}` is already the name of another resource")));
         }
@@ -234,19 +235,6 @@ fn resources(section: &mut Section) -> Result<[String; 5], Trouble> {
     };
     let [count, memory, percentage, cores, priority] = fields;
     Ok([read(count)?, read(memory)?, read(percentage)?, read(cores)?, read(priority)?])
-}
-
-/// An extended resource has a domain and a name (kubernetes `pkg/apis/core/v1/helper/helpers.go` `IsExtendedResourceName`).
-pub(super) fn resource_name(field: &Field, example: &str) -> Result<String, Trouble> {
-    let text = field.text()?;
-    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    let (domain, name) = text.split_once('/').unwrap_or(("", ""));
-    let valid = |part: &str| !part.is_empty() && part.chars().all(fits);
-    let foreign = domain != "kubernetes.io" && !domain.ends_with(".kubernetes.io");
-    if valid(domain) && valid(name) && foreign && name.len() <= 63 && !domain.starts_with("requests.") {
-        return Ok(text);
-    }
-    Err(field.trouble(format!("`{text}` is not the name of an extended resource, such as `{example}`")))
 }
 
 fn overwrite_env(section: &mut Section) -> Result<bool, Trouble> {

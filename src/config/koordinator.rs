@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::section::{Section, Trouble};
+use super::{section::Section, trouble::Trouble};
 
 /// Settings of Koordinator's dialect.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]

@@ -97,9 +97,9 @@ impl Config {
     }
 
     /// The settings of the admission rules.
-    pub fn admission_settings(&self) -> admission::Settings {
+    pub fn admission_settings(&self) -> admission::AdmissionSettings {
         let overwrite = self.dialects.hami.force_overwrite_default_scheduler;
-        admission::Settings {
+        admission::AdmissionSettings {
             scheduler_name: self.scheduler_name.clone(),
             adopt_schedulers: self.adopt_schedulers.iter().cloned().collect(),
             default_scheduler: if overwrite { DefaultScheduler::Overwrite } else { DefaultScheduler::Leave },
@@ -159,6 +159,7 @@ impl Config {
             zones: self.revocable_zones(),
             gangs: self.scheduling.gangs.timeout(),
             details: self.messages.details,
+            held_percent: self.scheduling.volumes.held_percent,
         }
     }
 
@@ -219,7 +220,7 @@ impl HamiConfig {
         if !self.enabled {
             return Vec::new();
         }
-        let settings = vendor::Settings {
+        let settings = vendor::VendorSettings {
             node_policy: node_policy(self.node_scheduler_policy),
             card_policies: self.card_policies(),
             lock_expiry: self.node_lock_expire,
@@ -248,8 +249,8 @@ impl HamiConfig {
     }
 
     /// The settings of the dialect.
-    pub fn settings(&self) -> hami::Settings {
-        hami::Settings {
+    pub fn settings(&self) -> hami::HamiSettings {
+        hami::HamiSettings {
             count: self.resource_count_name.clone(),
             memory: self.resource_memory_name.clone(),
             memory_percentage: self.resource_memory_percentage_name.clone(),
@@ -328,9 +329,9 @@ impl VnpusConfig {
 
 impl VolcanoConfig {
     /// The settings of the dialect of vGPUs.
-    pub fn settings(&self) -> volcano::Settings {
+    pub fn settings(&self) -> volcano::VolcanoSettings {
         let arguments = &self.arguments;
-        volcano::Settings {
+        volcano::VolcanoSettings {
             memory_factor: self.gpu_memory_factor,
             card_policy: card_policy(arguments.schedule_policy),
             node_policy: match arguments.schedule_weight {
@@ -364,14 +365,14 @@ impl VolcanoConfig {
     }
 
     /// The dialect of cards by number, if one of its units is enabled.
-    fn gpushare(&self) -> Option<gpushare::Settings> {
+    fn gpushare(&self) -> Option<gpushare::GpuShareSettings> {
         let unit = match (self.arguments.modes.gpu_sharing, self.arguments.modes.gpu_number) {
             (true, _) => gpushare::Unit::Memory,
             (_, true) => gpushare::Unit::Cards,
             (false, false) => return None,
         };
         let lock = self.arguments.node_lock.then(|| self.lock(volcano::names::GPU_LOCK));
-        Some(gpushare::Settings { unit, memory_factor: self.gpu_memory_factor, lock })
+        Some(gpushare::GpuShareSettings { unit, memory_factor: self.gpu_memory_factor, lock })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::section::{Section, Trouble};
+use super::{section::Section, trouble::Trouble};
 use crate::scheduling::Details;
 
 /// What Events, conditions and answers to dry runs say.

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::section::{Section, Trouble};
+use super::{section::Section, trouble::Trouble};
 
 /// What `/metrics` shows beside the series that are always there, and to whom.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]

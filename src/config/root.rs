@@ -5,12 +5,16 @@ use std::collections::BTreeMap;
 use super::{
     Config, DialectsConfig, Notice, Protection, Scope, UnmanagedPods, guards, hami, koordinator, messages,
     metrics, scheduling,
-    section::{Field, Section, Trouble},
+    section::{Field, Section},
+    trouble::Trouble,
     volcano, workloads,
 };
 
 /// The name that the API server gives to pods that name no scheduler.
 pub(super) const DEFAULT_SCHEDULER: &str = "default-scheduler";
+
+/// Where Kubernetes' own programs run: who creates pods there can do anything in the cluster already.
+const KUBE_SYSTEM: &str = "kube-system";
 
 /// The settings of a file, and what of them has no effect.
 pub(super) fn read(file: &Field, notices: &mut Vec<Notice>) -> Result<Config, Trouble> {
@@ -24,6 +28,10 @@ pub(super) fn read(file: &Field, notices: &mut Vec<Notice>) -> Result<Config, Tr
     let adopt_schedulers = match root.take("adoptSchedulers") {
         Some(field) => field.list()?.iter().map(dns_name).collect::<Result<Vec<_>, _>>()?,
         None => Vec::new(),
+    };
+    let scheduler_namespaces = match root.take("schedulerNamespaces") {
+        Some(field) => field.list()?.iter().map(namespace).collect::<Result<Vec<_>, _>>()?,
+        None => vec![KUBE_SYSTEM.to_owned()],
     };
     let choices =
         [("warn", UnmanagedPods::Warn), ("deny", UnmanagedPods::Deny), ("allow", UnmanagedPods::Allow)];
@@ -48,6 +56,7 @@ pub(super) fn read(file: &Field, notices: &mut Vec<Notice>) -> Result<Config, Tr
         scheduler_name,
         scope,
         adopt_schedulers,
+        scheduler_namespaces,
         unmanaged_pods,
         protection,
         guards,
@@ -91,11 +100,19 @@ fn own_name(field: &Field) -> Result<String, Trouble> {
 
 /// A scheduler's name. The API server does not check `spec.schedulerName`, but it does check the names of Leases and the reporters of Events.
 fn dns_name(field: &Field) -> Result<String, Trouble> {
+    dns_text(field, "a scheduler's name")
+}
+
+fn namespace(field: &Field) -> Result<String, Trouble> {
+    dns_text(field, "a namespace's name")
+}
+
+fn dns_text(field: &Field, what: &str) -> Result<String, Trouble> {
     let text = field.text()?;
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '.');
     let ends = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
     if text.chars().all(fits) && text.starts_with(ends) && text.ends_with(ends) && text.len() <= 253 {
         return Ok(text);
     }
-    Err(field.trouble(format!("`{text}` is not a scheduler's name: lower case letters, digits, `-` and `.`")))
+    Err(field.trouble(format!("`{text}` is not {what}: lower case letters, digits, `-` and `.`")))
 }

@@ -5,10 +5,7 @@ use std::collections::BTreeMap;
 use jiff::SignedDuration;
 use serde::Serialize;
 
-use super::{
-    duration,
-    section::{Section, Trouble},
-};
+use super::{duration, section::Section, trouble::Trouble};
 use crate::scheduling::{plan::preemption::Rules, plugin::Plugin};
 
 /// How nodes are compared, and which pods are preempted.
@@ -20,6 +17,16 @@ pub struct SchedulingConfig {
     pub preemption: PreemptionConfig,
     /// Which pods are placed together.
     pub gangs: GangsConfig,
+    /// What pods hold while they wait for volumes.
+    pub volumes: VolumesConfig,
+}
+
+/// What pods hold while they wait for volumes.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct VolumesConfig {
+    /// How many percent of the cluster's cards the pods of one namespace may hold; one pod or one gang may hold more.
+    pub held_percent: u32,
 }
 
 /// Which pods are placed together.
@@ -65,8 +72,9 @@ pub(super) fn read(mut section: Section) -> Result<SchedulingConfig, Trouble> {
     let weights = weights(section.section("weights")?)?;
     let preemption = preemption(section.section("preemption")?)?;
     let gangs = gangs(section.section("gangs")?)?;
+    let volumes = volumes(section.section("volumes")?)?;
     section.finish()?;
-    Ok(SchedulingConfig { weights, preemption, gangs })
+    Ok(SchedulingConfig { weights, preemption, gangs, volumes })
 }
 
 fn weights(mut section: Section) -> Result<BTreeMap<&'static str, u32>, Trouble> {
@@ -85,6 +93,13 @@ fn preemption(mut section: Section) -> Result<PreemptionConfig, Trouble> {
     };
     section.finish()?;
     Ok(preemption)
+}
+
+fn volumes(mut section: Section) -> Result<VolumesConfig, Trouble> {
+    // Half of the cluster is left to others; volumes are mostly made so fast that a namespace alone in its cluster does not notice.
+    let volumes = VolumesConfig { held_percent: section.int("heldPercent", 50, 0..=100)? };
+    section.finish()?;
+    Ok(volumes)
 }
 
 fn gangs(mut section: Section) -> Result<GangsConfig, Trouble> {

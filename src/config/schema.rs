@@ -19,11 +19,13 @@ pub fn schema() -> Value {
     let guards = ["neverFits", "presetNode", "privileged", "deviceMounts", "visibleDevices", "quota"];
     let weights = Plugin::scoring().map(|(plugin, _)| (plugin.name(), whole(0, 100)));
     let gangs = mapping([("enabled", switch()), ("timeout", text())]);
+    let volumes = mapping([("heldPercent", whole(0, 100))]);
     let preemption = mapping(["enabled", "otherSchedulers", "preemptableFirst"].map(|key| (key, switch())));
     let mut schema = mapping([
         ("schedulerName", text()),
         ("scope", one_of(&["opt-in", "opt-out"])),
         ("adoptSchedulers", list(&text())),
+        ("schedulerNamespaces", list(&text())),
         ("unmanagedPods", one_of(&["warn", "deny", "allow"])),
         ("protection", one_of(&["warn", "deny"])),
         ("guards", mapping(guards.map(|guard| (guard, severity())))),
@@ -38,7 +40,12 @@ pub fn schema() -> Value {
         ("messages", mapping([("details", one_of(&messages::DETAILS.map(|(word, _)| word)))])),
         (
             "scheduling",
-            mapping([("weights", mapping(weights)), ("preemption", preemption), ("gangs", gangs)]),
+            mapping([
+                ("weights", mapping(weights)),
+                ("preemption", preemption),
+                ("gangs", gangs),
+                ("volumes", volumes),
+            ]),
         ),
         ("workloads", list(&workload())),
         (

@@ -6,43 +6,11 @@ use jiff::SignedDuration;
 
 use super::{
     duration,
-    error::{ConfigError, Notice},
-    tree::{Entry, Node, Value},
+    error::Notice,
+    tree::{KeyEntry, Node, Value},
+    trouble::Trouble,
 };
 use crate::dialect::go_bool;
-
-/// What is wrong with a key.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) struct Trouble {
-    line: u64,
-    key: String,
-    message: String,
-}
-
-impl Trouble {
-    /// The key's path from the root; empty: the file itself.
-    pub(super) fn key(&self) -> &str {
-        &self.key
-    }
-
-    pub(super) fn line(&self) -> u64 {
-        self.line
-    }
-
-    /// Whether the other one is of a key below this one's.
-    pub(super) fn is_above(&self, other: &Self) -> bool {
-        other.key.strip_prefix(&self.key).is_some_and(|rest| rest.starts_with(['.', '[']))
-    }
-
-    pub(super) fn in_file(self, file: &str) -> ConfigError {
-        let Self { line, key, message } = self;
-        let file = file.to_owned();
-        if key.is_empty() {
-            return ConfigError::Yaml { file, line, message };
-        }
-        ConfigError::Key { file, line, key, message }
-    }
-}
 
 /// One key's value and where it stands.
 #[derive(Clone, Debug)]
@@ -128,6 +96,20 @@ impl Field {
             .ok_or_else(|| self.must_be("a duration such as `5m` or `0s`"))
     }
 
+    /// The name of an extended resource: a domain and a name (kubernetes `pkg/apis/core/v1/helper/helpers.go` `IsExtendedResourceName`).
+    /// `example` is one that the error names.
+    pub(super) fn resource_name(&self, example: &str) -> Result<String, Trouble> {
+        let text = self.text()?;
+        let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+        let (domain, name) = text.split_once('/').unwrap_or(("", ""));
+        let valid = |part: &str| !part.is_empty() && part.chars().all(fits);
+        let foreign = domain != "kubernetes.io" && !domain.ends_with(".kubernetes.io");
+        if valid(domain) && valid(name) && foreign && name.len() <= 63 && !domain.starts_with("requests.") {
+            return Ok(text);
+        }
+        Err(self.trouble(format!("`{text}` is not the name of an extended resource, such as `{example}`")))
+    }
+
     pub(super) fn is_list(&self) -> bool {
         matches!(self.node.value, Value::List(_))
     }
@@ -156,7 +138,7 @@ impl Field {
 
     /// This field or the first one below it whose value is this text.
     pub(super) fn saying(&self, text: &str) -> Option<Self> {
-        let below = |entry: &Entry| Self {
+        let below = |entry: &KeyEntry| Self {
             path: below(&self.path, &entry.key),
             line: entry.line,
             node: entry.node.clone(),
@@ -225,7 +207,7 @@ fn json(node: &Node) -> serde_json::Value {
 #[derive(Debug)]
 pub(super) struct Section {
     path: String,
-    entries: Vec<Entry>,
+    entries: Vec<KeyEntry>,
     known: Vec<String>,
 }
 
@@ -248,7 +230,7 @@ impl Section {
     pub(super) fn take(&mut self, key: &str) -> Option<Field> {
         self.known.push(key.to_owned());
         let at = self.entries.iter().position(|entry| entry.key == key)?;
-        let Entry { key, line, node } = self.entries.remove(at);
+        let KeyEntry { key, line, node } = self.entries.remove(at);
         Some(Field { path: self.below(&key), line, node })
     }
 
@@ -268,7 +250,7 @@ impl Section {
         let (taken, kept) =
             self.entries.drain(..).partition::<Vec<_>, _>(|entry| entry.key.starts_with(prefix));
         self.entries = kept;
-        let field = |Entry { key, line, node }: Entry| {
+        let field = |KeyEntry { key, line, node }: KeyEntry| {
             let rest = key[prefix.len()..].to_owned();
             (rest, Field { path: self.below(&key), line, node })
         };
@@ -330,7 +312,7 @@ impl Section {
     /// None of these keys may be left, which belong elsewhere.
     pub(super) fn none_of(&self, keys: &[&str], where_they_belong: &str) -> Result<(), Trouble> {
         match self.entries.iter().find(|entry| keys.contains(&entry.key.as_str())) {
-            Some(Entry { key, line, .. }) => {
+            Some(KeyEntry { key, line, .. }) => {
                 let message = where_they_belong.to_owned();
                 Err(Trouble { line: *line, key: self.below(key), message })
             }

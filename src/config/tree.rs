@@ -28,12 +28,12 @@ pub(super) enum Value {
     Float(f64),
     Text(String),
     List(Vec<Node>),
-    Map(Vec<Entry>),
+    Map(Vec<KeyEntry>),
 }
 
 /// A key, its line, and its value.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Entry {
+pub(super) struct KeyEntry {
     pub(super) key: String,
     pub(super) line: u64,
     pub(super) node: Node,
@@ -120,7 +120,7 @@ impl<'de> Visitor<'de> for AnyValue {
         let mut map = Vec::new();
         while let Some(key) = entries.next_key::<Spanned<String>>()? {
             let node = entries.next_value()?;
-            map.push(Entry { line: key.referenced.line(), key: key.value, node });
+            map.push(KeyEntry { line: key.referenced.line(), key: key.value, node });
         }
         Ok(Value::Map(map))
     }

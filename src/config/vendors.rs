@@ -11,8 +11,8 @@ use serde::Serialize;
 
 use super::{
     error::Notice,
-    hami::resource_name,
-    section::{Field, Section, Trouble},
+    section::{Field, Section},
+    trouble::Trouble,
 };
 use crate::dialect::vendor::{amd, biren, cambricon, hygon, row::Resources};
 pub use chips::{ChipConfig, TemplateConfig, VnpuConfig, VnpusConfig};
@@ -160,7 +160,7 @@ impl Names {
         default: &str,
     ) -> Result<String, Trouble> {
         let field = section.take(key);
-        let name = field.as_ref().map_or(Ok(default.to_owned()), |field| resource_name(field, default))?;
+        let name = field.as_ref().map_or(Ok(default.to_owned()), |field| field.resource_name(default))?;
         match field {
             Some(field) if self.0.contains(&name) => {
                 Err(field.trouble(format!("`{name}` is already the name of another resource")))

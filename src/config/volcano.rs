@@ -14,7 +14,8 @@ use super::{
     duration,
     error::Notice,
     hami::Policy,
-    section::{Field, Section, Trouble},
+    section::{Field, Section},
+    trouble::Trouble,
 };
 
 /// Settings of Volcano's dialect.
@@ -219,7 +220,7 @@ fn windows(field: &Field) -> Result<Vec<Window>, Trouble> {
         Err(_) => field.text()?.split(',').map(str::to_owned).collect(),
     };
     if texts.is_empty() {
-        return Err(field.trouble("holds no window such as `1:00-4:00`"));
+        return Err(field.trouble("contains no window such as `1:00-4:00`"));
     }
     texts.iter().map(|text| text.parse().map_err(|error| field.trouble(format!("{error}")))).collect()
 }

@@ -2,7 +2,10 @@
 
 use serde::Serialize;
 
-use super::section::{Field, Section, Trouble};
+use super::{
+    section::{Field, Section},
+    trouble::Trouble,
+};
 use crate::object::workload::{Kind, Path};
 
 /// A kind of workload.

@@ -4,11 +4,7 @@
 
 use std::sync::Arc;
 
-use super::{
-    assignment::{Answer, Assignment},
-    node_devices::DeviceType,
-    profile::ProfileName,
-};
+use super::{agent::Answer, assignment::Assignment, node_devices::DeviceType, profile::ProfileName};
 
 /// What a pod holds of the cards of one dialect.
 #[derive(Clone, Debug, Eq, PartialEq)]

@@ -1,6 +1,6 @@
 //! How the cards of a node are cut into hardware slices, and so how much memory a slice holds, whatever its assignment says.
 //!
-//! It must not choose a slice.
+//! Volcano's scheduler writes only what was asked; the registration of the node knows the size. It must not choose a slice.
 
 use std::borrow::Cow;
 

@@ -267,6 +267,15 @@ impl DevicesUsed {
         self.0.get(&(kind, minor))
     }
 
+    /// What pods may still be given of a device of this node; nothing of one that is not there or does not serve.
+    pub fn left_of(&self, node: &NodeDevices, kind: DeviceType, minor: Minor) -> Amounts {
+        let total = node.device(kind, minor).filter(|device| device.serves()).map(|device| &device.total);
+        let used = self.get(kind, minor);
+        total
+            .map(|total| used.map_or_else(|| total.clone(), |used| total.left(&used.amounts)))
+            .unwrap_or_default()
+    }
+
     /// Lets nobody else have these virtual functions of a device.
     pub fn keep(&mut self, kind: DeviceType, minor: Minor, functions: impl IntoIterator<Item = String>) {
         self.0.entry((kind, minor)).or_default().functions.extend(functions);

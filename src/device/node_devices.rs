@@ -7,10 +7,9 @@ use std::{
 };
 
 use super::{
+    agent::Answer,
     amounts::{Amounts, NamedDimension, Proportion},
-    assignment::Answer,
     card::Health,
-    joint::DevicesUsed,
     label_filter::{DeviceLabels, LabelFilter},
 };
 
@@ -242,8 +241,8 @@ pub struct DeviceTraits {
 }
 
 impl NodeDevices {
-    /// The same devices on a Node with these labels. Where both state a value, the Node's counts; partitions that are listed for these
-    /// devices come before those of their model, and partitions bind where either the devices or the Node demand it.
+    /// The same devices on a Node with these labels. Where both state a value, the Node's counts. Partitions and the policy on them come as a
+    /// pair: those that are listed for these devices with their policy, or else those of the Node's model with the Node's policy.
     #[must_use]
     pub fn on(mut self, node: &DeviceTraits) -> Self {
         let DeviceTraits { vendor, model, isolation, partition_policy, partitions, plugin } = node;
@@ -251,10 +250,10 @@ impl NodeDevices {
         self.vendor = vendor.clone().or(self.vendor);
         self.model = model.clone().or(self.model);
         self.isolation.clone_from(isolation);
-        if *partition_policy == PartitionPolicy::Honor {
-            self.partition_policy = PartitionPolicy::Honor;
+        if self.partitions.is_none() {
+            self.partitions.clone_from(partitions);
+            self.partition_policy = *partition_policy;
         }
-        self.partitions = self.partitions.or_else(|| partitions.clone());
         self
     }
 
@@ -274,15 +273,6 @@ impl NodeDevices {
     /// The devices of a type, by minor.
     pub fn of(&self, kind: DeviceType) -> impl Iterator<Item = (Minor, &NodeDevice)> {
         self.devices.get(&kind).into_iter().flatten().map(|(&minor, device)| (minor, device))
-    }
-
-    /// What pods may still be given of a device; nothing of one that is not there or does not serve.
-    pub fn free(&self, kind: DeviceType, minor: Minor, used: &DevicesUsed) -> Amounts {
-        let total = self.device(kind, minor).filter(|device| device.serves()).map(|device| &device.total);
-        let used = used.get(kind, minor);
-        total
-            .map(|total| used.map_or_else(|| total.clone(), |used| total.left(&used.amounts)))
-            .unwrap_or_default()
     }
 
     /// One device.

@@ -2,10 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use super::{
-    amount::{CoreUnit, Cores, Percent},
-    request::CoreRequest,
-};
+use super::amount::{CoreUnit, Cores};
 
 /// The name of a profile and of the dialect that it belongs to, as logs, metrics and messages say it.
 ///
@@ -78,14 +75,6 @@ impl CoreBudget {
         }
     }
 
-    /// What a container asks that states so many percent.
-    pub fn request(self, stated: Percent) -> CoreRequest {
-        match self.unit() {
-            CoreUnit::Percent => CoreRequest::Exact(Cores::new(stated.get())),
-            CoreUnit::Units => CoreRequest::Part(stated),
-        }
-    }
-
     /// Whether so much is all compute of a card that has `budget` to give: in percent at least one whole card, whatever it is scaled to.
     pub fn is_whole(self, cores: Cores, budget: Cores) -> bool {
         let least = match self.unit() {
@@ -123,16 +112,6 @@ pub struct Profile {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_part_of_a_cards_compute_units_is_at_least_one() {
-        let share = |budget: CoreBudget, asked, registered| {
-            budget.request(Percent::new(asked)).of(Cores::new(registered)).get()
-        };
-        let units = |asked, registered| share(CoreBudget::Units, asked, registered);
-        assert_eq!([units(100, 304), units(50, 304), units(1, 40), units(0, 304)], [304, 152, 1, 0]);
-        assert_eq!(share(CoreBudget::Registered, 30, 304), 30);
-    }
 
     #[test]
     fn all_units_of_a_small_card_are_a_whole_card() {

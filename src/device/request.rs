@@ -3,12 +3,12 @@
 use std::{collections::BTreeSet, num::NonZeroU32, sync::Arc};
 
 use super::{
-    amount::{Cores, MiB, Percent},
+    amount::{CoreUnit, Cores, MiB, Percent},
     assignment::Role,
     choice::CardChoice,
     joint::JointRequest,
     mark::Mark,
-    profile::Profile,
+    profile::{CoreBudget, Profile},
     selection::Selection,
     usage::{CardUsage, Held},
 };
@@ -44,6 +44,14 @@ pub enum CoreRequest {
 impl CoreRequest {
     /// Whatever is free.
     pub const NONE: Self = Self::Exact(Cores::NONE);
+
+    /// What a container asks that states so many percent of cards of this budget.
+    pub fn stated(percent: Percent, budget: CoreBudget) -> Self {
+        match budget.unit() {
+            CoreUnit::Percent => Self::Exact(Cores::new(percent.get())),
+            CoreUnit::Units => Self::Part(percent),
+        }
+    }
 
     /// What it comes to on a card of that compute.
     pub fn of(self, cores: Cores) -> Cores {
@@ -192,5 +200,20 @@ impl PodRequest {
             }
         }
         held.most()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_of_a_cards_compute_units_is_at_least_one() {
+        let share = |budget: CoreBudget, asked, registered| {
+            CoreRequest::stated(Percent::new(asked), budget).of(Cores::new(registered)).get()
+        };
+        let units = |asked, registered| share(CoreBudget::Units, asked, registered);
+        assert_eq!([units(100, 304), units(50, 304), units(1, 40), units(0, 304)], [304, 152, 1, 0]);
+        assert_eq!(share(CoreBudget::Registered, 30, 304), 30);
     }
 }

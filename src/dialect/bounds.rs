@@ -30,7 +30,8 @@ impl Dialects {
         for (resource, hard) in quota.limits() {
             let Some((profile, counted)) = self.counted(resource) else { continue };
             let read = if quota.is_scoped() {
-                Err("a ResourceQuota with scopes bounds no shares of cards: leave the scopes out".to_owned())
+                Err("a ResourceQuota with scopes does not limit shares of cards: remove the scopes"
+                    .to_owned())
             } else {
                 units(hard)
             };

@@ -34,7 +34,7 @@ pub enum Unit {
 
 /// Settings of both.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Settings {
+pub struct GpuShareSettings {
     /// What pods ask for.
     pub unit: Unit,
     /// MiB of a block (the plugin's `--gpu-memory-factor`).
@@ -46,7 +46,7 @@ pub struct Settings {
 /// Volcano's gpushare or gpu-number.
 #[derive(Clone, Debug)]
 pub struct GpuShare {
-    settings: Settings,
+    settings: GpuShareSettings,
     profile: Profile,
 }
 
@@ -80,7 +80,7 @@ impl GpuShare {
     };
 
     /// The dialect with these settings.
-    pub fn new(settings: Settings) -> Self {
+    pub fn new(settings: GpuShareSettings) -> Self {
         Self { profile: Self::profile_of(settings.unit), settings }
     }
 
@@ -174,7 +174,7 @@ mod tests {
     use crate::device::Health;
 
     fn dialect(unit: Unit) -> GpuShare {
-        GpuShare::new(Settings { unit, memory_factor: 2, lock: None })
+        GpuShare::new(GpuShareSettings { unit, memory_factor: 2, lock: None })
     }
 
     fn node(capacity: &Value) -> Node {

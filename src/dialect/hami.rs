@@ -29,7 +29,7 @@ use crate::{
 
 /// HAMi's settings, as its `nvidia:` section and its scheduler's flags have them.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Settings {
+pub struct HamiSettings {
     /// The resource that counts shares.
     pub count: String,
     /// MiB of each share, times `memory_factor`.
@@ -59,7 +59,7 @@ pub struct Settings {
 /// HAMi's dialect.
 #[derive(Clone, Debug)]
 pub struct Hami {
-    settings: Settings,
+    settings: HamiSettings,
     profile: Profile,
 }
 
@@ -86,7 +86,7 @@ impl Hami {
     }
 
     /// HAMi's dialect with these settings.
-    pub fn new(settings: Settings) -> Self {
+    pub fn new(settings: HamiSettings) -> Self {
         Self { settings, profile: Self::profile() }
     }
 }
@@ -101,12 +101,12 @@ impl Dialect for Hami {
     }
 
     fn resources(&self) -> Vec<&str> {
-        let Settings { count, memory, memory_percentage, cores, priority, .. } = &self.settings;
+        let HamiSettings { count, memory, memory_percentage, cores, priority, .. } = &self.settings;
         vec![count, memory, memory_percentage, cores, priority]
     }
 
     fn share_resources(&self) -> Vec<&str> {
-        let Settings { memory, memory_percentage, cores, .. } = &self.settings;
+        let HamiSettings { memory, memory_percentage, cores, .. } = &self.settings;
         vec![memory, memory_percentage, cores]
     }
 
@@ -115,7 +115,7 @@ impl Dialect for Hami {
     }
 
     fn counted(&self) -> Vec<Counted<'_>> {
-        let Settings { count, memory, cores, memory_factor, .. } = &self.settings;
+        let HamiSettings { count, memory, cores, memory_factor, .. } = &self.settings;
         vec![
             Counted { resource: count, dimension: Dimension::Cards, unit: 1 },
             Counted { resource: memory, dimension: Dimension::Memory, unit: *memory_factor },

@@ -13,6 +13,7 @@ pub mod nccl;
 pub mod node;
 pub mod partitions;
 pub mod plugin;
+mod pod_level;
 pub mod record;
 pub mod request;
 pub mod reservation;

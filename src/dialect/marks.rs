@@ -31,6 +31,9 @@ pub const REQUIRED_TOPOLOGY: &str = "berth.dev/required-topology";
 /// The node label of which all pods of a PodGroup share one value where that is possible: annotation. Berth's own.
 pub const PREFERRED_TOPOLOGY: &str = "berth.dev/preferred-topology";
 
+/// What is used of a ResourceQuota by key, as JSON: an annotation. Berth's own.
+pub const USED: &str = "berth.dev/used";
+
 /// The API group of PodGroups (volcano `staging/src/volcano.sh/apis/pkg/apis/scheduling/v1beta1/register.go`).
 pub const GROUPS_API: &str = "scheduling.volcano.sh";
 /// Its version.

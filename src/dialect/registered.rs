@@ -152,7 +152,7 @@ mod tests {
         };
         let hami =
             |text: &str| hami::register::read(&node(hami::names::REGISTER, text), hami::names::REGISTER);
-        let vgpu = volcano::Volcano::new(volcano::Settings {
+        let vgpu = volcano::Volcano::new(volcano::VolcanoSettings {
             memory_factor: 1,
             card_policy: CardPolicy::Binpack,
             node_policy: NodePolicy::Indifferent,

@@ -51,7 +51,7 @@ pub const LEFT_TO_HAMI: [&str; 10] = [
 
 /// What HAMi's scheduler does for every vendor.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Settings {
+pub struct VendorSettings {
     /// Which node first, where the pod does not say.
     pub node_policy: NodePolicy,
     /// Which card first, where the pod does not say; of several, each decides where those before it see no difference.
@@ -64,7 +64,7 @@ pub struct Settings {
 #[derive(Clone, Debug)]
 pub struct Vendor {
     row: Row,
-    settings: Settings,
+    settings: VendorSettings,
     profile: Profile,
     mode: SharingMode,
     lock: LockSpec,
@@ -72,7 +72,7 @@ pub struct Vendor {
 
 impl Vendor {
     /// The family of this row.
-    pub fn new(row: Row, settings: Settings) -> Self {
+    pub fn new(row: Row, settings: VendorSettings) -> Self {
         let profile = Profile {
             name: row.name.clone(),
             blend: Blend::Even,

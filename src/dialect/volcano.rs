@@ -28,7 +28,7 @@ use crate::{
 
 /// Volcano's settings for vGPUs.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Settings {
+pub struct VolcanoSettings {
     /// MiB for each unit of `volcano.sh/vgpu-memory` and of a card's registered memory.
     pub memory_factor: u32,
     /// Which card first.
@@ -46,7 +46,7 @@ pub struct Settings {
 /// Volcano's dialect for vGPUs.
 #[derive(Clone, Debug)]
 pub struct Volcano {
-    settings: Settings,
+    settings: VolcanoSettings,
     profile: Profile,
 }
 
@@ -74,7 +74,7 @@ impl Volcano {
     }
 
     /// Volcano's dialect with these settings.
-    pub fn new(settings: Settings) -> Self {
+    pub fn new(settings: VolcanoSettings) -> Self {
         Self { settings, profile: Self::profile() }
     }
 }

@@ -10,6 +10,7 @@ mod result;
 mod score;
 mod search;
 mod selected;
+mod solution;
 #[cfg(test)]
 mod tests;
 mod toll;

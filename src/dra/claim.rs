@@ -72,6 +72,16 @@ impl Claim {
             namespace => format!("{namespace}/{}", metadata.name),
         };
         let devices = &claim.spec.devices;
+        let selectors = length_of_selectors(&devices.requests);
+        if selectors > LONGEST_SELECTORS {
+            let reason =
+                format!("its selectors have {selectors} bytes, more than {LONGEST_SELECTORS} in all");
+            return Err(AllocationError::Claim {
+                claim: name,
+                field: "spec.devices.requests".to_owned(),
+                reason,
+            });
+        }
         let requests = devices.requests.iter().enumerate().map(|(at, request)| {
             let reader = Reader { claim: &name, classes, request, at };
             reader.request()
@@ -96,6 +106,16 @@ impl Claim {
             name,
         })
     }
+}
+
+/// So many bytes may the selectors of a claim have in all: they are compiled at once when the claim is seen. The API has no limit but that of an
+/// object, 1.5 MB; what claims ask for by hand has some hundred bytes.
+const LONGEST_SELECTORS: usize = 128 * 1024;
+
+fn length_of_selectors(requests: &[DeviceRequest]) -> usize {
+    let devices = requests.iter().flat_map(|request| request.exactly.iter().chain(&request.first_available));
+    let selectors = devices.flat_map(|devices| &devices.selectors);
+    selectors.filter_map(|selector| selector.cel.as_ref()).map(|cel| cel.expression.len()).sum()
 }
 
 /// Whether there are parameters that can't be handed on.

@@ -1,9 +1,6 @@
 //! What must hold between the devices of a claim.
 
-use super::{
-    claim::{Alternative, Request},
-    device::{AttributeValues, Device},
-};
+use super::device::{AttributeValues, Device};
 use crate::object::resource_claim::DeviceConstraint;
 
 /// A constraint on an attribute.
@@ -41,9 +38,9 @@ impl Constraint {
         Some(Self { requests: constraint.requests.clone(), attribute: attribute.clone(), demand })
     }
 
-    /// Whether it is about the devices of this alternative. A request's name stands for all its alternatives.
-    pub(super) fn is_about(&self, request: &Request, alternative: &Alternative) -> bool {
-        let named = |name: &String| *name == request.name || *name == alternative.full_name;
+    /// Whether it is about the devices of an alternative, by its full name. The name of a request stands for all its alternatives.
+    pub(super) fn is_about(&self, request: &str, alternative: &str) -> bool {
+        let named = |name: &String| name == request || name == alternative;
         self.requests.is_empty() || self.requests.iter().any(named)
     }
 

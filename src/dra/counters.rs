@@ -1,12 +1,13 @@
 //! Shared counters of pools: what is left of them, with devices that are in use and those that an attempt takes (KEP-4815).
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
-use super::{device::CounterUse, held::HeldDevices, pool::Pool};
+use super::{
+    device::{CounterName, CounterUse},
+    held::HeldDevices,
+    pool::Pool,
+};
 use crate::object::Amount;
-
-/// A counter of a pool: its set and its name.
-pub(super) type CounterName = (Arc<str>, Arc<str>);
 
 /// What is left of each counter of one pool. Below 0: more was given than there is.
 #[derive(Clone, Debug)]

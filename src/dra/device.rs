@@ -49,6 +49,9 @@ impl fmt::Display for DeviceId {
 #[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
 pub(super) struct Reading(pub(super) u64);
 
+/// A counter of a pool: its set and its name.
+pub(super) type CounterName = (Arc<str>, Arc<str>);
+
 /// How much a device takes of a counter.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(super) struct CounterUse {

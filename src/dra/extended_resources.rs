@@ -13,7 +13,7 @@ const OF_CLASS: &str = "deviceclass.resource.kubernetes.io/";
 
 /// What is known of one class.
 #[derive(Clone, Debug, Eq, PartialEq)]
-struct Known {
+struct KnownClass {
     created: Timestamp,
     stands_for: Option<String>,
 }
@@ -21,7 +21,7 @@ struct Known {
 /// The classes that stand for extended resources.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct ExtendedResources {
-    classes: BTreeMap<String, Known>,
+    classes: BTreeMap<String, KnownClass>,
     /// By resource, the class that stands for it: of several the newest, and of equals the first by name.
     stated: BTreeMap<String, String>,
 }
@@ -31,7 +31,7 @@ impl ExtendedResources {
     pub fn set(&mut self, class: &DeviceClass) {
         let created = class.metadata.creation_timestamp.unwrap_or(Timestamp::UNIX_EPOCH);
         let stands_for = class.spec.extended_resource_name.clone().filter(|name| is_extended(name));
-        self.classes.insert(class.metadata.name.clone(), Known { created, stands_for });
+        self.classes.insert(class.metadata.name.clone(), KnownClass { created, stands_for });
         self.find_out();
     }
 

@@ -11,8 +11,7 @@ use std::{
 use hardware::HardwareIndex;
 
 use super::{
-    counters::CounterName,
-    device::{Device, Reading},
+    device::{CounterName, Device, Reading},
     node::{Node, NodeSelection},
 };
 use crate::object::{Amount, ResourceSlice};

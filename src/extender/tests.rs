@@ -140,3 +140,26 @@ async fn what_cannot_be_read_is_refused_with_the_reason() {
     let (status, _) = send("unheard-of", "{}").await;
     assert_eq!(status, StatusCode::NOT_FOUND);
 }
+
+/// Two of the largest bodies, and no third beside them; small ones go on once there is room.
+#[tokio::test(start_paused = true)]
+async fn bodies_that_are_read_at_once_have_so_much_room_and_silent_clients_give_theirs_back() {
+    let router = router(extender(&Seen::default()));
+    let send = |body: Body| {
+        let request = http::Request::post(format!("{PREFIX}/filter")).body(body).unwrap();
+        tower::ServiceExt::oneshot(router.clone(), request)
+    };
+    // A body without an announced length, which never comes.
+    let silent = || Body::from_stream(futures::stream::pending::<Result<Bytes, std::io::Error>>());
+    let small = || Body::from(json!({"pod": pod("p"), "nodenames": ["good-1"]}).to_string());
+    let beside = async {
+        tokio::task::yield_now().await;
+        let refused = send(small()).await.unwrap().status();
+        tokio::time::advance(std::time::Duration::from_secs(5)).await;
+        (refused, send(small()).await.unwrap().status())
+    };
+    let (one, other, (refused, later)) = tokio::join!(send(silent()), send(silent()), beside);
+    assert_eq!(refused, StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!([one, other].map(|response| response.unwrap().status()), [StatusCode::REQUEST_TIMEOUT; 2]);
+    assert_eq!(later, StatusCode::OK);
+}

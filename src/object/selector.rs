@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::{affinity::Requirement, nullable};
+use super::{nullable, requirement::Requirement};
 
 pub use text::UnreadableSelector;
 

@@ -3,11 +3,12 @@
 use serde::Deserialize;
 
 use super::{
-    affinity::{NodeSelector, Requirement},
+    affinity::NodeSelector,
     container::{ResourceMap, Resources},
     metadata::Metadata,
     nullable,
     quantity::Quantity,
+    requirement::Requirement,
     selector::LabelSelector,
 };
 

@@ -7,6 +7,7 @@ pub mod comparison;
 pub mod evaluation;
 pub mod fit_error;
 pub mod nearest;
+pub mod no_room;
 mod nominated;
 pub mod outlook;
 pub mod remedy;
@@ -26,6 +27,7 @@ use super::{
         score::{RawScores, weights::ScoreWeights},
     },
     world::{
+        ledger::Held,
         node_state::NodeState,
         quota::QuotaStanding,
         reservation::{Preference, Reserved},
@@ -125,8 +127,26 @@ pub struct Filters<'a> {
 impl<'a> Filters<'a> {
     /// Asks each plugin that looks at more than one node what it has to do for this pod.
     pub fn prepare(demand: &'a Demand, around: Surroundings<'a>, counts: &mut PodCounts) -> Self {
-        let kept = around.nominations.kept_of_quota(demand);
-        let quotas = around.quotas.left_for(demand, &kept);
+        Self::prepare_beside(demand, around, counts, &around.nominations.kept_of_quota(demand))
+    }
+
+    /// As [`Self::prepare`], for a pod for which others would go: what is kept for any nominated pod of its namespace counts in its quota,
+    /// whatever the priority. If it did not, a namespace could have a node kept for each priority, far beyond its quota.
+    pub(super) fn prepare_to_preempt(
+        demand: &'a Demand,
+        around: Surroundings<'a>,
+        counts: &mut PodCounts,
+    ) -> Self {
+        Self::prepare_beside(demand, around, counts, &around.nominations.kept_of_namespace(demand))
+    }
+
+    fn prepare_beside(
+        demand: &'a Demand,
+        around: Surroundings<'a>,
+        counts: &mut PodCounts,
+        kept: &Held,
+    ) -> Self {
+        let quotas = around.quotas.left_for(demand, kept);
         let cycle = Cycle::prepare(demand, around, counts);
         let bounded = quotas.iter().any(|quota| *quota != Quota::default()) || !around.nominations.is_empty();
         let open = !bounded && cycle.as_ref().is_ok_and(Cycle::is_empty);

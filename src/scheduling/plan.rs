@@ -53,6 +53,12 @@ impl<'a> Plan<'a> {
         self.snapshot.release_beside_kept(pod)
     }
 
+    /// Keeps no node for the pod any more.
+    pub(super) fn end_nomination(&mut self, pod: &Uid) {
+        self.note(pod, None);
+        self.snapshot.end_nomination(pod);
+    }
+
     /// The point that has been reached.
     pub fn mark(&self) -> Mark {
         Mark(self.done.len())

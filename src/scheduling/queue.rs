@@ -34,6 +34,8 @@ pub struct Queue {
     /// Pods that no node would have, by the time at which they are decided again whatever has happened.
     unschedulable: BTreeSet<Turn>,
     waiting: HashMap<Uid, Waiting>,
+    /// Pods that have held a place for too long: each comes after those that were created before it lost that.
+    behind: HashMap<Uid, Timestamp>,
 }
 
 /// Where a pod waits.
@@ -154,7 +156,8 @@ impl Queue {
     fn put_as(&mut self, part: Part, pod: &PodInfo, seen: u64, (at, priority): (Timestamp, i32)) {
         let uid = pod.key.uid.clone();
         self.remove(&uid);
-        let turn = (at, (Reverse(priority), pod.created, seen, uid.clone()));
+        let created = self.behind.get(&uid).map_or(pod.created, |since| pod.created.max(*since));
+        let turn = (at, (Reverse(priority), created, seen, uid.clone()));
         let waiting = Waiting { part, turn, namespace: pod.key.namespace.clone() };
         self.insert(uid, waiting);
     }
@@ -234,6 +237,21 @@ impl Queue {
     /// Whether a pod could be taken before its backoff ends.
     pub fn has_early(&self) -> bool {
         !self.backoff.is_empty()
+    }
+
+    /// From now on the pod comes after those of its priority that are there already.
+    pub fn put_behind(&mut self, uid: &Uid, now: Timestamp) {
+        self.behind.insert(uid.clone(), now);
+    }
+
+    /// Whether the pod comes after others that are younger.
+    pub fn is_behind(&self, uid: &Uid) -> bool {
+        self.behind.contains_key(uid)
+    }
+
+    /// The pod is bound or gone.
+    pub fn end_behind(&mut self, uid: &Uid) {
+        self.behind.remove(uid);
     }
 
     /// Takes a pod out, wherever it waits.

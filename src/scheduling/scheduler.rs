@@ -92,6 +92,8 @@ pub struct Settings {
     pub gangs: Option<SignedDuration>,
     /// How much of a message stands where the users of a namespace read it.
     pub details: Details,
+    /// How many percent of the cluster's cards the pods of one namespace may hold while they wait for volumes; one pod or one gang may hold more.
+    pub held_percent: u32,
 }
 
 /// What is still to be done.
@@ -149,7 +151,16 @@ pub struct Scheduler {
 impl Scheduler {
     /// A scheduler that has seen nothing yet.
     pub fn new(settings: Settings) -> Self {
-        let Settings { device_resources, lock_expiry, weights, preemption, zones, gangs, details } = settings;
+        let Settings {
+            device_resources,
+            lock_expiry,
+            weights,
+            preemption,
+            zones,
+            gangs,
+            details,
+            held_percent,
+        } = settings;
         Self {
             lock_expiry,
             details,
@@ -159,7 +170,7 @@ impl Scheduler {
             waiting: Waiting::default(),
             gangs: Gangs::new(gangs),
             preempting: Preempting::new(preemption),
-            prebinding: Prebinding::default(),
+            prebinding: Prebinding::new(held_percent),
             lines: Lines::default(),
             locks: Locks::default(),
             agents: Agents::default(),
@@ -249,6 +260,8 @@ impl Scheduler {
         if self.is_synced() {
             self.meet_deadlines(now);
             self.advance_prebinds(now);
+            self.watch_held(now);
+            self.watch_kept(now);
             if self.course == Course::Onward {
                 self.roll_back_gangs(now);
             }
@@ -265,6 +278,7 @@ impl Scheduler {
                 self.serve_lines(now);
             }
         }
+        self.end_turn();
         let effects = std::mem::take(&mut self.outbox.effects);
         if self.course == Course::Standby { Vec::new() } else { effects }
     }
@@ -315,6 +329,9 @@ impl Scheduler {
             self.set_work(&uid, Work::Idle);
             self.enqueue(&uid);
         }
+        if held == Held::Less {
+            self.wake_for_held(node);
+        }
     }
 
     /// A node would have the pod: it waits for nothing but its turn there.
@@ -327,7 +344,7 @@ impl Scheduler {
     fn enqueue(&mut self, uid: &Uid) {
         if let Some(entry) = self.pods.get(uid) {
             match entry.backoff_until {
-                _ if self.gangs.is_partly_bound(&entry.info) => {
+                _ if self.gangs.is_partly_bound(&entry.info) && !self.waiting.queue.is_behind(uid) => {
                     self.waiting.queue.push_ahead(&entry.info, entry.seen);
                 }
                 Some(until) => self.waiting.queue.back_off(&entry.info, entry.seen, until),

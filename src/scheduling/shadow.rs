@@ -4,6 +4,7 @@
 //! Nothing is decided or held here. A pod is remembered only while it waits.
 
 pub mod comparison;
+pub mod workload;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -19,6 +20,7 @@ use super::{
     scheduler::Scheduler,
 };
 use comparison::{Comparison, Placement, compare, prospect};
+use workload::Workload;
 
 /// Pending pods that are judged in one turn at most: each costs as much as a decision.
 const LOOKS: usize = 16;
@@ -30,6 +32,8 @@ const SHORTEST: SignedDuration = SignedDuration::from_secs(1);
 pub struct LeftPending {
     /// The pod.
     pub pod: PodKey,
+    /// What made it; `None`: nothing did.
+    pub workload: Option<Workload>,
     /// When it was first seen waiting.
     pub since: Timestamp,
     /// Where Berth would place it now.
@@ -53,6 +57,7 @@ type Asked = Result<Demand, String>;
 #[derive(Debug)]
 struct Waiting {
     key: PodKey,
+    workload: Option<Workload>,
     asked: Asked,
     since: Timestamp,
     told: Option<String>,
@@ -71,6 +76,8 @@ pub struct Shadow {
     settle: SignedDuration,
     waiting: HashMap<Uid, Waiting>,
     due: BTreeSet<(Timestamp, Uid)>,
+    /// The pods that were found to be left pending and may still wait.
+    counted: HashSet<Uid>,
     findings: Vec<Finding>,
 }
 
@@ -83,8 +90,20 @@ impl Shadow {
             settle: settle.max(SHORTEST),
             waiting: HashMap::new(),
             due: BTreeSet::new(),
+            counted: HashSet::new(),
             findings: Vec::new(),
         }
+    }
+
+    /// The same shadow in place of another one, which had found these pods to be left pending: they are not found once more.
+    #[must_use]
+    pub fn after(self, counted: HashSet<Uid>) -> Self {
+        Self { counted, ..self }
+    }
+
+    /// The pods that were found to be left pending and may still wait.
+    pub fn into_counted(self) -> HashSet<Uid> {
+        self.counted
     }
 
     /// Takes in what happened. Call it before the scheduler observes the event: what a decision is compared on is the cluster as the
@@ -92,7 +111,10 @@ impl Shadow {
     pub fn observe(&mut self, scheduler: &Scheduler, event: &Event, now: Timestamp) {
         match event {
             Event::PodSeen(pod) => self.see(scheduler, pod, now),
-            Event::PodGone(uid) | Event::PodEnded(uid) => self.forget(uid),
+            Event::PodGone(uid) | Event::PodEnded(uid) => {
+                self.forget(uid);
+                self.counted.remove(uid);
+            }
             Event::Pods(pods) => self.list(pods, now),
             _ => {}
         }
@@ -133,6 +155,7 @@ impl Shadow {
         for uid in &gone {
             self.forget(uid);
         }
+        self.counted.retain(|uid| live.contains(uid));
         for pod in pods {
             match held(pod) {
                 Some(holding) => self.unseen(pod, holding),
@@ -158,14 +181,15 @@ impl Shadow {
             },
         };
         let known = self.waiting.get_mut(&pod.key.uid);
-        if let Some(known) = known.filter(|known| known.asked == asked) {
-            (known.told, known.intended) = (pod.told.clone(), None);
+        if let Some(known) = known.filter(|known| asks_the_same(&known.asked, &asked)) {
+            (known.asked, known.told, known.intended) = (asked, pod.told.clone(), None);
             return;
         }
         let since = self.waiting.get(&pod.key.uid).map_or(now, |known| known.since);
         self.forget(&pod.key.uid);
         let waiting = Waiting {
             key: pod.key.clone(),
+            workload: Workload::of(pod),
             asked,
             since,
             told: pod.told.clone(),
@@ -173,9 +197,9 @@ impl Shadow {
             fits_since: None,
             due: None,
         };
-        let readable = waiting.asked.is_ok();
+        let to_judge = waiting.asked.is_ok() && !self.counted.contains(&pod.key.uid);
         self.waiting.insert(pod.key.uid.clone(), waiting);
-        self.set_due(&pod.key.uid, readable.then(|| after(now, self.settle / 2)));
+        self.set_due(&pod.key.uid, to_judge.then(|| after(now, self.settle / 2)));
     }
 
     /// A decision for a pod that was seen waiting. One that a pod was made with is no scheduler's.
@@ -202,9 +226,11 @@ impl Shadow {
             });
         }
         if holding.binding == Binding::Bound {
-            let found = waiting.intended.take();
-            self.findings.extend(found.map(|found| Finding::Decided(Box::new(found))));
+            let (found, workload) = (waiting.intended.take(), waiting.workload.clone());
+            let found = found.map(|found| Finding::Decided(Box::new(Comparison { workload, ..found })));
+            self.findings.extend(found);
             self.forget(uid);
+            self.counted.remove(uid);
         }
     }
 
@@ -218,8 +244,10 @@ impl Shadow {
         let known = waiting.intended.take().filter(|known| known.chosen.node == holding.node);
         let key = waiting.key.clone();
         let found = known.unwrap_or_else(|| Comparison::not_compared(key, holding, "watch_gap"));
-        self.findings.push(Finding::Decided(Box::new(found)));
+        let workload = waiting.workload.clone();
+        self.findings.push(Finding::Decided(Box::new(Comparison { workload, ..found })));
         self.forget(uid);
+        self.counted.remove(uid);
     }
 
     /// Whether Berth would place a pod now, and has for long enough.
@@ -236,8 +264,10 @@ impl Shadow {
             waiting.fits_since = since;
             if let Some(own) = found.filter(|_| long) {
                 due = None;
+                self.counted.insert(uid.clone());
                 self.findings.push(Finding::LeftPending(Box::new(LeftPending {
                     pod: waiting.key.clone(),
+                    workload: waiting.workload.clone(),
                     since: waiting.since,
                     own,
                     told: waiting.told.clone(),
@@ -258,6 +288,18 @@ impl Shadow {
     fn forget(&mut self, uid: &Uid) {
         self.set_due(uid, None);
         self.waiting.remove(uid);
+    }
+}
+
+/// Whether a pod wants the same place as before. The node that is kept for it and the claim of its extended resources are no wishes of its own:
+/// kube-scheduler sets and clears them at each attempt.
+fn asks_the_same(before: &Asked, now: &Asked) -> bool {
+    match (before, now) {
+        (Ok(before), Ok(now)) => {
+            let own = |asked: &Demand| Demand { nominated: None, served: None, ..asked.clone() };
+            own(before) == own(now)
+        }
+        (before, now) => before == now,
     }
 }
 

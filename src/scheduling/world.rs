@@ -5,6 +5,7 @@ pub mod node_state;
 pub mod nominations;
 pub mod object;
 pub mod quota;
+pub mod quota_holder;
 pub mod reservation;
 pub mod resource_claims;
 pub mod surroundings;

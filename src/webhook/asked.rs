@@ -11,9 +11,12 @@ use crate::{
 };
 
 use super::{
+    bad_review::BadReview,
     parse::{Fault, parse},
-    review::{API_VERSION, BadReview, KIND},
 };
+
+pub(super) const API_VERSION: &str = "admission.k8s.io/v1";
+pub(super) const KIND: &str = "AdmissionReview";
 
 /// The kind of object that the request is about.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -44,13 +47,13 @@ const POD_PARTS: [&str; 3] = ["", "ephemeralcontainers", "resize"];
 pub(super) struct Envelope<O> {
     api_version: Option<String>,
     kind: Option<String>,
-    request: Option<Asked<O>>,
+    request: Option<ReviewRequest<O>>,
 }
 
 /// The fields of `request` that an answer depends on.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", expecting = "the object that an AdmissionReview has as `request`")]
-pub(super) struct Asked<O> {
+pub(super) struct ReviewRequest<O> {
     pub(super) uid: Option<String>,
     resource: Option<Resource>,
     sub_resource: Option<String>,
@@ -88,7 +91,7 @@ fn not_json(error: &serde_json::Error) -> BadReview {
 }
 
 /// Reads the envelope alone: the objects stay as they are.
-pub(super) fn read(text: &str) -> Result<Asked<&RawValue>, BadReview> {
+pub(super) fn read(text: &str) -> Result<ReviewRequest<&RawValue>, BadReview> {
     let envelope: Envelope<&RawValue> = if let Ok(envelope) = serde_json::from_str(text) {
         envelope
     } else {
@@ -101,7 +104,7 @@ pub(super) fn read(text: &str) -> Result<Asked<&RawValue>, BadReview> {
 
 impl<O> Envelope<O> {
     /// The request, if the envelope is that of a review.
-    pub(super) fn request(self) -> Result<Asked<O>, BadReview> {
+    pub(super) fn request(self) -> Result<ReviewRequest<O>, BadReview> {
         expect("apiVersion", self.api_version.as_deref(), API_VERSION)?;
         expect("kind", self.kind.as_deref(), KIND)?;
         self.request.ok_or(BadReview::Missing { field: "request" })
@@ -119,7 +122,7 @@ fn expect(field: &'static str, found: Option<&str>, expected: &str) -> Result<()
     }
 }
 
-impl<O> Asked<O> {
+impl<O> ReviewRequest<O> {
     pub(super) fn uid(&self) -> Result<&str, BadReview> {
         let uid = self.uid.as_deref().filter(|uid| !uid.is_empty());
         let uid = uid.ok_or(BadReview::Missing { field: "request.uid" })?;

@@ -31,7 +31,7 @@ use tokio::{
 };
 use tokio_rustls::server::TlsStream;
 
-use super::serve::Limits;
+use super::limits::Limits;
 
 /// How often a silent HTTP/2 client gets a ping.
 const KEEP_ALIVE: Duration = Duration::from_mins(1);

@@ -17,7 +17,7 @@ use tokio::{
 
 use super::{
     onward::Handed,
-    review::{Outcome, ReviewAnswer},
+    review::{ReviewAnswer, ReviewOutcome},
 };
 use crate::admission::Stage;
 
@@ -62,7 +62,7 @@ enum Path {
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub(super) enum Counted {
     /// It was answered with a review.
-    Answered(Outcome),
+    Answered(ReviewOutcome),
     /// It was refused before it was parsed as a review.
     Refused,
     /// There was no room for it.
@@ -73,10 +73,10 @@ pub(super) enum Counted {
 
 impl Counted {
     const ALL: [Self; 6] = [
-        Self::Answered(Outcome::Ignored),
-        Self::Answered(Outcome::Admitted),
-        Self::Answered(Outcome::Denied),
-        Self::Answered(Outcome::Unreadable),
+        Self::Answered(ReviewOutcome::Ignored),
+        Self::Answered(ReviewOutcome::Admitted),
+        Self::Answered(ReviewOutcome::Denied),
+        Self::Answered(ReviewOutcome::Unreadable),
         Self::Refused,
         Self::Panicked,
     ];
@@ -206,10 +206,10 @@ impl EncodeLabelValue for Handed {
 impl EncodeLabelValue for Counted {
     fn encode(&self, encoder: &mut LabelValueEncoder) -> fmt::Result {
         encoder.write_str(match self {
-            Self::Answered(Outcome::Ignored) => "ignored",
-            Self::Answered(Outcome::Admitted) => "admitted",
-            Self::Answered(Outcome::Denied) => "denied",
-            Self::Answered(Outcome::Unreadable) => "unreadable",
+            Self::Answered(ReviewOutcome::Ignored) => "ignored",
+            Self::Answered(ReviewOutcome::Admitted) => "admitted",
+            Self::Answered(ReviewOutcome::Denied) => "denied",
+            Self::Answered(ReviewOutcome::Unreadable) => "unreadable",
             Self::Refused => "refused",
             Self::TurnedAway => "turned_away",
             Self::Panicked => "panicked",

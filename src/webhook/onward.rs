@@ -5,10 +5,7 @@
 
 use std::sync::Arc;
 
-use super::{
-    metrics::Metrics,
-    review::{DryRun, Entrant, ReviewAnswer},
-};
+use super::review::{DryRun, Entrant, ReviewAnswer};
 use crate::object::Pod;
 
 /// Returns the lines that say where a pod would be placed now, and why not elsewhere; empty if there is no answer in time.
@@ -39,15 +36,17 @@ pub struct Onward {
 const HINT_LIMIT: usize = 64 * 1024;
 
 impl Onward {
-    /// Adds the warnings of a dry run to the answer, or passes the pod on as a hint; `length` is that of the review in bytes.
-    pub(super) fn go_on(&self, answer: &mut ReviewAnswer, length: usize, metrics: &Metrics) {
-        let Some(Entrant { pod, dry_run }) = answer.entrant.take() else { return };
+    /// Adds the warnings of a dry run to the answer, or passes the pod on as a hint, and returns whether that was kept; `length` is that of the
+    /// review in bytes.
+    pub(super) fn go_on(&self, answer: &mut ReviewAnswer, length: usize) -> Option<Handed> {
+        let Entrant { pod, dry_run } = answer.entrant.take()?;
         match dry_run {
-            DryRun::Yes => answer.warn(&(self.place)(&pod)),
-            DryRun::No => {
-                let handed = if length <= HINT_LIMIT { (self.hint)(pod) } else { Handed::Dropped };
-                metrics.count_hint(handed);
+            DryRun::Yes => {
+                answer.warn(&(self.place)(&pod));
+                None
             }
+            DryRun::No if length <= HINT_LIMIT => Some((self.hint)(pod)),
+            DryRun::No => Some(Handed::Dropped),
         }
     }
 }

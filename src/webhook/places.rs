@@ -51,7 +51,7 @@ pub(super) struct Place {
 
 /// A request that is under way on a connection: while it exists, the connection is not closed for another.
 #[derive(Debug)]
-pub(super) struct Asked(Arc<Place>);
+pub(super) struct OpenRequest(Arc<Place>);
 
 impl Places {
     pub(super) fn new(connections: usize, idle: Duration) -> Self {
@@ -104,9 +104,9 @@ impl Taken {
 
 impl Place {
     /// Marks the connection as busy until the returned value is dropped.
-    pub(super) fn ask(self: &Arc<Self>) -> Asked {
+    pub(super) fn ask(self: &Arc<Self>) -> OpenRequest {
         lock(&self.taken).asked(self.number, |asked| asked + 1);
-        Asked(Arc::clone(self))
+        OpenRequest(Arc::clone(self))
     }
 
     /// Returns when the connection must be closed to make room for another.
@@ -121,7 +121,7 @@ impl Drop for Place {
     }
 }
 
-impl Drop for Asked {
+impl Drop for OpenRequest {
     fn drop(&mut self) {
         lock(&self.0.taken).asked(self.0.number, |asked| asked.saturating_sub(1));
     }

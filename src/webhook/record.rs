@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use tracing::{debug, info};
 
-use super::review::{Outcome, ReviewAnswer};
+use super::review::{ReviewAnswer, ReviewOutcome};
 use crate::{
     admission::Stage,
     excerpt::{FIELD, excerpt},
@@ -72,7 +72,7 @@ fn text(value: &Value) -> String {
 pub(super) fn log(stage: Stage, body: &[u8], answer: &ReviewAnswer) {
     let response = &answer.review.response;
     match answer.outcome {
-        Outcome::Denied | Outcome::Unreadable => {
+        ReviewOutcome::Denied | ReviewOutcome::Unreadable => {
             let request = Request::read(body);
             let rules: Vec<&str> = answer.rules.iter().map(|rule| rule.0).collect();
             let why = response.status.as_ref().map(|status| status.message.as_str());
@@ -88,7 +88,7 @@ pub(super) fn log(stage: Stage, body: &[u8], answer: &ReviewAnswer) {
                 "denied"
             );
         }
-        Outcome::Admitted | Outcome::Ignored => {
+        ReviewOutcome::Admitted | ReviewOutcome::Ignored => {
             debug!(?stage, uid = response.uid, outcome = ?answer.outcome, "allowed");
         }
     }

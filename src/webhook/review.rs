@@ -10,8 +10,9 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::{
-    asked::{Asked, Asks, Envelope, Subject, must_be_object, read},
+    asked::{API_VERSION, Asks, Envelope, KIND, ReviewRequest, Subject, must_be_object, read},
     audit,
+    bad_review::BadReview,
     parse::{self, Fault, parse},
     words::{message, presentable, sentence},
     workload,
@@ -25,57 +26,12 @@ use crate::{
     },
 };
 
-pub(super) const API_VERSION: &str = "admission.k8s.io/v1";
-pub(super) const KIND: &str = "AdmissionReview";
-
 /// The function that judges a pod by the admission rules.
 pub type Judge = Arc<dyn Fn(&admission::Request<'_>) -> Verdict + Send + Sync>;
 
-/// Why a body can't be answered as a review. The API server then applies the webhook's `failurePolicy`.
-#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
-pub enum BadReview {
-    /// The body is not JSON.
-    #[error("the body is not JSON: {reason}")]
-    NotJson {
-        /// The parser's message, with line and column.
-        reason: String,
-    },
-    /// The body is JSON, but not an object.
-    #[error("the body is {found}; an AdmissionReview object is expected")]
-    NotAnObject {
-        /// The JSON type of the body.
-        found: &'static str,
-    },
-    /// A required field is missing or empty.
-    #[error("`{field}` is missing")]
-    Missing {
-        /// The path of the field.
-        field: &'static str,
-    },
-    /// A field has a wrong type or value.
-    #[error("`{field}`: {reason}")]
-    Unreadable {
-        /// The path of the field.
-        field: String,
-        /// The value found, and the expected one.
-        reason: String,
-    },
-}
-
-impl BadReview {
-    /// The path of the wrong field; `None` if the error is about the whole body.
-    pub fn field(&self) -> Option<&str> {
-        match self {
-            Self::NotJson { .. } | Self::NotAnObject { .. } => None,
-            Self::Missing { field } => Some(field),
-            Self::Unreadable { field, .. } => Some(field),
-        }
-    }
-}
-
 /// The outcome of a review.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub enum Outcome {
+pub enum ReviewOutcome {
     /// Allowed without a change, since the pod does not concern Berth.
     Ignored,
     /// Allowed, with or without a patch.
@@ -90,7 +46,7 @@ pub enum Outcome {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReviewAnswer {
     /// The outcome.
-    pub outcome: Outcome,
+    pub outcome: ReviewOutcome,
     /// The rule of each violation.
     pub rules: Vec<Rule>,
     /// The new pod, if the validating stage admitted it; its namespace is set.
@@ -188,7 +144,7 @@ pub fn answer(
     if let Some(pod) = AskedPod::read(text, workloads) {
         return Ok(pod.answer(stage, judge));
     }
-    let asked: Asked<&RawValue> = read(text)?;
+    let asked: ReviewRequest<&RawValue> = read(text)?;
     let asks = asked.operation()?;
     let uid = asked.uid()?.to_owned();
     let subject = asked.subject(workloads)?;
@@ -250,7 +206,7 @@ impl AskedPod {
         let operation = old.as_ref().map_or(Operation::Create, Operation::Update);
         let request = admission::Request { stage, operation, namespace: &pod.metadata.namespace, pod: &pod };
         let answer = ReviewAnswer::to(uid, stage, judge(&request));
-        let enters = (answer.outcome, stage) == (Outcome::Admitted, Stage::Validate) && old.is_none();
+        let enters = (answer.outcome, stage) == (ReviewOutcome::Admitted, Stage::Validate) && old.is_none();
         let entrant = enters.then(|| Entrant { pod: Box::new(pod), dry_run });
         ReviewAnswer { entrant, ..answer }
     }
@@ -281,9 +237,9 @@ impl ReviewAnswer {
         let warnings = presentable(&warnings.iter().map(ToString::to_string).collect::<Vec<_>>(), &[]);
         let response = Response { uid, allowed: true, warnings, audit_annotations, ..Response::default() };
         match verdict {
-            Verdict::Ignored => Self::with(Outcome::Ignored, response),
+            Verdict::Ignored => Self::with(ReviewOutcome::Ignored, response),
             Verdict::Admitted { patch, .. } if patch.is_empty() || stage == Stage::Validate => {
-                Self::with(Outcome::Admitted, response)
+                Self::with(ReviewOutcome::Admitted, response)
             }
             Verdict::Admitted { patch, .. } => {
                 let json = serde_json::to_vec(&patch).expect("patch operations have string keys only");
@@ -292,7 +248,7 @@ impl ReviewAnswer {
                     patch: Some(STANDARD.encode(json)),
                     ..response
                 };
-                Self::with(Outcome::Admitted, patched)
+                Self::with(ReviewOutcome::Admitted, patched)
             }
             Verdict::Denied { violations, .. } => Self::denied(response, &violations),
         }
@@ -306,17 +262,17 @@ impl ReviewAnswer {
             status: Some(Status { code: 403, reason: "Forbidden", message: message(violations) }),
             ..response
         };
-        Self { rules, ..Self::with(Outcome::Denied, refused) }
+        Self { rules, ..Self::with(ReviewOutcome::Denied, refused) }
     }
 
     fn unreadable(uid: String, fault: &Fault) -> Self {
         let message = format!("{}: {}", excerpt(&fault.field, FIELD), fault.reason);
         let status = Status { code: 422, reason: "Invalid", message: sentence(&message, FIELD + MESSAGE) };
         let refused = Response { uid, status: Some(status), ..Response::default() };
-        Self::with(Outcome::Unreadable, refused)
+        Self::with(ReviewOutcome::Unreadable, refused)
     }
 
-    fn with(outcome: Outcome, response: Response) -> Self {
+    fn with(outcome: ReviewOutcome, response: Response) -> Self {
         let review = AdmissionReview { api_version: API_VERSION, kind: KIND, response };
         Self { outcome, rules: Vec::new(), entrant: None, review }
     }

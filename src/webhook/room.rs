@@ -17,9 +17,9 @@ use tokio::{
 };
 
 use super::{
+    limits::BODY_LIMIT,
     metrics::{Counted, Metrics},
     refusal::Refusal,
-    router::BODY_LIMIT,
 };
 use crate::admission::Stage;
 

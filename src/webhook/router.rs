@@ -29,20 +29,19 @@ use tokio::{
 use tracing::error;
 
 use super::{
+    bad_review::BadReview,
     bearer::{Access, bearer, refused},
     exposition::{Format, page},
+    limits::BODY_LIMIT,
     metrics::{Counted, Metrics},
     onward::Onward,
     record::log,
     refusal::{Refusal, as_json},
-    review::{BadReview, Judge, ReviewAnswer, answer},
+    review::{Judge, ReviewAnswer, answer},
     room::{Room, bounded},
     serve::Peer,
 };
 use crate::{admission::Stage, object::Workloads};
-
-/// The largest body that is read. The API server takes objects of 3 MiB, and a review holds up to two.
-pub const BODY_LIMIT: usize = 8 * 1024 * 1024;
 
 /// The most bytes that are allocated in advance for a body that announces its length.
 const USUAL_BODY: usize = 64 * 1024;
@@ -216,8 +215,9 @@ async fn review(webhook: &Webhook, stage: Stage, request: Request) -> Response {
 fn judged(webhook: &Webhook, stage: Stage, body: &[u8]) -> (Counted, Response) {
     let answered = || -> Result<ReviewAnswer, BadReview> {
         let mut answer = answer(body, stage, &webhook.judge, &webhook.workloads)?;
-        if let Some(onward) = &webhook.onward {
-            onward.go_on(&mut answer, body.len(), &webhook.metrics);
+        let handed = webhook.onward.as_ref().and_then(|onward| onward.go_on(&mut answer, body.len()));
+        if let Some(handed) = handed {
+            webhook.metrics.count_hint(handed);
         }
         Ok(answer)
     };

@@ -3,7 +3,9 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use berth::{
-    admission::{Facts, Guards, InventorySummary, NodeOffer, Severity, quota::NamespaceQuota},
+    admission::{
+        Facts, Guards, InventorySummary, NamespaceQuota, NodeOffer, Severity, namespace_quota::Standing,
+    },
     config::Config,
     dialect::Dialects,
     object::{Namespace, Node},
@@ -60,6 +62,18 @@ struct GivenQuota {
     hard: BTreeMap<String, String>,
     #[serde(default)]
     used: BTreeMap<String, u64>,
+    /// Pods that hold some of what is used.
+    #[serde(default)]
+    pods: Vec<GivenHolder>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct GivenHolder {
+    name: String,
+    holds: BTreeMap<String, u64>,
+    #[serde(default)]
+    terminating: bool,
 }
 
 #[derive(Debug, Deserialize)]
@@ -103,6 +117,10 @@ impl Given {
             let quota = quotas.entry(given.namespace.clone()).or_default();
             assert_eq!(quota.limit(&serde_json::from_value(hard).unwrap(), dialects), []);
             quota.charge(&given.used);
+            for pod in &given.pods {
+                let standing = if pod.terminating { Standing::Terminating } else { Standing::Alive };
+                quota.note_holder(&pod.name, standing, &pod.holds);
+            }
         }
         quotas
     }

@@ -2,11 +2,7 @@
 
 use std::time::Duration;
 
-use berth_sandbox::agent::{
-    Fleet,
-    hami::Release,
-    node::{Card, Node},
-};
+use berth_sandbox::agent::{Fleet, card::Card, node::Node, wire::Release};
 use k8s_openapi::api::core::v1 as core;
 use kube::{
     api::{Api, DynamicObject, Patch, PatchParams, PostParams},

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use berth_sandbox::agent::{audit::Violation, hami::Release, handshake::Reports};
+use berth_sandbox::agent::{audit::Violation, handshake::Reports, wire::Release};
 use k8s_openapi::api::core::v1 as core;
 use kube::{
     api::{Patch, PatchParams},

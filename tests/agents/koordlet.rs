@@ -1,10 +1,6 @@
 //! Koordinator's node side: the Device that it writes, and what it does with what a pod was given.
 
-use berth_sandbox::agent::{
-    audit::Violation,
-    koordlet::Koordlet,
-    node::{Health, Node},
-};
+use berth_sandbox::agent::{audit::Violation, card::Health, koordlet::Koordlet, node::Node};
 use serde_json::{Value, json};
 
 use super::case::{Case, container, reason};

@@ -5,7 +5,8 @@ use std::time::Duration;
 use berth_sandbox::agent::{
     Answer, Behaviour, Ending,
     audit::{Dimension, Violation},
-    node::{Health, Node},
+    card::Health,
+    node::Node,
 };
 use kube::{api::DeleteParams, runtime::wait::await_condition};
 use serde_json::json;

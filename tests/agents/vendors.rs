@@ -2,8 +2,9 @@
 
 use berth_sandbox::agent::{
     audit::Violation,
-    cambricon::Spelling,
-    node::{Card, Node, Plugin},
+    card::Card,
+    node::Node,
+    plugin::{Plugin, Spelling},
 };
 use k8s_openapi::api::core::v1 as core;
 use kube::{

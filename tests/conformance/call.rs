@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use berth::{
     device::{
-        CardId, CardPolicy, Cores, Health, Inventory, Links, MiB, NodePolicy, Percent, PodRequest, Quota,
-        Role, Selection, ShareRequest,
+        CardId, CardPolicy, CoreRequest, Cores, Health, Inventory, Links, MiB, NodePolicy, Percent,
+        PodRequest, Quota, Role, Selection, ShareRequest,
     },
     dialect::{Dialect, hami::names},
     scheduling::{
@@ -51,7 +51,7 @@ impl Call<'_> {
     /// The answer of a dialect in which these limits ask for one card, on these cards.
     pub(crate) fn outcome_on(self, dialect: &dyn Dialect, limits: &Value, inventory: &Inventory) -> Outcome {
         let ask = request(self.request).expect("a fit asks for at least one card");
-        let cores = dialect.profile().core_budget.request(Percent::new(ask.cores.get()));
+        let cores = CoreRequest::stated(Percent::new(ask.cores.get()), dialect.profile().core_budget);
         let ask = ShareRequest { cores, ..ask };
         let pod = pod_of(self.annotations, limits);
         let asked = dialect.request(&pod, berth::dialect::MissingCount::Refuse).unwrap().unwrap();

@@ -4,7 +4,7 @@ use berth::{
     device::{Assignment, Inventory, Quota},
     dialect::{
         Dialect as _,
-        hami::{Hami, Settings},
+        hami::{Hami, HamiSettings},
     },
     scheduling::plugin::{allocate::allocate, score},
 };
@@ -28,7 +28,7 @@ fn hami_filter() {
 
 /// HAMi with the resource names of these tests.
 fn dialect() -> Hami {
-    Hami::new(Settings {
+    Hami::new(HamiSettings {
         count: "hami.io/gpu".to_owned(),
         memory: "hami.io/gpumem".to_owned(),
         memory_percentage: "hami.io/gpumem-percentage".to_owned(),

@@ -4,7 +4,7 @@ use berth::{
     device::{CardChoice, CardPolicy, LinkChoice, Measure, NumaBinding, PodRequest, Sharing},
     dialect::{
         Dialect as _,
-        hami::{Hami, Settings, names},
+        hami::{Hami, HamiSettings, names},
     },
 };
 use serde_json::{Value, json};
@@ -125,7 +125,7 @@ fn renamed(annotations: &Value, wanted: &str, unwanted: &str, use_key: &str, no_
 }
 
 fn request(default: CardPolicy, annotations: &Value) -> Option<PodRequest> {
-    let dialect = Hami::new(Settings { card_policies: vec![default], ..hami_settings() });
+    let dialect = Hami::new(HamiSettings { card_policies: vec![default], ..hami_settings() });
     dialect
         .request(&pod_of(annotations, &json!({names::COUNT: "1"})), berth::dialect::MissingCount::Refuse)
         .ok()?

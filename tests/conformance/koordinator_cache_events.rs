@@ -70,8 +70,8 @@ fn state(node: &NodeDevices, used: &DevicesUsed) -> [PerMinor; 3] {
         node.devices.iter().flat_map(each)
     };
     let total =
-        devices().map(|(kind, minor)| ((kind, minor), node.free(kind, minor, &DevicesUsed::default())));
-    let free = devices().map(|(kind, minor)| ((kind, minor), node.free(kind, minor, used)));
+        devices().map(|(kind, minor)| ((kind, minor), DevicesUsed::default().left_of(node, kind, minor)));
+    let free = devices().map(|(kind, minor)| ((kind, minor), used.left_of(node, kind, minor)));
     let used = used.iter().map(|(kind, minor, of)| ((kind, minor), of.amounts.clone()));
     [total.collect::<PerMinor>(), free.collect(), used.collect()].map(|mut state| {
         state.retain(|_, amounts| !amounts.is_zero());

@@ -16,7 +16,7 @@ use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 /// HAMi's settings by default.
-pub(crate) fn hami_settings() -> hami::Settings {
+pub(crate) fn hami_settings() -> hami::HamiSettings {
     Config::default().dialects.hami.settings()
 }
 
@@ -26,8 +26,11 @@ pub(crate) fn hami() -> hami::Hami {
 }
 
 /// Volcano's settings by default, with a weight, so that nodes are told apart.
-pub(crate) fn volcano_settings() -> volcano::Settings {
-    volcano::Settings { node_policy: NodePolicy::Binpack, ..Config::default().dialects.volcano.settings() }
+pub(crate) fn volcano_settings() -> volcano::VolcanoSettings {
+    volcano::VolcanoSettings {
+        node_policy: NodePolicy::Binpack,
+        ..Config::default().dialects.volcano.settings()
+    }
 }
 
 /// A lock of five minutes.

@@ -7,7 +7,7 @@ use berth::{
     },
     dialect::{
         Dialect as _,
-        volcano::{Settings, Volcano},
+        volcano::{Volcano, VolcanoSettings},
     },
     object::Pod,
     scheduling::{DeviceReason, plugin::allocate::allocate},
@@ -19,7 +19,7 @@ use super::upstream::{list, number, text, volcano_settings};
 /// Volcano's dialect with this policy for nodes and cards.
 pub(crate) fn dialect(policy: &str) -> Volcano {
     let (card_policy, node_policy) = policies(policy);
-    Volcano::new(Settings { card_policy, node_policy, ..volcano_settings() })
+    Volcano::new(VolcanoSettings { card_policy, node_policy, ..volcano_settings() })
 }
 
 /// A policy for cards and for nodes; an unset one leaves nodes alike.

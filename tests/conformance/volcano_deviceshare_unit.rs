@@ -7,7 +7,7 @@ use berth::{
     device::{CardUsage, Cores, Inventory, Mark, MiB, Quota, Usage, Users},
     dialect::{
         Dialect as _,
-        volcano::{Rule, Settings, Volcano, names},
+        volcano::{Rule, Volcano, VolcanoSettings, names},
     },
     scheduling::plugin::{allocate::allocate, score},
 };
@@ -139,7 +139,7 @@ fn vgpu_score(input: &Value) -> f64 {
 }
 
 fn ruled(rules: &[Rule], labels: &Value) -> berth::device::PodRequest {
-    let dialect = Volcano::new(Settings { exclusive_rules: rules.to_vec(), ..volcano_settings() });
+    let dialect = Volcano::new(VolcanoSettings { exclusive_rules: rules.to_vec(), ..volcano_settings() });
     let pod = pod(&json!({
         "metadata": {"name": "pod", "namespace": "default", "labels": labels},
         "spec": {"containers": [{"name": "main", "resources": {"limits": {names::COUNT: "1"}}}]},

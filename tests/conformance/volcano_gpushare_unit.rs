@@ -4,7 +4,7 @@ use berth::{
     device::{InitPhase, Quota, Usage},
     dialect::{
         Dialect as _,
-        gpushare::{GpuShare, Settings, Unit},
+        gpushare::{GpuShare, GpuShareSettings, Unit},
     },
     object::Pod,
     scheduling::plugin::allocate::allocate,
@@ -38,7 +38,7 @@ fn volcano_gpushare_unit() {
 }
 
 fn dialect(unit: Unit) -> GpuShare {
-    GpuShare::new(Settings { unit, memory_factor: 1, lock: None })
+    GpuShare::new(GpuShareSettings { unit, memory_factor: 1, lock: None })
 }
 
 fn judge(case: &Case) -> Verdict {

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use berth::{
-    admission::{Facts, Operation, Request, Stage, Verdict, quota::NamespaceQuota, review},
+    admission::{Facts, NamespaceQuota, Operation, Request, Stage, Verdict, review},
     config::Config,
     device::{MemoryRequest, ShareRequest},
     object::Pod,

@@ -23,18 +23,19 @@ impl Call {
             Some("demo") => !has("--keep"),
             Some("certs") => !has("--secret"),
             Some("migrate") => has("-f"),
+            Some("shadow") => has("-f") && !has("-"),
             Some(command) => OFFLINE.contains(&command),
             None => false,
         }
     }
 
     /// Whether its answer is no: it is shown with a denied pod, with one that does not fit where all must, or with one that would not be served
-    /// by a plan.
+    /// by a plan, or where a shadow has found what must be looked at.
     pub(super) fn ends_with_no(&self) -> bool {
         let shows = |word: &str| self.shown.iter().any(|line| line.contains(word));
         let strict = self.words.iter().any(|word| word == "--strict");
         let unplanned = ["DoesNotFit", "NoClaim", "with less than asked for"].into_iter().any(shows);
-        shows("Denied") || unplanned || (strict && shows("Unschedulable"))
+        shows("Denied") || unplanned || shows("Verdict: review") || (strict && shows("Unschedulable"))
     }
 
     /// The first line of what is shown that was not printed, in order; `None`: all was.

@@ -19,7 +19,8 @@ use crate::{
     world::{World, annotation, node_of, phase, pod},
 };
 
-const ADOPTING: &str = "adoptSchedulers: [hami-scheduler, default-scheduler]\n";
+const ADOPTING: &str =
+    "adoptSchedulers: [hami-scheduler, default-scheduler]\nschedulerNamespaces: [default]\n";
 const LOCK: &str = "hami.io/mutex.lock";
 
 /// A pod that asks for this much memory of one card and names that scheduler.
@@ -59,9 +60,12 @@ fn is_waiting(pod: &core::Pod) -> bool {
 
 pub(crate) async fn pods_of_an_adopted_scheduler_are_placed_in_every_namespace(floor: Floor) {
     let Some(mut world) = World::without_berth(floor, vec![hami_node("gpu-1", 2)]).await else { return };
-    world.start_app_with(ADOPTING).await;
     let elsewhere: Api<core::Pod> = Api::namespaced(world.cluster.client.clone(), "kube-system");
     let parsed = |pod: Value| -> core::Pod { serde_json::from_value(pod).unwrap() };
+    // What looks like their scheduler in a namespace that the settings do not name is none.
+    let impostor = parsed(scheduler_pod("hami-scheduler"));
+    elsewhere.create(&PostParams::default(), &impostor).await.unwrap();
+    world.start_app_with(ADOPTING).await;
     let theirs = share("theirs", 2000, "hami-scheduler");
     elsewhere.create(&PostParams::default(), &parsed(theirs.clone())).await.unwrap();
     world.create(theirs).await;

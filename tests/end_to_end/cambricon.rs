@@ -3,7 +3,7 @@
 #![allow(clippy::disallowed_methods, reason = "a lock says since when it is held")]
 
 use berth::config::Config;
-use berth_sandbox::agent::{Answer, Behaviour, cambricon::Spelling};
+use berth_sandbox::agent::{Answer, Behaviour, plugin::Spelling};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1 as core;
 use serde_json::{Value, json};

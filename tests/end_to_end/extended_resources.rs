@@ -4,10 +4,7 @@
 use std::time::Duration;
 
 use berth_sandbox::{
-    agent::{
-        hami::Release,
-        node::{Card, Node},
-    },
+    agent::{card::Card, node::Node, wire::Release},
     claims::{
         DeviceClaims,
         driver::{Driver, cards},

@@ -4,7 +4,7 @@ use std::{fmt::Write as _, net::SocketAddr, time::Duration};
 
 use berth::{
     app::Chooser,
-    cluster::{Leadership, candidate::Settings},
+    cluster::{Leadership, candidate::ElectionSettings},
 };
 use berth_sandbox::agent::{Answer, Behaviour};
 use k8s_openapi::api::core::v1 as core;
@@ -156,7 +156,7 @@ pub(crate) async fn a_busy_node_is_told_and_the_pod_can_go_elsewhere(floor: Floo
 
 pub(crate) async fn a_follower_judges_nodes_and_names_the_leader_for_bind(floor: Floor) {
     let Some(mut world) = World::without_berth(floor, vec![hami_node("gpu-1", 1)]).await else { return };
-    let stands = |name| Leadership::Elected(Settings::new("default", "berth", name));
+    let stands = |name| Leadership::Elected(ElectionSettings::new("default", "berth", name));
     world.start_beside(Chooser::KubeScheduler, stands("leader"), None).await;
     world.until_led_by("leader").await;
     let follower = world.start_beside(Chooser::KubeScheduler, stands("follower"), None).await;

@@ -4,7 +4,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use berth_sandbox::agent::{hami::Release, handshake::Reports};
+use berth_sandbox::agent::{handshake::Reports, wire::Release};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1 as core;
 use serde_json::{Value, json};

@@ -1,7 +1,7 @@
 //! Koordinator's devices: pods get GPUs and NICs by type, koordlet starts them with these, and what changes on a node is seen.
 
 use berth::config::Config;
-use berth_sandbox::agent::node::{Health, Node};
+use berth_sandbox::agent::{card::Health, node::Node};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::{
     Api,

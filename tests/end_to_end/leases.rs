@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use berth::{
-    cluster::{self, Binder, Clock, ClusterError, Handoff, Leadership, Metrics, candidate::Settings},
+    cluster::{self, Binder, Clock, ClusterError, Handoff, Leadership, Metrics, candidate::ElectionSettings},
     config::Config,
 };
 
@@ -19,7 +19,7 @@ pub(crate) async fn a_binder_whose_lease_has_no_namespace_ends_with_the_command_
         clock: Clock::System,
         metrics: Metrics::default(),
         writes_at_once: 64,
-        leadership: Leadership::Elected(Settings::new("nowhere", "berth", "a")),
+        leadership: Leadership::Elected(ElectionSettings::new("nowhere", "berth", "a")),
         handoff: Handoff::default(),
     };
     let ended = tokio::time::timeout(Duration::from_mins(1), cluster::run(binder, std::future::pending()));

@@ -3,11 +3,12 @@
 //! It must not start anything.
 
 use berth_sandbox::agent::{
-    cambricon::Spelling,
-    gpushare::Strategy,
-    hami::Release,
+    card::{Card, Health},
     koordlet::{Gpu, Koordlet, Npu},
-    node::{Card, Health, Node, Plugin},
+    node::Node,
+    plugin::{Plugin, Spelling},
+    strategy::Strategy,
+    wire::Release,
 };
 
 /// A node with HAMi's plugin and cards of 16 GiB.

@@ -1,9 +1,6 @@
 //! Nodes as they are found in clusters: every release of a plugin, and cards that are linked.
 
-use berth_sandbox::agent::{
-    hami::Release,
-    node::{Card, Node},
-};
+use berth_sandbox::agent::{card::Card, node::Node, wire::Release};
 use serde_json::{Value, json};
 
 use crate::{

@@ -1,7 +1,7 @@
 //! Cards by number: Volcano's gpushare and gpu-number, with their device plugin.
 
 use berth::config::Config;
-use berth_sandbox::agent::gpushare::Strategy;
+use berth_sandbox::agent::strategy::Strategy;
 use serde_json::json;
 
 use crate::{

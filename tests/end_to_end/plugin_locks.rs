@@ -3,7 +3,7 @@
 #![allow(clippy::disallowed_methods, reason = "a lock says since when it is held")]
 
 use berth::config::Config;
-use berth_sandbox::agent::{Answer, Behaviour, cambricon::Spelling, node::Node};
+use berth_sandbox::agent::{Answer, Behaviour, node::Node, plugin::Spelling};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1 as core;
 use serde_json::{Value, json};
@@ -87,7 +87,7 @@ pub(crate) async fn pods_of_both_vendors_are_served_one_after_the_other(floor: F
     let told = world.unschedulable("more").await;
     assert!(told.contains("Insufficient koordinator.sh/gpu-core"), "{told}");
     let told = world.unschedulable("wide").await;
-    assert!(told.contains("2 node(s) GPU device plugin is not asked for the Pod"), "{told}");
+    assert!(told.contains("2 node(s) GPU device plugin is not called for the Pod"), "{told}");
     world.agents_are_content();
 }
 

@@ -95,6 +95,55 @@ pub(crate) async fn what_exceeds_the_quota_is_denied_before_a_pod_exists(floor: 
     world.agents_are_content();
 }
 
+/// What the quota's annotation says is used, once that is so.
+async fn stated(world: &World, name: &str, wanted: &str) {
+    let quotas: Api<core::ResourceQuota> = Api::default_namespaced(world.cluster.client.clone());
+    let mut again = tokio::time::interval(Duration::from_millis(50));
+    let mut last = None;
+    let found = async {
+        loop {
+            again.tick().await;
+            let quota = quotas.get(name).await.unwrap();
+            last = quota.metadata.annotations.and_then(|mut all| all.remove("berth.dev/used"));
+            if last.as_deref() == Some(wanted) {
+                return;
+            }
+        }
+    };
+    let in_time = tokio::time::timeout(LIMIT, found).await.is_ok();
+    assert!(in_time, "the annotation of {name} is {last:?} instead of {wanted}");
+}
+
+pub(crate) async fn what_is_used_of_a_quota_stands_in_it_and_a_denial_names_who_holds_it(floor: Floor) {
+    let Some(world) = World::with_webhook(floor, vec![hami_node("gpu-1", 2)], json!({})).await else {
+        return;
+    };
+    bound(&world, "gpus", json!({"limits.nvidia.com/gpumem": "10000", "requests.cpu": "100"})).await;
+    stated(&world, "gpus", r#"{"limits.nvidia.com/gpumem":"0"}"#).await;
+    world.create(share("large", "6000")).await;
+    world.running("large").await;
+    world.create(share("small", "1000")).await;
+    world.running("small").await;
+    stated(&world, "gpus", r#"{"limits.nvidia.com/gpumem":"7000"}"#).await;
+    let held = "of which 7000 are used: 3000 are left; held by large (6000), small (1000) (quota)";
+    let mut message = denial(&world, share("next", "6000")).await;
+    let mut again = tokio::time::interval(Duration::from_millis(50));
+    let named = async {
+        while !message.contains(held) {
+            again.tick().await;
+            message = denial(&world, share("next", "6000")).await;
+        }
+    };
+    let in_time = tokio::time::timeout(LIMIT, named).await.is_ok();
+    assert!(in_time, "{message}");
+    // What Berth has written wakes no pod and changes no limit.
+    world.delete("large").await;
+    stated(&world, "gpus", r#"{"limits.nvidia.com/gpumem":"1000"}"#).await;
+    world.create(share("next", "6000")).await;
+    world.running("next").await;
+    world.agents_are_content();
+}
+
 pub(crate) async fn a_pod_and_its_group_must_not_contradict_each_other(floor: Floor) {
     let Some(world) = World::with_webhook(floor, vec![hami_node("gpu-1", 1)], json!({})).await else {
         return;

@@ -2,11 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use berth_sandbox::agent::{
-    hami::Release,
-    mig::Cut,
-    node::{Card, Node},
-};
+use berth_sandbox::agent::{card::Card, cut::Cut, node::Node, wire::Release};
 use k8s_openapi::api::core::v1 as core;
 use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::{Value, json};

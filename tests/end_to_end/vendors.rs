@@ -1,7 +1,7 @@
 //! A cluster of all vendors: each pod finds the nodes of its own, and their plugins find what they read.
 
 use berth::config::Config;
-use berth_sandbox::agent::cambricon::Spelling;
+use berth_sandbox::agent::plugin::Spelling;
 use serde_json::{Value, json};
 
 use crate::{

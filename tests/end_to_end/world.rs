@@ -7,7 +7,7 @@ mod processes;
 
 use std::time::Duration;
 
-use berth::cluster::{Leadership, Metrics, candidate::Settings};
+use berth::cluster::{Leadership, Metrics, candidate::ElectionSettings};
 use berth_sandbox::agent::{Fleet, node::Node};
 use http::{HeaderValue, Request};
 use http_body_util::BodyExt as _;
@@ -122,7 +122,7 @@ impl World {
     /// As [`Self::with_webhook`], but there are two of Berth: one leads, and the webhook that is asked is the other's.
     pub(crate) async fn with_the_webhook_of_a_follower(floor: Floor, nodes: Vec<Node>) -> Option<Self> {
         let mut world = Self::opted_in(floor, nodes, json!({})).await?;
-        let stands = |who| Leadership::Elected(Settings::new("default", "berth", who));
+        let stands = |who| Leadership::Elected(ElectionSettings::new("default", "berth", who));
         world.start_app(stands("leader"), Asked::No).await;
         world.until_led_by("leader").await;
         world.start_app(stands("follower"), Asked::Yes).await;

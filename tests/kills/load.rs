@@ -4,11 +4,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use berth_sandbox::agent::{
-    Behaviour, Fleet,
-    hami::Release,
-    node::{Card, Node},
-};
+use berth_sandbox::agent::{Behaviour, Fleet, card::Card, node::Node, wire::Release};
 use futures::{StreamExt as _, stream};
 use k8s_openapi::api::core::v1::Pod;
 use kube::{

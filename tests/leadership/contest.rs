@@ -5,16 +5,14 @@
 use std::{sync::Arc, time::Duration};
 
 use berth::{
-    cluster::{self, Binder, Clock, ClusterError, Handoff, Leadership, Metrics, View, candidate::Settings},
+    cluster::{
+        self, Binder, Clock, ClusterError, Handoff, Leadership, Metrics, View, candidate::ElectionSettings,
+    },
     config::Config,
 };
 use berth_sandbox::{
     Options, Sandbox,
-    agent::{
-        Answer, Behaviour, Fleet,
-        hami::Release,
-        node::{Card, Node as AgentNode},
-    },
+    agent::{Answer, Behaviour, Fleet, card::Card, node::Node as AgentNode, wire::Release},
 };
 use k8s_openapi::api::{
     coordination::v1::{Lease, LeaseSpec},
@@ -68,7 +66,7 @@ impl Contest {
 
     /// A binder that stands for the lead.
     pub(crate) fn stand(&self, who: &'static str) -> Contestant {
-        self.start(who, Leadership::Elected(Settings::new("default", "berth", who)))
+        self.start(who, Leadership::Elected(ElectionSettings::new("default", "berth", who)))
     }
 
     /// A binder without others.

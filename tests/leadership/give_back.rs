@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use berth::cluster::{
     Clock, Metrics,
-    candidate::{Candidate, Settings},
+    candidate::{Candidate, ElectionSettings},
     pulse::Pulse,
 };
 use tokio::{sync::watch, task::JoinSet, time::Instant};
@@ -60,7 +60,7 @@ async fn a_loop_that_stands_still_loses_the_lead_before_its_lease_expires() {
     let contest = Contest::of_nodes(1).await;
     let (pulse, clock) = (Pulse::default(), Clock::starting_at(contest.sandbox.now()));
     let (claims, mut claimed) = watch::channel(None);
-    let settings = Settings::new("default", "berth", "a");
+    let settings = ElectionSettings::new("default", "berth", "a");
     let candidate =
         Candidate::new(settings, contest.client.clone(), clock, Metrics::default(), claims, pulse.clone());
     let mut running = JoinSet::new();

@@ -145,6 +145,7 @@ impl Shape {
             zones: RevocableZones::default(),
             gangs: self.gangs,
             details: berth::scheduling::Details::Full,
+            held_percent: 50,
         })
     }
 

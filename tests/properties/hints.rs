@@ -133,6 +133,7 @@ impl Trio {
             zones: berth::scheduling::model::tdm::RevocableZones::default(),
             gangs: None,
             details: berth::scheduling::Details::Full,
+            held_percent: 50,
         };
         let (plain, hinted) = (Scheduler::new(settings.clone()), Scheduler::new(settings.clone()));
         Self { plain, hinted, onlooker: Scheduler::standing_by(settings), version: 1 }

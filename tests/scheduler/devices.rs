@@ -224,7 +224,7 @@ fn a_label_of_the_node_counts_for_its_devices() {
     machine.show_node(&labelled);
     machine.show_pod(&whole("a"));
     let (effects, bound_now) = machine.run();
-    let plugin = "0/1 nodes are available: 1 node(s) GPU device plugin is not asked for the Pod, which names no resource of its vendor's.";
+    let plugin = "0/1 nodes are available: 1 node(s) GPU device plugin is not called for the Pod, which names no resource of its vendor.";
     assert_eq!((bound_now, &*told(&effects, "a")), (Vec::new(), plugin));
     machine.show_node(&node("n1", &json!({})));
     machine.pass(10);

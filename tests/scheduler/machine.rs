@@ -184,6 +184,12 @@ impl Machine {
         (count(Attempt::Scheduled), count(Attempt::Unschedulable))
     }
 
+    /// How much work each turn took since this was last asked, in steps.
+    pub(crate) fn take_steps(&mut self) -> Vec<u64> {
+        let steps = |measure| if let Measure::Steps(steps) = measure { Some(steps) } else { None };
+        self.scheduler.take_measures().into_iter().filter_map(steps).collect()
+    }
+
     /// Carries out locks, the reads that follow them and Bindings until nothing else is left to do; returns the other effects, and the
     /// pods bound, with their nodes.
     pub(crate) fn run(&mut self) -> (Vec<Effect>, Vec<(String, String)>) {

@@ -235,7 +235,7 @@ fn a_pod_that_the_plugin_would_not_serve_is_told_so() {
     };
     let mlu = [("cambricon.com/mlu.smlu.vcore", "10"), ("cambricon.com/mlu.smlu.vmemory", "4")];
     let sgpu = [("metax-tech.com/sgpu", "1")];
-    let not_asked = "GPU device plugin is not asked for the Pod, which names no resource of its vendor's";
+    let not_asked = "GPU device plugin is not called for the Pod, which names no resource of its vendor";
     let small = "GPU device plugin needs compute, and memory of at least one of its units";
     for (vendor, limits, reason) in [
         ("metax", share.clone(), not_asked),

@@ -303,3 +303,63 @@ fn a_pod_that_is_deleted_or_gated_is_forgotten() {
     world.show(&gated);
     assert_eq!((world.shadow.waiting(), world.shadow.next_deadline()), (0, None));
 }
+
+#[test]
+fn a_pod_is_left_pending_once_however_often_a_node_is_kept_for_it() {
+    let mut world = World::new(&[hami_node("n1")], &[]);
+    let pod = waiting("a", 4000);
+    let mut nominated = pod.clone();
+    nominated["status"]["nominatedNodeName"] = json!("n1");
+    // kube-scheduler sets the node at one attempt and clears it at the next one.
+    for _ in 0..10 {
+        world.show(&pod);
+        world.wait(5);
+        world.show(&nominated);
+        world.wait(5);
+    }
+    let found = world.left_pending();
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!(found[0].since, Timestamp::from_second(START).unwrap());
+}
+
+#[test]
+fn a_pod_is_left_pending_once_whatever_changes_of_it_and_under_new_settings() {
+    let mut world = World::new(&[hami_node("n1")], &[]);
+    let mut pod = waiting("a", 4000);
+    world.show(&pod);
+    world.wait(30);
+    assert_eq!(world.left_pending().len(), 1);
+    pod["metadata"]["labels"] = json!({"tier": "batch"});
+    world.show(&pod);
+    world.wait(60);
+    assert_eq!(world.left_pending().len(), 0, "another label");
+
+    let before = std::mem::replace(&mut world.shadow, Shadow::new(Config::default().score_weights(), SETTLE));
+    world.shadow = Shadow::new(Config::default().score_weights(), SETTLE).after(before.into_counted());
+    let pods = vec![world.reader.pod(&parsed(&pod)).0];
+    world.happens(Event::Pods(pods));
+    world.wait(60);
+    assert_eq!(world.left_pending().len(), 0, "a shadow with other settings");
+
+    world.happens(Event::PodGone(Uid::from("a")));
+    world.show(&pod);
+    world.wait(30);
+    assert_eq!(world.left_pending().len(), 1, "it was gone and forgotten");
+}
+
+#[test]
+fn the_workload_of_a_pod_is_the_deployment_behind_its_replica_set_or_its_controller() {
+    let made_by = |kind: &str, name: &str, labels: Value| {
+        let mut world = World::new(&[hami_node("n1")], &[]);
+        let mut pod = waiting("a", 20_000);
+        pod["metadata"]["labels"] = labels;
+        pod["metadata"]["ownerReferences"] =
+            json!([{"apiVersion": "v1", "kind": kind, "name": name, "uid": "u", "controller": true}]);
+        world.decide(&pod, "n1", "n1-0", 20_000);
+        world.compared().workload.map(|workload| workload.to_string())
+    };
+    let hashed = || json!({"pod-template-hash": "6d4f"});
+    assert_eq!(made_by("ReplicaSet", "web-6d4f", hashed()).as_deref(), Some("Deployment/web"));
+    assert_eq!(made_by("ReplicaSet", "web", hashed()).as_deref(), Some("ReplicaSet/web"));
+    assert_eq!(made_by("Job", "train-6d4f", hashed()).as_deref(), Some("Job/train-6d4f"));
+}

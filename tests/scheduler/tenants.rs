@@ -8,7 +8,10 @@ use berth::{
     config::Config,
     dra::Toll,
     scheduling::{
-        Effect, Event, decide::comparison::ClaimComparison, model::kind::Kind, world::object::Object,
+        Effect, Event,
+        decide::comparison::ClaimComparison,
+        model::{kind::Kind, steps::PER_MILLISECOND},
+        world::object::Object,
     },
 };
 use serde_json::{Value, json};
@@ -135,6 +138,67 @@ fn gangs_with_an_impossible_member_hold_up_no_pod_of_another_namespace() {
     machine.settle();
     let (decided, active) = probe(&mut machine);
     assert!(decided, "the probe goes before the gangs, of whose pods {active} are still to be decided");
+}
+
+/// 100 ms, in steps: what no pod and no gang may cost another pod.
+const MOST: u64 = 100 * PER_MILLISECOND;
+
+/// A gang is decided at once or not at all, so that one attempt is the longest turn that there is. Its pods make sixteen different requests, and
+/// the last pod fits nowhere.
+#[test]
+fn one_attempt_for_a_gang_is_no_longer_than_a_pod_of_another_namespace_may_wait() {
+    let nodes: Vec<_> = (0..200).map(|at| gpu_node(&format!("n{at:03}"))).collect();
+    let mut machine = Machine::with_gangs(&Config::default(), &nodes);
+    let group = json!({"metadata": {"name": "gang-0", "namespace": "greedy"}, "spec": {"minMember": 500}});
+    machine.tell(Event::Listed(Kind::PodGroup, vec![pod_group(Kind::PodGroup, &parsed(&group))]));
+    for at in 0..500 {
+        let memory = if at == 499 { 90_000 } else { 1000 + at % 16 };
+        let mut pod = share("greedy", &format!("g{at}"), memory);
+        pod["metadata"]["annotations"] = json!({"scheduling.k8s.io/group-name": "gang-0"});
+        machine.show_pod(&pod);
+    }
+    machine.take_steps();
+    machine.settle();
+    let steps = machine.take_steps();
+    let longest = steps.into_iter().max().unwrap();
+    assert!(longest < MOST, "one attempt takes {longest} of {MOST} steps");
+    assert!(longest > MOST / 100, "the attempt is counted: {longest}");
+    let (decided, _) = probe(&mut machine);
+    assert!(decided);
+}
+
+/// The most claims that a pod may have, among more volumes than a cluster has nodes and pods.
+#[test]
+fn pods_with_many_claims_among_many_volumes_hold_up_no_pod_of_another_namespace() {
+    let mut machine = cluster(100);
+    let class = json!({"metadata": {"name": "local"}, "provisioner": "example.com/disks", "volumeBindingMode": "WaitForFirstConsumer"});
+    machine.tell(Event::Listed(Kind::StorageClass, vec![Object::StorageClass(parsed(&class))]));
+    let volume = |at: usize| {
+        let taken = json!({"namespace": "third", "name": format!("c{at}"), "uid": format!("uid-{at}")});
+        let spec = json!({"storageClassName": "local", "accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"}, "claimRef": taken});
+        Object::PersistentVolume(parsed(&json!({"metadata": {"name": format!("v{at:05}")}, "spec": spec})))
+    };
+    machine.tell(Event::Listed(Kind::PersistentVolume, (0..10_000).map(volume).collect()));
+    let claim = |at: usize| {
+        let spec = json!({"storageClassName": "local", "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}});
+        let metadata = json!({"name": format!("c{at}"), "namespace": "greedy", "uid": format!("uid-c{at}"), "resourceVersion": "1"});
+        Object::PersistentVolumeClaim(parsed(&json!({"metadata": metadata, "spec": spec})))
+    };
+    machine.tell(Event::Listed(Kind::PersistentVolumeClaim, (0..32).map(claim).collect()));
+    for at in 0..40 {
+        // Too large for every card, so that each is decided in vain.
+        let mut pod = share("greedy", &format!("g{at}"), 90_000 + at);
+        let volume = |at: usize| json!({"name": format!("v{at}"), "persistentVolumeClaim": {"claimName": format!("c{at}")}});
+        pod["spec"]["volumes"] = (0..32).map(volume).collect();
+        machine.show_pod(&pod);
+    }
+    machine.take_steps();
+    machine.settle();
+    let longest = machine.take_steps().into_iter().max().unwrap();
+    assert!(longest < MOST, "a turn takes {longest} of {MOST} steps");
+    let (decided, active) = probe(&mut machine);
+    assert!(decided, "the probe goes before {active} older pods");
+    assert!(active > 10, "most of the others are still to be decided: {active}");
 }
 
 /// They stand in the namespace's own pods' way alone, which wait for them.

@@ -12,8 +12,9 @@ use std::{
 };
 
 use berth_sandbox::agent::{
+    card::Health,
     koordlet::{Gpu, Koordlet, Nic},
-    node::{Health, Node},
+    node::Node,
 };
 use jiff::Timestamp;
 use serde_json::Value;

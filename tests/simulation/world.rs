@@ -8,11 +8,7 @@ use berth::{
 };
 use berth_sandbox::{
     Options, Sandbox,
-    agent::{
-        Fleet,
-        hami::Release,
-        node::{Card, Node},
-    },
+    agent::{Fleet, card::Card, node::Node, wire::Release},
     claims::DeviceClaims,
     fault::FaultyApi,
     storage::{Conduct, Storage},
@@ -150,7 +146,7 @@ impl World {
             clock: self.clock,
             metrics: self.metrics.clone(),
             writes_at_once: 8,
-            leadership: Leadership::Elected(candidate::Settings::new("default", "berth", &who)),
+            leadership: Leadership::Elected(candidate::ElectionSettings::new("default", "berth", &who)),
             handoff: Handoff::default(),
         };
         let (stop, stopped) = oneshot::channel::<()>();

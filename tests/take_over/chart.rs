@@ -2,10 +2,7 @@
 //!
 //! Sources: `charts/hami/templates` of HAMi v2.10.0, with the chart's default values and the release name `hami`.
 
-use berth_sandbox::agent::{
-    hami::Release,
-    node::{Card, Node},
-};
+use berth_sandbox::agent::{card::Card, node::Node, wire::Release};
 use k8s_openapi::api::{
     admissionregistration::v1::MutatingWebhookConfiguration,
     core::v1::{ConfigMap, Namespace, Pod},

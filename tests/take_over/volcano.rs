@@ -3,10 +3,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use berth_sandbox::agent::{
-    Fleet,
-    node::{Card, Node},
-};
+use berth_sandbox::agent::{Fleet, card::Card, node::Node};
 use k8s_openapi::api::core::v1::{Event, Namespace, Node as StoredNode, Pod};
 use kube::{
     Api, Client, ResourceExt as _,
@@ -25,8 +22,7 @@ use crate::{
 
 const LIMIT: Duration = Duration::from_mins(1);
 const BESIDE: &str = "dialects: {volcano: {lockValue: bare}}\n";
-const TAKING_OVER: &str =
-    "scope: opt-out\nadoptSchedulers: [volcano]\ndialects: {volcano: {lockValue: bare}}\n";
+const TAKING_OVER: &str = "scope: opt-out\nadoptSchedulers: [volcano]\nschedulerNamespaces: [volcano-system]\ndialects: {volcano: {lockValue: bare}}\n";
 const GIVING_BACK: &str = "scope: opt-out\ndialects: {volcano: {lockValue: bare}}\n";
 
 /// A cluster, and what its users do.

@@ -5,7 +5,7 @@ use std::{pin::pin, sync::Arc, time::Duration};
 use axum::{Router, body::Body};
 use berth::{
     admission,
-    webhook::{Metrics, Readiness, Room, Webhook, router::BODY_LIMIT, router_within},
+    webhook::{Metrics, Readiness, Room, Webhook, limits::BODY_LIMIT, router_within},
 };
 use futures::StreamExt as _;
 use http::{Request, Response, StatusCode, header};

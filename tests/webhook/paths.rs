@@ -3,10 +3,7 @@
 use std::sync::Arc;
 
 use axum::body::Body;
-use berth::webhook::{
-    self, Readiness,
-    router::{BODY_LIMIT, Webhook},
-};
+use berth::webhook::{self, Readiness, limits::BODY_LIMIT, router::Webhook};
 use http::{Request, StatusCode};
 use http_body_util::BodyExt as _;
 use prometheus_client::registry::Registry;

@@ -2,10 +2,10 @@
 //! others nothing.
 
 use super::{
+    reply::Reply,
     request::Call,
     resource::Resource,
     server::Server,
-    service::Reply,
     status::{Result, StatusError},
     wire,
 };

@@ -7,23 +7,29 @@ mod amd;
 mod api;
 mod ascend;
 pub mod audit;
-pub mod cambricon;
+mod cambricon;
+pub mod card;
+pub mod cut;
 mod fit;
-pub mod gpushare;
-pub mod hami;
+mod gpushare;
+mod hami;
 pub mod handshake;
+mod keys;
 pub mod koordlet;
 mod kubelet;
 mod metax;
-pub mod mig;
+mod mig;
 pub mod node;
-mod plugin;
+pub mod plugin;
 mod record;
 mod register;
 pub(super) mod share;
 mod status;
+pub mod strategy;
+mod template;
 mod view;
 mod volcano;
+pub mod wire;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -36,12 +42,13 @@ use serde_json::json;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 
-use allocate::Fault;
+use allocate::{CutForPod, Fault};
 use api::{Calls, code};
 use audit::Violation;
+use card::Health;
 use handshake::Reports;
 pub(super) use kubelet::Second;
-use node::{Health, Node};
+use node::Node;
 use record::{Record, held};
 
 const REGISTERING_AT_ONCE: usize = 16;
@@ -124,7 +131,7 @@ struct Seat {
     behaviour: Mutex<Behaviour>,
     allocates: AtomicU32,
     reports: watch::Sender<Reports>,
-    cut: Mutex<Option<cambricon::Cut>>,
+    cut: Mutex<Option<CutForPod>>,
 }
 
 impl Fleet {

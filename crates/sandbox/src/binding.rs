@@ -1,12 +1,13 @@
 //! How a pod gets its node: one write of nodeName, condition, labels and annotations; it checks no capacity and no node.
 
 use super::{
-    admission::{self, Attributes, Operation},
+    admission,
+    attributes::{Attributes, Operation},
     clock, create, object,
+    reply::Reply,
     request::{Call, DryRun},
     resource,
     server::Server,
-    service::Reply,
     status::{Result, StatusError},
 };
 use serde_json::{Value, json};

@@ -3,6 +3,7 @@
 //!
 //! They must not know Berth: they read what is on claims and pods and act as the real programs do.
 
+mod allocation;
 mod audit;
 mod cards;
 mod controller;

@@ -1,13 +1,13 @@
 //! How an object comes to be: defaults, admission, names and uids, validation, one write; it changes no existing object.
 
 use super::{
-    Workloads,
-    admission::{self, Attributes, Operation},
+    Workloads, admission,
+    attributes::{Attributes, Operation},
     clock, defaults, object, pod_admission,
+    reply::Reply,
     request::{Call, DryRun},
     resource::{self, Generation, Resource, Scope},
     server::Server,
-    service::Reply,
     status::{Result, StatusError},
     validate, wire,
 };

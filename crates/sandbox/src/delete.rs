@@ -1,12 +1,13 @@
 //! How objects go: preconditions, admission, grace for pods that run, finalizers, removal; nothing is collected for a gone owner.
 
 use super::{
-    admission::{self, Attributes, Operation},
+    admission,
+    attributes::{Attributes, Operation},
     clock, list, object,
+    reply::Reply,
     request::{Call, DryRun},
     selector::Selection,
     server::Server,
-    service::Reply,
     status::{Result, StatusError},
     store::Key,
     wire,

@@ -1,9 +1,9 @@
 //! What the server says about itself: health, version, groups and resources; it reads no object.
 
 use super::{
+    reply::Reply,
     request::Verb,
     resource::{RESOURCES, Resource, Scope},
-    service::Reply,
     status::{Result, StatusError},
 };
 use serde_json::{Value, json};

@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 
 use super::{
     clock, delete, object,
+    reply::Reply,
     request::Call,
     resource,
     selector::LabelSelector,
     server::Server,
-    service::Reply,
     status::{Result, StatusError},
 };
 

@@ -12,7 +12,9 @@
 mod access;
 mod admission;
 pub mod agent;
+mod attributes;
 mod binding;
+mod bootstrap;
 pub mod claims;
 mod clock;
 mod controller;
@@ -23,10 +25,12 @@ mod discovery;
 mod evict;
 pub mod fault;
 mod list;
+mod name;
 mod object;
 mod patch;
 mod pod_admission;
 mod quantity;
+mod reply;
 mod request;
 pub mod resource;
 mod review;
@@ -110,6 +114,7 @@ impl Sandbox {
     pub fn new(options: Options) -> Self {
         let clock = Clock::starting_at(options.base_time);
         let server = Server::new(options.seed, options.history, clock, options.transport, options.workloads);
+        bootstrap::fill(&server);
         Self { server: Arc::new(server) }
     }
 

@@ -1,11 +1,11 @@
 //! What a list answers: a page of a consistent snapshot, or 410 when the snapshot can't be rebuilt; it follows nothing.
 
 use super::{
+    reply::Reply,
     request::Call,
     resource::Resource,
     selector::Selection,
     server::Server,
-    service::Reply,
     status::{Result, StatusError},
     store::{Key, Snapshot},
     wire,

@@ -2,9 +2,9 @@
 
 use super::{
     create, object,
+    reply::Reply,
     request::Call,
     server::Server,
-    service::Reply,
     status::{Result, StatusError},
     strategic_merge, update, wire,
 };

@@ -1,8 +1,17 @@
 //! How an AdmissionReview is written and its answer read; it calls nobody.
 
-use super::{admission::Attributes, request::DryRun, status::StatusError, webhook::WebhookFault};
+use super::{
+    attributes::{Attributes, Operation},
+    request::DryRun,
+    status::StatusError,
+};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
+
+/// A call that brought no valid answer.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct WebhookFault(pub(super) String);
 
 /// What a webhook answered.
 #[derive(Debug)]
@@ -25,9 +34,9 @@ pub(super) fn request(uid: &str, attributes: &Attributes<'_>, object: &Value) ->
     });
     let kind = json!({ "group": group, "version": version, "kind": kind });
     let options = match attributes.operation {
-        super::admission::Operation::Create => "CreateOptions",
-        super::admission::Operation::Update => "UpdateOptions",
-        super::admission::Operation::Delete => "DeleteOptions",
+        Operation::Create => "CreateOptions",
+        Operation::Update => "UpdateOptions",
+        Operation::Delete => "DeleteOptions",
     };
     let mut request = json!({ "uid": uid, "kind": kind, "resource": resource });
     if !call.subresource.is_empty() {

@@ -4,14 +4,14 @@ use super::{
     Workloads,
     clock::Clock,
     request::{Call, UserInfo, Verb},
-    resource::{self, Resource},
+    resource::Resource,
     seed::Sequence,
     status::{Result, StatusError},
     store::{Key, Store},
     table::Printer,
     webhook_call::WebhookTransport,
 };
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex, MutexGuard},
@@ -42,13 +42,6 @@ pub(super) struct Server {
     pub(super) workloads: Workloads,
 }
 
-/// Namespaces that exist from the start.
-const NAMESPACES: &[&str] = &["default", "kube-node-lease", "kube-public", "kube-system"];
-
-/// Priority classes that exist from the start, with their values.
-const PRIORITY_CLASSES: &[(&str, i64)] =
-    &[("system-cluster-critical", 2_000_000_000), ("system-node-critical", 2_000_001_000)];
-
 impl Server {
     pub(super) fn new(
         seed: u64,
@@ -57,7 +50,7 @@ impl Server {
         transport: Arc<dyn WebhookTransport>,
         workloads: Workloads,
     ) -> Self {
-        let server = Self {
+        Self {
             store: Mutex::new(Store::new(history)),
             sequence: Mutex::new(Sequence::new(seed)),
             requests: Mutex::default(),
@@ -65,21 +58,7 @@ impl Server {
             clock,
             transport,
             workloads,
-        };
-        for name in NAMESPACES {
-            server.plant(resource::known("", "namespaces"), json!({ "metadata": { "name": name } }));
         }
-        for (name, value) in PRIORITY_CLASSES {
-            let class = json!({ "metadata": { "name": name }, "value": value });
-            server.plant(resource::known("scheduling.k8s.io", "priorityclasses"), class);
-        }
-        server
-    }
-
-    fn plant(&self, resource: &'static Resource, mut object: Value) {
-        super::defaults::apply(resource, &mut object);
-        super::create::begin(self, resource, &mut object);
-        self.store().put(resource, object);
     }
 
     /// The store; the guard must not live across an await.

@@ -1,18 +1,18 @@
-//! How an HTTP request becomes an answer: reads it, hands it to its verb, writes the reply; the rules are the verbs'.
+//! How an HTTP request becomes an answer: reads it and hands it to its verb; the rules are the verbs'.
 
 use super::{
     access, binding, create, delete, discovery, evict, list, patch,
+    reply::{Reply, render},
     request::{Call, Query, UserInfo, Verb},
     route::{self, Route, Target},
     server::Server,
     status::{Result, StatusError},
     update, watch, wire,
 };
-use axum::body::{Body, Bytes};
+use axum::body::Body;
 use futures::{FutureExt, future::BoxFuture};
-use http::{HeaderMap, HeaderValue, Method, Request, Response, header, request::Parts};
+use http::{HeaderMap, Method, Request, Response, header, request::Parts};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use serde_json::Value;
 use std::{
     convert::Infallible,
     sync::Arc,
@@ -22,16 +22,6 @@ use std::{
 
 /// The request size that a real server accepts.
 const BODY_LIMIT: usize = 3 * 1024 * 1024;
-
-/// The answer of a verb.
-pub(super) enum Reply {
-    /// A JSON body.
-    Json(u16, Value),
-    /// A plain text body.
-    Text(&'static str),
-    /// A stream of watch events.
-    Stream(Body),
-}
 
 /// The API server as a service over HTTP requests of any body type.
 #[derive(Clone, Debug)]
@@ -206,24 +196,4 @@ async fn dispatch(server: &Arc<Server>, call: &Call, body: &[u8]) -> Result<Repl
         Verb::Delete => delete::delete(server, call, body).await,
         Verb::DeleteCollection => delete::delete_collection(server, call, body).await,
     }
-}
-
-fn render(reply: Result<Reply>, warnings: &[String]) -> Response<Body> {
-    let reply = reply.unwrap_or_else(|error| Reply::Json(error.code, error.to_status()));
-    let (code, kind, body) = match reply {
-        Reply::Json(code, value) => (code, "application/json", Body::from(Bytes::from(value.to_string()))),
-        Reply::Text(text) => (200, "text/plain; charset=utf-8", Body::from(text)),
-        Reply::Stream(body) => (200, "application/json", body),
-    };
-    let mut response = Response::new(body);
-    *response.status_mut() =
-        http::StatusCode::from_u16(code).unwrap_or(http::StatusCode::INTERNAL_SERVER_ERROR);
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
-    for warning in warnings {
-        let quoted = warning.replace('\\', "\\\\").replace('"', "\\\"");
-        if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{quoted}\"")) {
-            response.headers_mut().append(header::WARNING, value);
-        }
-    }
-    response
 }

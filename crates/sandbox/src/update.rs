@@ -1,12 +1,13 @@
 //! How an existing object is replaced or changed: what each path may touch, admission, and a compare-and-swap; it makes no object.
 
 use super::{
-    admission::{self, Attributes, Operation},
+    admission,
+    attributes::{Attributes, Operation},
     defaults, object, pod_admission,
+    reply::Reply,
     request::{Call, DryRun, Verb},
     resource::{Generation, Resource},
     server::Server,
-    service::Reply,
     status::{Cause, Result, StatusError},
     validate, wire,
 };

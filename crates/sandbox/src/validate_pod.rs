@@ -1,9 +1,9 @@
 //! Which pods the API server refuses, new or changed; other kinds are in `validate`.
 
 use super::{
+    name::{is_dns_label, is_qualified},
     object, quantity,
     status::Cause,
-    validate::{is_dns_label, is_qualified},
 };
 use serde_json::{Value, json};
 use std::collections::BTreeSet;

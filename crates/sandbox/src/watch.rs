@@ -1,11 +1,11 @@
 //! What a watch streams: initial events, changes as its selector sees them, bookmarks, and 410 when it fell behind; it changes nothing.
 
 use super::{
+    reply::Reply,
     request::Call,
     resource::Resource,
     selector::Selection,
     server::Server,
-    service::Reply,
     status::{Cause, Result, StatusError},
     store::{Change, Outcome},
     table::Printer,

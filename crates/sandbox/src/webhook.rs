@@ -1,10 +1,10 @@
 //! What one registered webhook wants to see and how its failures count; order and effect are `admission`'s.
 
 use super::{
-    admission::Attributes,
+    attributes::Attributes,
     object,
     resource::Scope,
-    review::{self, Verdict},
+    review::{self, Verdict, WebhookFault},
     selector::LabelSelector,
     server::Server,
     status::{Result, StatusError},
@@ -14,11 +14,6 @@ use axum::body::Bytes;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::Value;
 use std::time::Duration;
-
-/// A call that brought no valid answer.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub(super) struct WebhookFault(pub(super) String);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FailurePolicy {

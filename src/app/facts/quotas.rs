@@ -9,30 +9,34 @@ use tokio::sync::watch;
 
 use super::{super::Parts, Shared};
 use crate::{
-    admission::{Facts, quota::NamespaceQuota},
-    cluster::keep::keep,
+    admission::{
+        Facts, NamespaceQuota,
+        namespace_quota::{Standing, amounts},
+    },
+    cluster::{Handoff, keep::keep},
     dialect::Dialects,
-    object::ResourceQuota,
-    scheduling::world::ledger::Used,
+    object::{Metadata, ResourceQuota},
+    scheduling::world::{ledger::Used, quota_holder::QuotaHolders},
 };
 
 /// The ResourceQuotas there are.
 type Known = Arc<Vec<ResourceQuota>>;
 
 /// Follows ResourceQuotas and what is used of them.
-pub(super) async fn follow(
-    facts: &Shared,
-    client: &Client,
-    parts: Parts,
-    mut used: watch::Receiver<Arc<Used>>,
-) {
+pub(super) async fn follow(facts: &Shared, client: &Client, parts: Parts, handoff: &Handoff) {
+    let (mut used, mut holders) = (handoff.used(), handoff.quota_holders());
     let known = watch::Sender::<Known>::default();
     let read = |quota: &ResourceQuota| {
         // In a process with a binder, the binder logs it.
         if parts == Parts::Webhook {
             report(quota, &facts.0.load().dialects);
         }
-        quota.clone()
+        // What changes beside the limits, such as the annotation with what is used, makes no other facts.
+        let Metadata { name, namespace, .. } = quota.metadata.clone();
+        ResourceQuota {
+            metadata: Metadata { name, namespace, ..Metadata::default() },
+            spec: quota.spec.clone(),
+        }
     };
     let limits = keep(client, read, |quotas| {
         known.send_replace(Arc::new(quotas.values().cloned().collect()));
@@ -41,11 +45,13 @@ pub(super) async fn follow(
     let joined = async {
         loop {
             let (limits, held) = (limits_known.borrow_and_update().clone(), used.borrow_and_update().clone());
-            facts.set(|facts| facts.quotas = Arc::new(quotas(&limits, &held, facts)));
+            let by = holders.borrow_and_update().clone();
+            facts.set(|facts| facts.quotas = Arc::new(quotas(&limits, (&held, &by), facts)));
             // A sender that is gone tells nothing more; the other may.
             tokio::select! {
                 Ok(()) = limits_known.changed() => {}
                 Ok(()) = used.changed() => {}
+                Ok(()) = holders.changed() => {}
                 else => std::future::pending().await,
             }
         }
@@ -54,7 +60,11 @@ pub(super) async fn follow(
 }
 
 /// The quotas of each namespace that has some on shares.
-fn quotas(limits: &[ResourceQuota], used: &Used, facts: &Facts) -> BTreeMap<String, NamespaceQuota> {
+fn quotas(
+    limits: &[ResourceQuota],
+    (used, holders): (&Used, &QuotaHolders),
+    facts: &Facts,
+) -> BTreeMap<String, NamespaceQuota> {
     let mut quotas: BTreeMap<String, NamespaceQuota> = BTreeMap::new();
     for quota in limits {
         let namespace = quota.metadata.namespace.clone();
@@ -64,6 +74,12 @@ fn quotas(limits: &[ResourceQuota], used: &Used, facts: &Facts) -> BTreeMap<Stri
     for (namespace, quota) in &mut quotas {
         for (profile, usage) in used.get(namespace.as_str()).into_iter().flatten() {
             quota.hold(profile, *usage, &facts.dialects);
+        }
+        for holder in holders.get(namespace.as_str()).into_iter().flatten() {
+            let standing = if holder.terminating { Standing::Terminating } else { Standing::Alive };
+            for (profile, usage) in &holder.held {
+                quota.note_holder(&holder.pod, standing, &amounts(profile, *usage, &facts.dialects));
+            }
         }
     }
     quotas

@@ -27,12 +27,7 @@ use crate::{
 };
 use berth_sandbox::{
     Https, Sandbox,
-    agent::{
-        Fleet,
-        hami::Release,
-        koordlet::Koordlet,
-        node::{Card, Node},
-    },
+    agent::{Fleet, card::Card, koordlet::Koordlet, node::Node, wire::Release},
 };
 
 /// A namespace that has opted in, with a hint that binds its pods.

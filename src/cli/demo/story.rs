@@ -28,7 +28,7 @@ enum Expected {
     DryRun,
 }
 
-struct Step {
+struct StoryStep {
     title: &'static str,
     namespace: &'static str,
     pod: Value,
@@ -74,9 +74,9 @@ pub(super) fn tell(args: &DemoArgs) -> impl AsyncFnOnce(&Stage) -> anyhow::Resul
     }
 }
 
-fn steps() -> Vec<Step> {
+fn steps() -> Vec<StoryStep> {
     use Expected::{Bound, Denied, DryRun, Unschedulable};
-    let step = |title, pod, expected| Step { title, namespace: OPTED_IN, pod, expected };
+    let step = |title, pod, expected| StoryStep { title, namespace: OPTED_IN, pod, expected };
     vec![
         step(
             "a share by memory",
@@ -128,8 +128,8 @@ fn steps() -> Vec<Step> {
             hami("too-big", &json!({"nvidia.com/gpu": 1, "nvidia.com/gpumem": 90000})),
             Unschedulable,
         ),
-        Step {
-            title: "a namespace that has not opted in: the webhook is not asked, and Berth places the pod since it names Berth itself",
+        StoryStep {
+            title: "a namespace that has not opted in: the webhook is not called; Berth places the pod, which names Berth",
             namespace: OUTSIDE,
             pod: outside(),
             expected: Expected::BoundUnasked,
@@ -138,8 +138,8 @@ fn steps() -> Vec<Step> {
 }
 
 /// Pods that ask for devices by type, as Koordinator names them.
-fn by_type() -> [Step; 2] {
-    let step = |title, pod| Step { title, namespace: OPTED_IN, pod, expected: Expected::Bound };
+fn by_type() -> [StoryStep; 2] {
+    let step = |title, pod| StoryStep { title, namespace: OPTED_IN, pod, expected: Expected::Bound };
     [
         step("two GPUs and the NIC of their PCIe root", joint()),
         step("half of one GPU, by Koordinator's names", hami("half", &json!({"koordinator.sh/gpu": 50}))),
@@ -187,7 +187,7 @@ fn outside() -> Value {
     pod
 }
 
-async fn play(stage: &Stage, number: usize, step: Step) -> anyhow::Result<()> {
+async fn play(stage: &Stage, number: usize, step: StoryStep) -> anyhow::Result<()> {
     let name = step.pod["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     heading(stage, &format!("{number}. {} ({}/{name})", step.title, step.namespace))?;
     let pods: Api<Pod> = Api::namespaced(stage.client.clone(), step.namespace);

@@ -119,7 +119,7 @@ impl<'a> Run<'a> {
         }
         let by_type = |dialect: &&dyn Dialect| !matches!(dialect.joint_request(pod), Ok(None));
         let dialect = self.dialects.asked(pod).into_iter().map(|dialect| &**dialect).find(by_type)?;
-        let reason = format!("asks for devices of {}, of which no claim is planned", dialect.name());
+        let reason = format!("requests devices of {}, for which no claim can be planned", dialect.name());
         Some(Err(vec![Unexpressed { field: "spec".to_owned(), reason }]))
     }
 

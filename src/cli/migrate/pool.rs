@@ -83,7 +83,7 @@ impl<'a> Pool<'a> {
         let assumed = (!known).then(|| assumed(class));
         if assumed.is_some() {
             let message = format!(
-                "DeviceClass {} was not found: it is taken to have all cards of driver {}",
+                "DeviceClass {} was not found: the plan assumes that it admits all cards of driver {}",
                 class.name, class.driver
             );
             notices.push(message);

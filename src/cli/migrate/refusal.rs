@@ -25,7 +25,7 @@ pub(super) fn of(spec: &ResourceClaimSpec, node: &PoolNode, pool: &Pool<'_>, lef
         let cards: i64 = asked.filter_map(|devices| devices.count).sum();
         let free = node.cards.iter().filter(|card| left.held.of(&card.id).is_none()).count();
         return format!(
-            "driver {driver} publishes no card that several claims can share; of whole cards it would take {cards}, and {free} of {} are left",
+            "driver {driver} publishes no card that several claims can share; the pod would need {cards} whole card(s), and {free} of {} are free",
             node.cards.len()
         );
     }
@@ -33,7 +33,7 @@ pub(super) fn of(spec: &ResourceClaimSpec, node: &PoolNode, pool: &Pool<'_>, lef
         let rest: Vec<String> = node.cards.iter().map(|card| rest(card, left.held)).collect();
         return format!("the claims before it leave too little: {}", rest.join("; "));
     }
-    "no card of the node would do, even if all were free".to_owned()
+    "no card of the node would fit, even if all were free".to_owned()
 }
 
 /// What claims leave of a card.

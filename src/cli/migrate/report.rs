@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{device::MiB, dra::HeldDevices, object::Quantity};
 
-use row::Outcome;
+use row::MigrationOutcome;
 pub(super) use row::{ContainerRow, PodRow};
 
 /// What the pods of a pool would be as claims.

@@ -5,7 +5,10 @@
 mod sources;
 mod tree;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    iter,
+};
 
 use serde_json::{Map, Value, json};
 
@@ -13,6 +16,7 @@ use super::{
     finding::{Finding, Rule},
     rules,
     seen::Seen,
+    trust::KUBE_SYSTEM,
 };
 use crate::{
     cli::output,
@@ -60,6 +64,11 @@ pub fn convert(seen: &Seen, unmanaged: UnmanagedPods) -> Converted {
     let mut tree = Map::new();
     tree.insert("scope".to_owned(), sources.scope.into());
     tree.insert("adoptSchedulers".to_owned(), json!(sources.adopted));
+    if !sources.elsewhere.is_empty() {
+        let namespaces: Vec<&str> =
+            iter::once(KUBE_SYSTEM).chain(sources.elsewhere.iter().map(String::as_str)).collect();
+        tree.insert("schedulerNamespaces".to_owned(), json!(namespaces));
+    }
     let unmanaged = if unmanaged == UnmanagedPods::Deny { "deny" } else { "warn" };
     tree.insert("unmanagedPods".to_owned(), unmanaged.into());
     tree.insert("protection".to_owned(), "warn".into());

@@ -14,7 +14,7 @@ use super::{
 };
 
 /// Where Kubernetes' own programs run: who writes there can do anything in the cluster already.
-const KUBE_SYSTEM: &str = "kube-system";
+pub(super) const KUBE_SYSTEM: &str = "kube-system";
 
 /// The namespaces whose programs and settings are believed.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]

@@ -8,9 +8,10 @@ use serde_json::{Map, Value};
 
 use crate::{
     admission::{
-        self, Facts, Operation, Request, Stage, Verdict, Violation,
+        self, Facts, NamespaceQuota, Operation, Request, Stage, Verdict, Violation,
         inventory::{InventorySummary, NodeOffer},
-        quota::{NamespaceQuota, needs},
+        namespace_quota::Standing,
+        quota::needs,
         shares::Shares,
     },
     cli::documents::{Document, DocumentError},
@@ -116,7 +117,13 @@ fn quotas(documents: &[Document], facts: &Facts) -> Result<BTreeMap<String, Name
         if let Some(quota) =
             quotas.get_mut(document.namespace().unwrap_or("default")).filter(|_| !pod.is_terminal())
         {
-            quota.charge(&needs(&Shares::read(&pod, facts, MissingCount::Default), facts));
+            let standing = match pod.metadata.deletion_timestamp {
+                Some(_) => Standing::Terminating,
+                None => Standing::Alive,
+            };
+            let needs = needs(&Shares::read(&pod, facts, MissingCount::Default), facts);
+            quota.charge(&needs);
+            quota.note_holder(&pod.metadata.name, standing, &needs);
         }
     }
     Ok(quotas)

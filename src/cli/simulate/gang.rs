@@ -2,7 +2,11 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use super::{charge::placed, place::Run, report::PodRow};
+use super::{
+    charge::placed,
+    report::PodRow,
+    run::{Entries, Entry, Run},
+};
 use crate::scheduling::plan::Plan;
 use crate::scheduling::{
     Details, PodInfo, Uid,
@@ -14,15 +18,6 @@ use crate::scheduling::{
     },
     world::ledger::Charge,
 };
-
-/// A pod that waits for its turn: its place in the input, its row so far, and the pod as it was read.
-pub(super) type Entry = (u64, PodRow, PodInfo);
-
-/// The pods that wait for their turn.
-pub(super) type Entries = BTreeMap<Uid, Entry>;
-
-/// The pods that hold a place, by gang, each with what it is there and its node.
-pub(super) type Holders = BTreeMap<GangName, Vec<(Arc<Member>, crate::scheduling::NodeName)>>;
 
 impl Run<'_> {
     /// Takes in that a pod holds a place.

@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::{
     claims::ClaimObjects,
     expand::{self, Expansion},
+    stateful_set::{self, ClaimTemplates},
 };
 use crate::{
     admission::Facts,
@@ -181,6 +182,7 @@ pub(super) fn read(documents: &[Document], config: &Config) -> Result<Input, Doc
         warnings: Vec::new(),
     };
     let mut uids = BTreeSet::new();
+    let mut made = Vec::new();
     let expansion = Expansion::new(documents, config.workloads());
     for (number, document) in (1_u64..).zip(documents) {
         let called = called(document);
@@ -211,11 +213,15 @@ pub(super) fn read(documents: &[Document], config: &Config) -> Result<Input, Doc
                 None => input.unread.push(document.clone()),
             },
         }
-        for (pod, places) in expanded.into_iter().flatten() {
+        let templates = ClaimTemplates::of(document)?;
+        for (mut pod, places) in expanded.into_iter().flatten() {
+            made.extend(templates.mount(&mut pod));
             let pod = identified((&pod, &places), number, &mut uids)?;
             input.arrive(pod, places);
         }
     }
+    let made = stateful_set::unless_given(made, &input.objects);
+    input.objects.extend(made);
     twins(&mut input);
     Ok(input)
 }

@@ -8,15 +8,15 @@ use jiff::Timestamp;
 use super::{
     admit::{self, Entered, Entrance},
     charge::{held, placed},
-    gang::{Entries, Holders},
     input::{Incoming, Input, called},
     reader,
     report::{EvictionRow, NodeVerdict, Outcome, PodRow, ReasonRow, Simulation},
+    run::{Entries, Explain, Holders, Run},
     volume::{self, VolumeRow},
 };
 use crate::{
     admission::Facts,
-    cluster::{Reader, ledger, read::devices},
+    cluster::{ledger, read::devices},
     config::Config,
     device::{Allocation, LockOwner, ProfileName, Quota, Share},
     dialect::{Dialect, Record, Unreadable},
@@ -28,45 +28,11 @@ use crate::{
             eviction,
             preemption::{self, Candidate},
         },
-        plugin::{
-            allocate::explain,
-            pod_counts::PodCounts,
-            score::{Scores, weights::ScoreWeights},
-        },
+        plugin::{allocate::explain, pod_counts::PodCounts, score::Scores},
         queue::Queue,
         world::{node_state::NodeState, object::Object},
     },
 };
-
-/// Which nodes the output explains.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Explain {
-    /// None.
-    Nothing,
-    /// All: whether the pod fits there, and if not, why.
-    EveryNode,
-}
-
-/// A simulation under way.
-pub(super) struct Run<'a> {
-    reader: Reader,
-    pub(super) snapshot: Snapshot,
-    pub(super) classes: Classes,
-    weights: ScoreWeights,
-    /// The rules by which victims are chosen; `None`: no pod is preempted.
-    pub(super) preemption: Option<preemption::Rules>,
-    /// Whether the pods of a PodGroup are placed together.
-    pub(super) gangs: bool,
-    pub(super) holders: Holders,
-    explain: Explain,
-    pub(super) now: Timestamp,
-    /// Every pod's name, for the picture of the cards.
-    pub(super) names: BTreeMap<Uid, String>,
-    pub(super) warnings: Vec<String>,
-    /// What the rules may know, in the dialects that are read.
-    facts: Facts,
-    pub(super) input: &'a Input,
-}
 
 /// Places every pod that wants a place; beside the result, what could not be read.
 pub(super) fn simulate(

@@ -31,6 +31,7 @@ fn scheduler() -> Scheduler {
         zones: crate::scheduling::model::tdm::RevocableZones::default(),
         gangs: None,
         details: crate::scheduling::Details::Full,
+        held_percent: 50,
     })
 }
 

@@ -3,7 +3,7 @@
 use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue};
 
 #[derive(Clone, Copy, Debug, EncodeLabelValue, Eq, Hash, PartialEq)]
-pub(super) enum Outcome {
+pub(super) enum AnswerOutcome {
     #[expect(non_camel_case_types, reason = "label values are lower case")]
     success,
     #[expect(non_camel_case_types, reason = "label values are lower case")]
@@ -12,6 +12,10 @@ pub(super) enum Outcome {
     doubt,
     #[expect(non_camel_case_types, reason = "label values are lower case")]
     refused,
+}
+
+impl AnswerOutcome {
+    pub(super) const ALL: [Self; 4] = [Self::success, Self::throttled, Self::doubt, Self::refused];
 }
 
 /// What is written to the API server.
@@ -79,7 +83,7 @@ pub(super) struct AttemptLabels {
 
 #[derive(Clone, Copy, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
 pub(super) struct OutcomeLabels {
-    pub(super) outcome: Outcome,
+    pub(super) outcome: AnswerOutcome,
 }
 
 #[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]

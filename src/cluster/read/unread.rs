@@ -1,4 +1,7 @@
-//! What an object counts as of which not all can be read: it frees nothing, and is given nothing.
+//! What an object counts as if not all of it can be read: it frees nothing and gets nothing.
+//!
+//! This depends on the object alone, so a restart decides the same. A kind whose readable part would say something wrong stays as it was last
+//! seen (`Object::Unread`).
 
 use std::sync::Arc;
 

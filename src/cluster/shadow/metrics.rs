@@ -46,8 +46,7 @@ impl Metrics {
         shadow.register("decisions", help, self.decisions.clone());
         let help = "Pods that another scheduler has left pending although Berth would have placed them";
         shadow.register("left_pending_pods", help, self.left_pending.clone());
-        let help =
-            "The place of the node that was chosen among those that Berth holds feasible, by Berth's score";
+        let help = "Rank of the chosen node among the feasible ones, by Berth's score";
         shadow.register("chosen_node_rank", help, self.rank.clone());
         let help = "Pods that request shares and wait for another scheduler";
         shadow.register("waiting_pods", help, self.waiting.clone());

@@ -1,24 +1,25 @@
-//! What a shadow has found out since its process began: counts, and the last divergences in full.
+//! What a shadow has found out since its process began: counts, the workloads concerned, and the last divergences in full.
 //!
-//! A fixed number of divergences is kept. It must not decide what diverges.
+//! A fixed number of workloads and of divergences is kept. It must not decide what diverges.
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, HashSet, VecDeque},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use jiff::Timestamp;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::metrics::Metrics;
 use crate::{
     device::Share,
     excerpt::{FIELD, MESSAGE, shortened},
     scheduling::{
-        PodKey,
+        PodKey, Uid,
         shadow::{
             Finding,
             comparison::{Outcome, Placement},
+            workload::Workload,
         },
     },
 };
@@ -31,6 +32,10 @@ const CARDS: usize = 64;
 const PAIRS: usize = 100;
 /// The reason under which further pairs are counted.
 const OTHER: &str = "other";
+/// Entries of workloads that are kept: users make those up too.
+const WORKLOADS: usize = 1000;
+/// The outcome of a pod that is left pending.
+pub const LEFT_PENDING: &str = "left_pending";
 
 /// The report; clones are the same.
 #[derive(Clone, Debug)]
@@ -46,16 +51,39 @@ struct Report {
     waiting: usize,
     decisions: BTreeMap<(Outcome, String), u64>,
     left_pending: u64,
+    /// By the workload, what was found of its pods, and why.
+    workloads: BTreeMap<Concerned, Pods>,
+    further_workloads: u64,
     /// The newest first.
     divergences: VecDeque<Divergence>,
+    /// The pods that a shadow which has ended had found to be left pending.
+    counted: HashSet<Uid>,
+}
+
+/// A workload of which pods were decided so.
+#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
+struct Concerned {
+    namespace: Arc<str>,
+    workload: Workload,
+    outcome: &'static str,
+    reason: String,
+}
+
+/// The pods of a workload.
+#[derive(Debug)]
+struct Pods {
+    count: u64,
+    last: Timestamp,
 }
 
 /// The report as it is served.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Page {
     /// Since when it counts.
-    pub since: String,
+    pub since: Timestamp,
+    /// When it was asked for.
+    pub until: Timestamp,
     /// Whether pods and nodes are known.
     pub synced: bool,
     /// Pods that wait.
@@ -64,15 +92,39 @@ pub struct Page {
     pub decisions: Vec<Count>,
     /// Pods that were left pending although Berth would have placed them.
     pub left_pending: u64,
-    /// The last divergences, the newest first.
+    /// The workloads whose pods Berth would not have placed as they were, or would have placed at all.
+    pub workloads: Vec<Entry>,
+    /// How many pods of further workloads were decided so.
+    pub further_workloads: u64,
+    /// The last divergences, the newest first. Who reads a report needs only what is above.
+    #[serde(skip_deserializing)]
     pub divergences: Vec<Divergence>,
 }
 
+/// Pods of one workload that were decided alike.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub struct Entry {
+    /// The workload's namespace.
+    pub namespace: String,
+    /// The workload's kind; `Pod`: no controller made the pod.
+    pub kind: String,
+    /// The workload's name.
+    pub name: String,
+    /// The outcome, or `left_pending`.
+    pub outcome: String,
+    /// The reason; empty where there is none.
+    pub reason: String,
+    /// How many pods.
+    pub pods: u64,
+    /// When the last of them was seen.
+    pub last: Timestamp,
+}
+
 /// How many decisions had this outcome for this reason.
-#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Count {
     /// The outcome.
-    pub outcome: &'static str,
+    pub outcome: String,
     /// The reason; empty where there is none.
     pub reason: String,
     /// How many.
@@ -145,25 +197,31 @@ impl Board {
             waiting: 0,
             decisions: BTreeMap::new(),
             left_pending: 0,
+            workloads: BTreeMap::new(),
+            further_workloads: 0,
             divergences: VecDeque::new(),
+            counted: HashSet::new(),
         };
         Self { metrics, report: Arc::new(Mutex::new(report)) }
     }
 
     /// The report as it is now.
-    pub fn page(&self) -> Page {
+    pub fn page(&self, now: Timestamp) -> Page {
         let report = self.report();
         let counts = report.decisions.iter().map(|((outcome, reason), count)| Count {
-            outcome: outcome.name(),
+            outcome: outcome.name().to_owned(),
             reason: reason.clone(),
             count: *count,
         });
         Page {
-            since: report.since.to_string(),
+            since: report.since,
+            until: now,
             synced: report.synced,
             waiting: report.waiting,
             decisions: counts.collect(),
             left_pending: report.left_pending,
+            workloads: report.workloads.iter().map(entry).collect(),
+            further_workloads: report.further_workloads,
             divergences: report.divergences.iter().cloned().collect(),
         }
     }
@@ -175,10 +233,14 @@ impl Board {
             Finding::Decided(found) => {
                 let reason = report.count(found.outcome, &found.reason);
                 self.metrics.decided(found.outcome, &reason, found.rank);
+                if matters(found.outcome) {
+                    report.concern(&found.pod, found.workload.as_ref(), (found.outcome.name(), reason), now);
+                }
             }
-            Finding::LeftPending(_) => {
+            Finding::LeftPending(found) => {
                 report.left_pending += 1;
                 self.metrics.left_pending();
+                report.concern(&found.pod, found.workload.as_ref(), (LEFT_PENDING, String::new()), now);
             }
         }
         if let Some(divergence) = divergence(finding, now) {
@@ -192,6 +254,16 @@ impl Board {
         self.metrics.stand(synced, waiting);
         let mut report = self.report();
         (report.synced, report.waiting) = (synced, waiting);
+    }
+
+    /// Takes over from a shadow that has ended which pods it has counted as left pending.
+    pub(super) fn leave(&self, counted: HashSet<Uid>) {
+        self.report().counted = counted;
+    }
+
+    /// The pods that the last shadow has counted.
+    pub(super) fn take_counted(&self) -> HashSet<Uid> {
+        std::mem::take(&mut self.report().counted)
     }
 
     /// Logs the counts.
@@ -226,6 +298,44 @@ impl Report {
         *self.decisions.entry((outcome, reason.clone())).or_insert(0) += 1;
         reason
     }
+
+    /// Counts a pod of a workload.
+    fn concern(
+        &mut self,
+        pod: &PodKey,
+        workload: Option<&Workload>,
+        (outcome, reason): (&'static str, String),
+        now: Timestamp,
+    ) {
+        let bare = || Workload { kind: "Pod".into(), name: pod.name.clone() };
+        let workload = workload.cloned().unwrap_or_else(bare);
+        let concerned = Concerned { namespace: pod.namespace.clone(), workload, outcome, reason };
+        if self.workloads.len() >= WORKLOADS && !self.workloads.contains_key(&concerned) {
+            self.further_workloads += 1;
+            return;
+        }
+        let pods = self.workloads.entry(concerned).or_insert(Pods { count: 0, last: now });
+        pods.count += 1;
+        pods.last = now;
+    }
+}
+
+/// Whether pods of this outcome would be worse off with Berth: of the others the counts say enough.
+fn matters(outcome: Outcome) -> bool {
+    matches!(outcome, Outcome::Infeasible | Outcome::WouldWait | Outcome::Unreadable)
+}
+
+fn entry((concerned, pods): (&Concerned, &Pods)) -> Entry {
+    let Concerned { namespace, workload, outcome, reason } = concerned;
+    Entry {
+        namespace: namespace.to_string(),
+        kind: workload.kind.to_string(),
+        name: workload.name.to_string(),
+        outcome: (*outcome).to_owned(),
+        reason: reason.clone(),
+        pods: pods.count,
+        last: pods.last,
+    }
 }
 
 /// What is kept of a finding; `None`: nothing diverged, or nothing was compared.
@@ -245,7 +355,7 @@ fn divergence(finding: &Finding, now: Timestamp) -> Option<Divergence> {
             message: shortened(found.told.as_deref().unwrap_or_default(), MESSAGE),
             berth: Some(placed(&found.own)),
             waiting_since: Some(found.since.to_string()),
-            ..bare(&found.pod, "left_pending", now)
+            ..bare(&found.pod, LEFT_PENDING, now)
         }),
     }
 }

@@ -10,7 +10,8 @@ use super::{MOST_MEMORY, Names};
 use crate::{
     config::{
         error::Notice,
-        section::{Field, Section, Trouble},
+        section::{Field, Section},
+        trouble::Trouble,
     },
     dialect::vendor::{ascend, iluvatar, row::Resources},
 };

@@ -70,7 +70,7 @@ fn contains_any(model: &str, parts: &[String]) -> Result<String, String> {
     let prefixed = format!("({} + {model})", quoted(PREFIX));
     let contains = |part: &String| {
         if !part.is_ascii() {
-            return Err("a selector compares without regard to case in ASCII alone".to_owned());
+            return Err("a selector can ignore case only for ASCII letters".to_owned());
         }
         let part = part.to_ascii_lowercase();
         let model = if may_reach_prefix(&part) { &prefixed } else { model };

@@ -8,7 +8,7 @@ use crate::{
     device::{CardPolicy, NodePolicy},
     dialect::{
         LockForm, LockSpec, MissingCount,
-        hami::{Hami, Settings, names},
+        hami::{Hami, HamiSettings, names},
     },
 };
 
@@ -17,7 +17,7 @@ const DRIVER: &str = HAMI_DRIVER;
 fn hami() -> Hami {
     let lock =
         LockSpec { key: names::LOCK.to_owned(), form: LockForm::Comma, expiry: SignedDuration::from_mins(5) };
-    Hami::new(Settings {
+    Hami::new(HamiSettings {
         count: names::COUNT.to_owned(),
         memory: names::MEMORY.to_owned(),
         memory_percentage: names::MEMORY_PERCENTAGE.to_owned(),

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Settings, Unit};
+use super::{GpuShareSettings, Unit};
 use crate::{
     device::{Card, Cores, Health, Inventory, MiB, Mode, Slicing},
     dialect::{Problem, Unreadable, hints::elements, registered::MOST_CARDS, volcano::names},
@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// The cards; `None` where the plugin does not run.
-pub(super) fn read(settings: &Settings, node: &Node) -> Result<Option<Inventory>, Unreadable> {
+pub(super) fn read(settings: &GpuShareSettings, node: &Node) -> Result<Option<Inventory>, Unreadable> {
     let Some(count) = capacity(node, names::GPU_NUMBER)? else { return Ok(None) };
     let memory = match (settings.unit, capacity(node, names::GPU_MEMORY)?) {
         (_, Some(memory)) => memory,

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use super::{Settings, request};
+use super::{GpuShareSettings, request};
 use crate::{
     device::{Assignment, ContainerShares, Cores, MiB, Share},
     dialect::{Carried, Problem, Record, Unreadable, segments, volcano::names},
@@ -15,7 +15,11 @@ use crate::{
 };
 
 /// The assignment that a pod carries. Memory of whole cards is not known here: they are taken by slot and compute.
-pub(super) fn read(settings: &Settings, resource: &str, pod: &Pod) -> Result<Option<Carried>, Unreadable> {
+pub(super) fn read(
+    settings: &GpuShareSettings,
+    resource: &str,
+    pod: &Pod,
+) -> Result<Option<Carried>, Unreadable> {
     let Some(text) = pod.metadata.annotation(names::GPU_INDEX).filter(|text| !text.is_empty()) else {
         return Ok(None);
     };

@@ -6,7 +6,7 @@
 
 use std::{collections::BTreeSet, num::NonZeroU32};
 
-use super::{Settings, Unit};
+use super::{GpuShareSettings, Unit};
 use crate::{
     device::{
         CardChoice, CardPolicy, ContainerRequest, CoreRequest, Cores, MemoryRequest, MiB, NodePolicy,
@@ -18,7 +18,7 @@ use crate::{
 
 /// What the pod asks; `None` where no container asks.
 pub(super) fn read(
-    settings: &Settings,
+    settings: &GpuShareSettings,
     resource: &str,
     pod: &Pod,
 ) -> Result<Option<PodRequest>, Vec<Unreadable>> {
@@ -58,7 +58,7 @@ pub(super) fn read(
 
 /// What one container asks.
 pub(super) fn share(
-    settings: &Settings,
+    settings: &GpuShareSettings,
     resource: &str,
     container: &Container,
     path: &str,

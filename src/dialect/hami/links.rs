@@ -14,7 +14,7 @@ use crate::{
 };
 
 #[derive(Deserialize)]
-struct Entry {
+struct LinkEntry {
     uuid: String,
     /// Go writes an empty map as `null`.
     #[serde(default)]
@@ -26,9 +26,9 @@ pub(super) fn read(node: &Node) -> Result<Links, Unreadable> {
     let Some(text) = node.metadata.annotation(names::LINKS) else {
         return Ok(Links::default());
     };
-    let entries: Option<Vec<Entry>> = serde_json::from_str(text)
+    let entries: Option<Vec<LinkEntry>> = serde_json::from_str(text)
         .map_err(|error| Unreadable::annotation(Problem::Registration, names::LINKS, error.to_string()))?;
-    let pairs = entries.into_iter().flatten().flat_map(|Entry { uuid, score }| {
+    let pairs = entries.into_iter().flatten().flat_map(|LinkEntry { uuid, score }| {
         score.into_iter().flatten().map(move |(other, score)| (uuid.as_str().into(), other.into(), score))
     });
     Ok(pairs.collect())

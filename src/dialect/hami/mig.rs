@@ -15,7 +15,7 @@ use crate::{
 
 #[derive(Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Entry {
+struct MigEntry {
     container_index: u32,
     device_index: u32,
     #[serde(rename = "gpuUUID")]
@@ -55,9 +55,9 @@ pub(super) fn write(assignment: &Assignment) -> Option<String> {
         .then(|| serde_json::to_string(&entries).expect("numbers and strings always serialise"))
 }
 
-fn entry(container: usize, device: usize, share: &Share) -> Option<Entry> {
+fn entry(container: usize, device: usize, share: &Share) -> Option<MigEntry> {
     let Some(Slice::Placed { profile, placement }) = &share.slice else { return None };
-    Some(Entry {
+    Some(MigEntry {
         container_index: u32::try_from(container).ok()?,
         device_index: u32::try_from(device).ok()?,
         card: share.card.to_string(),
@@ -90,8 +90,8 @@ pub(super) fn apply(text: &str, assignment: &mut Assignment) -> Result<(), Unrea
     Ok(())
 }
 
-fn read(text: &str) -> Result<Vec<Entry>, String> {
-    let entries: Vec<Entry> = serde_json::from_str(text).map_err(|error| error.to_string())?;
+fn read(text: &str) -> Result<Vec<MigEntry>, String> {
+    let entries: Vec<MigEntry> = serde_json::from_str(text).map_err(|error| error.to_string())?;
     let mut seen = BTreeSet::new();
     for (at, entry) in entries.iter().enumerate() {
         let refuse = |what: &str| Err(format!("slice {at} {what}"));

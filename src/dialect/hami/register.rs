@@ -18,7 +18,7 @@ use crate::{
 /// Go takes keys in any case; older plugins write them as their structs have them.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Entry {
+struct RegisteredCard {
     #[serde(alias = "ID")]
     id: String,
     #[serde(alias = "Index")]
@@ -76,7 +76,7 @@ pub(in crate::dialect) fn read(node: &Node, key: &str) -> Result<Option<Inventor
     };
     let refuse = |message| Unreadable::annotation(Problem::Registration, key, message);
     let entries = if is_json(text) {
-        serde_json::from_str::<Option<Vec<Entry>>>(text)
+        serde_json::from_str::<Option<Vec<RegisteredCard>>>(text)
             .map_err(|error| refuse(error.to_string()))?
             .unwrap_or_default()
     } else {
@@ -93,11 +93,11 @@ pub(in crate::dialect) fn read(node: &Node, key: &str) -> Result<Option<Inventor
 const MOST_LINKED: usize = 64;
 
 /// Cards of one network are linked, if each card states its network.
-fn networks(entries: &[Entry]) -> Links {
+fn networks(entries: &[RegisteredCard]) -> Links {
     if entries.len() > MOST_LINKED {
         return Links::default();
     }
-    let network = |entry: &Entry| entry.custom.as_ref().and_then(|custom| custom.network);
+    let network = |entry: &RegisteredCard| entry.custom.as_ref().and_then(|custom| custom.network);
     let Some(networks) = entries.iter().map(network).collect::<Option<Vec<_>>>() else {
         return Links::default();
     };
@@ -112,7 +112,7 @@ pub(super) fn is_json(text: &str) -> bool {
     text.trim_start().starts_with('[') || text.trim() == "null"
 }
 
-impl Entry {
+impl RegisteredCard {
     fn card(self, cordoned: &BTreeSet<String>) -> Card {
         let health = match self.health {
             _ if cordoned.contains(&self.id) => Health::Cordoned,
@@ -156,14 +156,14 @@ fn mode(text: &str) -> Mode {
     }
 }
 
-fn comma_fields(text: &str) -> Result<Vec<Entry>, String> {
+fn comma_fields(text: &str) -> Result<Vec<RegisteredCard>, String> {
     if !text.contains(':') {
         return Err("neither a JSON list nor cards that each end with `:`".to_owned());
     }
     text.split(':').filter(|card| !card.trim().is_empty()).map(comma_card).collect()
 }
 
-fn comma_card(card: &str) -> Result<Entry, String> {
+fn comma_card(card: &str) -> Result<RegisteredCard, String> {
     let fields: Vec<&str> = card.split(',').collect();
     let card = excerpt(card, VALUE);
     let (index, mode) = match fields[..] {
@@ -176,7 +176,7 @@ fn comma_card(card: &str) -> Result<Entry, String> {
             .parse::<u32>()
             .map_err(|_| format!("card `{card}`: {what} `{}` is not a number", excerpt(field, VALUE)))
     };
-    Ok(Entry {
+    Ok(RegisteredCard {
         id: fields[0].to_owned(),
         count: number("count", fields[1])?,
         devmem: number("memory", fields[2])?,

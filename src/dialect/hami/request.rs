@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Settings, choice, names};
+use super::{HamiSettings, choice, names};
 use crate::{
     device::{
         ContainerRequest, MemoryRequest, MiB, Mode, NodePolicy, Percent, PodRequest, Selection, ShareRequest,
@@ -16,7 +16,7 @@ use crate::{
 
 /// What the pod asks; `None` where no container asks for a share.
 pub(super) fn read(
-    settings: &Settings,
+    settings: &HamiSettings,
     pod: &Pod,
     missing: MissingCount,
 ) -> Result<Option<PodRequest>, Vec<Unreadable>> {
@@ -50,7 +50,7 @@ pub(super) fn read(
 }
 
 /// For each container in starting order, whether it asks for a share.
-pub(super) fn asks(settings: &Settings, pod: &Pod) -> Vec<bool> {
+pub(super) fn asks(settings: &HamiSettings, pod: &Pod) -> Vec<bool> {
     let asks = |(path, container): (String, &Container)| {
         matches!(share(settings, container, &path, MissingCount::Default), Ok(Some(_)))
     };
@@ -58,7 +58,7 @@ pub(super) fn asks(settings: &Settings, pod: &Pod) -> Vec<bool> {
 }
 
 fn share(
-    settings: &Settings,
+    settings: &HamiSettings,
     container: &Container,
     path: &str,
     missing: MissingCount,

@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::{Map, Value};
 
-use super::{hints, names, record, request};
+use super::{hints, names, pod_level, record};
 use crate::{
     device::{ContainerDeviceRequest, ContainerDevices, DeviceType, JointRequest},
     dialect::{Problem, Unreadable},
@@ -32,7 +32,7 @@ pub fn request(pod: &Pod) -> Result<Option<JointRequest>, Vec<Unreadable>> {
     let (mut containers, mut faults) = (Vec::new(), Vec::new());
     for (path, container) in pod.containers() {
         one.spec.containers = vec![Arc::new(container.clone())];
-        match request::as_a_whole(&one) {
+        match pod_level::request(&one) {
             Ok(None) => {}
             Ok(Some(asked)) => {
                 faults.extend(refusal(&path, container, &asked));

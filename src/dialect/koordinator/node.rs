@@ -31,11 +31,13 @@ pub fn devices(device: &Device) -> Result<NodeDevices, Unreadable> {
         }
     }
     let said = traits(&device.metadata);
-    let table = partitions::annotated(&device.metadata)?;
+    let partitions = partitions::annotated(&device.metadata)?;
+    // Without a table of its own, the label of a Device says nothing (koordinator `pkg/scheduler/plugins/deviceshare/allocator_gpu.go`).
+    let partition_policy = partitions.as_ref().map(|_| said.partition_policy).unwrap_or_default();
     Ok(NodeDevices {
         devices,
-        partitions: table.or(said.partitions),
-        partition_policy: said.partition_policy,
+        partitions,
+        partition_policy,
         vendor: said.vendor,
         model: said.model,
         card: Some(CardDimensions { memory: memory(), cores: dimension(names::GPU_CORE) }),
@@ -162,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn partitions_come_from_the_device_or_else_from_the_model_and_either_label_makes_them_bind() {
+    fn partitions_come_from_the_device_or_else_from_the_nodes_model_and_the_policy_comes_with_them() {
         let labels = |labels: Value| json!({"labels": labels});
         let hopper = labels(json!({names::GPU_MODEL: "H800", names::PARTITION_POLICY: "Honor"}));
         let node = read(json!({}), hopper.clone()).unwrap();
@@ -175,5 +177,24 @@ mod tests {
         let best: Vec<_> =
             read(device, hopper).unwrap().partitions.unwrap().of(2).unwrap().map(|g| g[0].score).collect();
         assert_eq!(best, [9, 1]);
+    }
+
+    #[test]
+    fn the_label_of_the_object_whose_table_counts_alone_decides_whether_partitions_bind() {
+        use PartitionPolicy::{Honor, Prefer};
+        let table = json!({names::PARTITIONS: r#"{"2":[{"minors":[0,1]}]}"#});
+        let (honor, none) = (json!({names::PARTITION_POLICY: "Honor"}), json!({}));
+        let hopper = json!({names::GPU_MODEL: "H20"});
+        for (annotations, device, node, expected) in [
+            (&table, &honor, &none, Honor),
+            (&table, &none, &honor, Prefer),
+            (&none, &honor, &none, Prefer),
+            (&none, &honor, &hopper, Prefer),
+            (&none, &none, &honor, Honor),
+        ] {
+            let device = json!({"metadata": {"annotations": annotations, "labels": device}});
+            let read = read(device.clone(), json!({"labels": node})).unwrap();
+            assert_eq!(read.partition_policy, expected, "{device} on a node with {node}");
+        }
     }
 }

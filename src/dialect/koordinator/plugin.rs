@@ -119,12 +119,10 @@ pub fn asked(pod: &Pod) -> Result<Option<&'static str>, Unreadable> {
                 return refuse(format!("{vendor}'s device plugin serves no init container"));
             }
             if found.is_some() {
-                return refuse("one container of a pod is served by a device plugin of these".to_owned());
+                return refuse("such a device plugin serves only one container of a pod".to_owned());
             }
             if let Some(missing) = missing.first() {
-                return refuse(format!(
-                    "{vendor}'s device plugin serves a pod that asks for both alone; add `{missing}`"
-                ));
+                return refuse(format!("{vendor}'s device plugin needs both resources; add `{missing}`"));
             }
             found = Some(row);
         }
@@ -172,15 +170,15 @@ mod tests {
         for (containers, reason) in [
             (
                 vec![json!({CORE: "10"})],
-                "spec.containers[0].resources.limits[cambricon.com/mlu.smlu.vcore]: cambricon's device plugin serves a pod that asks for both alone; add `cambricon.com/mlu.smlu.vmemory`",
+                "spec.containers[0].resources.limits[cambricon.com/mlu.smlu.vcore]: cambricon's device plugin needs both resources; add `cambricon.com/mlu.smlu.vmemory`",
             ),
             (
                 vec![both.clone(), both.clone()],
-                "spec.containers[1].resources.limits[cambricon.com/mlu.smlu.vcore]: one container of a pod",
+                "spec.containers[1].resources.limits[cambricon.com/mlu.smlu.vcore]: such a device plugin serves",
             ),
             (
                 vec![both, json!({SGPU: "1"})],
-                "spec.containers[1].resources.limits[metax-tech.com/sgpu]: one container of a pod",
+                "spec.containers[1].resources.limits[metax-tech.com/sgpu]: such a device plugin serves",
             ),
         ] {
             let refusal = vendor(&containers).unwrap_err().to_string();

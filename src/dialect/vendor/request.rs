@@ -6,13 +6,13 @@
 use std::{collections::BTreeSet, num::NonZeroU32};
 
 use super::{
-    Settings, ascend,
+    VendorSettings, ascend,
     row::{Containers, CoreColumn, Row, Several, Sizes, Templates},
 };
 use crate::{
     device::{
-        ContainerRequest, LinkChoice, Mark, MemoryRequest, MiB, Mode, Percent, PodRequest, Role, Selection,
-        ShareRequest,
+        ContainerRequest, CoreRequest, LinkChoice, Mark, MemoryRequest, MiB, Mode, Percent, PodRequest, Role,
+        Selection, ShareRequest,
     },
     dialect::{
         Problem, Unreadable,
@@ -25,7 +25,11 @@ use crate::{
 };
 
 /// What the pod asks; `None` where no container asks for a share.
-pub(super) fn read(row: &Row, settings: &Settings, pod: &Pod) -> Result<Option<PodRequest>, Vec<Unreadable>> {
+pub(super) fn read(
+    row: &Row,
+    settings: &VendorSettings,
+    pod: &Pod,
+) -> Result<Option<PodRequest>, Vec<Unreadable>> {
     let mut containers = Vec::new();
     let mut troubles = Vec::new();
     for ((path, container), role) in pod.containers().zip(segments::roles(pod)) {
@@ -108,7 +112,7 @@ fn share(
     Ok(Some(ShareRequest {
         cards,
         memory: ask.memory(memory)?,
-        cores: row.cores.budget.request(ask.cores(cores)?),
+        cores: CoreRequest::stated(ask.cores(cores)?, row.cores.budget),
     }))
 }
 
@@ -233,7 +237,6 @@ fn unserved(row: &Row, pod: &Pod, containers: &[ContainerRequest]) -> Option<Unr
     let read = Reader::new(own, &path);
     let missing =
         row.resources.shares().find(|name| !matches!(read.number(name, "units", 1), Ok(Some(1..))))?;
-    let message =
-        format!("the node's plugin is asked for compute and for memory, each by itself; add `{missing}`");
+    let message = format!("the node's plugin needs both compute and memory; add `{missing}`");
     refuse((&path, own), message)
 }

@@ -22,7 +22,7 @@ fn rows() -> Vec<Row> {
 }
 
 fn vendor(row: Row) -> Vendor {
-    let settings = Settings {
+    let settings = VendorSettings {
         node_policy: NodePolicy::Binpack,
         card_policies: vec![CardPolicy::Spread],
         lock_expiry: SignedDuration::from_mins(5),

@@ -16,7 +16,7 @@ pub struct ModelGeometries {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Entry {
+struct GeometryEntry {
     models: Vec<String>,
     allowed_geometries: Vec<Group>,
 }
@@ -87,8 +87,8 @@ impl ModelGeometries {
 
     /// Reads an entry; the error says what is wrong with it.
     pub fn read(entry: &serde_json::Value) -> Result<Self, String> {
-        let Entry { models, allowed_geometries } =
-            Entry::deserialize(entry).map_err(|error| error.to_string())?;
+        let GeometryEntry { models, allowed_geometries } =
+            GeometryEntry::deserialize(entry).map_err(|error| error.to_string())?;
         if models.is_empty() || models.iter().any(String::is_empty) {
             return Err("names no model".to_owned());
         }

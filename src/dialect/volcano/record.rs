@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use super::{Settings, mark, names};
+use super::{VolcanoSettings, mark, names};
 use crate::{
     device::{Assignment, MiB, Role},
     dialect::{Carried, Record, Unreadable, segments},
@@ -15,7 +15,11 @@ use crate::{
 };
 
 /// The assignment that a pod carries.
-pub(super) fn read(pod: &Pod, asks: &[bool], settings: &Settings) -> Result<Option<Carried>, Unreadable> {
+pub(super) fn read(
+    pod: &Pod,
+    asks: &[bool],
+    settings: &VolcanoSettings,
+) -> Result<Option<Carried>, Unreadable> {
     let Some(text) = pod.metadata.annotation(names::IDS) else {
         return Ok(None);
     };

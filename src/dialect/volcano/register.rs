@@ -4,7 +4,7 @@
 //! (`pkg/scheduler/api/devices/nvidia/vgpu/utils.go` `decodeNodeDevices`). A card's number is its place in the list. Numbers
 //! that can't be read make the node unreadable; upstream reads them as 0.
 
-use super::{ModelGeometries, Settings, names};
+use super::{ModelGeometries, VolcanoSettings, names};
 use crate::{
     device::{Card, Cores, Health, Inventory, MiB, Mode, Slicing},
     dialect::{Problem, Unreadable, go_bool, registered},
@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// The cards of a node; `None` where the plugin has registered none.
-pub(super) fn read(node: &Node, settings: &Settings) -> Result<Option<Inventory>, Unreadable> {
+pub(super) fn read(node: &Node, settings: &VolcanoSettings) -> Result<Option<Inventory>, Unreadable> {
     let Some(text) = node.metadata.annotation(names::REGISTER) else {
         return Ok(None);
     };

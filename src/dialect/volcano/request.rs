@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Settings, Volcano, mark, names};
+use super::{Volcano, VolcanoSettings, mark, names};
 use crate::{
     device::{
         ContainerRequest, Cores, MemoryRequest, Mode, Percent, PodRequest, Role, Selection, ShareRequest,
@@ -19,7 +19,7 @@ pub(super) const DEFAULT_COUNT: u32 = 1;
 
 /// What the pod asks; `None` where no container asks for a virtual card.
 pub(super) fn read(
-    settings: &Settings,
+    settings: &VolcanoSettings,
     pod: &Pod,
     missing: MissingCount,
 ) -> Result<Option<PodRequest>, Vec<Unreadable>> {
@@ -63,7 +63,7 @@ pub(super) fn read(
 }
 
 /// For each container in starting order, whether it asks for a virtual card.
-pub(super) fn asks(settings: &Settings, pod: &Pod) -> Vec<bool> {
+pub(super) fn asks(settings: &VolcanoSettings, pod: &Pod) -> Vec<bool> {
     let asks = |(path, container): (String, &Container)| {
         matches!(share(settings, container, &path, MissingCount::Default), Ok(Some(_)))
     };
@@ -71,7 +71,7 @@ pub(super) fn asks(settings: &Settings, pod: &Pod) -> Vec<bool> {
 }
 
 fn share(
-    settings: &Settings,
+    settings: &VolcanoSettings,
     container: &Container,
     path: &str,
     missing: MissingCount,

@@ -214,5 +214,7 @@ fn about<'a: 'b, 'b>(
     place: Place<'a>,
 ) -> impl Iterator<Item = (&'a Constraint, &'b mut Compared)> {
     let constraints = claims[place.claim].constraints.iter().zip(compared[place.claim].iter_mut());
-    constraints.filter(move |(constraint, _)| constraint.is_about(place.request.1, place.alternative.1))
+    constraints.filter(move |(constraint, _)| {
+        constraint.is_about(&place.request.1.name, &place.alternative.1.full_name)
+    })
 }

@@ -5,7 +5,7 @@ mod share_id;
 
 use std::collections::BTreeMap;
 
-use super::{Candidate, search::Solution};
+use super::{Candidate, solution::Solution};
 use crate::{
     dra::{Claim, Node, device::Device, node::NodeSelection},
     object::{

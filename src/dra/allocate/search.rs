@@ -8,21 +8,12 @@ use super::{
     options::{self, Options},
     score::Score,
     selected::Earlier,
+    solution::Solution,
     toll::{GoOn, STEPS_AT_ONCE, Toll},
 };
 use crate::dra::{AllocationError, Claim, HeldDevices, error::MOST_RESULTS, pool::Pool};
 
 use twins::Twins;
-
-/// What was found.
-#[derive(Clone, Debug)]
-pub(super) struct Solution {
-    /// By claim, in the order of their requests.
-    pub(super) choices: Vec<Vec<Choice>>,
-    /// By claim and request.
-    pub(super) alternatives: Vec<Vec<usize>>,
-    score: Score,
-}
 
 /// A search under way.
 pub(super) struct Search<'a> {
@@ -60,7 +51,7 @@ struct Over;
 
 /// A request under way.
 #[derive(Clone, Copy)]
-struct Step<'a> {
+struct SearchStep<'a> {
     place: Place<'a>,
     options: &'a Options,
 }
@@ -183,14 +174,14 @@ impl<'a> Search<'a> {
                 continue;
             }
             self.alternatives[claim][request] = at;
-            let step = Step { place, options };
+            let step = SearchStep { place, options };
             if options.all { self.all(step, 0, go_on)? } else { self.counted(step, 0, 0, go_on)? }
         }
         Ok(())
     }
 
     /// Chooses the devices from this one on, of which all are needed.
-    fn all(&mut self, step: Step<'a>, next: usize, go_on: GoOn<'_>) -> Result<(), Over> {
+    fn all(&mut self, step: SearchStep<'a>, next: usize, go_on: GoOn<'_>) -> Result<(), Over> {
         let Some(&candidate) = step.options.devices.get(next) else {
             return self.request(step.place.claim, step.place.request.0 + 1, go_on);
         };
@@ -218,7 +209,13 @@ impl<'a> Search<'a> {
 
     /// Chooses as many devices as are still needed, from the option at this place on: the order of a request's devices makes no
     /// difference.
-    fn counted(&mut self, step: Step<'a>, chosen: usize, from: usize, go_on: GoOn<'_>) -> Result<(), Over> {
+    fn counted(
+        &mut self,
+        step: SearchStep<'a>,
+        chosen: usize,
+        from: usize,
+        go_on: GoOn<'_>,
+    ) -> Result<(), Over> {
         let needed = step.options.count - chosen;
         if needed == 0 {
             return self.request(step.place.claim, step.place.request.0 + 1, go_on);

@@ -3,7 +3,7 @@
 use super::{
     Candidate,
     attempt::Choice,
-    search::Solution,
+    solution::Solution,
     toll::{GoOn, before_evaluation},
 };
 use crate::dra::{

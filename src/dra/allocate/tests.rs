@@ -159,6 +159,24 @@ fn what_a_claim_asks_for_and_nothing_serves_is_told_with_its_field() {
 }
 
 #[test]
+fn a_claim_may_have_so_much_text_of_selectors_and_no_more() {
+    let slice = slice("p", &[json!({"name": "d"})]);
+    let asked = |selectors: usize| {
+        // Each is as long as the API admits.
+        let text = format!("true{}", " ".repeat(10 * 1024 - 4));
+        let selectors = vec![json!({"cel": {"expression": text}}); selectors];
+        json!({"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu", "selectors": selectors}}]})
+    };
+    let served =
+        |selectors| allocated(std::slice::from_ref(&slice), &asked(selectors), &HeldDevices::default());
+    assert!(matches!(served(12), Ok(Some(_))), "{:?}", served(12));
+    assert_eq!(
+        served(13).unwrap_err().to_string(),
+        "claim team/c: spec.devices.requests: its selectors have 133120 bytes, more than 131072 in all"
+    );
+}
+
+#[test]
 fn hardware_that_others_use_is_not_given_and_takes_no_counters() {
     let device = |name: &str, counters: &str| {
         let taken = json!([{"counterSet": counters, "counters": {"c": {"value": "1"}}}]);

@@ -21,7 +21,7 @@ pub(super) enum Style {
 
 /// What a function makes of its arguments, the largest that it can be.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Outcome {
+pub(super) enum FunctionOutcome {
     /// A number, a truth value, a quantity or a version.
     Single,
     /// A text that a number has.
@@ -47,10 +47,12 @@ pub(super) enum Outcome {
 }
 
 /// Name, style, the fewest and the most arguments with the receiver, and the outcome.
-type Row = (&'static str, Style, usize, usize, Outcome);
+type Row = (&'static str, Style, usize, usize, FunctionOutcome);
 
 const TABLE: &[Row] = {
-    use Outcome::{AllFound, First, Found, Joined, Matched, OneOf, Parts, Place, Replaced, Single, Spelled};
+    use FunctionOutcome::{
+        AllFound, First, Found, Joined, Matched, OneOf, Parts, Place, Replaced, Single, Spelled,
+    };
     use Style::{Global, Member};
     &[
         ("bool", Global, 1, 1, Single),
@@ -112,7 +114,7 @@ const TABLE: &[Row] = {
 };
 
 /// What the function that is called so makes of its arguments; `None`: there is none.
-pub(super) fn outcome(name: &str, style: Style, arguments: usize) -> Option<Outcome> {
+pub(super) fn outcome(name: &str, style: Style, arguments: usize) -> Option<FunctionOutcome> {
     let fits = |row: &&Row| row.0 == name && row.1 == style && (row.2..=row.3).contains(&arguments);
     TABLE.iter().find(fits).map(|row| row.4)
 }

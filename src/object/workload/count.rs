@@ -27,6 +27,8 @@ pub(super) enum Factor {
     One,
     /// A field, or this where it is absent.
     Field(Path, u64),
+    /// A field, or this where it is absent; numbered from another field, or else from 0.
+    From(Path, u64, Path),
     /// A field, or this where it is absent, less 1; numbered from 1.
     Rest(Path, u64),
     /// The greater of two fields; absent: 0.
@@ -41,6 +43,9 @@ impl Factor {
         match *row {
             table::Factor::One => Self::One,
             table::Factor::Field(path, default) => Self::Field(super::known(path), default),
+            table::Factor::From(path, default, first) => {
+                Self::From(super::known(path), default, super::known(first))
+            }
             table::Factor::Rest(path, default) => Self::Rest(super::known(path), default),
             table::Factor::Greater(one, other) => Self::Greater(super::known(one), super::known(other)),
             table::Factor::Job(spec) => Self::Job {
@@ -56,6 +61,10 @@ impl Factor {
         Ok(match self {
             Self::One => (0, 1),
             Self::Field(path, default) => (0, number(path)?.unwrap_or(*default)),
+            Self::From(path, default, first) => {
+                let (first, count) = (number(first)?.unwrap_or(0), number(path)?.unwrap_or(*default));
+                (first, first.saturating_add(count))
+            }
             Self::Rest(path, default) => (1, number(path)?.unwrap_or(*default).max(1)),
             Self::Greater(one, other) => {
                 (0, number(one)?.unwrap_or_default().max(number(other)?.unwrap_or_default()))
@@ -72,7 +81,7 @@ impl Factor {
         match self {
             Self::One => Vec::new(),
             Self::Field(path, _) | Self::Rest(path, _) => vec![path],
-            Self::Greater(one, other) => vec![one, other],
+            Self::Greater(one, other) | Self::From(one, _, other) => vec![one, other],
             Self::Job { parallelism, completions } => vec![parallelism, completions],
         }
     }

@@ -10,11 +10,11 @@ use serde_json::Value;
 /// A path from the root of an object.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Path {
-    steps: Vec<Step>,
+    steps: Vec<PathStep>,
 }
 
 #[derive(Clone, Debug, Eq, PartialEq)]
-enum Step {
+enum PathStep {
     Key(String),
     EachElement,
     EachValue,
@@ -54,11 +54,11 @@ impl Path {
             let lists = (part.len() - key.len()) / "[*]".len();
             let named = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
             match key {
-                "*" => steps.push(Step::EachValue),
-                key if !key.is_empty() && key.chars().all(named) => steps.push(Step::Key(key.to_owned())),
+                "*" => steps.push(PathStep::EachValue),
+                key if !key.is_empty() && key.chars().all(named) => steps.push(PathStep::Key(key.to_owned())),
                 _ => return Err(wrong()),
             }
-            steps.extend(std::iter::repeat_n(Step::EachElement, lists));
+            steps.extend(std::iter::repeat_n(PathStep::EachElement, lists));
         }
         Ok(Self { steps })
     }
@@ -76,8 +76,8 @@ impl Path {
     pub fn follow<'a>(&self, object: &'a Value, turns: &[Turn]) -> Option<&'a Value> {
         let mut turns = turns.iter();
         let found = self.steps.iter().try_fold(object, |value, step| match step {
-            Step::Key(key) => value.get(key),
-            Step::EachElement | Step::EachValue => match turns.next()? {
+            PathStep::Key(key) => value.get(key),
+            PathStep::EachElement | PathStep::EachValue => match turns.next()? {
                 Turn::Element(at) => value.get(at),
                 Turn::Key(key) => value.get(key),
             },
@@ -87,27 +87,27 @@ impl Path {
 
     /// Whether each wildcard of this path is one of the other's: the paths are equal up to this one's last wildcard.
     pub fn is_within(&self, other: &Self) -> bool {
-        let wild = |step: &Step| !matches!(step, Step::Key(_));
+        let wild = |step: &PathStep| !matches!(step, PathStep::Key(_));
         let fixed = self.steps.iter().rposition(wild).map_or(0, |last| last + 1);
         other.steps.get(..fixed) == Some(&self.steps[..fixed])
     }
 
     /// Whether the path may lead to several places.
     pub fn has_wildcards(&self) -> bool {
-        self.steps.iter().any(|step| !matches!(step, Step::Key(_)))
+        self.steps.iter().any(|step| !matches!(step, PathStep::Key(_)))
     }
 
     /// The last name that says more than that a template is there.
     pub fn telling_name(&self) -> Option<&str> {
         let names = self.steps.iter().rev().filter_map(|step| match step {
-            Step::Key(key) => Some(key.as_str()),
-            Step::EachElement | Step::EachValue => None,
+            PathStep::Key(key) => Some(key.as_str()),
+            PathStep::EachElement | PathStep::EachValue => None,
         });
         names.into_iter().find(|name| !matches!(*name, "spec" | "template"))
     }
 }
 
-fn next<'a>(place: Found<'a>, step: &Step) -> Vec<Found<'a>> {
+fn next<'a>(place: Found<'a>, step: &PathStep) -> Vec<Found<'a>> {
     let Found { at, turns, value } = place;
     let below = |at: String, turn: Option<Turn>, value: Option<&'a Value>| Found {
         at,
@@ -115,20 +115,20 @@ fn next<'a>(place: Found<'a>, step: &Step) -> Vec<Found<'a>> {
         value: value.filter(|value| !value.is_null()),
     };
     match (step, value) {
-        (Step::Key(key), value) => {
+        (PathStep::Key(key), value) => {
             vec![below(join(&at, key), None, value.and_then(|value| value.get(key)))]
         }
-        (Step::EachElement, Some(Value::Array(elements))) => {
+        (PathStep::EachElement, Some(Value::Array(elements))) => {
             let element =
                 |(index, value)| below(format!("{at}[{index}]"), Some(Turn::Element(index)), Some(value));
             elements.iter().enumerate().map(element).collect()
         }
-        (Step::EachValue, Some(Value::Object(fields))) => {
+        (PathStep::EachValue, Some(Value::Object(fields))) => {
             let field =
                 |(key, value): (&String, _)| below(join(&at, key), Some(Turn::Key(key.clone())), Some(value));
             fields.iter().map(field).collect()
         }
-        (Step::EachElement | Step::EachValue, _) => Vec::new(),
+        (PathStep::EachElement | PathStep::EachValue, _) => Vec::new(),
     }
 }
 
@@ -146,9 +146,9 @@ impl fmt::Display for Path {
         for (at, step) in self.steps.iter().enumerate() {
             let point = if at == 0 { "" } else { "." };
             match step {
-                Step::Key(key) => write!(formatter, "{point}{key}")?,
-                Step::EachElement => formatter.write_str("[*]")?,
-                Step::EachValue => write!(formatter, "{point}*")?,
+                PathStep::Key(key) => write!(formatter, "{point}{key}")?,
+                PathStep::EachElement => formatter.write_str("[*]")?,
+                PathStep::EachValue => write!(formatter, "{point}*")?,
             }
         }
         Ok(())

@@ -56,6 +56,8 @@ pub(super) enum Factor {
     One,
     /// A field, or this where it is absent.
     Field(&'static str, u64),
+    /// A field, or this where it is absent, numbered from what another field says, or else from 0.
+    From(&'static str, u64, &'static str),
     /// A field, or this where it is absent, less the one that another template makes; numbered from 1.
     Rest(&'static str, u64),
     /// The greater of two fields; absent: 0.
@@ -87,6 +89,9 @@ const fn one(
 }
 
 const REPLICAS: Times = Times::Product(&[Factor::Field("spec.replicas", 1)]);
+
+/// Kubernetes `pkg/apis/apps/types.go`, `StatefulSetOrdinals`.
+const ORDINALS: Times = Times::Product(&[Factor::From("spec.replicas", 1, "spec.ordinals.start")]);
 
 /// kserve `pkg/apis/serving/v1beta1/predictor.go`, `PredictorSpec`: the frameworks, each a `Container` with more fields.
 const PREDICTORS: &[&str] = &[
@@ -166,7 +171,7 @@ const RUNTIME: &[Keeps] = &[keeps(
 pub(super) const ROWS: &[Row] = &[
     one("apps", "Deployment", "deployments", &[keeps("spec.template", Part::Nothing, REPLICAS)]),
     one("apps", "ReplicaSet", "replicasets", &[keeps("spec.template", Part::Nothing, REPLICAS)]),
-    one("apps", "StatefulSet", "statefulsets", &[keeps("spec.template", Part::Nothing, REPLICAS)]),
+    one("apps", "StatefulSet", "statefulsets", &[keeps("spec.template", Part::Nothing, ORDINALS)]),
     one("apps", "DaemonSet", "daemonsets", &[keeps("spec.template", Part::Nothing, Times::EachNode)]),
     one(
         "",

@@ -91,6 +91,8 @@ struct Class {
     waiting_around: BTreeSet<Uid>,
     /// Its place among the classes with waiting pods.
     waiting_place: Option<u64>,
+    /// Its place among the classes whose verdicts are kept; `None`: it was only hinted at, or has none.
+    judged_place: Option<u64>,
     /// What was last found to be too little of a quota, and of which generation the nodes were.
     too_little: Option<(Vec<Quota>, u64, FitError)>,
 }
@@ -110,6 +112,8 @@ pub struct Classes {
     by_ask: HashMap<Arc<Ask>, Class>,
     /// The asks with pods waiting, in the order in which they began to.
     waiting: BTreeMap<u64, Arc<Ask>>,
+    /// The asks whose verdicts are kept, that which was decided last at the end.
+    judged: BTreeMap<u64, Arc<Ask>>,
     /// The asks that were only hinted at, oldest first.
     hinted: VecDeque<Arc<Ask>>,
     /// How many pods of a selector stand on each node.
@@ -117,7 +121,8 @@ pub struct Classes {
     weights: ScoreWeights,
 }
 
-/// Classes without waiting pods that are remembered; beyond, they are judged anew.
+/// Of so many classes the verdicts are kept; a class that is decided after so many others is judged anew. Pods of a class without verdicts still
+/// wait in it: a node that changes is asked about each class of which pods wait, whatever it said before.
 const REMEMBERED: usize = 1024;
 
 /// Classes that are remembered beside those although no pod of them was decided: hints push out older hints and nothing else.
@@ -288,6 +293,42 @@ impl Classes {
         }
         self.counts.steps().add(LOOK, 2 * slots.len());
         self.counts.steps().add(ask.cost(), judged_anew);
+        self.keep_verdicts(ask);
+    }
+
+    /// The verdicts of the class are as they should be: they are kept until as many others were decided as are kept.
+    fn keep_verdicts(&mut self, ask: &Arc<Ask>) {
+        let Some(class) = self.by_ask.get_mut(ask).filter(|class| class.known == Known::Decided) else {
+            return;
+        };
+        let place = self.judged.last_key_value().map_or(0, |(last, _)| last + 1);
+        if let Some(before) = class.judged_place.replace(place) {
+            self.judged.remove(&before);
+        }
+        self.judged.insert(place, ask.clone());
+        if self.judged.len() > REMEMBERED
+            && let Some((_, oldest)) = self.judged.pop_first()
+        {
+            self.drop_verdicts(&oldest);
+        }
+    }
+
+    /// Forgets what the class makes of nodes; and the class, unless pods of it wait.
+    fn drop_verdicts(&mut self, ask: &Arc<Ask>) {
+        let Some(class) = self.by_ask.get_mut(ask) else { return };
+        class.judged_place = None;
+        (class.verdicts, class.closeness, class.too_little) = (Vec::new(), Vec::new(), None);
+        self.forget_empty(ask);
+    }
+
+    /// Forgets a class without verdicts and without pods that wait.
+    fn forget_empty(&mut self, ask: &Arc<Ask>) {
+        let is_empty = |class: &&Class| {
+            class.known == Known::Decided && class.judged_place.is_none() && class.has_none_waiting()
+        };
+        if self.by_ask.get(ask).as_ref().is_some_and(is_empty) {
+            self.by_ask.remove(ask);
+        }
     }
 
     fn make_known(&mut self, ask: &Arc<Ask>, by: Known) {
@@ -306,11 +347,6 @@ impl Classes {
                 self.hinted.push_back(ask.clone());
             }
         }
-        if by == Known::Decided && self.by_ask.len() - self.hinted.len() > REMEMBERED {
-            self.by_ask.retain(|known, class| {
-                !class.has_none_waiting() || class.known == Known::Hinted || known == ask
-            });
-        }
         let new = || Class {
             known: by,
             verdicts: Vec::new(),
@@ -319,6 +355,7 @@ impl Classes {
             waiting: BTreeSet::new(),
             waiting_around: BTreeSet::new(),
             waiting_place: None,
+            judged_place: None,
             too_little: None,
         };
         self.by_ask.entry(ask.clone()).or_insert_with(new);

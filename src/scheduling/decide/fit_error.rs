@@ -8,6 +8,7 @@ use std::{
 use super::{
     blame::{Blame, Resolvable},
     nearest::Nearest,
+    no_room::NoRoom,
 };
 use crate::scheduling::{
     model::message::{Details, Message},
@@ -25,8 +26,8 @@ pub struct FitError {
     kept: bool,
     /// The node that comes closest.
     nearest: Option<Box<Nearest>>,
-    /// Why preemption makes no room, where it was tried.
-    preemption: Option<Hopeless>,
+    /// Why preemption makes no room, where it was tried or is not to be yet.
+    preemption: Option<NoRoom>,
 }
 
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -109,13 +110,16 @@ impl FitError {
 
     /// With why preemption makes no room.
     #[must_use]
-    pub fn beside_preemption(self, preemption: Hopeless) -> Self {
-        Self { preemption: Some(preemption), ..self }
+    pub fn beside_preemption(self, preemption: impl Into<NoRoom>) -> Self {
+        let preemption = preemption.into();
+        // What is kept of the quota for nominated pods comes back with their nominations.
+        let kept = self.kept || matches!(preemption, NoRoom::Quota(_));
+        Self { preemption: Some(preemption), kept, ..self }
     }
 
     /// Whether preemption was tried in vain.
     pub fn is_hopeless(&self) -> bool {
-        self.preemption.is_some()
+        matches!(self.preemption, Some(NoRoom::Hopeless(_) | NoRoom::Quota(_)))
     }
 
     /// The node that comes closest, and what it lacks.
@@ -240,39 +244,9 @@ impl fmt::Display for FitError {
             }
         }?;
         // Where no node has a pod that may be preempted, there is nothing to say of preemption.
-        let tried = self.preemption.iter().filter(|preemption| preemption.was_tried());
+        let tried = self.preemption.iter().filter(|preemption| preemption.is_said());
         tried.into_iter().try_for_each(|preemption| write!(formatter, " {preemption}"))?;
         self.nearest.iter().try_for_each(|nearest| write!(formatter, " nearest: {nearest}."))
-    }
-}
-
-/// Why preemption makes no room on any node, in kube-scheduler's words.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Hopeless {
-    /// Nodes without a pod that may be preempted.
-    pub without_victims: usize,
-    /// Nodes that would not have the pod without such pods either.
-    pub not_helpful: usize,
-}
-
-impl Hopeless {
-    /// Whether a node has pods that may be preempted.
-    pub fn was_tried(&self) -> bool {
-        self.not_helpful > 0
-    }
-}
-
-impl std::fmt::Display for Hopeless {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { without_victims, not_helpful } = *self;
-        write!(formatter, "preemption: 0/{} nodes are available: ", without_victims + not_helpful)?;
-        let counted = [
-            (without_victims, "No preemption victims found for incoming pod"),
-            (not_helpful, "Preemption is not helpful for scheduling"),
-        ];
-        let counted = counted.iter().filter(|(count, _)| *count > 0);
-        let counted: Vec<_> = counted.map(|(count, reason)| format!("{count} {reason}")).collect();
-        write!(formatter, "{}.", counted.join(", "))
     }
 }
 

@@ -45,6 +45,8 @@ pub enum Measure {
     Flushed,
     /// So long after it was first seen, a pod was bound.
     Bound(SignedDuration),
+    /// So much work was counted in a turn of the loop, in steps.
+    Steps(u64),
 }
 
 /// Why pods wait that are not being placed.

@@ -29,6 +29,14 @@ impl Message {
         Self { full: full.into(), own: Some(own.into()) }
     }
 
+    /// The same with a text behind it that names nothing which is not the pod's owner's.
+    #[must_use]
+    pub fn followed_by(mut self, more: &str) -> Self {
+        self.full += more;
+        self.own = self.own.map(|own| own + more);
+        self
+    }
+
     /// What is told, and what is left out of that for administrators to read elsewhere, which is the text in full.
     pub fn told(self, details: Details) -> (String, Option<String>) {
         match (details, self.own) {

@@ -18,12 +18,7 @@ use jiff::Timestamp;
 
 use super::Plan;
 use crate::scheduling::{
-    decide::{
-        Filters,
-        blame::Resolvable,
-        fit_error::{FitError, Hopeless},
-        verdict::NodeVerdict,
-    },
+    decide::{Filters, blame::Resolvable, fit_error::FitError, no_room::Hopeless, verdict::NodeVerdict},
     model::{
         name::{NodeName, Uid},
         pod::{Deletion, Demand, Importance, Placer, PreemptionPolicy},
@@ -32,8 +27,9 @@ use crate::scheduling::{
     plugin::{pod_counts::PodCounts, rejection::Cure},
     snapshot::Snapshot,
     world::{
-        ledger::{Charge, Commitment},
+        ledger::{Charge, Commitment, Held},
         node_state::NodeState,
+        quota::Exceeded,
     },
 };
 use budgets::Budgets;
@@ -110,6 +106,23 @@ fn is_lost(demand: &Demand, state: &NodeState, device_resources: &BTreeSet<Strin
             of_time || Resolvable::on_node(&reasons) == Resolvable::No
         }
     }
+}
+
+/// Whether the pod has lost a node on which room was made for it at that time, to no fault of its own: the node is gone or can't have it any
+/// more, or has been given to a pod of higher priority.
+pub fn has_lost_node(demand: &Demand, node: &NodeName, since: Timestamp, snapshot: &Snapshot) -> bool {
+    let Some(state) = snapshot.node(node) else { return true };
+    let is_above = |charge: &Charge| charge.importance.priority > demand.priority && charge.since >= since;
+    is_lost(demand, state, snapshot.device_resources())
+        || snapshot.nominations().has_above(demand.priority, node)
+        || snapshot.ledger().on_node(node).any(|(_, charge)| is_above(charge))
+}
+
+/// The quota of the pod's namespace that keeps it from preempting others, and would not if no node were kept for other pods of the namespace.
+pub fn exceeded_beside_nominated(demand: &Demand, snapshot: &Snapshot) -> Option<Exceeded> {
+    let kept = snapshot.nominations().kept_of_namespace(demand);
+    let exceeded = |beside: &Held| snapshot.quotas().exceeded_by(demand, beside);
+    exceeded(&kept).filter(|_| exceeded(&Held::default()).is_none())
 }
 
 /// The node on which room is made for the pod, by kube-scheduler's rules: the fewest violated budgets, the lowest of the highest
@@ -295,7 +308,7 @@ impl Search<'_> {
 
     fn fits(&mut self, plan: &Plan<'_>, node: &NodeName) -> bool {
         self.counts.steps().add(self.demand.ask.cost(), 1);
-        let filters = Filters::prepare(self.demand, plan.surroundings(), self.counts);
+        let filters = Filters::prepare_to_preempt(self.demand, plan.surroundings(), self.counts);
         filters.rejected().is_none() && plan.node(node).is_some_and(|state| filters.passes(state))
     }
 }

@@ -104,3 +104,23 @@ fn of_the_overdue_the_longest_waiting_come_first() {
     assert_eq!(queue.overdue(at(30), 1), uids(&["first"]));
     assert_eq!(queue.overdue(at(30), 2), uids(&["first", "second"]));
 }
+
+#[test]
+fn a_pod_that_has_lost_a_place_comes_after_those_that_were_created_before_that() {
+    let mut queue = Queue::default();
+    let created = |name: &str, second: i64| PodInfo { created: at(second), ..pod(name, 0) };
+    queue.put_behind(&"old".into(), at(50));
+    let pods = [created("old", 0), created("middle", 10), created("new", 60), pod("high", 1)];
+    for (seen, pod) in (0..).zip(&pods) {
+        queue.push(pod, seen);
+    }
+    assert_eq!(popped(&mut queue, 100), uids(&["high", "middle", "old", "new"]));
+    queue.end_behind(&"old".into());
+    queue.push(&pods[1], 1);
+    queue.push(&pods[0], 0);
+    assert_eq!(
+        popped(&mut queue, 100),
+        uids(&["old", "middle"]),
+        "once it is bound, nothing is left of that"
+    );
+}

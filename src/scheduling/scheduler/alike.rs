@@ -89,12 +89,15 @@ impl Scheduler {
         }
     }
 
-    /// `None`: what is found for the pod holds for no other; a node may be kept for it.
+    /// `None`: what is found for the pod holds for no other; a node may be kept for it, or nothing preempted for it for a while.
     pub(super) fn alike(&self, uid: &Uid) -> Option<Alike> {
         let alike = self.pods.get(uid).and_then(|entry| Alike::of(&entry.info));
         let demand = || self.pods.get(uid).and_then(|entry| entry.info.demand());
         let is_for_it = || demand().is_some_and(|demand| self.snapshot.has_reservation_for(&demand));
         let by_claim = || demand().is_some_and(|demand| self.snapshot.may_serve_by_claim(&demand));
-        alike.filter(|_| !self.snapshot.nominations().holds(uid) && !is_for_it() && !by_claim())
+        let is_paused = || self.preempts_not_before(uid).is_some();
+        alike.filter(|_| {
+            !self.snapshot.nominations().holds(uid) && !is_for_it() && !by_claim() && !is_paused()
+        })
     }
 }

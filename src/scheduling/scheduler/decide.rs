@@ -47,10 +47,20 @@ impl Scheduler {
 
     fn place(&mut self, uid: &Uid, ask: &Arc<Ask>, now: Timestamp) {
         self.forget_unfinished();
-        if self.wait_for_lists(uid, now) || self.wait_for_comparison(uid) || self.decide_in_gang(uid, now) {
+        if self.wait_for_lists(uid, now) || self.wait_for_comparison(uid) {
             return;
         }
-        match self.decide_as_alike(uid) {
+        if self.gang_waits_for_part(uid, now) || self.decide_in_gang(uid, now) {
+            return;
+        }
+        let decided = match self.decide_as_alike(uid) {
+            Err(error) if self.take_held(uid, &error, now) || self.take_kept(uid, &error, now) => {
+                self.decide(uid)
+            }
+            decided => decided,
+        };
+        match decided {
+            Ok(decision) if self.waits_for_part(uid, &decision, now) => {}
             Ok(Decision { node, allocations, steps }) => {
                 self.assume(uid, node.clone(), allocations, steps.clone(), now);
                 self.carry_on(uid, node, steps, now);
@@ -112,8 +122,10 @@ impl Scheduler {
     ) {
         if let Some(entry) = self.pods.get(uid) {
             let charge = assumed(&entry.info, node, allocations, steps, now);
+            let namespace = charge.namespace.clone();
             self.snapshot.charge(uid.clone(), charge);
             self.preempting.stop(uid);
+            self.end_nominations_beyond_quota(&namespace);
         }
     }
 

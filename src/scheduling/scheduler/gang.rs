@@ -181,6 +181,17 @@ impl Scheduler {
         self.gangs.touched.extend(gang.filter(|_| self.course != Course::Standby));
     }
 
+    /// The other pods of the pod's gang that are not bound.
+    pub(super) fn unbound_mates(&self, uid: &Uid) -> Vec<Uid> {
+        let Some((member, _)) = self.membership(uid) else { return Vec::new() };
+        let is_bound = |mate: &Uid| {
+            let charge = self.snapshot.ledger().get(mate);
+            charge.is_some_and(|charge| charge.commitment == Commitment::Bound)
+        };
+        let mates = self.gangs.members(&member.gang).filter(|mate| *mate != uid && !is_bound(mate));
+        mates.cloned().collect()
+    }
+
     /// Something has changed of the pod's gang.
     pub(super) fn touch_gang_of_pod(&mut self, uid: &Uid) {
         let gang = self.pods.get(uid).and_then(|entry| entry.info.gang.as_ref());

@@ -142,10 +142,12 @@ impl Scheduler {
             self.classes.leave(&ask, uid);
         }
         self.waiting.remove(&key);
+        self.preempting.vain.note_gone(&key, self.snapshot.now());
         self.preempting.stop(uid);
         self.preempting.note_going(uid);
         self.snapshot.end_nomination(uid);
         self.forget(uid);
+        self.drop_parked(&key);
         self.release(uid);
         self.lose_member(uid);
         self.pods.remove(uid);
@@ -228,6 +230,9 @@ impl Scheduler {
     fn confirm(&mut self, pod: &PodInfo, holding: &Holding, held: Option<&Charge>, now: Timestamp) {
         let uid = &pod.key.uid;
         let bound = holding.binding == Binding::Bound;
+        if bound {
+            self.end_marks(uid);
+        }
         let since =
             held.filter(|held| bound && held.commitment == Commitment::Bound && held.node == holding.node);
         let charge = Charge {
@@ -267,6 +272,13 @@ impl Scheduler {
             self.lines.touch(&held.node);
         }
         self.lines.touch(&holding.node);
+    }
+
+    /// The pod is bound: neither what was preempted for it nor a place that it has lost counts any more.
+    pub(super) fn end_marks(&mut self, uid: &Uid) {
+        self.preempting.vain.end(uid);
+        self.waiting.queue.end_behind(uid);
+        self.prebinding.end_parked(uid);
     }
 
     /// A pod that Berth has decided is bound.

@@ -292,6 +292,7 @@ impl Scheduler {
         }
         self.lines.leave(node, uid);
         self.set_work(uid, Work::Idle);
+        self.end_marks(uid);
         self.touch_gang_of_pod(uid);
     }
 

@@ -6,6 +6,7 @@
 
 mod devices;
 mod extended;
+pub(super) mod held;
 mod touched;
 mod undo;
 mod volume;
@@ -44,6 +45,12 @@ pub(super) struct Prebind {
     steps: Vec<Step>,
     /// Whether every claim is bound: the pod waits for others of its gang.
     pub(super) bound: bool,
+    /// The first step that is not done.
+    awaited: Option<usize>,
+    /// Whether it was said what the pod waits for.
+    is_said: bool,
+    /// Whether its place is given to others that need it.
+    yields: bool,
 }
 
 impl Prebind {
@@ -124,8 +131,24 @@ pub(super) struct Prebinding {
     pub(super) pods: BTreeMap<Uid, Prebind>,
     /// What was written for claims of pods that went elsewhere.
     undos: Vec<Undo>,
+    /// What was written for volumes of pods that have lost their places: it stays until they are placed elsewhere or gone.
+    parked: BTreeMap<Uid, Prebind>,
     /// Those of the pods whose claims may go further.
     touched: Touched,
+    /// How many percent of the cluster's cards the pods of a namespace may hold without a container.
+    held_percent: u32,
+}
+
+impl Prebinding {
+    /// No claim is being bound; so many percent of the cluster's cards may be held without a container by the pods of one namespace.
+    pub(super) fn new(held_percent: u32) -> Self {
+        Self { held_percent, ..Self::default() }
+    }
+
+    /// The pod is bound, with its volumes.
+    pub(super) fn end_parked(&mut self, pod: &Uid) {
+        self.parked.remove(pod);
+    }
 }
 
 impl Scheduler {
@@ -144,10 +167,16 @@ impl Scheduler {
         steps: Vec<PrebindStep>,
         now: Timestamp,
     ) {
-        let step = |choice| Step { choice, tries: 0, gave: false, stated: false, state: State::Unsent };
+        let tries = self.take_up_parked(uid, &node, &steps);
+        let step = |choice| {
+            let tries = u32::from(tries.contains(&choice));
+            Step { choice, tries, gave: false, stated: false, state: State::Unsent }
+        };
         let steps = steps.into_iter().map(step).collect();
         self.set_work(uid, Work::Prebinding(node.clone()));
-        self.prebinding.pods.insert(uid.clone(), Prebind { node, since: now, steps, bound: false });
+        let prebind =
+            Prebind { node, since: now, steps, bound: false, awaited: None, is_said: false, yields: false };
+        self.prebinding.pods.insert(uid.clone(), prebind);
         self.prebinding.touched.add(uid);
     }
 
@@ -166,8 +195,8 @@ impl Scheduler {
         let Some(mut prebind) = self.prebinding.pods.remove(uid) else { return };
         let Some(key) = self.pods.get(uid).map(|entry| entry.info.key.clone()) else { return };
         let overdue = prebind.is_overdue(now);
-        let mut bound = true;
-        for step in &mut prebind.steps {
+        prebind.awaited = None;
+        for (at, step) in prebind.steps.iter_mut().enumerate() {
             step.state.come_due(now);
             match self.progress(&key, &prebind.node, step) {
                 Progress::Bound => continue,
@@ -185,9 +214,9 @@ impl Scheduler {
                 }
                 Progress::Failed(message) => return self.fail_prebind(&key, prebind, message, now),
             }
-            bound = false;
+            prebind.awaited = prebind.awaited.or(Some(at));
         }
-        prebind.bound = bound;
+        prebind.bound = prebind.awaited.is_none();
         self.prebinding.pods.insert(uid.clone(), prebind);
     }
 
@@ -201,6 +230,7 @@ impl Scheduler {
         permitted.sort();
         for (_, uid, node) in permitted {
             self.prebinding.pods.remove(&uid);
+            self.note_decided(&uid);
             self.join_line(&uid, &node, now);
         }
     }
@@ -273,7 +303,8 @@ impl Scheduler {
         let undos = self.prebinding.undos.iter().filter_map(|undo| due(&undo.state));
         let steps = self.prebinding.pods.values().flat_map(|prebind| {
             let overdue = prebind.since.checked_add(PATIENCE).ok();
-            prebind.steps.iter().filter_map(move |step| due(&step.state)).chain(overdue)
+            let held = prebind.held_deadline();
+            prebind.steps.iter().filter_map(move |step| due(&step.state)).chain(overdue).chain(held)
         });
         undos.chain(steps).min()
     }

@@ -1,7 +1,11 @@
 //! Preempting pods for one that no node would have: the node is kept for it, its status says so, and then its victims are deleted.
 //!
 //! In this order nothing is deleted for a pod whose nomination is not written, and a binder that ends in between leaves a nominated pod
-//! that preempts again. Until every victim is seen to go the pod preempts no others; after a restart the victims' own conditions tell.
+//! that preempts again. Until every victim is seen to go the pod preempts no others; after a restart the victims' own conditions tell. After a
+//! preemption in vain there is a pause (`vain`).
+
+mod kept;
+mod vain;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +13,7 @@ use jiff::Timestamp;
 
 use super::{Course, Scheduler, Work};
 use crate::scheduling::{
-    decide::fit_error::{FitError, Hopeless},
+    decide::{fit_error::FitError, no_room::NoRoom},
     effect::Effect,
     event::WriteOutcome,
     model::{
@@ -21,6 +25,7 @@ use crate::scheduling::{
     plan::preemption::{self, Candidate, Rules},
     world::ledger::Commitment,
 };
+use vain::Vain;
 
 /// How far a preemption is.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -50,6 +55,8 @@ pub(super) struct Preempting {
     under_way: BTreeMap<Uid, Preemption>,
     /// Pods whose nominated node is being written, with what is to be written after that: two writes at a time could arrive in any order.
     writing: BTreeMap<Uid, Option<Nominated>>,
+    /// Preemptions that came to nothing so far.
+    pub(super) vain: Vain,
 }
 
 /// The node that a pod's status is to state; `None`: it is to state none.
@@ -57,7 +64,7 @@ type Nominated = Option<NodeName>;
 
 impl Preempting {
     pub(super) fn new(rules: Option<Rules>) -> Self {
-        Self { rules, under_way: BTreeMap::new(), writing: BTreeMap::new() }
+        Self { rules, under_way: BTreeMap::new(), writing: BTreeMap::new(), vain: Vain::default() }
     }
 
     /// By which rules victims are chosen; `None`: no pod is preempted.
@@ -103,11 +110,11 @@ impl Scheduler {
                 self.nominate(uid, priority, candidate);
                 error
             }
-            Some(Err(hopeless)) => {
-                let tried = hopeless.was_tried().then_some(Measure::Preemption(0));
+            Some(Err(no_room)) => {
+                let tried = no_room.was_tried().then_some(Measure::Preemption(0));
                 self.outbox.measures.extend(tried);
                 self.withdraw_vain_nomination(uid);
-                error.beside_preemption(hopeless)
+                error.beside_preemption(no_room)
             }
         }
     }
@@ -118,7 +125,7 @@ impl Scheduler {
         let error = match self.choose_victims(uid, &error) {
             None => error,
             Some(Ok(_)) => return None,
-            Some(Err(hopeless)) => error.beside_preemption(hopeless),
+            Some(Err(no_room)) => error.beside_preemption(no_room),
         };
         self.withdraw_vain_nomination(uid);
         Some(error)
@@ -153,7 +160,7 @@ impl Scheduler {
     }
 
     /// The pods that could go for a pod that fits nowhere, with its priority; `None`: it may preempt none now, or that is known already.
-    fn choose_victims(&mut self, uid: &Uid, error: &FitError) -> Option<Result<(i32, Candidate), Hopeless>> {
+    fn choose_victims(&mut self, uid: &Uid, error: &FitError) -> Option<Result<(i32, Candidate), NoRoom>> {
         let rules = self.preempting.rules?;
         if !self.knows_budgets() || self.preempting.is_under_way(uid) {
             return None;
@@ -162,13 +169,20 @@ impl Scheduler {
         if !preemption::is_tried(&demand, error, &self.snapshot) {
             return None;
         }
+        if let Some(until) = self.preempts_not_before(uid) {
+            return Some(Err(NoRoom::Paused(until)));
+        }
         let pods = &self.pods;
         let name = |pod: &Uid| pods.get(pod).map(|entry| entry.info.key.name.clone());
         let before = self.versions();
         let counts = self.classes.counts();
         let chosen = preemption::choose(&demand, &mut self.snapshot, counts, rules, &name);
         self.keep_rejections(before);
-        Some(chosen.map(|candidate| (demand.priority, candidate)))
+        let why = |hopeless| match preemption::exceeded_beside_nominated(&demand, &self.snapshot) {
+            Some(exceeded) => NoRoom::Quota(exceeded),
+            None => NoRoom::Hopeless(hopeless),
+        };
+        Some(chosen.map(|candidate| (demand.priority, candidate)).map_err(why))
     }
 
     /// Keeps the node for the pod, and has its status say so.
@@ -192,6 +206,7 @@ impl Scheduler {
         if victims.is_empty() {
             return;
         }
+        self.note_preemption_again(uid);
         let preemption = Preemption { node, step: Step::Nominating, victims, asked: BTreeSet::new() };
         self.preempting.under_way.insert(uid.clone(), preemption);
     }
@@ -323,7 +338,11 @@ impl Scheduler {
     }
 
     fn delete(&mut self, pod: PodKey, preemptor: &PodKey, node: &NodeName) {
+        let now = self.snapshot.now();
         if let Some(preemption) = self.preempting.under_way.get_mut(&preemptor.uid) {
+            if preemption.asked.is_empty() {
+                self.preempting.vain.begin(&preemptor.uid, node, now);
+            }
             preemption.asked.insert(pod.uid.clone());
         }
         let (preemptor, node) = (preemptor.clone(), node.clone());
@@ -341,6 +360,7 @@ impl Scheduler {
         let under_way = self.preempting.under_way.get(&preemptor.uid);
         let awaited = under_way.is_some_and(|preemption| preemption.victims.contains(&pod.uid));
         match outcome {
+            WriteOutcome::Written { .. } => self.preempting.vain.note_deleted(preemptor, now),
             WriteOutcome::Failed(_) | WriteOutcome::Refused(_) if awaited => {
                 self.preempt_again(&preemptor.uid, now);
             }

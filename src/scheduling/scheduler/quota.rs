@@ -17,11 +17,15 @@ use crate::{
         },
         model::{
             name::Uid,
-            pod::{Ask, Claim, PodKey},
+            pod::{Ask, Claim, Deletion, PodKey},
         },
+        plan::Plan,
         plugin::{Plugin, contract::Reach},
         queue::{backoff_end, flush_time},
-        world::quota::{QuotaInfo, QuotaKey},
+        world::{
+            ledger::Charge,
+            quota::{QuotaInfo, QuotaKey},
+        },
     },
 };
 
@@ -100,8 +104,12 @@ impl Scheduler {
 
     pub(super) fn see_quota(&mut self, quota: QuotaInfo) {
         let namespace = quota.key.namespace.clone();
+        let before = self.snapshot.quotas().version();
         self.snapshot.set_quota(quota);
-        self.wake_namespace(&namespace);
+        // What is used is written to the quota, which is seen too and helps no pod.
+        if self.snapshot.quotas().version() != before {
+            self.wake_namespace(&namespace);
+        }
     }
 
     pub(super) fn lose_quota(&mut self, key: &QuotaKey) {
@@ -116,12 +124,14 @@ impl Scheduler {
             error.plugins().into_iter().filter(|plugin| plugin.reach() == Reach::Cluster).collect();
         // Only a node that would have the pod wakes it; else it is woken by what may help, and may not.
         let surely = around.is_empty() && !error.is_beside_nominated() && awaits != Awaits::NodeOrQuota;
+        let flush = flush_time(now);
+        let again = self.preempts_not_before(uid).map_or(flush, |until| until.min(flush));
         if let Some(entry) = self.pods.get_mut(uid) {
             entry.failures = 0;
             entry.rejections += u32::from(!surely);
             entry.backoff_until = (!surely).then(|| backoff_end(now, entry.rejections));
             self.waiting.over_quota.join(&entry.info.key, awaits);
-            self.waiting.queue.set_aside(&entry.info, entry.seen, flush_time(now));
+            self.waiting.queue.set_aside(&entry.info, entry.seen, again);
         }
         if awaits == Awaits::Quota {
             self.set_work(uid, Work::OverQuota);
@@ -132,6 +142,34 @@ impl Scheduler {
             self.classes.wait(ask, uid.clone(), rejected);
             self.waiting.requeue.wait(uid, Rejection { plugins: around, kept: error.is_beside_nominated() });
             self.set_work(uid, Work::Waiting(ask.clone()));
+        }
+    }
+
+    /// Withdraws nominations of pods of the namespace that its quota has no room for any more, now that another pod of it holds a place. Pods that
+    /// are being deleted, or are to be for a nominated pod, do not count.
+    pub(super) fn end_nominations_beyond_quota(&mut self, namespace: &Arc<str>) {
+        let nominations = self.snapshot.nominations().clone();
+        if !self.snapshot.quotas().bound(namespace) || !nominations.has_of(namespace) {
+            return;
+        }
+        let before = self.versions();
+        let goes = |uid: &Uid, charge: &Charge| {
+            charge.importance.deletion != Deletion::None || nominations.is_victim(uid)
+        };
+        let going = self.snapshot.ledger().all();
+        let going = going.filter(|(uid, charge)| charge.namespace == *namespace && goes(uid, charge));
+        let mut going: Vec<Uid> = going.map(|(uid, _)| uid.clone()).collect();
+        going.sort();
+        let mut plan = Plan::new(&mut self.snapshot);
+        for uid in &going {
+            plan.evict(uid);
+        }
+        let beyond = nominations.beyond(namespace, plan.quotas());
+        drop(plan);
+        self.keep_rejections(before);
+        for uid in beyond {
+            self.withdraw_nomination(&uid);
+            self.decide_waiting_again(&uid);
         }
     }
 

@@ -76,6 +76,14 @@ impl Scheduler {
         }
     }
 
+    /// Decides pods again for which a node had no room beside those that it is kept for.
+    pub(super) fn wake_kept(&mut self) {
+        let kept = self.waiting.requeue.0.iter().filter(|(_, rejection)| rejection.kept);
+        for uid in kept.map(|(uid, _)| uid.clone()).collect::<Vec<_>>() {
+            self.decide_waiting_again(&uid);
+        }
+    }
+
     /// Decides pods of several shares again that a node would have now that more of it is held.
     fn wake_beside(&mut self, changes: &[Change]) {
         let charged = changes.iter().filter_map(|change| match change {

@@ -26,6 +26,7 @@ impl Scheduler {
         let others = [
             self.reports.next_audit,
             self.prebind_deadline(),
+            self.kept_deadline(),
             self.eviction_deadline(),
             self.gangs.deadline(),
             self.gang_lists_deadline(),
@@ -173,8 +174,17 @@ impl Scheduler {
         let info = &self.pods.get(uid)?.info;
         let demand = info.demand()?;
         let mut plan = Plan::new(&mut self.snapshot);
-        let before = plan.evict_beside_kept(uid);
-        let allocations = self.classes.judge(&demand, node, &plan)?;
+        let start = plan.mark();
+        let mut before = plan.evict_beside_kept(uid);
+        let mut judged = self.classes.judge(&demand, node, &plan);
+        if judged.is_none() {
+            // Beside this pod, a nominated pod may have chosen cards that it shares with it once its victims are gone, and not before. Without it
+            // they choose as they had when it was decided: else it would be decided for this node and turned away there without end.
+            plan.undo(start);
+            before = plan.evict(uid);
+            judged = self.classes.judge(&demand, node, &plan);
+        }
+        let allocations = judged?;
         let is_as_before = |before: &Charge| before.steps.is_empty() && before.gives(&allocations);
         if !before.as_ref().is_some_and(is_as_before) {
             plan.place(uid, assumed(info, node.clone(), allocations, Vec::new(), now));

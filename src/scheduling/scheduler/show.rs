@@ -2,11 +2,12 @@
 //!
 //! Nothing is decided or changed here.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use jiff::{SignedDuration, Timestamp};
 
 use super::Scheduler;
+use crate::device::{CardUsage, ProfileName};
 use crate::scheduling::{
     decide::{
         blame::Resolvable,
@@ -16,13 +17,16 @@ use crate::scheduling::{
     model::{
         measure::{Measure, Standing, Waiting},
         message::Details,
-        name::NodeName,
+        name::{NodeName, Uid},
         node::NodeInfo,
-        pod::{Claim, PodKey, is_older},
+        pod::{Claim, Deletion, PodKey, is_older},
     },
     plugin::score::weights::ScoreWeights,
     snapshot::Snapshot,
-    world::ledger::Charge,
+    world::{
+        ledger::Charge,
+        quota_holder::{QuotaHolder, QuotaHolders, largest},
+    },
 };
 
 impl Scheduler {
@@ -92,6 +96,20 @@ impl Scheduler {
     pub fn holders(&self) -> impl Iterator<Item = (&PodKey, &Charge)> {
         let holders = self.snapshot.ledger().all().filter(|(_, charge)| charge.shares().next().is_some());
         holders.filter_map(|(uid, charge)| Some((&self.pods.get(uid)?.info.key, charge)))
+    }
+
+    /// The pods that hold most of what is used of each namespace's quotas.
+    pub fn quota_holders(&self) -> QuotaHolders {
+        let holder = |(uid, held): (&Uid, &[(ProfileName, CardUsage)])| {
+            let info = &self.pods.get(uid)?.info;
+            let terminating = info.importance.deletion != Deletion::None;
+            Some(QuotaHolder { pod: info.key.name.clone(), terminating, held: held.to_vec() })
+        };
+        let of = |namespace: &Arc<str>| {
+            let pods = self.snapshot.ledger().peaks_in(namespace).filter_map(holder);
+            (namespace.clone(), largest(pods.collect()))
+        };
+        self.snapshot.quotas().used().keys().map(of).collect()
     }
 
     /// How much of a message stands where the users of a namespace read it.

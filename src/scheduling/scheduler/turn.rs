@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::{Scheduler, Work};
-use crate::scheduling::model::{name::Uid, steps::PER_MILLISECOND};
+use super::{Course, Scheduler, Work};
+use crate::scheduling::model::{measure::Measure, name::Uid, steps::PER_MILLISECOND};
 
 /// So many pods are taken before their backoff ends in one turn at most: one change may have woken any number of them.
 const MOST_EARLY: usize = 32;
@@ -132,6 +132,15 @@ impl Scheduler {
         let steps = self.classes.take_steps();
         self.waiting.turn.steps = self.waiting.turn.steps.saturating_add(steps);
         steps
+    }
+
+    /// The turn is over: all that it took is counted.
+    pub(super) fn end_turn(&mut self) {
+        self.charge_turn();
+        let steps = self.waiting.turn.steps;
+        // Of one that stands by nobody asks what it measures.
+        let counts = steps > 0 && self.course != Course::Standby;
+        self.outbox.measures.extend(counts.then_some(Measure::Steps(steps)));
     }
 
     /// Wakes the pods that changed nodes would have, as many as half of the turn has room for: the rest is woken in the next one.

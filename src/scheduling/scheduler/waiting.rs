@@ -45,5 +45,6 @@ impl Waiting {
         self.unlisted.leave(&pod.uid);
         self.comparisons.leave(&pod.uid);
         self.queue.remove(&pod.uid);
+        self.queue.end_behind(&pod.uid);
     }
 }

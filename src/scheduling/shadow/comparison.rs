@@ -11,6 +11,7 @@ use crate::{
             pod::{Demand, Holding, PodKey},
         },
         plugin::{Reason, pod_counts::PodCounts, score::weights::ScoreWeights},
+        shadow::workload::Workload,
         snapshot::Snapshot,
         world::node_state::NodeState,
     },
@@ -91,6 +92,8 @@ impl Placement {
 pub struct Comparison {
     /// The pod.
     pub pod: PodKey,
+    /// What made it; `None`: nothing did.
+    pub workload: Option<Workload>,
     /// How they compare.
     pub outcome: Outcome,
     /// Why: one of few words, so that it can be counted. For an infeasible node and for a pod that would wait the name of the first
@@ -123,6 +126,7 @@ impl Comparison {
     fn bare(pod: PodKey, holding: &Holding, outcome: Outcome, reason: &str, message: String) -> Self {
         Self {
             pod,
+            workload: None,
             outcome,
             reason: reason.to_owned(),
             message,

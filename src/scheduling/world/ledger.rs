@@ -174,6 +174,12 @@ impl Ledger {
         held
     }
 
+    /// What each pod of a namespace holds of each dialect's cards at its peak, as quotas count it.
+    pub fn peaks_in(&self, namespace: &str) -> impl Iterator<Item = (&Uid, &[(ProfileName, CardUsage)])> {
+        let pods = self.by_namespace.get(namespace).into_iter().flatten();
+        pods.map(|(uid, peaks)| (uid, &**peaks))
+    }
+
     /// The allocations, to be written a second after the last on the node, where its agents serve the earliest first: some read
     /// whole seconds.
     pub fn dated(&self, new: &[Allocation], node: &NodeName) -> Vec<Allocation> {

@@ -10,9 +10,9 @@ use std::{
     sync::Arc,
 };
 
-use super::{ledger::Held, node_state::NodeState};
+use super::{ledger::Held, node_state::NodeState, quota::Quotas};
 use crate::{
-    device::{Allocation, InitPhase, usage},
+    device::{Allocation, CardUsage, InitPhase, ProfileName, usage},
     scheduling::model::{
         footprint::Footprint,
         name::{NodeName, Uid},
@@ -170,17 +170,67 @@ impl Nominations {
         }
     }
 
-    /// What is kept of the quotas of a pod's namespace for other pods.
+    /// The pods of this priority that Berth places, and the nodes that are kept for them.
+    pub(in crate::scheduling) fn of_priority(
+        &self,
+        priority: i32,
+    ) -> impl Iterator<Item = (&Uid, &NodeName)> {
+        let pods = self.by_pod.iter().filter(move |(_, one)| one.priority == priority && one.ask.is_some());
+        pods.map(|(uid, one)| (uid, &one.node))
+    }
+
+    /// The pods that are deleted to make room for this one.
+    pub(in crate::scheduling) fn victims(&self, pod: &Uid) -> impl Iterator<Item = &Uid> {
+        self.by_pod.get(pod).into_iter().flat_map(|nomination| &nomination.victims)
+    }
+
+    /// Whether this node is kept for a pod of higher priority.
+    pub(in crate::scheduling) fn has_above(&self, priority: i32, node: &NodeName) -> bool {
+        let mut pods = self.by_node.get(node).into_iter().flatten();
+        pods.any(|uid| self.by_pod.get(uid).is_some_and(|one| one.priority > priority))
+    }
+
+    /// What is kept of the quotas of a pod's namespace for other pods of no lower priority.
     pub(in crate::scheduling) fn kept_of_quota(&self, demand: &Demand) -> Held {
-        let mut held = Held::default();
-        let of_namespace =
-            |nomination: &&Nomination| nomination.footprint.namespace == demand.footprint.namespace;
-        let others = self.by_pod.keys().filter_map(self.others(demand)).filter(of_namespace);
-        for allocation in others.flat_map(|nomination| &nomination.cards) {
-            let total = held.entry(allocation.profile.clone()).or_default();
-            *total = total.and(usage::total(&allocation.assignment, InitPhase::Ahead));
+        let others = self.by_pod.keys().filter_map(self.others(demand));
+        kept_in(&demand.footprint.namespace, others)
+    }
+
+    /// What is kept of the quotas of a pod's namespace for other pods, whatever their priority.
+    pub(in crate::scheduling) fn kept_of_namespace(&self, demand: &Demand) -> Held {
+        let others = self.by_pod.iter().filter(|(uid, _)| **uid != demand.uid);
+        kept_in(&demand.footprint.namespace, others.map(|(_, nomination)| nomination))
+    }
+
+    /// The pods of the namespace that the quotas have no room for beside what is used and what is kept for those of no lower priority.
+    pub(in crate::scheduling) fn beyond(&self, namespace: &str, quotas: &Quotas) -> Vec<Uid> {
+        let of_namespace = |(_, one): &(&Uid, &Nomination)| *one.footprint.namespace == *namespace;
+        let mut nominees: Vec<_> = self.by_pod.iter().filter(of_namespace).collect();
+        nominees.sort_by_key(|(_, one)| Reverse(one.priority));
+        let (mut kept, mut beyond) = (Held::default(), Vec::new());
+        for (uid, nomination) in nominees {
+            let held = nomination.of_quota();
+            let is_over = |(profile, more): (&ProfileName, &CardUsage)| {
+                let beside = kept.get(profile).copied().unwrap_or_default();
+                quotas.exceeded_beside(namespace, profile, *more, beside).is_some()
+            };
+            if held.iter().any(is_over) {
+                beyond.push(uid.clone());
+            } else {
+                add(&mut kept, held);
+            }
         }
-        held
+        beyond
+    }
+
+    /// Whether a node is kept for a pod of this namespace.
+    pub(in crate::scheduling) fn has_of(&self, namespace: &str) -> bool {
+        self.by_pod.values().any(|one| *one.footprint.namespace == *namespace)
+    }
+
+    /// Whether the pod is to be deleted for one of those that a node is kept for.
+    pub(in crate::scheduling) fn is_victim(&self, pod: &Uid) -> bool {
+        self.by_pod.values().any(|one| one.victims.contains(pod))
     }
 
     /// The node as it would be with the other pods on it that it is kept for against this one; `None`: there are none.
@@ -196,7 +246,38 @@ impl Nominations {
     }
 }
 
+/// What is kept of the quotas of a namespace for those of these pods that are in it.
+fn kept_in<'a>(namespace: &str, pods: impl Iterator<Item = &'a Nomination>) -> Held {
+    let mut held = Held::default();
+    for nomination in pods.filter(|one| *one.footprint.namespace == *namespace) {
+        add(&mut held, nomination.of_quota());
+    }
+    held
+}
+
+fn add(to: &mut Held, more: Held) {
+    for (profile, more) in more {
+        let total = to.entry(profile).or_default();
+        *total = total.and(more);
+    }
+}
+
 impl Nomination {
+    /// What it takes of the quotas of its namespace: its cards, and at least what it asks for where none could be chosen yet.
+    fn of_quota(&self) -> Held {
+        let mut held = Held::default();
+        for allocation in &self.cards {
+            let one = usage::total(&allocation.assignment, InitPhase::Ahead);
+            add(&mut held, Held::from([(allocation.profile.clone(), one)]));
+        }
+        if self.cards.is_empty() {
+            for device in self.ask.iter().flat_map(|ask| &ask.devices) {
+                add(&mut held, Held::from([(device.profile.name.clone(), device.request.least())]));
+            }
+        }
+        held
+    }
+
     fn new(pod: &PodInfo, node: &NodeName) -> Self {
         Self {
             node: node.clone(),

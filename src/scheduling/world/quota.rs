@@ -95,6 +95,11 @@ impl Quotas {
         })
     }
 
+    /// Whether a quota bounds the pods of this namespace.
+    pub(in crate::scheduling) fn bound(&self, namespace: &str) -> bool {
+        self.bounds.contains_key(namespace)
+    }
+
     /// Takes a quota out.
     pub(in crate::scheduling) fn remove(&mut self, key: &QuotaKey) {
         let Some(quotas) = self.bounds.get_mut(&key.namespace) else { return };
@@ -174,7 +179,27 @@ impl Quotas {
 
     /// The first quota that so much more would exceed, by name.
     pub fn exceeded(&self, namespace: &str, profile: &ProfileName, more: CardUsage) -> Option<Exceeded> {
-        let used = self.used_of(namespace, profile);
+        self.exceeded_beside(namespace, profile, more, CardUsage::default())
+    }
+
+    /// As [`Self::exceeded`], for what the pod takes at least, with so much kept for other pods.
+    pub(in crate::scheduling) fn exceeded_by(&self, demand: &Demand, kept: &Held) -> Option<Exceeded> {
+        demand.ask.devices.iter().find_map(|device| {
+            let profile = &device.profile.name;
+            let kept = kept.get(profile).copied().unwrap_or_default();
+            self.exceeded_beside(&demand.footprint.namespace, profile, device.request.least(), kept)
+        })
+    }
+
+    /// As [`Self::exceeded`], with so much kept for other pods, which counts as used.
+    pub(super) fn exceeded_beside(
+        &self,
+        namespace: &str,
+        profile: &ProfileName,
+        more: CardUsage,
+        kept: CardUsage,
+    ) -> Option<Exceeded> {
+        let used = self.used_of(namespace, profile).and(kept);
         let is_over = |bound: &Bound| {
             let more = bound.dimension.of(more);
             more > 0 && more > bound.left(used)

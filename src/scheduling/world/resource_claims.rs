@@ -172,8 +172,20 @@ impl ResourceClaims {
 
     /// Takes in a claim as it is seen; `None`: it is gone.
     pub(in crate::scheduling) fn see(&mut self, name: &Arc<str>, claim: Option<Arc<ResourceClaim>>) -> Freed {
-        let asked = claim.as_ref().and_then(|claim| self.specs.read(claim, &self.classes));
+        let asked = claim.as_ref().and_then(|claim| match self.asked_before(name, claim) {
+            // Selectors are compiled once, however often something else of the claim changes.
+            Some(asked) => Some(asked),
+            None => self.specs.read(claim, &self.classes),
+        });
         self.change(name, |standing| (standing.seen, standing.asked) = (claim, asked))
+    }
+
+    /// What the claim was known to ask for, if it is the same claim, asks for the same and has no devices yet.
+    fn asked_before(&self, name: &Arc<str>, claim: &ResourceClaim) -> Option<Asked> {
+        let Standing { seen, asked, .. } = self.claims.get(name)?;
+        let seen = seen.as_ref().filter(|_| claim.status.allocation.is_none())?;
+        let is_same = seen.metadata.uid == claim.metadata.uid && seen.spec == claim.spec;
+        asked.clone().filter(|_| is_same)
     }
 
     fn note_published(&mut self, pools: impl IntoIterator<Item = PoolId>) {
@@ -359,5 +371,35 @@ impl ResourceClaims {
     /// What is in use of each device.
     pub fn held(&self) -> &HeldDevices {
         &self.held
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// The claim `c` with this selector, and an annotation of this value.
+    fn claim(selector: &str, annotation: &str) -> Arc<ResourceClaim> {
+        let exactly = json!({"deviceClassName": "gpu", "selectors": [{"cel": {"expression": selector}}]});
+        let metadata =
+            json!({"name": "c", "namespace": "team", "uid": "u", "annotations": {"note": annotation}});
+        let spec = json!({"devices": {"requests": [{"name": "r", "exactly": exactly}]}});
+        Arc::new(serde_json::from_value(json!({"metadata": metadata, "spec": spec})).unwrap())
+    }
+
+    #[test]
+    fn selectors_are_compiled_once_whatever_else_of_the_claim_changes() {
+        let mut claims = ResourceClaims::default();
+        claims.set_class(&serde_json::from_value(json!({"metadata": {"name": "gpu"}})).unwrap());
+        let name: Arc<str> = "team/c".into();
+        let mut asked = |claim| {
+            claims.see(&name, Some(claim));
+            claims.asked("team", "c").unwrap().1.unwrap()
+        };
+        let first = asked(claim("true", "a"));
+        assert!(Arc::ptr_eq(&first, &asked(claim("true", "b"))), "another annotation");
+        assert!(!Arc::ptr_eq(&first, &asked(claim("false", "b"))), "another selector");
     }
 }

@@ -9,7 +9,7 @@ use super::*;
 use crate::{
     admission::{Rule, Stage, Verdict, Violation},
     object::Workloads,
-    webhook::{answer, review::Judge},
+    webhook::{answer, metrics::Metrics, review::Judge},
 };
 
 fn violation(message: &str) -> Violation {
@@ -67,7 +67,9 @@ fn go_on(review: &Value, stage: Stage, verdict: Verdict, handed: Handed) -> Seen
     let (body, mut registry) = (review.to_string(), Registry::default());
     let metrics = Metrics::register(&mut registry);
     let mut answer = answer(body.as_bytes(), stage, &judge, &Workloads::default()).unwrap();
-    onward.go_on(&mut answer, body.len(), &metrics);
+    if let Some(handed) = onward.go_on(&mut answer, body.len()) {
+        metrics.count_hint(handed);
+    }
     let mut page = String::new();
     encode(&mut page, &registry).unwrap();
     let (placed, hinted) = (placed.lock().unwrap().clone(), hinted.lock().unwrap().clone());

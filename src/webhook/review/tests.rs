@@ -70,7 +70,7 @@ fn an_admitted_pod_gets_its_patch_in_base64() {
         },
     });
     assert_eq!(wire(&answer), golden);
-    assert_eq!(answer.outcome, Outcome::Admitted);
+    assert_eq!(answer.outcome, ReviewOutcome::Admitted);
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn the_judge_sees_stage_operation_and_the_namespace_of_the_request() {
         review["request"]["oldObject"] = json!({"metadata": {"name": "before"}});
         review["request"]["object"]["metadata"]["namespace"] = "other".into();
     });
-    assert_eq!(answer(&body, Stage::Validate, &seeing).unwrap().outcome, Outcome::Ignored);
+    assert_eq!(answer(&body, Stage::Validate, &seeing).unwrap().outcome, ReviewOutcome::Ignored);
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn a_pod_that_cannot_be_read_is_refused_with_its_field() {
     let answer = answer(&body, Stage::Mutate, &never()).unwrap();
     let response = answer.review.response;
     let status = response.status.unwrap();
-    assert_eq!((answer.outcome, response.allowed, status.code), (Outcome::Unreadable, false, 422));
+    assert_eq!((answer.outcome, response.allowed, status.code), (ReviewOutcome::Unreadable, false, 422));
     assert!(
         status.message.starts_with("spec.containers[0].resources.limits: invalid type"),
         "{}",
@@ -261,7 +261,7 @@ fn a_pod_without_metadata_is_refused_and_not_patched_where_nothing_is() {
         review["request"]["object"].as_object_mut().unwrap().remove("metadata");
     });
     let answer = answer(&body, Stage::Mutate, &never()).unwrap();
-    assert_eq!(answer.outcome, Outcome::Unreadable);
+    assert_eq!(answer.outcome, ReviewOutcome::Unreadable);
     assert_eq!(answer.review.response.status.unwrap().message, "metadata: is missing");
     let nameless = review(|review| review["request"]["object"]["metadata"] = json!({}));
     assert!(

@@ -7,7 +7,7 @@ use berth::{
     dialect::{
         Dialect as _,
         vendor::{
-            Row, Settings, Vendor, ascend, cambricon,
+            Row, Vendor, VendorSettings, ascend, cambricon,
             row::{Cards, Sizes},
         },
     },
@@ -201,7 +201,7 @@ impl Family {
 }
 
 pub(crate) fn vendor(row: Row) -> Vendor {
-    let settings = Settings {
+    let settings = VendorSettings {
         node_policy: NodePolicy::Binpack,
         card_policies: vec![CardPolicy::Spread],
         lock_expiry: SignedDuration::from_mins(5),

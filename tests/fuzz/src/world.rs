@@ -6,7 +6,7 @@ use std::{
 };
 
 use berth::{
-    admission::{Facts, InventorySummary, NodeOffer, quota::NamespaceQuota},
+    admission::{Facts, InventorySummary, NamespaceQuota, NodeOffer},
     cluster::Reader,
     config::Config,
     dialect::{Dialects, hami::Hami},

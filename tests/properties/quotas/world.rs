@@ -62,6 +62,7 @@ impl World {
             zones: berth::scheduling::model::tdm::RevocableZones::default(),
             gangs: None,
             details: berth::scheduling::Details::Full,
+            held_percent: 50,
         };
         let (scheduler, now) = (Scheduler::new(settings), Timestamp::UNIX_EPOCH);
         let (pods, quotas, drift, told) = (Vec::new(), BTreeMap::new(), Vec::new(), Vec::new());

@@ -64,6 +64,7 @@ fn a_pod_beyond_its_quota_is_woken_by_the_quota_and_by_what_its_namespace_gives_
             |machine| machine.tell(quota(machine, "default", 4000)),
             Woken::InVain,
         ),
+        ("the quota bounds as before", |machine| machine.tell(quota(machine, "default", 3900)), Woken::No),
         (
             "the quota is gone",
             |machine| {

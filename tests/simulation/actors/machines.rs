@@ -1,6 +1,6 @@
 //! Machines and their agents: they come and go, move, fail and recover.
 
-use berth_sandbox::agent::{Answer, Behaviour, Ending, node::Health};
+use berth_sandbox::agent::{Answer, Behaviour, Ending, card::Health};
 use kube::api::DeleteParams;
 use serde_json::{Value, json};
 

@@ -6,7 +6,6 @@ use std::sync::Mutex;
 
 use super::api::Calls;
 use super::audit::Violation;
-use super::cambricon::Cut;
 use super::node::Node;
 use super::record::Record;
 use super::view::{Container, Pod};
@@ -25,7 +24,14 @@ pub(super) struct Ask<'a> {
     /// Whether the test told this Allocate to fail.
     pub(super) fault: Option<Fault>,
     /// What Cambricon's plugin keeps in mind from call to call.
-    pub(super) cut: &'a Mutex<Option<Cut>>,
+    pub(super) cut: &'a Mutex<Option<CutForPod>>,
+}
+
+/// The part of a card that Cambricon's plugin has cut for a pod, between the two calls for its container.
+#[derive(Debug)]
+pub(super) struct CutForPod {
+    pub(super) pod: String,
+    pub(super) instance: String,
 }
 
 /// A failure that a test ordered.

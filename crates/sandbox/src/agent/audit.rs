@@ -4,8 +4,9 @@
 
 use std::collections::BTreeMap;
 
-use super::mig::Cut;
-use super::node::{Card, Health, Node};
+use super::card::{Card, Health};
+use super::cut::Cut;
+use super::node::Node;
 use super::plugin::Plugin;
 use super::share::{Share, decode};
 use super::view::{Container, Pod};
@@ -311,7 +312,7 @@ impl Grant<'_> {
 mod tests {
     use serde_json::json;
 
-    use super::super::hami::Release;
+    use super::super::wire::Release;
     use super::*;
 
     fn pod(uid: &str, spec: &serde_json::Value, record: &str) -> Pod {

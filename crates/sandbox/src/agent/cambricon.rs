@@ -7,56 +7,20 @@ use jiff::Timestamp;
 use kube::api::ListParams;
 use serde_json::json;
 
-use super::allocate::{Ask, Refusal};
+use super::allocate::{Ask, CutForPod, Refusal};
 use super::api::{Calls, code};
 use super::audit::{Grant, Violation};
+use super::keys::{CAMBRICON_RECORD, CAMBRICON_UNIT};
 use super::koordlet::hooks;
 use super::metax;
+use super::plugin::Spelling;
 use super::record::held;
-use super::share::{Names, Share, decode};
+use super::share::{Share, decode};
 use super::view::{Container, Pod};
 
-/// The plugin knows nothing of the first: it counts cards for HAMi's scheduler alone.
-pub(super) const NAMES: Names = Names {
-    count: "cambricon.com/vmlu",
-    memory: "cambricon.com/mlu.smlu.vmemory",
-    percentage: None,
-    cores: "cambricon.com/mlu.smlu.vcore",
-};
-/// What kubelet asks the plugin for, each by itself.
-pub(super) const SERVED: [&str; 2] = [NAMES.cores, NAMES.memory];
-/// HAMi's record, which the plugin does not read; schedulers count by it.
-pub(super) const RECORD: &str = "hami.io/cambricon-mlu-devices-allocated";
-/// MiB in a unit of memory, where the plugin runs with `min-dsmlu-unit=256`, as HAMi wants it.
-pub(super) const UNIT: u64 = 256;
 const PROFILE: &str = "CAMBRICON_DSMLU_PROFILE";
 const INSTANCE: &str = "CAMBRICON_DSMLU_PROFILE_INSTANCE";
 const LOCK: &str = "cambricon.com/dsmlu.lock";
-
-/// How a release of the plugin spells the annotation by which it knows pods that wait for it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Spelling {
-    /// `CAMBRICON_DSMLU_ASSIGHED`, the older.
-    Assighed,
-    /// `CAMBRICON_DSMLU_ASSIGNED`.
-    Assigned,
-}
-
-impl Spelling {
-    fn key(self) -> &'static str {
-        match self {
-            Spelling::Assighed => "CAMBRICON_DSMLU_ASSIGHED",
-            Spelling::Assigned => "CAMBRICON_DSMLU_ASSIGNED",
-        }
-    }
-}
-
-/// The part of a card that the plugin has cut for a pod, between the two calls for its container.
-#[derive(Debug)]
-pub(super) struct Cut {
-    pod: String,
-    instance: String,
-}
 
 /// One resource's Allocate: the first of a pod cuts the card, the second says so and frees the node. A failure does neither.
 pub(super) async fn allocate(ask: &Ask<'_>, spelling: Spelling) -> Result<(), Refusal> {
@@ -108,7 +72,7 @@ async fn cut(ask: &Ask<'_>, pod: &Pod) -> Result<(), Refusal> {
         return Err(Refusal::Told);
     }
     let instance = format!("1_{}_{slot}_1", 256 + slot);
-    *held(ask.cut) = Some(Cut { pod: pod.name().to_owned(), instance });
+    *held(ask.cut) = Some(CutForPod { pod: pod.name().to_owned(), instance });
     Ok(())
 }
 
@@ -126,13 +90,13 @@ async fn judge(
     if pod.annotation(hooks::ALLOCATED).is_some() {
         return judge_koordinators(ask, pod, text).await;
     }
-    let record = decode(pod.annotation(RECORD).unwrap_or_default()).map_err(Refusal::Devices)?;
+    let record = decode(pod.annotation(CAMBRICON_RECORD).unwrap_or_default()).map_err(Refusal::Devices)?;
     let shares = record.get(ask.place).cloned().unwrap_or_default();
     let described = |share: &Share| {
         let card = ask.node.cards.iter().find(|card| card.uuid == share.uuid);
         card.is_some_and(|card| u64::from(card.index) == slot)
             && u64::try_from(share.cores) == Ok(cores)
-            && u64::try_from(share.memory) == Ok(units * UNIT)
+            && u64::try_from(share.memory) == Ok(units * CAMBRICON_UNIT)
     };
     if let [share] = &shares[..] {
         if !described(share) {
@@ -157,7 +121,7 @@ async fn judge(
 async fn judge_koordinators(ask: &Ask<'_>, pod: &Pod, text: &str) -> Result<(), Refusal> {
     let annotations = pod.metadata.annotations.clone().unwrap_or_default();
     let given = hooks::given(&annotations).map_err(Refusal::Devices)?.unwrap_or_default();
-    if hooks::cambricon(&given, i128::from(UNIT) << 20).as_deref() != Some(text) {
+    if hooks::cambricon(&given, i128::from(CAMBRICON_UNIT) << 20).as_deref() != Some(text) {
         let card = pod.annotation(hooks::ALLOCATED).unwrap_or_default().to_owned();
         ask.note(Violation::WrongTemplate { pod: pod.key(), card, described: text.to_owned() });
     }
@@ -168,7 +132,7 @@ async fn judge_koordinators(ask: &Ask<'_>, pod: &Pod, text: &str) -> Result<(), 
     Ok(())
 }
 
-async fn finish(ask: &Ask<'_>, pod: &Pod, spelling: Spelling, made: Cut) -> Result<(), Refusal> {
+async fn finish(ask: &Ask<'_>, pod: &Pod, spelling: Spelling, made: CutForPod) -> Result<(), Refusal> {
     if ask.is_faulty() {
         return Err(Refusal::Told);
     }

@@ -8,63 +8,14 @@ use serde_json::json;
 use super::allocate::{Ask, Refusal};
 use super::audit::Violation;
 use super::node::Node;
-use super::share::{Names, Share};
+use super::strategy::{INDEX, Strategy, indices};
 use super::view::{Container, Pod};
 use super::volcano::free_lock;
 
-pub(super) const MEMORY: Names =
-    Names { count: "volcano.sh/gpu-memory", memory: "", percentage: None, cores: "" };
-pub(super) const CARDS: Names =
-    Names { count: "volcano.sh/gpu-number", memory: "", percentage: None, cores: "" };
-pub(super) const INDEX: &str = "volcano.sh/gpu-index";
 pub(super) const UNHEALTHY: &str = "volcano.sh/gpu-unhealthy-ids";
 const TIME: &str = "volcano.sh/predicate-time";
 const ASSIGNED: &str = "volcano.sh/gpu-assigned";
 const LOCK: &str = "gpu";
-
-/// What the plugin counts: one of both on each node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Strategy {
-    /// MiB of one card.
-    Memory,
-    /// Whole cards.
-    Cards,
-}
-
-impl Strategy {
-    pub(super) fn names(self) -> &'static Names {
-        match self {
-            Strategy::Memory => &MEMORY,
-            Strategy::Cards => &CARDS,
-        }
-    }
-
-    /// What the pod's record gives to each of its containers, the cards called by their numbers.
-    pub(super) fn shares<'a>(
-        self,
-        pod: &'a Pod,
-        text: &str,
-    ) -> Result<Vec<(&'a Container, Vec<Share>)>, String> {
-        let indices = indices(text)?;
-        let share = |index: &u32, amount: u64| Share {
-            uuid: index.to_string(),
-            kind: String::new(),
-            memory: if self == Strategy::Memory { i32::try_from(amount).unwrap_or(i32::MAX) } else { 0 },
-            cores: if self == Strategy::Cards { 100 } else { 0 },
-        };
-        let asking = pod.spec.containers.iter();
-        let asking = asking.filter_map(|container| Some((container, container.amount(self.names().count)?)));
-        Ok(asking
-            .map(|(container, amount)| {
-                (container, indices.iter().map(|index| share(index, amount)).collect())
-            })
-            .collect())
-    }
-}
-
-fn indices(text: &str) -> Result<Vec<u32>, String> {
-    text.split(',').map(|index| index.parse().map_err(|error| format!("`{index}`: {error}"))).collect()
-}
 
 /// One container's Allocate. The node is freed however it ends.
 pub(super) async fn allocate(ask: &Ask<'_>, strategy: Strategy) -> Result<(), Refusal> {

@@ -3,8 +3,6 @@
 //! It must not know what Berth would do: it stands for other projects' programs (`pkg/device-plugin`, v2.10;
 //! Project-HAMi/ascend-device-plugin, dcu-vgpu-device-plugin, amd-device-plugin and biren-device-plugin).
 
-pub(super) mod wire;
-
 use std::time::Duration;
 
 use kube::api::ListParams;
@@ -16,8 +14,8 @@ use super::audit::{Grant, Violation};
 use super::plugin::Plugin;
 use super::share::{Share, decode, encode_segment};
 use super::view::Pod;
+use super::wire::{Manner, Release, Wire};
 use super::{amd, ascend, mig};
-use wire::{Manner, Wire};
 
 pub(super) const LINKS: &str = "hami.io/node-nvidia-score";
 const ASSIGNED_NODE: &str = "hami.io/vgpu-node";
@@ -26,21 +24,6 @@ const BIND_PHASE: &str = "hami.io/bind-phase";
 const LOCK: &str = "hami.io/mutex.lock";
 const RELEASE_TRIES: u32 = 5;
 const RELEASE_BACKOFF: Duration = Duration::from_millis(100);
-
-/// A release of HAMi, as far as the wire differs: each stands for those up to the next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Release {
-    /// Registers 7 comma fields a card.
-    V2_4,
-    /// Registers 9 comma fields a card (v2.5 to v2.7).
-    V2_7,
-    /// Registers JSON; forgets empty segments.
-    V2_8,
-    /// Keeps empty segments; finds pods in phase `success` too.
-    V2_9,
-    /// As v2.9 on the wire, without MIG.
-    V2_10,
-}
 
 /// One container's Allocate: everything that goes wrong once the pod is known fails the pod and frees the node.
 pub(super) async fn allocate(ask: &Ask<'_>, release: Release, wire: &Wire) -> Result<(), Refusal> {

@@ -6,33 +6,17 @@
 #![allow(clippy::disallowed_methods, reason = "a plugin reports by the clock of its machine")]
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::json;
 
 use super::Shared;
-use super::hami::Release;
 use super::node::Node;
 use super::plugin::Plugin;
 use super::record::held;
+use super::wire::Release;
 
 const HANDSHAKE: &str = "hami.io/node-handshake";
-
-/// How a plugin reports.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Handshake {
-    /// So often.
-    pub(super) every: Duration,
-    /// By a clock that is so far behind.
-    pub(super) behind: Duration,
-}
-
-impl Default for Handshake {
-    fn default() -> Self {
-        Self { every: Duration::from_secs(30), behind: Duration::ZERO }
-    }
-}
 
 /// Whether a plugin reports its life.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::node::Health;
+use super::card::Health;
 
 pub(super) const CORE: &str = "koordinator.sh/gpu-core";
 pub(super) const MEMORY: &str = "koordinator.sh/gpu-memory";

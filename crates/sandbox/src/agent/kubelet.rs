@@ -24,7 +24,8 @@ use super::plugin::Plugin;
 use super::record::held;
 use super::status;
 use super::view::Pod;
-use super::{Answer, Behaviour, Ending, Shared, cambricon, gpushare, hami, hami::Release, metax, volcano};
+use super::wire::Release;
+use super::{Answer, Behaviour, Ending, Shared, cambricon, gpushare, hami, metax, volcano};
 
 /// The pause before a broken watch is opened again; without chance, so that a seeded run replays.
 #[derive(Debug)]

@@ -8,17 +8,9 @@ use serde_json::json;
 
 use super::allocate::{Ask, Refusal};
 use super::audit::Violation;
-use super::koordlet::hooks;
-use super::share::Names;
+use super::koordlet::{CORE, MEMORY, hooks};
 use super::view::Pod;
 
-/// What kubelet asks the plugin for; what of a card is said by the annotation.
-pub(super) const NAMES: Names =
-    Names { count: "metax-tech.com/sgpu", memory: "", percentage: None, cores: "" };
-/// HAMi's record, which Koordinator's pods do not bear.
-pub(super) const RECORD: &str = "hami.io/metax-sgpu-devices-allocated";
-/// Into how many shares a card is cut at most.
-pub(super) const SLOTS: u64 = 16;
 const ALLOCATED: &str = "metax-tech.com/gpu-devices-allocated";
 const LOCK: &str = "hami.io/mutex.lock";
 
@@ -76,7 +68,7 @@ fn judge(ask: &Ask<'_>, pod: &Pod, text: &str) -> Result<(), Refusal> {
     let annotations = pod.metadata.annotations.clone().unwrap_or_default();
     let given = hooks::given(&annotations).map_err(Refusal::Devices)?.unwrap_or_default();
     let wanted = hooks::of(&given, "gpu").iter().map(|gpu| {
-        let (compute, memory) = (gpu.amount(super::koordlet::CORE)?, gpu.amount(super::koordlet::MEMORY)?);
+        let (compute, memory) = (gpu.amount(CORE)?, gpu.amount(MEMORY)?);
         Some(Share { uuid: gpu.id.clone(), compute, v_ram: memory >> 20 })
     });
     let wanted: Option<Vec<Share>> = wanted.collect();

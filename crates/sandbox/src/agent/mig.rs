@@ -1,8 +1,6 @@
-//! MIG slices as device plugins make them: what a card can be cut into, and whether a slice is free.
+//! MIG slices as device plugins make them: whether a slice can be cut, and whether it is free.
 //!
 //! It must not choose a slice: the scheduler wrote which one is whose.
-
-use std::collections::BTreeMap;
 
 use kube::api::ListParams;
 use serde::{Deserialize, Serialize};
@@ -10,80 +8,13 @@ use serde_json::json;
 
 use super::allocate::{Ask, Refusal};
 use super::audit::Violation;
-use super::node::Card;
+use super::cut::{Cut, Place};
+use super::keys::VOLCANO_ALLOCATED;
 use super::share::{Share, decode};
 use super::view::Pod;
-use super::volcano;
 
 /// HAMi v2.10 `pkg/device/nvidia/mig_allocations.go`
 const ALLOCATIONS: &str = "hami.io/vgpu-mig-allocations";
-
-/// How a card may be cut.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Cut {
-    /// Not at all.
-    #[default]
-    Whole,
-    /// Slice by slice, as NVML tells HAMi's plugin.
-    Placed(Vec<Profile>),
-    /// All at once: the number of slices of each group in the configuration of Volcano's plugin.
-    Grouped(BTreeMap<String, u32>),
-}
-
-/// One kind of slice, as HAMi's plugin registers it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Profile {
-    /// As `1g.5gb`.
-    pub name: String,
-    /// MiB.
-    #[serde(rename = "memoryMB")]
-    pub memory: u64,
-    /// Percent of the card, rounded up.
-    pub core: u64,
-    /// Compute slices.
-    pub slice_count: u32,
-    /// Where it may lie.
-    pub placements: Vec<Place>,
-}
-
-/// Where a slice lies, in memory slices.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Place {
-    /// The first one.
-    #[serde(default)]
-    pub start: u32,
-    /// How many.
-    pub size: u32,
-}
-
-impl Place {
-    fn overlaps(self, other: Place) -> bool {
-        self.start < other.start + other.size && other.start < self.start + self.size
-    }
-}
-
-impl Cut {
-    /// What HAMi's plugin registers of an A100 of 40 GB, its media extensions left out: memory and places as NVML has them, compute as the
-    /// slice's part of 98 multiprocessors, of which each of the 7 compute slices has 14, rounded up (v2.10
-    /// `nvinternal/plugin/register.go` `discoverMigProfiles`).
-    pub fn a100_40gb() -> Self {
-        let profile = |name: &str, memory, core, slice_count, size, starts: &[u32]| Profile {
-            name: name.to_owned(),
-            memory,
-            core,
-            slice_count,
-            placements: starts.iter().map(|&start| Place { start, size }).collect(),
-        };
-        Cut::Placed(vec![
-            profile("1g.5gb", 4864, 15, 1, 1, &[0, 1, 2, 3, 4, 5, 6]),
-            profile("2g.10gb", 9856, 29, 2, 2, &[0, 2, 4]),
-            profile("3g.20gb", 19_968, 43, 3, 4, &[0, 4]),
-            profile("4g.20gb", 19_968, 58, 4, 4, &[0]),
-            profile("7g.40gb", 40_192, 100, 7, 8, &[0]),
-        ])
-    }
-}
 
 /// One slice of a pod in the annotation: the scheduler's part, and the instance's ids once the plugin has made it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -171,7 +102,7 @@ pub(super) async fn number(ask: &Ask<'_>, pod: &Pod, shares: &[Share]) -> Result
         let Some(Cut::Grouped(groups)) = ask.node.cut(share.card()) else { return Err(unknown()) };
         groups.get(group).filter(|&&slices| position < slices).ok_or_else(unknown)?;
         let in_the_way = |other: &&Pod| {
-            let held = decode(other.annotation(volcano::ALLOCATED).unwrap_or_default()).unwrap_or_default();
+            let held = decode(other.annotation(VOLCANO_ALLOCATED).unwrap_or_default()).unwrap_or_default();
             let beside = held.iter().flatten().filter(|held| held.card() == share.card());
             beside.filter_map(Share::slice).any(|held| held.0 != group || held.1 == position)
         };
@@ -186,16 +117,6 @@ fn taken(ask: &Ask<'_>, pod: &Pod, holder: &Pod, slice: &str) -> Refusal {
     let (pod, holder, slice) = (pod.key(), holder.key(), slice.to_owned());
     ask.note(Violation::SliceTaken { pod: pod.clone(), slice: slice.clone(), holder: holder.clone() });
     Refusal::Slice(format!("{slice} is held by {holder}"))
-}
-
-impl Card {
-    /// In MIG mode, to be cut like this.
-    #[must_use]
-    pub fn mig(mut self, cut: Cut) -> Self {
-        "mig".clone_into(&mut self.mode);
-        self.cut = cut;
-        self
-    }
 }
 
 #[cfg(test)]

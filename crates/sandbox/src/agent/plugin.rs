@@ -2,11 +2,15 @@
 //!
 //! It must not answer Allocate nor write anything.
 
-use super::hami::wire::{AMD, ASCEND, BIREN, HYGON, ILUVATAR, NVIDIA, Wire};
-use super::node::Card;
+use super::card::Card;
+use super::keys::{
+    CAMBRICON, CAMBRICON_RECORD, CAMBRICON_SERVED, METAX, METAX_RECORD, VOLCANO, VOLCANO_ALLOCATED,
+};
 use super::share::Names;
+use super::strategy::{INDEX, Strategy};
+use super::template;
 use super::view::Container;
-use super::{ascend, cambricon, gpushare, hami, metax, volcano};
+use super::wire::{AMD, ASCEND, BIREN, HYGON, ILUVATAR, NVIDIA, Release, Wire};
 
 /// MiB in a unit of memory of Iluvatar's and Cambricon's plugins.
 const BLOCK: u64 = 256;
@@ -15,7 +19,7 @@ const BLOCK: u64 = 256;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Plugin {
     /// HAMi's own, by its release.
-    Hami(hami::Release),
+    Hami(Release),
     /// volcano-vgpu-device-plugin.
     Volcano,
     /// Hygon's DCU plugin for HAMi.
@@ -29,11 +33,29 @@ pub enum Plugin {
     /// Biren's plugin for HAMi.
     Biren,
     /// Cambricon's own plugin in the mode `dynamic-smlu`, by how it spells its annotation.
-    Cambricon(cambricon::Spelling),
+    Cambricon(Spelling),
     /// MetaX' own plugin in the mode `sgpu`.
     Metax,
     /// volcano-sh/devices, by what it counts.
-    GpuShare(gpushare::Strategy),
+    GpuShare(Strategy),
+}
+
+/// How a release of Cambricon's plugin spells the annotation by which it knows pods that wait for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spelling {
+    /// `CAMBRICON_DSMLU_ASSIGHED`, the older.
+    Assighed,
+    /// `CAMBRICON_DSMLU_ASSIGNED`.
+    Assigned,
+}
+
+impl Spelling {
+    pub(super) fn key(self) -> &'static str {
+        match self {
+            Spelling::Assighed => "CAMBRICON_DSMLU_ASSIGHED",
+            Spelling::Assigned => "CAMBRICON_DSMLU_ASSIGNED",
+        }
+    }
 }
 
 impl Plugin {
@@ -52,9 +74,9 @@ impl Plugin {
 
     pub(super) fn names(self) -> &'static Names {
         match self {
-            Plugin::Volcano => &volcano::NAMES,
-            Plugin::Cambricon(_) => &cambricon::NAMES,
-            Plugin::Metax => &metax::NAMES,
+            Plugin::Volcano => &VOLCANO,
+            Plugin::Cambricon(_) => &CAMBRICON,
+            Plugin::Metax => &METAX,
             Plugin::GpuShare(strategy) => strategy.names(),
             _ => &self.wire().expect("all others speak HAMi's protocol").names,
         }
@@ -63,10 +85,10 @@ impl Plugin {
     /// The annotation that keeps the whole assignment for good.
     pub(super) fn record(self) -> &'static str {
         match self {
-            Plugin::Volcano => volcano::ALLOCATED,
-            Plugin::Cambricon(_) => cambricon::RECORD,
-            Plugin::Metax => metax::RECORD,
-            Plugin::GpuShare(_) => gpushare::INDEX,
+            Plugin::Volcano => VOLCANO_ALLOCATED,
+            Plugin::Cambricon(_) => CAMBRICON_RECORD,
+            Plugin::Metax => METAX_RECORD,
+            Plugin::GpuShare(_) => INDEX,
             _ => self.wire().expect("all others speak HAMi's protocol").allocated,
         }
     }
@@ -74,7 +96,7 @@ impl Plugin {
     /// The resources that it has registered with kubelet, which asks it for each of them by itself.
     pub(super) fn served(self) -> &'static [&'static str] {
         match self {
-            Plugin::Cambricon(_) => &cambricon::SERVED,
+            Plugin::Cambricon(_) => &CAMBRICON_SERVED,
             _ => std::slice::from_ref(&self.names().count),
         }
     }
@@ -94,7 +116,9 @@ impl Plugin {
             Plugin::Hami(_) | Plugin::Hygon | Plugin::Amd => exact.or(percent),
             Plugin::Iluvatar | Plugin::Cambricon(_) => exact.map(|blocks| blocks * BLOCK),
             Plugin::Biren => Some(0),
-            Plugin::Ascend => exact.map(|exact| ascend::size(exact).map_or(card.memory, |size| size.memory)),
+            Plugin::Ascend => {
+                exact.map(|exact| template::size(exact).map_or(card.memory, |size| size.memory))
+            }
             Plugin::Volcano | Plugin::Metax | Plugin::GpuShare(_) => percent.or(exact),
         };
         asked.unwrap_or(card.memory)

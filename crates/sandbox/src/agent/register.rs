@@ -8,11 +8,16 @@ use std::fmt::Write as _;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::card::{Card, Health};
+use super::cut::{Cut, Profile};
+use super::gpushare::UNHEALTHY;
+use super::hami::LINKS;
+use super::keys::{CAMBRICON, CAMBRICON_UNIT, METAX, METAX_SLOTS, VOLCANO, VOLCANO_REGISTER};
 use super::koordlet::Koordlet;
-use super::mig::{Cut, Profile};
-use super::node::{Card, Health, Node};
+use super::node::Node;
 use super::plugin::Plugin;
-use super::{cambricon, gpushare, hami, metax, volcano};
+use super::strategy::{CARDS, MEMORY, Strategy};
+use super::wire::Release;
 
 const BIREN_HANDSHAKE: &str = "hami.io/node-handshake-biren";
 
@@ -27,21 +32,19 @@ impl Node {
         let devices = match self.plugin {
             None => vec![],
             Some(Plugin::Cambricon(_)) => vec![
-                (cambricon::NAMES.cores, cores),
-                (cambricon::NAMES.memory, memory / cambricon::UNIT),
+                (CAMBRICON.cores, cores),
+                (CAMBRICON.memory, memory / CAMBRICON_UNIT),
                 ("cambricon.com/real-mlu-counts", count),
             ],
-            Some(Plugin::Metax) => vec![(metax::NAMES.count, metax::SLOTS * self.healthy_gpus())],
-            Some(Plugin::Volcano) => vec![
-                (volcano::NAMES.count, slots),
-                (volcano::NAMES.memory, memory),
-                (volcano::NAMES.cores, cores),
-            ],
-            Some(Plugin::GpuShare(gpushare::Strategy::Cards)) => vec![(gpushare::CARDS.count, count)],
-            Some(Plugin::GpuShare(gpushare::Strategy::Memory)) => {
+            Some(Plugin::Metax) => vec![(METAX.count, METAX_SLOTS * self.healthy_gpus())],
+            Some(Plugin::Volcano) => {
+                vec![(VOLCANO.count, slots), (VOLCANO.memory, memory), (VOLCANO.cores, cores)]
+            }
+            Some(Plugin::GpuShare(Strategy::Cards)) => vec![(CARDS.count, count)],
+            Some(Plugin::GpuShare(Strategy::Memory)) => {
                 // Every card is taken to be as large as the first.
                 let each = self.cards.first().map_or(0, |card| card.memory);
-                vec![(gpushare::MEMORY.count, count * each), (gpushare::CARDS.count, count)]
+                vec![(MEMORY.count, count * each), (CARDS.count, count)]
             }
             Some(plugin) => vec![(plugin.names().count, slots)],
         };
@@ -64,12 +67,12 @@ impl Node {
             Plugin::Hami(release) => (key, self.hami_register(release)),
             Plugin::Hygon | Plugin::Iluvatar => (key, self.hami_fields(fields_of_nine)),
             Plugin::Ascend | Plugin::Amd | Plugin::Biren => (key, self.hami_json()),
-            Plugin::Volcano => (volcano::REGISTER, self.volcano_register()),
-            Plugin::GpuShare(_) => (gpushare::UNHEALTHY, self.unhealthy()),
+            Plugin::Volcano => (VOLCANO_REGISTER, self.volcano_register()),
+            Plugin::GpuShare(_) => (UNHEALTHY, self.unhealthy()),
             // It registers with kubelet alone.
             Plugin::Cambricon(_) | Plugin::Metax => return BTreeMap::new(),
         };
-        let links = (!self.links.is_empty()).then(|| (hami::LINKS, self.hami_links()));
+        let links = (!self.links.is_empty()).then(|| (LINKS, self.hami_links()));
         let beside = match plugin {
             Plugin::Ascend => Some(("hami-vnpu-core", "false")),
             // By a layout that Go does not read as a date; nobody asks for it.
@@ -91,10 +94,10 @@ impl Node {
         Value::Array(self.links.iter().map(entry).collect()).to_string()
     }
 
-    fn hami_register(&self, release: hami::Release) -> String {
+    fn hami_register(&self, release: Release) -> String {
         match release {
-            hami::Release::V2_4 => self.hami_fields(|_| String::new()),
-            hami::Release::V2_7 => self.hami_fields(fields_of_nine),
+            Release::V2_4 => self.hami_fields(|_| String::new()),
+            Release::V2_7 => self.hami_fields(fields_of_nine),
             _ => self.hami_json(),
         }
     }
@@ -188,7 +191,6 @@ fn is_zero(number: &u64) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::hami::Release;
     use super::*;
 
     fn node() -> Node {

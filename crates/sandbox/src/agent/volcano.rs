@@ -12,17 +12,9 @@ use super::api::code;
 use super::audit::{Grant, Violation};
 use super::mig;
 use super::plugin::Plugin;
-use super::share::{Names, Share, decode, encode_segment};
+use super::share::{Share, decode, encode_segment};
 use super::view::Pod;
 
-pub(super) const NAMES: Names = Names {
-    count: "volcano.sh/vgpu-number",
-    memory: "volcano.sh/vgpu-memory",
-    percentage: Some("volcano.sh/vgpu-memory-percentage"),
-    cores: "volcano.sh/vgpu-cores",
-};
-pub(super) const REGISTER: &str = "volcano.sh/node-vgpu-register";
-pub(super) const ALLOCATED: &str = "volcano.sh/vgpu-ids-new";
 const TO_ALLOCATE: &str = "volcano.sh/devices-to-allocate";
 const ASSIGNED_NODE: &str = "volcano.sh/vgpu-node";
 const ASSIGNED_TIME: &str = "volcano.sh/vgpu-time";

@@ -10,7 +10,7 @@ use k8s_openapi::api::resource::v1::{
 };
 use kube::ResourceExt as _;
 
-use super::controller::FINALIZER;
+use super::allocation::{FINALIZER, results};
 use crate::quantity::nano;
 
 /// Pods that were bound although one of their claims can't be used on their node: kubelet does not start them. Claims must have been read
@@ -206,12 +206,6 @@ fn exceeded(held: &[(String, DeviceRequestAllocationResult)], slices: &[Resource
         nano(&capacity.value.0).is_none_or(|there| sum > there)
     };
     capacity.into_iter().find(over).map(|(name, _)| name.clone())
-}
-
-/// The devices of a claim.
-pub(super) fn results(claim: &ResourceClaim) -> Vec<DeviceRequestAllocationResult> {
-    let devices = claim.status.as_ref().and_then(|status| status.allocation.as_ref()?.devices.clone());
-    devices.and_then(|devices| devices.results).unwrap_or_default()
 }
 
 fn is_published(slice: &ResourceSlice, result: &DeviceRequestAllocationResult) -> bool {

@@ -9,7 +9,7 @@ use k8s_openapi::api::resource::v1::{Device, DeviceRequestAllocationResult, Reso
 use kube::ResourceExt as _;
 use serde_json::Value;
 
-use super::audit::results;
+use super::allocation::results;
 use crate::{agent::share::decode, quantity::nano};
 
 /// Where HAMi's plugin finds what a pod was given.

@@ -15,11 +15,8 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use super::{Shared, audit, cards};
+use super::{Shared, allocation::FINALIZER, audit, cards};
 use crate::controller::{all, at_each_change};
-
-/// Keeps a claim until its devices are free again (kubernetes `api/resource/v1`, `Finalizer`).
-pub(super) const FINALIZER: &str = "resource.kubernetes.io/delete-protection";
 
 /// Runs until the watches end, which they never do by themselves.
 pub(super) async fn run(shared: Arc<Shared>) {

@@ -12,7 +12,7 @@ use crate::{
 
 /// What would become of a pod.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
-pub(in crate::cli::migrate) enum Outcome {
+pub(in crate::cli::migrate) enum MigrationOutcome {
     /// Its claim would be allocated.
     Fits,
     /// Its claim could not be allocated.
@@ -30,7 +30,7 @@ pub(in crate::cli::migrate) struct PodRow {
     /// The node that it runs on; absent: it waits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) node: Option<String>,
-    pub(super) outcome: Outcome,
+    pub(super) outcome: MigrationOutcome,
     /// The mode in which it asks for shares.
     #[serde(skip_serializing_if = "Option::is_none")]
     mode: Option<String>,
@@ -90,7 +90,7 @@ impl PodRow {
             namespace: pod.metadata.namespace.clone(),
             name: pod.metadata.name.clone(),
             node,
-            outcome: Outcome::NoClaim,
+            outcome: MigrationOutcome::NoClaim,
             mode: None,
             shares: 0,
             cards: Vec::new(),
@@ -123,7 +123,7 @@ impl PodRow {
 
     /// Without any claim.
     pub(in crate::cli::migrate) fn inexpressible(self, reasons: Vec<Unexpressed>) -> Self {
-        Self { outcome: Outcome::NoClaim, unexpressed: rows(reasons), ..self }
+        Self { outcome: MigrationOutcome::NoClaim, unexpressed: rows(reasons), ..self }
     }
 
     /// With the devices that its claim would be given.
@@ -140,12 +140,12 @@ impl PodRow {
             }
         });
         let (devices, allocated_on) = (devices.collect(), Some(node.name.clone()));
-        Self { outcome: Outcome::Fits, devices, allocated_on, ..self }
+        Self { outcome: MigrationOutcome::Fits, devices, allocated_on, ..self }
     }
 
     /// With a claim that is given nothing.
     pub(in crate::cli::migrate) fn refused(self, message: String) -> Self {
-        Self { outcome: Outcome::DoesNotFit, message: Some(message), ..self }
+        Self { outcome: MigrationOutcome::DoesNotFit, message: Some(message), ..self }
     }
 
     /// Whether it would be given all that it asks for.
@@ -154,7 +154,7 @@ impl PodRow {
     }
 
     pub(super) fn is_given(&self) -> bool {
-        self.outcome == Outcome::Fits
+        self.outcome == MigrationOutcome::Fits
     }
 
     pub(super) fn is_given_on(&self, node: &str) -> bool {

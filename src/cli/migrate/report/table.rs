@@ -1,6 +1,6 @@
 //! A plan as tables.
 
-use super::{NodeRow, Outcome, Plan, PodRow, Source, row::DeviceRow};
+use super::{MigrationOutcome, NodeRow, Plan, PodRow, Source, row::DeviceRow};
 use crate::cli::{output::Shown, table::Table};
 
 impl Plan {
@@ -35,13 +35,14 @@ impl Plan {
     }
 
     fn summary(&self) -> String {
-        let count = |outcome: Outcome| self.pods.iter().filter(|pod| pod.outcome == outcome).count();
+        let count = |outcome: MigrationOutcome| self.pods.iter().filter(|pod| pod.outcome == outcome).count();
         let partly = self.pods.iter().filter(|pod| pod.is_given() && !pod.is_served()).count();
         let partly = match partly {
             0 => String::new(),
             _ => format!(" ({partly} with less than asked for)"),
         };
-        let (fit, unfit, none) = (Outcome::Fits, Outcome::DoesNotFit, Outcome::NoClaim);
+        let (fit, unfit, none) =
+            (MigrationOutcome::Fits, MigrationOutcome::DoesNotFit, MigrationOutcome::NoClaim);
         format!(
             "Pods: {}. Fit: {}{partly}. Do not fit: {}. Without a claim: {}.",
             self.pods.len(),
@@ -67,9 +68,9 @@ fn cells(node: &NodeRow) -> Vec<String> {
 /// A line for the pod, and one for each further remark.
 fn lines(pod: &PodRow, wide: bool) -> Vec<Vec<String>> {
     let outcome = match pod.outcome {
-        Outcome::Fits => "Fits",
-        Outcome::DoesNotFit => "DoesNotFit",
-        Outcome::NoClaim => "NoClaim",
+        MigrationOutcome::Fits => "Fits",
+        MigrationOutcome::DoesNotFit => "DoesNotFit",
+        MigrationOutcome::NoClaim => "NoClaim",
     };
     let name = format!("{}/{}", pod.namespace, pod.name);
     let node = match (&pod.node, &pod.allocated_on) {

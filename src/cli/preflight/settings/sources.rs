@@ -2,7 +2,7 @@
 //!
 //! Sources: HAMi v2.10 `charts/hami/templates/scheduler`, HAMi v2.4 `cmd/scheduler/main.go`; Volcano `installer/helm/chart/volcano/config`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
@@ -66,6 +66,8 @@ pub(super) struct Sources {
     pub(super) volcano: Map<String, Value>,
     /// Schedulers whose share pods become Berth's.
     pub(super) adopted: Vec<String>,
+    /// Where these run, besides kube-system.
+    pub(super) elsewhere: BTreeSet<String>,
     /// `opt-in` or `opt-out`.
     pub(super) scope: &'static str,
     /// By what keys begin with, in which ConfigMap they stood.
@@ -87,6 +89,10 @@ pub(super) fn read(seen: &Seen) -> Sources {
         schedulers.sort_by_key(|program| trust::rank(program));
         schedulers
     };
+    let all = [Project::Hami, Project::Volcano].into_iter().flat_map(scheduler);
+    let elsewhere =
+        all.map(|program| &program.namespace).filter(|namespace| *namespace != trust::KUBE_SYSTEM);
+    sources.elsewhere = elsewhere.cloned().collect();
     for (at, program) in scheduler(Project::Hami).into_iter().enumerate() {
         sources.adopted.extend(program.scheduler_names());
         if at == 0 {

@@ -153,6 +153,7 @@ fn volcanos_arguments_are_carried_over() {
     assert_eq!(volcano.gpu_memory_factor, 10);
     assert_eq!(volcano.lock_value, crate::config::LockValue::Bare);
     assert_eq!(converted.config.adopt_schedulers, ["volcano"]);
+    assert_eq!(converted.config.scheduler_namespaces, ["kube-system", "volcano-system"]);
     let unused = told_of(&converted, "setting-unused");
     assert!(unused.contains("arguments.deviceshare.KnownGeometriesCMName"), "{unused}");
 }

@@ -6,6 +6,7 @@ use crate::scheduling::shadow::comparison::Comparison;
 fn decided(name: &str, outcome: Outcome, reason: &str) -> Finding {
     Finding::Decided(Box::new(Comparison {
         pod: PodKey { uid: name.into(), namespace: "default".into(), name: name.into() },
+        workload: Some(Workload { kind: "Job".into(), name: "train".into() }),
         outcome,
         reason: reason.to_owned(),
         message: "m".repeat(100_000),
@@ -31,12 +32,15 @@ fn the_last_divergences_are_kept_and_all_are_counted() {
         board.note(&decided("same", Outcome::Same, ""), Timestamp::UNIX_EPOCH);
         board.note(&decided("unseen", Outcome::NotCompared, "watch_gap"), Timestamp::UNIX_EPOCH);
     }
-    let page = board.page();
+    let page = board.page(Timestamp::UNIX_EPOCH);
     assert_eq!((page.divergences.len(), page.divergences[0].name.as_str()), (KEPT, "p999"));
     assert_eq!(page.divergences[KEPT - 1].name, "p744");
     assert!(page.divergences.iter().all(|divergence| divergence.message.len() < 2 * MESSAGE));
-    let counts: Vec<_> =
-        page.decisions.iter().map(|count| (count.outcome, count.reason.as_str(), count.count)).collect();
+    let counts: Vec<_> = page
+        .decisions
+        .iter()
+        .map(|count| (count.outcome.as_str(), count.reason.as_str(), count.count))
+        .collect();
     let expected =
         [("same", "", 1000), ("infeasible", "CardNotHealth", 1000), ("not_compared", "watch_gap", 1000)];
     assert_eq!(counts, expected);
@@ -49,8 +53,36 @@ fn reasons_that_users_make_up_are_counted_together_once_there_are_many() {
         let reason = format!("Insufficient example.com/{number}");
         board.note(&decided("p", Outcome::Infeasible, &reason), Timestamp::UNIX_EPOCH);
     }
-    let decisions = board.page().decisions;
+    let decisions = board.page(Timestamp::UNIX_EPOCH).decisions;
     assert_eq!(decisions.len(), PAIRS + 1);
     let other = decisions.iter().find(|count| count.reason == OTHER).unwrap();
     assert_eq!(other.count, 900);
+}
+
+#[test]
+fn pods_are_counted_by_workload_and_only_so_many_workloads_are_kept() {
+    let board = board();
+    let at = |second| Timestamp::from_second(second).unwrap();
+    for second in 1..=3 {
+        board.note(&decided(&format!("p{second}"), Outcome::Infeasible, "CardNotHealth"), at(second));
+        board.note(&decided("other", Outcome::OtherNode, "lower_score"), at(second));
+    }
+    let page = board.page(at(9));
+    let [entry] = &page.workloads[..] else { panic!("{:?}", page.workloads) };
+    assert_eq!((entry.kind.as_str(), entry.name.as_str()), ("Job", "train"));
+    assert_eq!((entry.outcome.as_str(), entry.pods, entry.last), ("infeasible", 3, at(3)));
+    assert_eq!((page.since, page.until), (at(0), at(9)));
+
+    for number in 0..2 * WORKLOADS {
+        let Finding::Decided(mut found) = decided("p", Outcome::WouldWait, "NodeUnknown") else {
+            unreachable!()
+        };
+        found.pod.name = format!("p{number}").into();
+        found.workload = None;
+        board.note(&Finding::Decided(found), at(10));
+    }
+    let page = board.page(at(11));
+    assert_eq!(page.workloads.len(), WORKLOADS);
+    assert_eq!(page.further_workloads, u64::try_from(WORKLOADS + 1).unwrap());
+    assert!(page.workloads.iter().any(|entry| (entry.kind.as_str(), entry.name.as_str()) == ("Pod", "p0")));
 }

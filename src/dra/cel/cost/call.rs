@@ -6,7 +6,7 @@ use cel::{
 };
 
 use super::{Bound, Estimate, bound::CHARACTERS, is_path};
-use crate::dra::cel::function::{Outcome, Style, outcome};
+use crate::dra::cel::function::{FunctionOutcome, Style, outcome};
 
 /// What it costs to compile a regular expression, whatever it is: it is done at each evaluation.
 const COMPILED: u64 = 1_000;
@@ -64,32 +64,32 @@ impl Estimate {
         // As Kubernetes counts it: ten characters of a text are a step for every four of the pattern.
         let matching = (places / CHARACTERS + 1).saturating_mul(second.length / 4 + 1);
         let matching = matching.saturating_add(COMPILED);
-        let result = match outcome(name, style, count).unwrap_or(Outcome::Single) {
-            Outcome::Single => Bound::single(),
-            Outcome::Spelled => Bound::number().or(&first),
-            Outcome::First => first,
-            Outcome::OneOf => arguments.iter().fold(first.part(), |largest, one| largest.or(one)),
-            Outcome::Place => {
+        let result = match outcome(name, style, count).unwrap_or(FunctionOutcome::Single) {
+            FunctionOutcome::Single => Bound::single(),
+            FunctionOutcome::Spelled => Bound::number().or(&first),
+            FunctionOutcome::First => first,
+            FunctionOutcome::OneOf => arguments.iter().fold(first.part(), |largest, one| largest.or(one)),
+            FunctionOutcome::Place => {
                 self.pay(places.saturating_mul(second.size));
                 Bound::single()
             }
-            Outcome::Replaced => {
+            FunctionOutcome::Replaced => {
                 Bound::text(places.saturating_mul(argument(2).length).saturating_add(first.length))
             }
-            Outcome::Parts => Bound::parts(places, first.length),
-            Outcome::Joined => {
+            FunctionOutcome::Parts => Bound::parts(places, first.length),
+            FunctionOutcome::Joined => {
                 let joined = first.size.saturating_mul(CHARACTERS);
                 Bound::text(joined.saturating_add(places.saturating_mul(second.length)))
             }
-            Outcome::Matched => {
+            FunctionOutcome::Matched => {
                 self.pay(matching);
                 Bound::single()
             }
-            Outcome::Found => {
+            FunctionOutcome::Found => {
                 self.pay(matching);
                 first
             }
-            Outcome::AllFound => {
+            FunctionOutcome::AllFound => {
                 self.pay(matching);
                 Bound::parts(places, first.length)
             }

@@ -81,7 +81,31 @@ fn many_classes_push_out_those_without_waiting_pods_and_no_hints() {
     for memory in 10_000..10_001 + REMEMBERED as u64 {
         decide(&mut classes, &ask(memory), &snapshot).unwrap_err();
     }
-    assert!(classes.by_ask.len() <= REMEMBERED, "{}", classes.by_ask.len());
+    assert_eq!(classes.by_ask.len(), REMEMBERED + 2);
     assert!(classes.holds(&waits, &"pod".into()));
     assert_eq!(knows(&classes, &hinted), Some(Known::Hinted));
+}
+
+#[test]
+fn any_number_of_classes_with_waiting_pods_keep_the_verdicts_of_so_many_and_all_are_woken() {
+    let (mut classes, snapshot) = (Classes::default(), cluster());
+    let asks: Vec<_> = (0..3 * REMEMBERED as u64).map(|at| ask(9_000 + at)).collect();
+    for (at, ask) in asks.iter().enumerate() {
+        decide(&mut classes, ask, &snapshot).unwrap_err();
+        classes.wait(ask, format!("{at}").as_str().into(), Rejected::Itself);
+    }
+    let verdicts =
+        |classes: &Classes| classes.by_ask.values().map(|class| class.verdicts.len()).sum::<usize>();
+    assert_eq!((verdicts(&classes), classes.waiting()), (REMEMBERED, asks.len()));
+    let mut roomier = tests::node("a", 1, 20_000);
+    roomier.generation = 99;
+    let woken = classes.wake(0, &roomier, &BTreeSet::new(), (Held::Less, jiff::Timestamp::UNIX_EPOCH));
+    assert_eq!(woken.len(), asks.len(), "those without verdicts too");
+    for (at, ask) in asks.iter().enumerate() {
+        classes.leave(ask, &format!("{at}").as_str().into());
+    }
+    assert_eq!((classes.by_ask.len(), classes.judged.len()), (REMEMBERED, REMEMBERED));
+    decide(&mut classes, &asks[0], &snapshot).unwrap_err();
+    decide(&mut classes, &asks[0], &snapshot).unwrap_err();
+    assert_eq!((classes.by_ask.len(), classes.judged.len()), (REMEMBERED, REMEMBERED));
 }

@@ -65,6 +65,7 @@ impl Classes {
                 self.waiting.remove(&place);
             }
         }
+        self.forget_empty(ask);
     }
 
     /// Whether the class is remembered: its pods can wait.

@@ -17,7 +17,9 @@ pub enum Shortfall {
     #[error("Insufficient {0} VirtualFunctions")]
     NoVirtualFunctions(DeviceType),
     /// No devices of the joined types are free on the same PCIe switches.
-    #[error("node(s) Device Joint-Allocate rules violation")]
+    #[error(
+        "node(s) Device Joint-Allocate rules violation: no free devices of the joined types share a PCIe switch"
+    )]
     JointRule,
     /// Partitions are required, and the node has no table of them.
     #[error("node(s) missing GPU Partition Table")]
@@ -47,7 +49,7 @@ pub enum Shortfall {
     #[error("node(s) GPU isolation provider mismatch")]
     Isolation,
     /// The vendor's device plugin serves pods that name its resources alone, and the pod names none, or another vendor's.
-    #[error("node(s) GPU device plugin is not asked for the Pod, which names no resource of its vendor's")]
+    #[error("node(s) GPU device plugin is not called for the Pod, which names no resource of its vendor")]
     PluginNotAsked,
     /// The vendor's device plugin gives a pod fewer cards.
     #[error("node(s) GPU device plugin gives a Pod fewer cards")]

@@ -14,6 +14,7 @@ use crate::scheduling::{
     model::{
         gang::{SharedTopology, Strictness},
         name::{NodeName, Uid},
+        pod::Demand,
     },
     plan::Plan,
     snapshot::Snapshot,
@@ -158,25 +159,44 @@ fn attempt(
 ) -> Trial {
     let mut trial = Trial { placed: Vec::new(), failed: Vec::new(), whole: false };
     let mut tally = pool.placed.clone();
-    for (at, applicant) in order.iter().enumerate() {
+    // The pod that failed last, as long as none was placed after it: one like it fails for the same.
+    let mut refused: Option<(&Applicant, Option<FitError>)> = None;
+    for (at, applicant) in order.iter().copied().enumerate() {
         let left = order.len() - at;
         let full = trial.placed.len() >= pool.gang.room(&pool.placed);
         if full || !pool.gang.can_be_whole(&tally, left) {
             break;
         }
-        match room.find(applicant, plan, rank) {
+        let like = refused.as_ref().filter(|(other, _)| fails_alike(&other.demand, &applicant.demand));
+        let found = match like {
+            Some((_, error)) => Err(error.clone()),
+            None => room.find(applicant, plan, rank),
+        };
+        match found {
             Ok(decision) if rank(&decision.node) != OUTSIDE => {
+                refused = None;
                 plan.place(applicant.uid(), room.charge(applicant.uid(), &decision));
                 tally.count(&applicant.member);
                 trial.placed.push((applicant.uid().clone(), decision));
             }
-            Ok(_) => trial.failed.push((applicant.uid().clone(), None)),
-            Err(error) => trial.failed.push((applicant.uid().clone(), error)),
+            Ok(_) => {
+                refused = Some((applicant, None));
+                trial.failed.push((applicant.uid().clone(), None));
+            }
+            Err(error) => {
+                refused = Some((applicant, error.clone()));
+                trial.failed.push((applicant.uid().clone(), error));
+            }
         }
     }
     // Pods beyond the minimum are no gang's success where none of them is placed.
     trial.whole = pool.gang.is_whole(&tally) && !trial.placed.is_empty();
     trial
+}
+
+/// Whether one pod finds no room where the other finds none, nor has others evicted where that has none.
+fn fails_alike(one: &Demand, other: &Demand) -> bool {
+    one.is_alike(other) && one.preemption_policy == other.preemption_policy
 }
 
 impl Pool<'_> {

@@ -1,12 +1,12 @@
 //! Deciding the pods of a gang together: all that wait are placed in one plan, which is committed if they are enough.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use jiff::Timestamp;
 
 use super::{Progress, Scheduler, Survey, Work, charge_of};
 use crate::scheduling::{
-    decide::{Decision, blame::Blame, fit_error::FitError},
+    decide::{Decision, blame::Blame, fit_error::FitError, no_room::NoRoom},
     model::{
         gang::{Gang, GangName, Membership, Policy},
         measure::{Attempt, GangAttempt, Measure},
@@ -19,6 +19,8 @@ use crate::scheduling::{
         gang::{Applicant, AsItIs, Pool, Shortfall, Ungathered, Words, place},
     },
     queue::{backoff_end, flush_time},
+    scheduler::prebind::held::{HeldCard, cards},
+    world::ledger::Charge,
 };
 
 impl Scheduler {
@@ -110,12 +112,51 @@ impl Scheduler {
                 if self.compare_for_gang(pool, &shortfall) {
                     return;
                 }
+                if self.take_held_for_gang(pool, now) {
+                    return self.place_gang(name, pool, now);
+                }
                 self.outbox.measures.push(Measure::Gang(GangAttempt::Unschedulable));
                 self.outbox.measures.push(Measure::Attempt(Attempt::Unschedulable));
                 self.preempt_for_gang(pool, &shortfall);
                 self.refuse_gang(name, pool, &shortfall, now);
             }
         }
+    }
+
+    /// Puts pods back that give their places to others, where the gang would find room without them; whether there were some. Those go that hold
+    /// cards of its places, or all on its nodes.
+    fn take_held_for_gang(&mut self, pool: &Pool<'_>, now: Timestamp) -> bool {
+        let demands = || pool.applicants.iter().map(|applicant| &applicant.demand);
+        let Some(priority) = demands().map(|demand| demand.priority).min() else { return false };
+        let holders = self.yielding(priority, demands().next().map(|demand| &demand.uid));
+        if holders.is_empty() {
+            return false;
+        }
+        let before = self.versions();
+        let (pods, lines) = (&self.pods, &self.lines);
+        let mut held: Vec<(Uid, Charge)> = Vec::new();
+        let mut plan = Plan::new(&mut self.snapshot);
+        for (.., uid) in holders.values().flatten() {
+            held.extend(plan.evict(uid).map(|charge| (uid.clone(), charge)));
+        }
+        let charge = charge_of(pods, now);
+        let mut room = AsItIs { classes: &mut self.classes, charge };
+        let placed = place(pool, &mut plan, &mut room, &|node| lines.rank(node)).unwrap_or_default();
+        drop((room, plan));
+        self.keep_rejections(before);
+        let won: Vec<Charge> =
+            placed.iter().map(|(uid, decision)| charge_of(&self.pods, now)(uid, decision)).collect();
+        held.retain(|(_, charge)| won.iter().any(|place| place.node == charge.node));
+        let of = |charge: &Charge| cards(&charge.node, &charge.allocations);
+        let taken: BTreeSet<HeldCard> = won.iter().flat_map(of).collect();
+        let is_in_the_way = |charge: &Charge| !taken.is_disjoint(&of(charge));
+        if held.iter().any(|(_, charge)| is_in_the_way(charge)) {
+            held.retain(|(_, charge)| is_in_the_way(charge));
+        }
+        for (uid, _) in &held {
+            self.put_back(uid, now);
+        }
+        !held.is_empty()
     }
 
     /// Has the claims of the gang's pods compared beside the decisions, where this decision could not; whether it is so.
@@ -153,6 +194,9 @@ impl Scheduler {
             self.begin_prebind(&uid, node, steps, now);
         }
         self.advance_prebinds(now);
+        if let Some(applicant) = pool.applicants.first() {
+            self.end_nominations_beyond_quota(&applicant.demand.footprint.namespace);
+        }
     }
 
     /// The pods find no room together: each waits for what may help it, and says what is missing.
@@ -164,8 +208,11 @@ impl Scheduler {
             Some(entry) => entry.info.key.name.clone(),
             None => uid.clone(),
         };
+        let paused = self.gang_preempts_not_before(pool).map(|until| format!(" {}", NoRoom::Paused(until)));
+        let message =
+            |uid| words.told(uid, named, details).followed_by(paused.as_deref().unwrap_or_default());
         let messages: Vec<Message> =
-            pool.applicants.iter().map(|applicant| words.told(applicant.uid(), named, details)).collect();
+            pool.applicants.iter().map(|applicant| message(applicant.uid())).collect();
         for (applicant, message) in pool.applicants.iter().zip(messages) {
             let uid = applicant.uid();
             self.stop_waiting(uid);

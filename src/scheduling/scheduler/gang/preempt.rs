@@ -30,6 +30,9 @@ impl Scheduler {
         if !self.knows_budgets() || waits {
             return;
         }
+        if self.gang_preempts_not_before(pool).is_some() {
+            return self.withdraw_nominations(pool);
+        }
         let Some(rules) = self.preempting.rules().filter(|_| !is_in_vain(shortfall)) else {
             return self.withdraw_nominations(pool);
         };
@@ -47,6 +50,11 @@ impl Scheduler {
             Ok(nominations) => self.nominate_gang(pool, nominations),
             Err(_) => self.withdraw_nominations(pool),
         }
+    }
+
+    /// Until when no pods are preempted for the gang, since one of its pods has had others preempted in vain.
+    pub(super) fn gang_preempts_not_before(&self, pool: &Pool<'_>) -> Option<Timestamp> {
+        pool.applicants.iter().filter_map(|applicant| self.preempts_not_before(applicant.uid())).max()
     }
 
     /// Keeps its node for each pod of the gang, whether others go for it or not.

@@ -107,6 +107,7 @@ impl Play {
             zones: crate::scheduling::model::tdm::RevocableZones::default(),
             gangs: Some(SignedDuration::from_mins(10)),
             details: crate::scheduling::Details::Full,
+            held_percent: 50,
         };
         let mut play = Self {
             scheduler: Scheduler::new(settings),

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Koordlet, hooks};
-use crate::agent::{audit::Violation, fit::Lack, node::Health, view::Pod};
+use crate::agent::{audit::Violation, card::Health, fit::Lack, view::Pod};
 
 /// The GPUs that CUDA shows a program.
 const CUDA_DEVICES: &str = "CUDA_VISIBLE_DEVICES";

@@ -109,8 +109,10 @@ impl Search<'_> {
                     DeviceCount::All => each,
                 }
             });
-            let free =
-                self.node.of(kind).filter_map(|(minor, _)| self.node.free(kind, minor, used).get(dimension));
+            let free = self
+                .node
+                .of(kind)
+                .filter_map(|(minor, _)| used.left_of(self.node, kind, minor).get(dimension));
             let publish = self.node.of(kind).any(|(_, device)| device.total.get(dimension).is_some());
             !publish || of_one.fold(0_u64, u64::saturating_add) <= free.fold(0_u64, u64::saturating_add)
         })

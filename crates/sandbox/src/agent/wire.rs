@@ -2,15 +2,29 @@
 //!
 //! It must not act: that is Allocate's. Keys and words: Project-HAMi/HAMi v2.10 `pkg/device/*/device.go`, and each vendor's plugin.
 
-use super::super::share::Names;
-use super::Release;
+use super::share::Names;
+
+/// A release of HAMi, as far as the wire differs: each stands for those up to the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Release {
+    /// Registers 7 comma fields a card.
+    V2_4,
+    /// Registers 9 comma fields a card (v2.5 to v2.7).
+    V2_7,
+    /// Registers JSON; forgets empty segments.
+    V2_8,
+    /// Keeps empty segments; finds pods in phase `success` too.
+    V2_9,
+    /// As v2.9 on the wire, without MIG.
+    V2_10,
+}
 
 /// What one vendor's plugin reads and writes.
 #[derive(Debug)]
-pub(in super::super) struct Wire {
-    pub(in super::super) names: Names,
-    pub(in super::super) register: &'static str,
-    pub(in super::super) allocated: &'static str,
+pub(super) struct Wire {
+    pub(super) names: Names,
+    pub(super) register: &'static str,
+    pub(super) allocated: &'static str,
     pub(super) to_allocate: &'static str,
     pub(super) manner: Manner,
 }
@@ -44,7 +58,7 @@ impl Manner {
     }
 }
 
-pub(in super::super) const NVIDIA: Wire = Wire {
+pub(super) const NVIDIA: Wire = Wire {
     names: Names {
         count: "nvidia.com/gpu",
         memory: "nvidia.com/gpumem",
@@ -57,7 +71,7 @@ pub(in super::super) const NVIDIA: Wire = Wire {
     manner: Manner::Word("NVIDIA"),
 };
 
-pub(in super::super) const HYGON: Wire = Wire {
+pub(super) const HYGON: Wire = Wire {
     names: Names {
         count: "hygon.com/dcunum",
         memory: "hygon.com/dcumem",
@@ -70,7 +84,7 @@ pub(in super::super) const HYGON: Wire = Wire {
     manner: Manner::Lockless("DCU"),
 };
 
-pub(in super::super) const ASCEND: Wire = Wire {
+pub(super) const ASCEND: Wire = Wire {
     names: Names {
         count: "huawei.com/Ascend910B3",
         memory: "huawei.com/Ascend910B3-memory",
@@ -83,7 +97,7 @@ pub(in super::super) const ASCEND: Wire = Wire {
     manner: Manner::Word("Ascend910B3"),
 };
 
-pub(in super::super) const ILUVATAR: Wire = Wire {
+pub(super) const ILUVATAR: Wire = Wire {
     names: Names {
         count: "iluvatar.ai/MR-V100-vgpu",
         memory: "iluvatar.ai/MR-V100.vMem",
@@ -96,7 +110,7 @@ pub(in super::super) const ILUVATAR: Wire = Wire {
     manner: Manner::Lockless("MR-V100"),
 };
 
-pub(in super::super) const AMD: Wire = Wire {
+pub(super) const AMD: Wire = Wire {
     names: Names {
         count: "amd.com/gpu",
         memory: "amd.com/gpumem",
@@ -109,7 +123,7 @@ pub(in super::super) const AMD: Wire = Wire {
     manner: Manner::Amd,
 };
 
-pub(in super::super) const BIREN: Wire = Wire {
+pub(super) const BIREN: Wire = Wire {
     names: Names { count: "birentech.com/gpu", memory: "", percentage: None, cores: "" },
     register: "hami.io/node-biren-register",
     allocated: "hami.io/Biren-devices-allocated",

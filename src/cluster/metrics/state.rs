@@ -1,0 +1,51 @@
+//! The state of the scheduler: pods that wait, agents that do not answer, and whether it knows the cluster.
+
+use prometheus_client::{
+    metrics::{family::Family, gauge::Gauge},
+    registry::Registry,
+};
+
+use super::{
+    count,
+    labels::{Queue, QueueLabels},
+};
+use crate::scheduling::Standing;
+
+/// The state; clones share it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct StateMetrics {
+    pending_pods: Family<QueueLabels, Gauge>,
+    silent_agents: Gauge,
+    synced: Gauge,
+}
+
+impl StateMetrics {
+    pub(super) fn register(&self, scheduler: &mut Registry) {
+        scheduler.register("pending_pods", "Pods that wait, by where they wait", self.pending_pods.clone());
+        let help = "Nodes that get no further pods because their device plugin has not answered in time";
+        scheduler.register("silent_agents", help, self.silent_agents.clone());
+        scheduler.register("synced", "1 once pods, nodes and quotas have been listed", self.synced.clone());
+        for queue in [Queue::active, Queue::backoff, Queue::unschedulable, Queue::in_line] {
+            drop(self.pending_pods.get_or_create(&QueueLabels { queue }));
+        }
+    }
+
+    pub(super) fn set(&self, standing: &Standing) {
+        let depths = [
+            (Queue::active, standing.active),
+            (Queue::backoff, standing.backing_off),
+            (Queue::unschedulable, standing.unschedulable),
+            (Queue::in_line, standing.in_line),
+        ];
+        for (queue, depth) in depths {
+            self.pending_pods.get_or_create(&QueueLabels { queue }).set(count(depth));
+        }
+        self.silent_agents.set(count(standing.silent_agents));
+        self.synced(standing.synced);
+    }
+
+    /// Sets whether what is watched has been listed.
+    pub(super) fn synced(&self, synced: bool) {
+        self.synced.set(i64::from(synced));
+    }
+}
