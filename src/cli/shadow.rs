@@ -21,7 +21,8 @@ use summary::Summary;
 const EXAMPLE: &str = "\
 Example: the report of a shadow that runs in the cluster
   kubectl -n berth-system port-forward deployment/berth-shadow 8443 &
-  curl -sk https://localhost:8443/debug/shadow | berth shadow report -f -";
+  curl -sk https://localhost:8443/debug/shadow >shadow.json
+  berth shadow report -f shadow.json";
 
 /// Arguments of `berth shadow`.
 #[derive(Args, Debug)]

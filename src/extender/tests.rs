@@ -151,7 +151,7 @@ async fn bodies_that_are_read_at_once_have_so_much_room_and_silent_clients_give_
     };
     // A body without an announced length, which never comes.
     let silent = || Body::from_stream(futures::stream::pending::<Result<Bytes, std::io::Error>>());
-    let small = || Body::from(json!({"pod": pod("p"), "nodenames": ["good-1"]}).to_string());
+    let small = || Body::from(json!({"Pod": pod("p"), "Nodes": null, "NodeNames": ["good-1"]}).to_string());
     let beside = async {
         tokio::task::yield_now().await;
         let refused = send(small()).await.unwrap().status();
