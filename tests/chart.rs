@@ -123,7 +123,6 @@ fn values_that_mean_nothing_are_refused() {
         ("certManager.issuerRef.kind=ClusterIssuer", "name"),
         ("monitoring.runbookUrl=runbooks", "runbookUrl"),
         ("monitoring.alerts.enabled=true", "alerts"),
-        ("shadow=true,split=true", "split"),
         ("shadow=true,extender=true", "extender"),
         ("shadow=true,agents={a/b}", "agents"),
         ("shadow=true,webhook.url=https://10.0.0.5", "url"),

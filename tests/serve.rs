@@ -19,6 +19,8 @@ mod reader;
 mod rights;
 #[path = "support/lib.rs"]
 mod support;
+#[path = "serve/take_over_page.rs"]
+mod take_over_page;
 
 use std::{net::SocketAddr, time::Duration};
 

@@ -51,11 +51,13 @@ const SYSTEM: &str = "kube-system";
 const PLUGIN: &str = "system:serviceaccount:kube-system:hami-device-plugin";
 const USER: &str = "alice";
 
-/// The files of `docs/take-over.md`, one for each phase.
-const BESIDE: &str = include_str!("../examples/take-over/1-beside.yaml");
-const TAKING_OVER: &str = include_str!("../examples/take-over/3-switch.yaml");
-const PROTECTING: &str = include_str!("../examples/take-over/5-protect.yaml");
-const GIVING_BACK: &str = include_str!("../examples/take-over/6-back.yaml");
+/// The settings of the phases of `docs/take-over.md`, as preflight prints them and its commands change them.
+const BESIDE: &str = "scope: opt-in\nadoptSchedulers: []\nunmanagedPods: warn\nprotection: warn\n";
+const TAKING_OVER: &str =
+    "scope: opt-out\nadoptSchedulers: [hami-scheduler]\nunmanagedPods: warn\nprotection: warn\n";
+const PROTECTING: &str =
+    "scope: opt-out\nadoptSchedulers: [hami-scheduler]\nunmanagedPods: deny\nprotection: deny\n";
+const GIVING_BACK: &str = "scope: opt-out\nadoptSchedulers: []\nunmanagedPods: warn\nprotection: warn\n";
 
 /// Everything that runs.
 struct Stage {

@@ -10,7 +10,7 @@ use kube::{
     config::{KubeConfigOptions, Kubeconfig},
 };
 
-use super::preflight::commands::quoted;
+use super::preflight::shell::quoted;
 
 /// kubectl's flags for the cluster; an empty value counts as not given, as with kubectl.
 #[derive(Args, Clone, Debug, Default)]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
 use super::{
     decide::comparison::ClaimComparison,
@@ -25,9 +25,7 @@ use crate::{
     },
 };
 
-/// The longest time after the sending of a write in which the write can still take effect. Who carries out effects must hold to it; the
-/// scheduler waits so long before it relies on a write that had no answer not arriving.
-pub const REACH: SignedDuration = SignedDuration::from_secs(6);
+pub use super::model::outcome::REACH;
 
 /// A write for one of a pod's claims, or one that takes it back: a compare-and-swap on the version of the object that is given, where one is.
 #[derive(Clone, Debug, Eq, PartialEq)]

@@ -15,6 +15,7 @@ pub mod name;
 pub mod node;
 pub mod node_affinity;
 pub mod origin;
+pub mod outcome;
 pub mod pod;
 pub mod pod_reservation;
 pub mod pod_selector;

@@ -1,12 +1,10 @@
-//! The scheduler: owns the snapshot, the queue and the lines, takes [`Event`]s, and says what is to be done.
+//! The scheduler: owns the snapshot, the queue and the nodes' flows, takes [`Event`]s, and says what is to be done.
 //!
 //! A state machine without a client or a clock. [`Scheduler::observe`] takes in what happened; [`Scheduler::settle`] then
 //! decides all that can be decided. The order of events within one `observe` run does not change what is right, only when.
 
-mod agent;
 mod alike;
 mod audit;
-mod blocked;
 mod claim_lists;
 mod compare;
 mod decide;
@@ -14,16 +12,13 @@ mod direct;
 mod evict;
 pub mod excess;
 mod gang;
-mod lock;
-mod locks;
+mod node_flows;
 mod objects;
 mod observe;
-mod outcome;
 mod pods;
 mod prebind;
 mod preempt;
 mod quota;
-mod reads;
 mod reports;
 mod requeue;
 mod said;
@@ -38,7 +33,6 @@ mod unassigned;
 mod unlisted;
 mod unread;
 mod waiting;
-mod withdraw;
 mod zones;
 
 use std::collections::BTreeSet;
@@ -55,20 +49,17 @@ use super::{
         name::{NodeName, Uid},
         tdm::RevocableZones,
     },
-    node_flow::line::Lines,
+    node_flow::{Course, NodeFlowInput, NodeFlows},
     plan::preemption::Rules,
     plugin::score::weights::ScoreWeights,
     snapshot::Snapshot,
 };
-use agent::Agents;
 use compare::CLAIM_ALLOWANCE;
 use evict::Evictions;
 use gang::Gangs;
-use locks::Locks;
 use pods::{Pods, Work};
 use prebind::Prebinding;
 use preempt::Preempting;
-use reads::Reads;
 use reports::{Outbox, Reports};
 use sync::Synced;
 use waiting::Waiting;
@@ -96,18 +87,6 @@ pub struct Settings {
     pub held_percent: u32,
 }
 
-/// What is still to be done.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-enum Course {
-    /// Everything.
-    #[default]
-    Onward,
-    /// Only what is half done.
-    Draining,
-    /// Nothing: another decides, this one looks on.
-    Standby,
-}
-
 /// The scheduler.
 #[derive(Debug)]
 pub struct Scheduler {
@@ -129,16 +108,10 @@ pub struct Scheduler {
     preempting: Preempting,
     /// Pods whose claims are being bound.
     prebinding: Prebinding,
-    /// Pods that wait for their node, and the one that each node serves.
-    lines: Lines,
-    /// Who holds nodes' locks.
-    locks: Locks,
-    /// What the nodes' device plugins owe.
-    agents: Agents,
+    /// What goes on at each node.
+    flows: NodeFlows,
     /// Pods that leave nodes of closed zones.
     evictions: Evictions,
-    /// Pods that are being read.
-    reads: Reads,
     synced: Synced,
     course: Course,
     /// Whether kube-scheduler chooses the nodes.
@@ -171,11 +144,8 @@ impl Scheduler {
             gangs: Gangs::new(gangs),
             preempting: Preempting::new(preemption),
             prebinding: Prebinding::new(held_percent),
-            lines: Lines::default(),
-            locks: Locks::default(),
-            agents: Agents::default(),
+            flows: NodeFlows::default(),
             evictions: Evictions::default(),
-            reads: Reads::default(),
             synced: Synced::default(),
             course: Course::default(),
             directed: false,
@@ -203,7 +173,7 @@ impl Scheduler {
         match event {
             Event::Pods(pods) => self.resync_pods(pods, now),
             Event::PodSeen(pod) => self.see_pod(*pod, now),
-            Event::PodGone(uid) => self.miss_pod(&uid, now),
+            Event::PodGone(uid) => self.miss_pod(&uid),
             Event::PodEnded(uid) => self.lose_pod(&uid),
             Event::Nodes(nodes) => self.resync_nodes(nodes, now),
             Event::NodeSeen(node) => self.see_node(*node, now),
@@ -216,24 +186,30 @@ impl Scheduler {
             Event::Seen(object) => self.see_object(object, now),
             Event::Gone(kind, name) => self.lose_object(kind, &name, now),
             Event::LockAnswered { pod, node, locks, outcome } => {
-                self.lock_answered(&pod, &node, locks, outcome, now);
+                self.advance(&node, NodeFlowInput::LockAnswered { pod: &pod, locks, outcome });
             }
-            Event::BindAnswered { pod, node, outcome } => self.bind_answered(&pod, &node, outcome, now),
+            Event::BindAnswered { pod, node, outcome } => {
+                self.advance(&node, NodeFlowInput::BindAnswered { pod: &pod, outcome });
+            }
             Event::Prebound { pod, write, outcome } => self.prebound(&pod, &write, outcome, now),
-            Event::Withdrawn { pod, node, outcome } => self.withdrawn(&pod, &node, outcome, now),
+            Event::Withdrawn { pod, node, outcome } => {
+                self.advance(&node, NodeFlowInput::Withdrawn { pod: &pod, outcome });
+            }
             Event::Nominated { pod, node, outcome } => self.nominated(&pod, node.as_ref(), &outcome, now),
             Event::Preempted { pod, preemptor, outcome } => {
                 self.preempted(&pod, &preemptor, &outcome, now);
             }
             Event::EvictionAnswered { eviction, outcome } => self.eviction_answered(&eviction, outcome, now),
             Event::PodRead { pod, found } => self.pod_read(&pod, found, now),
-            Event::LockReleased { node, outcome } => self.lock_released(&node, outcome, now),
+            Event::LockReleased { node, outcome } => {
+                self.advance(&node, NodeFlowInput::LockReleased(outcome));
+            }
             Event::NodeRead { node, found, pods } => self.node_read(&node, found, pods, now),
             Event::HolderRead { owner, since, found } => self.holder_read(&owner, since, found, now),
             Event::Told { pod, message, outcome } => self.told(&pod, message, outcome, now),
             Event::ClaimsCompared(compared) => self.claims_compared(compared),
             Event::Hinted(ask) => self.prepare(&ask),
-            Event::Vacated { node, until } => self.vacate(&node, until, now),
+            Event::Vacated { node, until } => self.advance(&node, NodeFlowInput::Vacated(until)),
             Event::Directed { pod, node } => self.direct(&pod, &node, now),
             Event::Undirected { pod } => self.undirect(&pod),
             Event::Tick => {}
@@ -244,12 +220,12 @@ impl Scheduler {
     /// other is locked.
     pub fn drain(&mut self) {
         self.course = Course::Draining;
-        self.lines.touch_all();
+        self.flows.touch_all();
     }
 
     /// Whether nothing is half done. Only one that drains stays so.
     pub fn is_drained(&self) -> bool {
-        self.lines.nobody_is_served()
+        self.flows.serve_none()
     }
 
     /// Decides all that can be decided, and says what is to be done for it.
@@ -267,7 +243,7 @@ impl Scheduler {
             }
             self.wake_moved();
             self.schedule(now);
-            self.serve_lines(now);
+            self.serve_nodes(now);
             if self.course != Course::Standby {
                 self.evict_when_due(now);
                 self.refresh_reasons();
@@ -275,7 +251,7 @@ impl Scheduler {
                 self.go_on_auditing();
                 self.wake_moved();
                 self.schedule(now);
-                self.serve_lines(now);
+                self.serve_nodes(now);
             }
         }
         self.end_turn();
@@ -298,14 +274,14 @@ impl Scheduler {
         if let Some(charge) = self.snapshot.release(uid) {
             self.wake(&charge.node);
             self.wake_within_quota(&charge.namespace);
-            self.lines.touch(&charge.node);
+            self.flows.touch(&charge.node);
         }
     }
 
     /// A node has more to give: pods that wait for that are decided again.
     fn wake(&mut self, node: &NodeName) {
         if self.snapshot.node(node).is_some() {
-            self.lines.touch_held_up();
+            self.flows.touch_held_up();
             self.note_moved(node, Held::Less);
             self.wake_owners(node);
             self.wake_nominated(node);

@@ -9,8 +9,12 @@ pub(crate) struct Choice {
     pub(crate) values: &'static [&'static str],
 }
 
-const DEFAULT: Choice =
-    Choice { namespace: "berth-system", settings: None, flags: &[], values: &["--kube-version", "1.30.0"] };
+const DEFAULT: Choice = Choice {
+    namespace: "berth-system",
+    settings: None,
+    flags: &["--split"],
+    values: &["--kube-version", "1.30.0"],
+};
 
 const fn settings(text: &'static str) -> Choice {
     Choice { settings: Some(text), ..DEFAULT }
@@ -65,6 +69,12 @@ dialects:
       - {commonWord: Ascend910R, memoryAllocatable: 65536, resourceName: example.com/npu}
 "#;
 
+/// Nothing but a zone's window makes pods leave.
+const ZONES: &str = "\
+scheduling: {gangs: {enabled: false}}
+dialects: {volcano: {arguments: {tdm.revocable-zone.rz1: \"1:00-4:00\", deviceshare.VGPUEnable: true}}}
+";
+
 /// Vendors that are listed and not served.
 const NO_VENDORS: &str = "dialects: {hami: {enabled: false, amd: {}, enable-ascend: true}}\n";
 const ONE_LIST: &str =
@@ -77,11 +87,12 @@ const UNUSED_LIST: &str = "dialects: {hami: {vnpus: [{commonWord: Ascend310P, me
 /// Every option, every kind of setting, and the options that change the same objects together.
 pub(crate) const CHOICES: &[Choice] = &[
     DEFAULT,
-    Choice { namespace: "gpu", ..DEFAULT },
+    Choice { flags: &[], values: &["--set", "split=false"], ..DEFAULT },
+    Choice { namespace: "gpu", flags: &[], values: &["--set", "split=false"], ..DEFAULT },
     Choice { namespace: "kube-system", ..DEFAULT },
-    Choice { flags: &["--replicas", "3"], values: &["--set", "replicas=3"], ..DEFAULT },
-    Choice { flags: &["--replicas", "1"], values: &["--set", "replicas=1"], ..DEFAULT },
-    Choice { flags: &["--replicas", "1", "--split"], values: &["--set", "replicas=1,split=true"], ..DEFAULT },
+    Choice { flags: &["--replicas", "3"], values: &["--set", "replicas=3,split=false"], ..DEFAULT },
+    Choice { flags: &["--replicas", "1"], values: &["--set", "replicas=1,split=false"], ..DEFAULT },
+    Choice { flags: &["--replicas", "1", "--split"], values: &["--set", "replicas=1"], ..DEFAULT },
     Choice {
         settings: Some("metrics: {authentication: token}\n"),
         flags: &["--split"],
@@ -90,14 +101,14 @@ pub(crate) const CHOICES: &[Choice] = &[
     },
     Choice {
         flags: &["--image", "registry.example:5000/gpu/berth:v9"],
-        values: &["--set", "image.repository=registry.example:5000/gpu/berth,image.tag=v9"],
+        values: &["--set", "image.repository=registry.example:5000/gpu/berth,image.tag=v9,split=false"],
         ..DEFAULT
     },
     Choice { namespace: "gpu", flags: &["--split"], values: &["--set", "split=true"], ..DEFAULT },
     Choice {
         namespace: "gpu",
         flags: &["--cert-manager"],
-        values: &["--set", "certManager.enabled=true"],
+        values: &["--set", "certManager.enabled=true,split=false"],
         ..DEFAULT
     },
     Choice {
@@ -108,12 +119,12 @@ pub(crate) const CHOICES: &[Choice] = &[
     },
     Choice {
         flags: &["--webhook-url", "https://127.0.0.1:8443//"],
-        values: &["--set", "webhook.url=https://127.0.0.1:8443//"],
+        values: &["--set", "webhook.url=https://127.0.0.1:8443//,split=false"],
         ..DEFAULT
     },
     Choice {
         flags: &["--agent", "kube-system/hami-device-plugin", "--agent", "volcano-system/a.b"],
-        values: &["--set", "agents={kube-system/hami-device-plugin,volcano-system/a.b}"],
+        values: &["--set", "agents={kube-system/hami-device-plugin,volcano-system/a.b},split=false"],
         ..DEFAULT
     },
     Choice { namespace: "gpu", flags: &["--shadow"], values: &["--set", "shadow=true"], ..DEFAULT },
@@ -144,6 +155,9 @@ pub(crate) const CHOICES: &[Choice] = &[
     },
     settings(NAMES),
     settings("scheduling: {preemption: {enabled: false}}\n"),
+    settings("scheduling: {gangs: {enabled: false}}\n"),
+    settings(ZONES),
+    settings("scheduling: {gangs: {enabled: false}}\ndialects: {volcano: {enabled: false}}\n"),
     settings("dialects: {koordinator: {enabled: false}}\n"),
     settings(VENDORS),
     settings(RENAMED_VENDORS),

@@ -20,8 +20,8 @@ fn added<'a>(before: &Objects, after: &'a Objects) -> Vec<&'a str> {
 
 #[test]
 fn the_switches_of_monitoring_add_the_objects_of_the_folder() {
-    let Some(plain) = render(&[]) else { return };
-    let switches = "monitoring.monitor.enabled=true,monitoring.rules.enabled=true,monitoring.dashboard.enabled=true,\
+    let Some(plain) = render(&["--set", "split=false"]) else { return };
+    let switches = "split=false,monitoring.monitor.enabled=true,monitoring.rules.enabled=true,monitoring.dashboard.enabled=true,\
                     monitoring.monitor.labels.release=prometheus,monitoring.monitor.endpoint.interval=30s";
     let objects = render(&["--set", switches]).unwrap();
     let expected = ["ConfigMap gpu/berth-dashboard", "PrometheusRule gpu/berth", "ServiceMonitor gpu/berth"];
@@ -156,9 +156,9 @@ fn another_issuer_takes_the_place_of_the_charts_own() {
 #[test]
 fn one_replica_has_no_disruption_budget() {
     for (values, budgets) in [
-        ("replicas=2", 1),
+        ("replicas=2,split=false", 1),
         ("replicas=1", 0),
-        ("replicas=2,split=true", 2),
+        ("replicas=2", 2),
         ("podDisruptionBudget.enabled=false", 0),
     ] {
         let Some(objects) = render(&["--set", values]) else { return };
@@ -181,4 +181,33 @@ fn a_copy_of_the_charts_folder_renders_the_same() {
     let chart = folder.path().join("berth").display().to_string();
     let objects = helm(&["template", "berth", &chart, "--namespace", "gpu"]).unwrap().objects();
     assert_eq!(objects, expected);
+}
+
+/// The account that the network can reach changes nothing but its own certificate.
+#[test]
+fn the_webhooks_account_may_write_nothing_of_the_clusters_by_default() {
+    let Some(objects) = render(&[]) else { return };
+    let subject = |name: &str| objects[&format!("ClusterRoleBinding /{name}")]["subjects"][0]["name"].clone();
+    assert_eq!(
+        (subject("berth:webhook"), subject("berth:binder")),
+        (json!("berth-webhook"), json!("berth-binder"))
+    );
+    assert_eq!(subject("berth:assignment-writer"), json!("berth-binder"));
+    let bound = objects.values().filter(|object| object["kind"] == "ClusterRoleBinding");
+    let to_webhook: Vec<_> = bound
+        .filter(|binding| binding["subjects"][0]["name"] == "berth-webhook")
+        .map(|binding| binding["roleRef"]["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(to_webhook, ["berth:webhook"]);
+    let own = "validatingwebhookconfigurations";
+    for rule in objects["ClusterRole /berth:webhook"]["rules"].as_array().unwrap() {
+        let writes = rule["verbs"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|verb| !matches!(verb.as_str(), Some("get" | "list" | "watch")));
+        let of_own = rule["resources"].as_array().unwrap().iter().any(|one| one == own)
+            && rule["resourceNames"] == json!(["berth"]);
+        assert!(!writes || of_own, "{rule}");
+    }
 }

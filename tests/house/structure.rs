@@ -13,13 +13,12 @@ const MOST_METHODS: usize = 40;
 const MOST_FIELDS: usize = 12;
 
 /// Types that have more methods, and how many at most. The list can only shrink.
-const MORE_METHODS: &[(&str, usize)] = &[("Scheduler", 332), ("Snapshot", 77)];
+const MORE_METHODS: &[(&str, usize)] = &[("Scheduler", 289), ("Snapshot", 77)];
 
 /// Structs that have more fields, and how many at most. The list can only shrink, but for structs that copy a form from outside:
 /// an object of Kubernetes, a section of settings, the options of a command.
 const MORE_FIELDS: &[(&str, usize)] = &[
     ("Device", 13),
-    ("Entry", 13),
     ("Footprint", 14),
     ("HamiConfig", 18),
     ("NodeInfo", 15),
@@ -30,7 +29,7 @@ const MORE_FIELDS: &[(&str, usize)] = &[
     ("ResourceClaims", 15),
     ("Row", 14),
     ("Run", 13),
-    ("Scheduler", 19),
+    ("Scheduler", 16),
     ("Search", 14),
     ("Seen", 19),
     ("ServeArgs", 18),

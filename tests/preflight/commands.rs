@@ -5,7 +5,7 @@ use std::{
     process::{Command, Output},
 };
 
-use berth::cli::preflight::commands::Stage;
+use berth::cli::preflight::commands::{Stage, Step, Tool};
 use kube::Api;
 use serde_json::{Value, json};
 
@@ -59,6 +59,13 @@ fn run(folder: &Path, kubeconfig: &Path, command: &str) {
     assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
+/// The steps of the way with kubectl: `tests/serve/take_over_page.rs` goes both.
+async fn steps(cluster: &Cluster) -> Vec<Step> {
+    let mut steps = report(&cluster.client).await.commands;
+    steps.retain(|step| step.with != Some(Tool::Helm));
+    steps
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_printed_command_works_and_the_way_back_leads_back() {
     let Some(mut cluster) = rights::cluster().await else { return };
@@ -66,7 +73,7 @@ async fn every_printed_command_works_and_the_way_back_leads_back() {
     let rules_before = webhook_rules(&cluster).await;
     let kubeconfig = cluster.control_plane().unwrap().kubeconfig("admin");
     let folder = tempfile::tempdir().unwrap();
-    let steps = report(&cluster.client).await.commands;
+    let steps = steps(&cluster).await;
     assert!(steps.iter().filter(|step| !of_berth(&step.command).is_empty()).count() >= 4, "{steps:#?}");
     for step in &steps {
         run(folder.path(), &kubeconfig, &step.command);
@@ -99,7 +106,7 @@ async fn without_hami_namespaces_are_labelled_by_the_commands_and_come_in() {
     };
     let (team_a, team_b) = ("Namespace team-a".to_owned(), "Namespace team-b".to_owned());
     assert_eq!(not_covered().await, [team_a.clone(), team_b.clone()]);
-    let steps = report(&cluster.client).await.commands;
+    let steps = steps(&cluster).await;
     assert!(steps.iter().any(|step| step.step == Stage::LetIn), "{steps:#?}");
     for (at, step) in steps.iter().enumerate() {
         run(folder.path(), &kubeconfig, &step.command);
@@ -160,6 +167,12 @@ async fn the_cluster_is_chosen_as_kubectl_chooses_it_and_the_printed_commands_na
         let command = step["command"].as_str().unwrap();
         let kubectl = command.matches("kubectl").count();
         assert_eq!(command.matches(&format!("kubectl {flags} ")).count(), kubectl, "{command}");
+        if command.starts_with("helm") {
+            assert!(
+                command.starts_with("helm --kubeconfig 'two clusters' --kube-context test "),
+                "{command}"
+            );
+        }
         if kubectl > 0 || command.starts_with("berth") {
             run(folder.path(), none, command);
         }

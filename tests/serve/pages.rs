@@ -1,4 +1,4 @@
-//! The pages beside `docs/install.md` as readers follow them: the commands of their console blocks in their order, by a shell, on a real API
+//! The pages beside `docs/install.md` and `docs/take-over.md` as readers follow them: the commands of their console blocks in their order, by a shell, on a real API
 //! server.
 //!
 //! Commands that need no cluster are run by `tests/docs.rs`; [`ONLY_PARSED`] lists what no test runs, with the reason.
@@ -47,7 +47,7 @@ const fn page(path: &'static str) -> Page {
 }
 
 /// Pages on installations by kubectl, in an order in which each finds what it needs.
-const WITH_KUBECTL: [Page; 8] = [
+const WITH_KUBECTL: [Page; 7] = [
     Page {
         path: "README.md",
         before: &[
@@ -67,31 +67,6 @@ const WITH_KUBECTL: [Page; 8] = [
             (
                 "kubectl delete mutatingwebhookconfiguration",
                 "berth manifests | kubectl apply -f - && kubectl label --overwrite namespace team-a berth.dev/admission=enabled",
-            ),
-        ],
-    },
-    Page {
-        path: "docs/take-over.md",
-        before: &[
-            (
-                "kubectl -n team-a apply --dry-run=server",
-                "kubectl -n team-a delete pod train --ignore-not-found && cp examples/pod.yaml .",
-            ),
-            (
-                "kubectl label namespaces -l hami.io/webhook=ignore",
-                "kubectl create namespace left-alone && kubectl label namespace left-alone hami.io/webhook=ignore",
-            ),
-            (
-                "kubectl delete mutatingwebhookconfiguration hami-webhook",
-                "kubectl get mutatingwebhookconfiguration berth -o json | jq '.metadata = {name: \"hami-webhook\"}' | kubectl apply -f -",
-            ),
-            (
-                "kubectl -n kube-system scale deployment hami-scheduler --replicas=0",
-                "kubectl -n kube-system create deployment hami-scheduler --image=hami",
-            ),
-            (
-                "kubectl get pods -A --field-selector spec.schedulerName=berth,spec.nodeName= -o json | jq '.items[] |",
-                "kubectl -n team-a run waits --image=train --overrides='{\"spec\": {\"schedulerName\": \"berth\"}}'",
             ),
         ],
     },
@@ -218,8 +193,12 @@ fn every_page() -> BTreeSet<String> {
 
 #[test]
 fn every_command_of_the_documentation_is_run_or_has_a_reason_not_to_be() {
-    let followed: BTreeSet<&str> =
-        WITH_KUBECTL.iter().chain(&WITH_HELM).map(|page| page.path).chain(["docs/install.md"]).collect();
+    let followed: BTreeSet<&str> = WITH_KUBECTL
+        .iter()
+        .chain(&WITH_HELM)
+        .map(|page| page.path)
+        .chain(["docs/install.md", "docs/take-over.md"])
+        .collect();
     let (mut unused, mut not_run): (Vec<_>, _) = (ONLY_PARSED.to_vec(), Vec::new());
     for path in every_page() {
         for (line, call) in read(&path) {

@@ -28,7 +28,12 @@ impl Reader {
         Self { folder, programs: folders.join(":"), kubeconfig: plane.kubeconfig("admin"), webhook }
     }
 
-    /// Runs a line of a page. The API server reaches the webhook by its URL, since no Service has an address here; and no namespace is ever
+    /// Shows a folder of the machine under a name in the reader's own.
+    pub(crate) fn show(&self, folder: &Path, name: &str) {
+        std::os::unix::fs::symlink(folder, self.folder.path().join(name)).unwrap();
+    }
+
+    /// Runs a line of a page. No job of HAMi's chart would end, since nothing runs here. The API server reaches the webhook by its URL, since no Service has an address here; and no namespace is ever
     /// gone, since none is finalized.
     pub(crate) fn run(&self, line: &str) -> Output {
         let by_url = format!("berth manifests --webhook-url https://{}", self.webhook);
@@ -36,6 +41,7 @@ impl Reader {
         let installs = line.starts_with("berth manifests") && line.contains("| kubectl") && takes_url;
         let line = if installs { line.replacen("berth manifests", &by_url, 1) } else { line.to_owned() };
         let line = line.replace("kubectl delete ", "kubectl delete --wait=false ");
+        let line = line.replace("helm upgrade hami ", "helm upgrade hami --no-hooks ");
         let script = format!("set -o pipefail; PATH=\"{}:$PATH\"\n{line}", self.programs);
         let mut shell = Command::new("bash");
         shell.args(["-c", &script]).current_dir(self.folder.path()).env("KUBECONFIG", &self.kubeconfig);

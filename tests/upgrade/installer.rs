@@ -136,14 +136,15 @@ impl Helm {
     }
 
     pub(crate) fn install(&self, version: Version, webhook: SocketAddr) {
-        let url = format!("webhook.url=https://{webhook}");
+        // One Deployment, as the replicas of the test are.
+        let url = format!("webhook.url=https://{webhook},split=false");
         let chart = format!("{version:?}");
         self.run(&["install", "berth", &chart, "--create-namespace", "--set", &url]);
     }
 
     /// Installs this version's chart over the objects that kubectl has applied.
     pub(crate) fn take_over(&self, webhook: SocketAddr) {
-        let url = format!("webhook.url=https://{webhook}");
+        let url = format!("webhook.url=https://{webhook},split=false");
         let values = ["--set", &url, "--set-file", "config=berth.yaml"];
         self.run(
             &[&["install", "berth", "New", "--take-ownership", "--force-conflicts"], &values[..]].concat(),

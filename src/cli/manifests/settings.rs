@@ -85,8 +85,8 @@ impl Settings {
             *kept = text.as_str().into();
         }
         self.extend_workloads(object);
-        if object["kind"] == "ClusterRole" && !self.config.scheduling.preemption.enabled {
-            drop_deletion(object);
+        if object["kind"] == "ClusterRole" {
+            self.keep_to_features(object);
         }
         let is_webhooks = object["kind"] == "ClusterRole" && object["metadata"]["name"] == WEBHOOK_ROLE;
         if is_webhooks && self.config.metrics.authentication == Authentication::Token {
@@ -103,6 +103,24 @@ impl Settings {
                 opt_out(fields);
             }
         });
+    }
+
+    /// Takes the rights out of a role that only features need that are off.
+    fn keep_to_features(&self, role: &mut Value) {
+        let scheduling = &self.config.scheduling;
+        let evicts = scheduling.gangs.enabled || !self.config.revocable_zones().windows.is_empty();
+        let rights = [
+            (scheduling.preemption.enabled, json!(["pods"]), json!(["delete"])),
+            (evicts, json!(["pods/eviction"]), json!(["create"])),
+        ];
+        if let Some(rules) = role["rules"].as_array_mut() {
+            let is_off = |rule: &Value| {
+                rights.iter().any(|(on, resources, verbs)| {
+                    !on && rule["resources"] == *resources && rule["verbs"] == *verbs
+                })
+            };
+            rules.retain(|rule| !is_off(rule));
+        }
     }
 
     /// Adds the kinds of the settings to the rules of the webhook for workloads.
@@ -242,13 +260,6 @@ fn walk(value: &mut Value, change: &impl Fn(&mut serde_json::Map<String, Value>)
             fields.values_mut().for_each(|field| walk(field, change));
         }
         _ => {}
-    }
-}
-
-/// Takes the right to delete pods out of a role: nothing but preemption needs it.
-fn drop_deletion(role: &mut Value) {
-    if let Some(rules) = role["rules"].as_array_mut() {
-        rules.retain(|rule| rule["resources"] != json!(["pods"]) || rule["verbs"] != json!(["delete"]));
     }
 }
 

@@ -328,6 +328,22 @@ fn the_right_to_delete_pods_is_left_out_where_none_is_preempted() {
 }
 
 #[test]
+fn the_right_to_evict_pods_is_left_out_where_neither_gangs_nor_zones_need_it() {
+    let evicts = |file: &str| {
+        let (settings, _) = Settings::parse(file.to_owned(), "berth.yaml").unwrap();
+        let objects = super::objects(&args(&[]), &settings).unwrap();
+        let mut rules = objects.iter().filter_map(|object| object["rules"].as_array()).flatten();
+        rules.any(|rule| rule["resources"] == json!(["pods/eviction"]))
+    };
+    let zone = "dialects: {volcano: {arguments: {tdm.revocable-zone.rz1: \"1:00-4:00\"}}}";
+    let no_gangs = "scheduling: {gangs: {enabled: false}}";
+    assert!(evicts("") && evicts(&format!("{no_gangs}\n{zone}")));
+    assert!(!evicts(no_gangs));
+    let no_volcano = zone.replace("{arguments", "{enabled: false, arguments");
+    assert!(!evicts(&format!("{no_gangs}\n{no_volcano}")), "{no_volcano}");
+}
+
+#[test]
 fn a_shadow_has_names_of_its_own_and_no_right_to_write() {
     let objects = objects(&args(&["--shadow", "--namespace", "gpu"])).unwrap();
     let title = |object: &Value| {

@@ -9,6 +9,7 @@ use super::{
     examination::Examination,
     finding::{Finding, called},
     program::{Part, Program, Project},
+    release::Release,
     rules,
     seen::{Seen, text},
 };
@@ -92,7 +93,8 @@ fn found(program: &Program, examination: &Examination<'_>) -> Finding {
             &rules::SCHEDULER_FOUND,
             program.called(),
             format!(
-                "{project}'s scheduler serves pods that name {names}; it writes as {account}{}",
+                "{project}'s scheduler serves pods that name {names}; it writes as {account}{}{}",
+                kept_by(program),
                 dark(program.project, examination)
             ),
         ),
@@ -104,6 +106,15 @@ fn found(program: &Program, examination: &Examination<'_>) -> Finding {
             ),
         ),
     }
+}
+
+/// Which release it belongs to, for whoever keeps it.
+fn kept_by(program: &Program) -> String {
+    let release = program.release.as_ref();
+    release.map_or_else(String::new, |Release { name, namespace, chart }| {
+        let chart = if chart.is_empty() { String::new() } else { format!(", chart {chart}") };
+        format!("; Helm keeps it as release {namespace}/{name}{chart}")
+    })
 }
 
 /// What ends with the scheduler that people may look at.

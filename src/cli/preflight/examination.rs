@@ -18,6 +18,9 @@ use crate::{
     object::{DeviceClass, Pod},
 };
 
+/// kube-scheduler's name, which always runs.
+pub const DEFAULT_SCHEDULER: &str = "default-scheduler";
+
 /// The question and all that it is asked of.
 #[derive(Debug)]
 pub struct Examination<'a> {
@@ -58,6 +61,19 @@ impl<'a> Examination<'a> {
     pub fn known_schedulers(&self) -> BTreeSet<&str> {
         let adopted = self.config.adopt_schedulers.iter().map(String::as_str);
         adopted.chain(schedulers::NAMES).chain([self.config.scheduler_name.as_str()]).collect()
+    }
+
+    /// Whether a scheduler of this name was found: kube-scheduler, a program that serves it, or, where its program would not be known, a pod that it has bound.
+    pub fn runs(&self, name: &str) -> bool {
+        let programs = self.seen.programs.iter().chain(&self.seen.strangers);
+        let mut serving = programs.filter(|program| program.replicas != Some(0));
+        let serves = serving.any(|program| program.scheduler_names().iter().any(|served| served == name));
+        let binds = |pod: &Pod| {
+            let is_bound = pod.spec.node_name.as_deref().is_some_and(|node| !node.is_empty());
+            is_bound && pod.spec.scheduler_name.as_deref() == Some(name)
+        };
+        let is_known = schedulers::NAMES.contains(&name);
+        name == DEFAULT_SCHEDULER || serves || (!is_known && self.seen.pods.iter().any(binds))
     }
 
     /// The schedulers of a project that run.

@@ -54,11 +54,15 @@ fn counts<'a>(examination: &Examination<'a>, templates: &'a [Template<'a>]) -> C
     counts
 }
 
-/// The namespaces with shares that a label would let in, by name.
+/// The namespaces with shares that a label lets in, by name: those without one that stay in when Berth serves every namespace, too.
 pub fn to_label(examination: &Examination<'_>, templates: &[Template<'_>]) -> Vec<String> {
     let unlabelled = |name: &&str| {
         let namespace = examination.seen.namespaces.get(*name);
-        namespace.is_some_and(|namespace| coverage(namespace, examination) == Coverage::Unlabelled)
+        namespace.is_some_and(|namespace| {
+            let comes_in =
+                matches!(coverage(namespace, examination), Coverage::Covered | Coverage::Unlabelled);
+            comes_in && namespace.metadata.label(OPT_OUT).is_none()
+        })
     };
     counts(examination, templates).into_keys().filter(unlabelled).map(str::to_owned).collect()
 }

@@ -5,9 +5,9 @@
 use std::collections::BTreeMap;
 
 use super::{
-    examination::Examination,
+    examination::{DEFAULT_SCHEDULER, Examination},
     finding::{Finding, called},
-    rules,
+    gangs, rules,
 };
 use crate::{
     cli::simulate::charge::held,
@@ -18,9 +18,6 @@ use crate::{
     object::{Node, Pod},
     scheduling::{NodeInfo, PodInfo, Snapshot, Uid, scheduler::excess::excess_in},
 };
-
-/// kube-scheduler's name, which is never one that has stopped.
-const DEFAULT_SCHEDULER: &str = "default-scheduler";
 
 /// So many of a card's pods are named.
 const MOST_HOLDERS: usize = 5;
@@ -90,6 +87,10 @@ fn of_pod(examination: &Examination<'_>, pod: &Pod, info: &PodInfo, troubles: &[
     let mut findings: Vec<_> = troubles.iter().map(unreadable).collect();
     if !examination.asks(pod) {
         return findings;
+    }
+    let bound = pod.spec.node_name.as_deref().is_some_and(|node| !node.is_empty());
+    if let Some(message) = gangs::without_kind(examination, pod).filter(|_| !bound) {
+        findings.push(Finding::new(&rules::GANG_WITHOUT_KIND, &object, message));
     }
     let scheduler = pod.spec.scheduler_name.as_deref().unwrap_or_default();
     let node = pod.spec.node_name.as_deref().filter(|node| !node.is_empty());

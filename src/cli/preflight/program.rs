@@ -4,6 +4,7 @@
 
 use serde_json::Value;
 
+use super::release::Release;
 use crate::dialect::schedulers;
 
 /// Whose program it is.
@@ -49,6 +50,8 @@ pub struct Program {
     pub flags: Vec<(String, String)>,
     /// ConfigMaps that it mounts.
     pub config_maps: Vec<String>,
+    /// The release of Helm's that it belongs to.
+    pub release: Option<Release>,
 }
 
 impl Project {
@@ -112,6 +115,7 @@ impl Program {
             replicas: object.pointer("/spec/replicas").and_then(Value::as_i64).filter(|_| kind != "Pod"),
             flags: flags(&container.words),
             config_maps: config_maps(template),
+            release: Release::of(object),
             kind,
         })
     }

@@ -8,13 +8,15 @@ use serde::Serialize;
 use super::{
     agents::{self, Agent},
     api::{self, Kubernetes},
-    commands::{self, Installation, Stage, Step},
+    commands::{self, Installation, Stage, Step, Tool},
     examination::Examination,
     finding::{Finding, Severity},
-    namespaces, pods, rules,
+    namespaces,
+    phases::Phases,
+    pods, rules,
     seen::Seen,
     settings::{Converted, convert},
-    trust, webhooks, workloads,
+    shell, trust, webhooks, workloads,
 };
 use crate::{
     cli::{manifests::ManifestsError, output::Shown, table::Table},
@@ -49,7 +51,7 @@ pub struct Report {
     pub findings: Vec<Finding>,
     /// The accounts that write what the policies protect.
     pub agents: Vec<Agent>,
-    /// The text of the settings that the report judges by.
+    /// The text of the settings to begin with; the commands of a take-over change them to those that the report judges by.
     pub settings: String,
     /// What to run, in order.
     pub commands: Vec<Step>,
@@ -108,9 +110,12 @@ impl Report {
         let order = |finding: &Finding| rules::ALL.iter().position(|rule| rule.name == finding.rule);
         found.sort_by_cached_key(|finding| (finding.severity, order(finding), finding.object.clone()));
         let agents = agents::agents(seen);
+        let takes_over = given.is_none() && !config.adopt_schedulers.is_empty();
+        let text = if takes_over { Phases::to(&config).beside.applied(&text) } else { text };
         let installation = Installation {
             config: given.map(|given| given.file.as_str()),
             settings: &text,
+            takes_over,
             image: place.image,
             default_namespace: place.default_namespace,
         };
@@ -128,7 +133,7 @@ impl Report {
         let printed = self.commands.iter_mut().map(|step| &mut step.command);
         let found = self.findings.iter_mut().filter_map(|finding| finding.command.as_mut());
         for command in printed.chain(found) {
-            *command = commands::with_flags(command, flags);
+            *command = shell::with_flags(command, flags);
         }
         self
     }
@@ -189,14 +194,18 @@ impl Report {
     }
 
     fn write_commands(&self, text: &mut Shown) {
-        let mut before: Option<Stage> = None;
-        for Step { step, command } in &self.commands {
-            if before != Some(*step) {
+        let mut before: (Option<Stage>, Option<Tool>) = (None, None);
+        for Step { step, with, command } in &self.commands {
+            if before.0 != Some(*step) {
                 line(text, "");
                 line(text, format_args!("# {}", step.heading()));
+                before.1 = None;
+            }
+            if before.1 != *with {
+                line(text, format_args!("#   with {}:", with.map_or("either", Tool::name)));
             }
             line(text, command);
-            before = Some(*step);
+            before = (Some(*step), *with);
         }
     }
 

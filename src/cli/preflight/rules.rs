@@ -46,6 +46,8 @@ rules! {
     WORKLOAD_DENIED "workload-denied" Warning "the pods that a workload would make are refused by a rule of admission"
     WORKLOAD_WARNED "workload-warned" Info "they are admitted with a warning"
     UNMANAGED_WORKLOAD "unmanaged-workload" Warning "they name a scheduler that is not known to keep account of shares: `unmanagedPods: deny` refuses them"
+    SCHEDULER_NOT_THERE "scheduler-not-there" Warning "a workload with shares names a scheduler that was not found in the cluster: its pods would wait"
+    GANG_WITHOUT_KIND "gang-without-kind" Warning "pods name a group whose kind PodGroup the cluster does not serve: they are placed one by one"
     DRA_RESOURCE "dra-resource" Warning "a DeviceClass stands for a resource that Berth reads as a share"
     SETTING_NOT_CARRIED "setting-not-carried" Warning "a setting of HAMi or Volcano that can't be carried over"
     SETTING_UNUSED "setting-unused" Info "a setting of HAMi or Volcano that Berth has no use for"

@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     finding::{Finding, Rule},
-    rules,
+    phases, rules,
     seen::Seen,
     trust::KUBE_SYSTEM,
 };
@@ -90,8 +90,19 @@ pub fn convert(seen: &Seen, unmanaged: UnmanagedPods) -> Converted {
     Converted { text, config, findings }
 }
 
+/// The tree as YAML; what phases of a take-over change stands first, each key on a line of its own.
 fn written(tree: &Value) -> String {
-    output::yaml(tree).expect("a tree of JSON can be written as YAML")
+    let mut rest = tree.clone();
+    let mut lines = String::new();
+    for key in phases::KEYS {
+        if let Some(value) = rest.as_object_mut().and_then(|keys| keys.shift_remove(key)) {
+            lines.extend([key, ": ", &phases::flow(&value), "\n"]);
+        }
+    }
+    if rest.as_object().is_none_or(|keys| !keys.is_empty()) || lines.is_empty() {
+        lines += &output::yaml(&rest).expect("a tree of JSON can be written as YAML");
+    }
+    lines
 }
 
 /// Takes away what the settings refuse, then what changes nothing.

@@ -7,10 +7,10 @@
 use std::collections::BTreeSet;
 
 use super::{
-    commands::quoted,
     finding::Finding,
     program::{Program, Project},
     rules,
+    shell::quoted,
 };
 
 /// Where Kubernetes' own programs run: who writes there can do anything in the cluster already.

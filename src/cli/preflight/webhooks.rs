@@ -5,8 +5,10 @@ use serde_json::{Value, json};
 use super::{
     finding::{Finding, called},
     program::{Part, Project},
+    release::Release,
     rules,
     seen::{Seen, text},
+    shell::quoted,
 };
 use crate::dialect::hami::names;
 
@@ -32,6 +34,8 @@ pub struct Webhook {
     pub covers: Covers,
     /// Its rules, as they stand.
     pub rules: Value,
+    /// The release of Helm's that it belongs to.
+    pub release: Option<Release>,
     failure_policy: String,
     reinvocation_policy: String,
 }
@@ -61,6 +65,7 @@ pub fn webhooks(seen: &Seen) -> Vec<Webhook> {
                 place,
                 covers: covers(webhook),
                 rules: webhook["rules"].clone(),
+                release: Release::of(configuration),
                 failure_policy: text(webhook, "/failurePolicy").to_owned(),
                 reinvocation_policy: text(webhook, "/reinvocationPolicy").to_owned(),
             });
@@ -131,7 +136,7 @@ impl Webhook {
         format!(
             "kubectl patch mutatingwebhookconfiguration {} --type=json -p {}",
             self.configuration,
-            super::commands::quoted(&patch)
+            quoted(&patch)
         )
     }
 

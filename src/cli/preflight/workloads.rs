@@ -3,7 +3,7 @@
 use super::{
     examination::Examination,
     finding::{Finding, called},
-    rules,
+    gangs, rules,
 };
 use crate::{
     admission::{Violation, rules as admission_rules, scheduler_name},
@@ -77,6 +77,11 @@ pub fn findings(examination: &Examination<'_>, templates: &[Template<'_>]) -> Ve
 fn judged(examination: &Examination<'_>, template: &Template<'_>) -> Vec<Finding> {
     let object = template.called();
     let mut findings: Vec<_> = unmanaged(examination, template).into_iter().collect();
+    findings.extend(not_there(examination, template));
+    findings.extend(gangs::without_kind(examination, &template.pod).map(|message| {
+        let message = format!("{}: {message}", template.places.of("metadata"));
+        Finding::new(&rules::GANG_WITHOUT_KIND, &object, message)
+    }));
     let Judged { violations, warnings, .. } =
         match review::judge(&template.document, &template.places, &examination.facts) {
             Ok(judged) => judged,
@@ -116,6 +121,23 @@ fn unmanaged(examination: &Examination<'_>, template: &Template<'_>) -> Option<F
     Some(Finding::new(&rules::UNMANAGED_WORKLOAD, template.called(), message))
 }
 
+/// Whether the pods would wait for a scheduler that does not run.
+fn not_there(examination: &Examination<'_>, template: &Template<'_>) -> Option<Finding> {
+    let name = template.pod.spec.scheduler_name.as_deref().unwrap_or_default();
+    let adopted = examination.config.adopt_schedulers.iter().any(|adopted| adopted == name);
+    let owner = scheduler_name::owner(&template.pod, &examination.facts.settings);
+    if owner != scheduler_name::Owner::Other || adopted || examination.runs(name) {
+        return None;
+    }
+    let message = format!(
+        "{}: no scheduler of the name {name} was found: its pods would wait; change the name to {}, or add it to adoptSchedulers to have Berth \
+         place them",
+        template.places.of("spec.schedulerName"),
+        examination.config.scheduler_name
+    );
+    Some(Finding::new(&rules::SCHEDULER_NOT_THERE, template.called(), message))
+}
+
 /// Whether a pod that is created so would have a scheduler that is not known.
 fn is_unmanaged(examination: &Examination<'_>, pod: &Pod) -> bool {
     let name = pod.spec.scheduler_name.as_deref().unwrap_or_default();
@@ -148,8 +170,17 @@ mod tests {
     }
 
     fn found(workload: Value) -> Vec<(&'static str, String)> {
-        let mut seen = Seen::default();
-        seen.take(workload);
+        found_among(vec![workload])
+    }
+
+    fn found_among(objects: Vec<Value>) -> Vec<(&'static str, String)> {
+        found_in(Seen::default(), objects)
+    }
+
+    fn found_in(mut seen: Seen, objects: Vec<Value>) -> Vec<(&'static str, String)> {
+        for object in objects {
+            seen.take(object);
+        }
         let config = Config::parse("adoptSchedulers: [batch]", "f").unwrap().0;
         let examination = Examination::new(&seen, &config, "berth-system", jiff::Timestamp::UNIX_EPOCH);
         let (templates, mut findings_of) = templates(&examination);
@@ -178,9 +209,67 @@ mod tests {
         let gpu = json!({"nvidia.com/gpu": 1});
         let named = |name: &str| found(deployment("d", &asking(&gpu, &json!({"schedulerName": name}))));
         assert_eq!(named("other")[0].0, "unmanaged-workload");
-        for known in ["berth", "batch", "hami-scheduler", "volcano", "default-scheduler"] {
+        for known in ["berth", "batch", "default-scheduler"] {
             assert_eq!(named(known), [], "{known}");
         }
+        for known in ["hami-scheduler", "volcano"] {
+            assert_eq!(named(known)[0].0, "scheduler-not-there", "known, and not here");
+        }
+    }
+
+    #[test]
+    fn a_workload_that_names_a_scheduler_which_is_not_there_is_found() {
+        let gpu = json!({"nvidia.com/gpu": 1});
+        let named = |name: &str| deployment("d", &asking(&gpu, &json!({"schedulerName": name})));
+        let hami = |replicas: u32| {
+            let container =
+                json!({"image": "projecthami/hami", "command": ["scheduler", "--http_bind=0.0.0.0:443"]});
+            json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"namespace": "kube-system", "name": "s"},
+                "spec": {"replicas": replicas, "template": {"spec": {"containers": [container]}}}})
+        };
+        let bound = |name: &str| json!({"kind": "Pod", "metadata": {"name": "p"}, "spec": {"schedulerName": name, "nodeName": "n"}});
+        let is_found =
+            |objects: Vec<Value>| found_among(objects).iter().any(|(rule, _)| *rule == "scheduler-not-there");
+        assert!(!is_found(vec![named("hami-scheduler"), hami(1)]));
+        assert!(is_found(vec![named("hami-scheduler"), hami(0)]), "it is scaled to 0");
+        assert!(
+            is_found(vec![named("hami-scheduler"), bound("hami-scheduler")]),
+            "what it has bound outlives it"
+        );
+        assert!(is_found(vec![named("other")]));
+        assert!(!is_found(vec![named("other"), bound("other")]), "it binds pods");
+    }
+
+    #[test]
+    fn a_gang_whose_kind_the_cluster_does_not_serve_is_found() {
+        let gang = |key: &str, metadata: &str| {
+            let mut workload = deployment("gang", &asking(&json!({"nvidia.com/gpu": 1}), &json!({})));
+            workload["spec"]["template"]["metadata"][metadata][key] = "g".into();
+            workload
+        };
+        let found = |workload: Value, group: &str, version: &str| {
+            let mut seen = Seen::default();
+            seen.groups.insert(group.to_owned(), vec![version.to_owned()]);
+            found_in(seen, vec![workload])
+        };
+        let volcano = || gang("scheduling.k8s.io/group-name", "annotations");
+        let (rule, message) = &found(volcano(), "apps", "v1")[0];
+        assert_eq!(*rule, "gang-without-kind");
+        assert!(
+            message.contains("PodGroup team/g") && message.contains("scheduling.volcano.sh"),
+            "{message}"
+        );
+        assert_eq!(found(volcano(), "scheduling.volcano.sh", "v1beta1"), []);
+        let coscheduling = || gang("scheduling.x-k8s.io/pod-group", "labels");
+        assert_eq!(found(coscheduling(), "apps", "v1")[0].0, "gang-without-kind");
+        assert_eq!(found(coscheduling(), "scheduling.x-k8s.io", "v1alpha1"), []);
+        let kubernetes = || {
+            let group = json!({"schedulingGroup": {"podGroupName": "g"}});
+            deployment("gang", &asking(&json!({"nvidia.com/gpu": 1}), &group))
+        };
+        assert_eq!(found(kubernetes(), "scheduling.k8s.io", "v1")[0].0, "gang-without-kind");
+        assert_eq!(found(kubernetes(), "scheduling.k8s.io", "v1alpha2"), []);
+        assert_eq!(found_in(Seen::default(), vec![volcano()]), [], "the groups could not be read");
     }
 
     #[test]

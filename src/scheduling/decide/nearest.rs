@@ -196,15 +196,11 @@ impl Lack {
                 }
                 _ => format!("{by} slot(s) on {card}"),
             },
-            (Self::Card(CardFailure { card, reason, .. }), None) => format!("{} on {card}", reason.name()),
+            (Self::Card(CardFailure { card, reason, .. }), None) => of_card(*reason, card),
             (Self::Cards(count), _) => format!("{count} GPU(s)"),
             (Self::Node(reason), by) => {
                 if let (Some(Shortage { resource, .. }), Some(by)) = (reason.shortage(), by) {
-                    return match resource {
-                        "cpu" if by % 1000 == 0 => format!("{} cpu", by / 1000),
-                        "cpu" => format!("{by}m cpu"),
-                        _ => format!("{by} {resource}"),
-                    };
+                    return if resource == "cpu" { cpu(by) } else { format!("{by} {resource}") };
                 }
                 let words = reason.to_string();
                 words.strip_prefix("node(s) ").unwrap_or(&words).to_owned()
@@ -215,6 +211,36 @@ impl Lack {
     /// Whether it reads as something that a node lacks; anything else is said of the node as it is.
     fn is_amount(&self) -> bool {
         self.by().is_some()
+    }
+}
+
+/// What is said of a card that lacks no amount.
+fn of_card(reason: CardReason, card: &impl fmt::Display) -> String {
+    match reason {
+        CardReason::CardNotHealth => format!("{card} is unhealthy"),
+        CardReason::CardCordoned => format!("{card} is cordoned"),
+        CardReason::CardTypeMismatch => format!("{card} is of another type"),
+        CardReason::CardUuidMismatch => format!("{card} has another UUID"),
+        CardReason::ModeNotFit => format!("{card} is in another mode"),
+        CardReason::NumaNotFit => format!("{card} is on another NUMA node"),
+        CardReason::CardTimeSlicingExhausted => format!("no free slot on {card}"),
+        CardReason::CardMarkConflict => format!("{card} is used by a Pod that must not share it"),
+        CardReason::ResourceQuotaNotFit => format!("the quota leaves too little for {card}"),
+        CardReason::CardInsufficientMemory => format!("too little memory on {card}"),
+        CardReason::CardInsufficientCore => format!("too little compute on {card}"),
+        CardReason::ExclusiveDeviceAllocateConflict => format!("{card} is not free for exclusive use"),
+        CardReason::CardComputeUnitsExhausted => format!("no compute left on {card}"),
+        CardReason::CardMigTopologyInfeasible => format!("no free MIG slice of the size on {card}"),
+    }
+}
+
+/// Thousandths of a cpu: `500m cpu`, `2 cpu`, `108.1 cpu`.
+fn cpu(thousandths: u64) -> String {
+    let (whole, rest) = (thousandths / 1000, thousandths % 1000);
+    match (whole, rest) {
+        (_, 0) => format!("{whole} cpu"),
+        (0, _) => format!("{rest}m cpu"),
+        _ => format!("{whole}.{} cpu", format!("{rest:03}").trim_end_matches('0')),
     }
 }
 

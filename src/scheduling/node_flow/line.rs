@@ -1,17 +1,27 @@
-//! The line of pods at each node: one at a time is locked, bound and served by the node's agent.
+//! The line of a node: the pods that wait for it, and the one that is locked and bound.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
-use crate::scheduling::model::name::{NodeName, Uid};
+use super::view::PodLister;
+use crate::scheduling::model::{
+    name::Uid,
+    outcome::{REACH, Setback},
+};
 
-/// How far the pod at the head of a line is.
+/// A wait of this length is not reported: a device plugin takes its time. After it, other nodes come first.
+pub(super) const USUAL: SignedDuration = SignedDuration::from_secs(10);
+
+/// A node with so many pods in line is passed over for the next best: packing gives way to not waiting.
+pub(in crate::scheduling) const FULL: usize = 8;
+
+/// How far the pod that is served has got.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Step {
-    /// The lock is being taken.
+pub(super) enum NodeFlowStep {
+    /// The lock is being taken; once it is the pod's, the pod is decided once more.
     Locking,
-    /// Nobody knows whether the lock was taken; the node is being read.
+    /// Whether the lock was taken is not known; the node is being read.
     DoubtingLock,
     /// The lock was not taken; it is tried again then, on the node as it then is.
     Relocking {
@@ -20,8 +30,8 @@ pub enum Step {
     },
     /// The Binding is under way.
     Binding,
-    /// Nobody knows what came of the Binding; the pod is being read.
-    Doubting,
+    /// What came of the Binding is not known; the pod is being read.
+    DoubtingBinding,
     /// The pod is given up here as soon as no Binding of it can arrive any more: it is read once more then.
     Fencing {
         /// When.
@@ -34,239 +44,209 @@ pub enum Step {
     },
 }
 
-/// The pod that a node is occupied with.
+/// The pod that is locked and bound.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Serving {
-    /// The pod.
-    pub uid: Uid,
-    /// How far it is.
-    pub step: Step,
+pub(super) struct ServedPod {
+    /// Which pod.
+    pub(super) uid: Uid,
+    /// How far it has got.
+    pub(super) step: NodeFlowStep,
     /// How many Bindings were sent for it.
-    pub bindings: u32,
+    pub(super) bindings: u32,
     /// When the outcome of its Binding was last unknown.
-    pub doubted: Option<Timestamp>,
-    /// Until then the API server asks to be left alone with it.
-    pub not_before: Option<Timestamp>,
+    pub(super) doubted: Option<Timestamp>,
+    /// The API server asks for no write before then.
+    not_before: Option<Timestamp>,
     /// Since when its lock says that it is held, in whole seconds, as locks are written; `None`: it takes none.
-    pub lock_since: Option<Timestamp>,
+    pub(super) lock_since: Option<Timestamp>,
+    /// When it joined the line; `None`: how long it waited was measured already.
+    joined: Option<Timestamp>,
 }
 
-/// Why the pod at the head of a line is not served.
+/// A pod that waits.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Blocked {
-    /// Which pod.
-    pub uid: Uid,
-    /// Since when.
-    pub since: Timestamp,
-    /// How often it was said.
-    pub told: u32,
+struct WaitingPod {
+    uid: Uid,
+    /// When it joined the line; `None`: how long it waited was measured already.
+    joined: Option<Timestamp>,
+}
+
+/// Since when the pod at the head of the line could have been served.
+#[derive(Clone, Debug, Eq, PartialEq)]
+struct HeadWait {
+    uid: Uid,
+    since: Timestamp,
+    /// How often it was reported.
+    reported: u32,
+}
+
+impl HeadWait {
+    /// When it is reported the next time: each time after twice as long.
+    fn due(&self) -> Option<Timestamp> {
+        self.since.checked_add(USUAL.checked_mul(1_i32.checked_shl(self.reported)?)?).ok()
+    }
 }
 
 /// One node's line.
-#[derive(Clone, Debug, Default)]
-pub struct Line {
-    /// Who waits, first come first.
-    pub waiting: VecDeque<Uid>,
-    /// Who is being locked and bound.
-    pub serving: Option<Serving>,
-    /// How often in a row the lock was not to be had.
-    pub refusals: u32,
-    /// Why no pod is served although pods wait.
-    pub blocked: Option<Blocked>,
-}
-
-/// Every node's line.
 #[derive(Debug, Default)]
-pub struct Lines {
-    by_node: BTreeMap<NodeName, Line>,
-    /// Nodes where something may go on.
-    touched: BTreeSet<NodeName>,
-    /// Nodes whose lines do not go on, as long as that lasts.
-    held_up: BTreeSet<NodeName>,
-    deadlines: Deadlines,
-    changes: u64,
-}
-
-/// When each line is to be looked at although nothing has happened: by node, and in order of time.
-#[derive(Debug, Default)]
-struct Deadlines {
-    by_node: BTreeMap<NodeName, Timestamp>,
-    by_time: BTreeSet<(Timestamp, NodeName)>,
+pub(super) struct Line {
+    /// Who waits, the next first.
+    waiting: VecDeque<WaitingPod>,
+    /// Who is locked and bound.
+    pub(super) served: Option<ServedPod>,
+    /// How often in a row the lock could not be taken.
+    pub(super) refusals: u32,
+    head_wait: Option<HeadWait>,
 }
 
 impl Line {
-    /// How many pods stand in it or are being served.
-    fn length(&self) -> usize {
-        self.waiting.len() + usize::from(self.serving.is_some())
-    }
-}
-
-/// A node with so many pods in line is passed over for the next best: packing gives way to not waiting.
-pub const FULL: usize = 8;
-
-/// A node that is held up comes after every other, however long their lines are.
-const HELD_UP: usize = usize::MAX / 2;
-
-fn rank(length: usize) -> usize {
-    if length < FULL { 0 } else { length }
-}
-
-impl Lines {
-    /// How many pods stand in line or are being served.
-    pub fn length(&self, node: &str) -> usize {
-        self.by_node.get(node).map_or(0, Line::length)
+    /// How many pods wait or are served.
+    pub(super) fn length(&self) -> usize {
+        self.waiting.len() + usize::from(self.served.is_some())
     }
 
-    /// Where a node stands among those that fit: 0, unless its line is full or held up; then the longer the line, the later.
-    pub fn rank(&self, node: &str) -> usize {
-        let held_up = if self.is_held_up(node) { HELD_UP } else { 0 };
-        held_up + rank(self.length(node))
+    /// How far down a line of this length puts its node among those that fit: not at all before it is full.
+    pub(super) fn rank(&self) -> usize {
+        let length = self.length();
+        if length < FULL { 0 } else { length }
     }
 
-    /// The nodes that are passed over for others, with their ranks.
-    pub fn passed_over(&self) -> BTreeMap<NodeName, usize> {
-        let nodes: BTreeSet<&NodeName> = self.by_node.keys().chain(&self.held_up).collect();
-        let ranked = nodes.into_iter().map(|node| (node.clone(), self.rank(node)));
-        ranked.filter(|(_, rank)| *rank > 0).collect()
+    /// Whether pods wait.
+    pub(super) fn has_waiting(&self) -> bool {
+        !self.waiting.is_empty()
     }
 
-    /// Whether the node serves no pod and is not known to begin soon.
-    pub fn is_held_up(&self, node: &str) -> bool {
-        self.held_up.contains(node)
+    /// The pods that wait, the next first.
+    pub(super) fn waiting(&self) -> impl Iterator<Item = &Uid> {
+        self.waiting.iter().map(|pod| &pod.uid)
     }
 
-    /// The node serves no pod, and has served none for longer than is usual.
-    pub(in crate::scheduling) fn hold_up(&mut self, node: &NodeName) {
-        self.changes += u64::from(self.held_up.insert(node.clone()));
+    /// The pod that is served, and those that wait, the next first.
+    pub(super) fn pods(&self) -> impl Iterator<Item = &Uid> {
+        self.served.iter().map(|served| &served.uid).chain(self.waiting())
     }
 
-    /// The node can serve again, or is gone.
-    pub(in crate::scheduling) fn go_on(&mut self, node: &NodeName) {
-        self.changes += u64::from(self.held_up.remove(node));
+    /// The pod that is served next.
+    pub(super) fn head(&self) -> Option<&Uid> {
+        self.waiting.front().map(|pod| &pod.uid)
     }
 
-    /// Looks once more at the lines that are held up.
-    pub(in crate::scheduling) fn touch_held_up(&mut self) {
-        self.touched.extend(self.held_up.iter().cloned());
+    /// Whether this pod is locked and bound.
+    pub(super) fn serves(&self, uid: &Uid) -> bool {
+        self.served.as_ref().is_some_and(|served| served.uid == *uid)
     }
 
-    /// Grows whenever a line becomes longer or shorter.
-    pub(in crate::scheduling) fn changes(&self) -> u64 {
-        self.changes
-    }
-
-    /// Puts a pod into a node's line, behind so many of the pods that wait there.
-    pub fn join(&mut self, node: &NodeName, uid: Uid, place: usize) {
-        let waiting = &mut self.by_node.entry(node.clone()).or_default().waiting;
-        waiting.insert(place.min(waiting.len()), uid);
-        self.changes += 1;
-        self.touch(node);
-    }
-
-    /// Takes a pod out of a node's line, also when it is being served.
-    pub fn leave(&mut self, node: &NodeName, uid: &Uid) {
-        self.changes += 1;
-        if let Some(line) = self.by_node.get_mut(node) {
-            line.waiting.retain(|waiting| waiting != uid);
-            line.serving.take_if(|serving| serving.uid == *uid);
-            if line.waiting.is_empty() && line.serving.is_none() {
-                self.by_node.remove(node);
-            }
-        }
-        self.touch(node);
-    }
-
-    /// Whether no pod of any line is being locked or bound.
-    pub fn nobody_is_served(&self) -> bool {
-        self.by_node.values().all(|line| line.serving.is_none())
-    }
-
-    /// A node's line.
-    pub fn get(&self, node: &str) -> Option<&Line> {
-        self.by_node.get(node)
-    }
-
-    /// A node's line, to go on with it.
-    pub(in crate::scheduling) fn get_mut(&mut self, node: &str) -> Option<&mut Line> {
-        self.by_node.get_mut(node)
-    }
-
-    /// The pods that stand in any line or are being served.
-    pub fn pods(&self) -> impl Iterator<Item = &Uid> {
-        self.by_node
-            .values()
-            .flat_map(|line| line.waiting.iter().chain(line.serving.as_ref().map(|serving| &serving.uid)))
-    }
-
-    /// How many pods stand in all lines or are being served.
-    pub fn total(&self) -> usize {
-        self.by_node.values().map(Line::length).sum()
-    }
-
-    /// Since when the head of a line has waited that has waited longest.
-    pub fn blocked_since(&self) -> Option<Timestamp> {
-        self.by_node.values().filter_map(|line| line.blocked.as_ref()).map(|blocked| blocked.since).min()
-    }
-
-    /// Sets when a node's line is to be looked at although nothing has happened.
-    pub(in crate::scheduling) fn set_deadline(&mut self, node: &NodeName, at: Option<Timestamp>) {
-        let Deadlines { by_node, by_time } = &mut self.deadlines;
-        let before = match at {
-            Some(at) => by_node.insert(node.clone(), at),
-            None => by_node.remove(node),
+    /// Puts a pod into the line. Namespaces take turns, so no number of pods of one makes those of another wait for all of them.
+    pub(super) fn join(&mut self, uid: Uid, joined: Option<Timestamp>, pods: &dyn PodLister) {
+        let namespace = |uid: &Uid| pods.pod(uid).map(|pod| &pod.key.namespace);
+        let own = namespace(&uid);
+        let round = self.waiting().filter(|other| namespace(other) == own).count();
+        let mut rounds: HashMap<_, usize> = HashMap::new();
+        let comes_later = |other: &Uid| {
+            let number = rounds.entry(namespace(other)).or_default();
+            *number += 1;
+            *number > round + 1
         };
-        if before != at {
-            if let Some(before) = before {
-                by_time.remove(&(before, node.clone()));
-            }
-            by_time.extend(at.map(|at| (at, node.clone())));
+        let place = self.waiting().position(comes_later).unwrap_or(self.waiting.len());
+        self.waiting.insert(place, WaitingPod { uid, joined });
+    }
+
+    /// Takes a pod out, also when it is served.
+    pub(super) fn leave(&mut self, uid: &Uid) {
+        self.waiting.retain(|pod| pod.uid != *uid);
+        self.served.take_if(|served| served.uid == *uid);
+        if self.length() == 0 {
+            *self = Self::default();
         }
     }
 
-    /// When the next line is to be looked at.
-    pub fn next_deadline(&self) -> Option<Timestamp> {
-        self.deadlines.by_time.first().map(|(at, _)| *at)
+    /// When a pod that waits joined the line; `None`: how long it waited was measured already.
+    pub(super) fn joined(&self, uid: &Uid) -> Option<Timestamp> {
+        self.waiting.iter().find(|pod| pod.uid == *uid)?.joined
     }
 
-    /// Touches every line whose time has come.
-    pub(in crate::scheduling) fn touch_due(&mut self, now: Timestamp) {
-        let due = self.deadlines.by_time.iter().take_while(|(at, _)| *at <= now);
-        self.touched.extend(due.map(|(_, node)| node.clone()));
+    /// Takes out all pods that wait, and returns them.
+    pub(super) fn dismiss(&mut self) -> Vec<Uid> {
+        let waiting = std::mem::take(&mut self.waiting).into_iter().map(|pod| pod.uid).collect();
+        if self.length() == 0 {
+            *self = Self::default();
+        }
+        waiting
     }
 
-    /// Something has changed on a node: its line may go on.
-    pub fn touch(&mut self, node: &NodeName) {
-        self.touched.insert(node.clone());
+    /// The pod at the head is served from now on.
+    pub(super) fn begin(&mut self, step: NodeFlowStep, lock_since: Option<Timestamp>) {
+        self.head_wait = None;
+        self.served = self.waiting.pop_front().map(|WaitingPod { uid, joined }| ServedPod {
+            uid,
+            step,
+            bindings: 0,
+            doubted: None,
+            not_before: None,
+            lock_since,
+            joined,
+        });
     }
 
-    /// Every line may go on.
-    pub(in crate::scheduling) fn touch_all(&mut self) {
-        self.touched.extend(self.by_node.keys().cloned());
+    /// Puts the pod that is served back to the head of the line.
+    pub(super) fn put_back(&mut self) {
+        if let Some(ServedPod { uid, joined, .. }) = self.served.take() {
+            self.waiting.push_front(WaitingPod { uid, joined });
+        }
     }
 
-    /// The nodes where something may go on, each once.
-    pub(in crate::scheduling) fn take_touched(&mut self) -> BTreeSet<NodeName> {
-        std::mem::take(&mut self.touched)
+    /// The pod that is served has got so far.
+    pub(super) fn set_step(&mut self, step: NodeFlowStep) {
+        if let Some(served) = self.served.as_mut() {
+            served.step = step;
+        }
     }
-}
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+    /// The API server asks for no write for so long.
+    pub(super) fn wait_out(&mut self, setback: &Setback, now: Timestamp) {
+        if let Some(served) = self.served.as_mut() {
+            served.not_before = now.checked_add(setback.wait).ok();
+        }
+    }
 
-    #[test]
-    fn a_line_is_due_at_its_last_deadline_only() {
-        let at = |second| Timestamp::from_second(second).unwrap();
-        let node: NodeName = "n1".into();
-        let mut lines = Lines::default();
-        lines.set_deadline(&node, Some(at(10)));
-        lines.set_deadline(&node, Some(at(20)));
-        assert_eq!(lines.next_deadline(), Some(at(20)));
-        lines.touch_due(at(19));
-        assert_eq!(lines.take_touched(), BTreeSet::new());
-        lines.touch_due(at(20));
-        assert_eq!(lines.take_touched(), BTreeSet::from([node.clone()]));
-        lines.set_deadline(&node, None);
-        assert_eq!(lines.next_deadline(), None);
+    /// When the next try may be, after a pause and as the API server asks.
+    pub(super) fn again_at(&self, pause: SignedDuration, now: Timestamp) -> Timestamp {
+        let not_before = self.served.as_ref().and_then(|served| served.not_before);
+        now.checked_add(pause).unwrap_or(now).max(not_before.unwrap_or(now))
+    }
+
+    /// Until when a Binding of the pod that is served can still arrive although it was in doubt.
+    pub(super) fn fence(&self) -> Option<Timestamp> {
+        self.served.as_ref()?.doubted?.checked_add(REACH).ok()
+    }
+
+    /// How long the pod that is served has waited, the first time that this is asked.
+    pub(super) fn take_wait(&mut self, now: Timestamp) -> Option<SignedDuration> {
+        Some(now.duration_since(self.served.as_mut()?.joined.take()?))
+    }
+
+    /// The head of the line is not served; returns whether that is to be reported now.
+    pub(super) fn note_wait(&mut self, uid: &Uid, now: Timestamp) -> bool {
+        let known = self.head_wait.take().filter(|wait| wait.uid == *uid);
+        let mut wait = known.unwrap_or_else(|| HeadWait { uid: uid.clone(), since: now, reported: 0 });
+        let due = wait.due().is_some_and(|at| at <= now);
+        wait.reported += u32::from(due);
+        self.head_wait = Some(wait);
+        due
+    }
+
+    /// Nothing keeps the line from being served.
+    pub(super) fn end_wait(&mut self) {
+        self.head_wait = None;
+    }
+
+    /// Since when the head of the line could have been served.
+    pub(super) fn waits_since(&self) -> Option<Timestamp> {
+        self.head_wait.as_ref().map(|wait| wait.since)
+    }
+
+    /// When it is reported again that the head of the line waits.
+    pub(super) fn wait_deadline(&self) -> Option<Timestamp> {
+        self.head_wait.as_ref()?.due()
     }
 }

@@ -192,14 +192,7 @@ impl Scheduler {
             Work::Unlisted => self.waiting.unlisted.holds(uid),
             Work::Comparing => self.waiting.comparisons.holds(uid),
             Work::Prebinding(_) => held.is_some() && self.prebinding.pods.contains_key(uid),
-            Work::InLine(node) => {
-                let line = self.lines.get(node);
-                held.is_some()
-                    && line.is_some_and(|line| {
-                        line.waiting.contains(uid)
-                            || line.serving.as_ref().is_some_and(|serving| serving.uid == *uid)
-                    })
-            }
+            Work::InLine(node) => held.is_some() && self.flows.line(node).any(|pod| pod == uid),
         };
         if !right {
             self.drift(Concern::Pod(entry.info.key.clone()), "the pod was in no queue and in no line");

@@ -2,7 +2,7 @@
 //!
 //! An assumption stands in the ledger until the Binding is confirmed or the decision taken back. How cards are chosen stands elsewhere.
 
-use std::{collections::HashMap, sync::Arc};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 
@@ -17,6 +17,7 @@ use crate::{
             pod::{Ask, Claim, Demand, PodInfo, Stage},
             prebind_step::PrebindStep,
         },
+        node_flow::NodeFlowInput,
         queue::backoff_end,
         world::ledger::{Charge, Commitment},
     },
@@ -93,8 +94,8 @@ impl Scheduler {
     /// The best node and its cards, or why there is none.
     pub(super) fn decide(&mut self, uid: &Uid) -> Result<Decision, FitError> {
         let demand = self.demand(uid).expect("only a pod that wants a place is decided");
-        let lines = &self.lines;
-        self.classes.decide(&demand, &self.snapshot, |node| lines.rank(node))
+        let flows = &self.flows;
+        self.classes.decide(&demand, &self.snapshot, |node| flows.rank(node))
     }
 
     /// What the pod asks for, with the node that is kept for it, whether its status states that already or not.
@@ -131,29 +132,8 @@ impl Scheduler {
 
     /// The pod stands in the line of its node from now on.
     pub(super) fn join_line(&mut self, uid: &Uid, node: &NodeName, now: Timestamp) {
-        self.line_up(uid, now);
         self.set_work(uid, Work::InLine(node.clone()));
-        let place = self.place_in_line(uid, node);
-        self.lines.join(node, uid.clone(), place);
-    }
-
-    /// Behind how many of the pods that wait in the node's line the pod is served: namespaces take turns, so no number of pods of one makes those of
-    /// another wait for all of them.
-    pub(super) fn place_in_line(&self, uid: &Uid, node: &NodeName) -> usize {
-        let namespace = |uid: &Uid| self.pods.get(uid).map(|entry| &entry.info.key.namespace);
-        let waiting = self.lines.get(node).map(|line| &line.waiting);
-        let namespaces: Vec<_> = waiting.into_iter().flatten().map(namespace).collect();
-        let own = namespace(uid);
-        let round = namespaces.iter().filter(|other| **other == own).count();
-        let mut rounds = HashMap::new();
-        for (place, other) in namespaces.iter().enumerate() {
-            let number: &mut usize = rounds.entry(other).or_default();
-            *number += 1;
-            if *number > round + 1 {
-                return place;
-            }
-        }
-        namespaces.len()
+        self.advance(node, NodeFlowInput::Joined { pod: uid.clone(), since: Some(now) });
     }
 
     /// Takes an assumed decision back: the pod holds nothing, stands in no line, and what was written for its claims is taken back.
@@ -170,7 +150,7 @@ impl Scheduler {
             _ => None,
         });
         if let Some(node) = in_line {
-            self.lines.leave(&node, uid);
+            self.advance(&node, NodeFlowInput::Left(uid));
             self.set_work(uid, Work::Idle);
         } else if self.prebinding.pods.contains_key(uid) {
             self.stop_prebind(uid);

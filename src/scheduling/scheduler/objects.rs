@@ -73,7 +73,7 @@ impl Scheduler {
         };
         for node in self.snapshot.set_object(object) {
             self.wake(&node);
-            self.lines.touch(&node);
+            self.flows.touch(&node);
         }
         if let Some(claim) = claim {
             self.delete_if_stray(&claim);
@@ -100,7 +100,7 @@ impl Scheduler {
             (kind == Kind::Device).then(|| self.snapshot.objects().devices(name).cloned()).flatten();
         for node in self.snapshot.remove_object(kind, name) {
             self.wake(&node);
-            self.lines.touch(&node);
+            self.flows.touch(&node);
         }
         if kind == Kind::ShareTemplates {
             self.join_anew(&self.nodes_with_devices(), now);

@@ -12,17 +12,18 @@ use crate::scheduling::{
         node::NodeInfo,
         pod::{Binding, Claim, Deletion, Holding, PodInfo, Stage, is_older},
     },
+    node_flow::NodeFlowInput,
     world::ledger::{Charge, Commitment},
 };
 
 impl Scheduler {
     pub(super) fn resync_pods(&mut self, pods: Vec<PodInfo>, now: Timestamp) {
-        self.reads.note_list();
+        self.flows.note_list();
         let live: BTreeSet<Uid> = pods.iter().map(|pod| pod.key.uid.clone()).collect();
         let mut gone: Vec<Uid> = self.pods.uids().filter(|uid| !live.contains(*uid)).cloned().collect();
         gone.sort();
         for uid in gone {
-            self.miss_pod(&uid, now);
+            self.miss_pod(&uid);
         }
         self.pods.reserve(pods.len());
         for pod in pods {
@@ -58,7 +59,6 @@ impl Scheduler {
     fn take_in(&mut self, pod: PodInfo, now: Timestamp) {
         let uid = pod.key.uid.clone();
         self.note_holder(&pod.key);
-        self.note_remains(&pod, now);
         self.see_holding(&pod, now);
         self.snapshot.nominate(&pod);
         if pod.importance.deletion != Deletion::None {
@@ -67,10 +67,10 @@ impl Scheduler {
             self.delete_if_victim(&pod.key);
         }
         let gang = self.note_member(&pod);
-        let leaving_from = pod.leaving.and(pod.holding.as_ref()).map(|holding| holding.node.clone());
+        let node = pod.holding.as_ref().map(|holding| holding.node.clone());
         let changed = self.pods.see(pod, now);
-        if let Some(node) = leaving_from {
-            self.pass_over_if_stuck(&node, now);
+        if let Some(node) = node {
+            self.advance(&node, NodeFlowInput::HoldingSeen(&uid));
         }
         self.prebinding.note_pod(&uid);
         self.touch_gang(gang);
@@ -127,13 +127,15 @@ impl Scheduler {
     }
 
     /// A pod is gone, and nobody says that its node is done with it: it may have been deleted by force.
-    pub(super) fn miss_pod(&mut self, uid: &Uid, now: Timestamp) {
-        self.note_vacancy(uid, now);
+    pub(super) fn miss_pod(&mut self, uid: &Uid) {
+        if let Some(node) = self.snapshot.ledger().get(uid).map(|charge| charge.node.clone()) {
+            self.advance(&node, NodeFlowInput::PodMissed(uid));
+        }
         self.lose_pod(uid);
     }
 
     pub(super) fn lose_pod(&mut self, uid: &Uid) {
-        self.reads.note_gone(uid);
+        self.flows.note_gone(uid);
         let Some(entry) = self.pods.get(uid) else { return };
         let key = entry.info.key.clone();
         let node = entry.info.holding.as_ref().map(|holding| holding.node.clone());
@@ -152,8 +154,7 @@ impl Scheduler {
         self.lose_member(uid);
         self.pods.remove(uid);
         if let Some(node) = node {
-            self.drop_remains(&node, uid);
-            self.lines.touch(&node);
+            self.advance(&node, NodeFlowInput::PodGone(uid));
         }
         self.note_holder(&key);
     }
@@ -169,9 +170,7 @@ impl Scheduler {
     pub(super) fn take_in_node(&mut self, mut node: NodeInfo, now: Timestamp) {
         let name = node.name.clone();
         self.snapshot.join_devices(&mut node);
-        let awaited = self.awaiting_unlock(&name);
-        self.note_owners(&name, Some(&node));
-        self.note_foreign_lock(&node);
+        let before = self.snapshot.node(&name).map(|state| state.info.clone());
         self.expire(&name, &node.expired(now));
         let same = self.snapshot.node(&name).is_some_and(|known| known.info.fits_as(&node));
         if same {
@@ -184,25 +183,16 @@ impl Scheduler {
                 self.wake_within_quotas();
             }
         }
-        self.check_held(&name, now);
-        self.hear_unlock(&name, &awaited);
-        self.lines.touch(&name);
+        self.advance(&name, NodeFlowInput::NodeSeen { before: before.as_deref() });
     }
 
     pub(super) fn lose_node(&mut self, name: &NodeName) {
-        self.note_owners(name, None);
         let quotas = self.snapshot.quotas().version();
         self.snapshot.remove_node(name);
         if self.snapshot.quotas().version() != quotas {
             self.wake_within_quotas();
         }
-        self.locks.set_releasing(name, None);
-        self.locks.drop_held(name);
-        self.locks.take_foreign(name);
-        self.agents.silences.remove(name);
-        self.lines.go_on(name);
-        self.lines.touch(name);
-        self.dismiss(name);
+        self.advance(name, NodeFlowInput::NodeGone);
     }
 
     /// Brings the ledger in line with what the pod shows.
@@ -220,7 +210,7 @@ impl Scheduler {
                 Some(held) => {
                     self.forget(uid);
                     self.release(uid);
-                    self.lines.touch(&held.node);
+                    self.flows.touch(&held.node);
                 }
                 None => {}
             },
@@ -248,7 +238,7 @@ impl Scheduler {
             stage: pod.stage,
             since: since.map_or(now, |held| held.since),
         };
-        self.hear_agent(pod, held, &charge);
+        self.advance(&holding.node, NodeFlowInput::Charged { pod, before: held, charge: &charge });
         if held.is_some_and(|held| bound && held.commitment == Commitment::Assumed) {
             self.measure_bound(uid, now);
         }
@@ -256,7 +246,7 @@ impl Scheduler {
         self.snapshot.charge(uid.clone(), charge);
         match self.pods.get(uid).map(|entry| entry.work.clone()) {
             Some(Work::InLine(node)) => {
-                self.lines.leave(&node, uid);
+                self.advance(&node, NodeFlowInput::Left(uid));
                 self.set_work(uid, Work::Idle);
             }
             Some(Work::Prebinding(_)) => {
@@ -269,9 +259,9 @@ impl Scheduler {
         if let Some(held) = held.filter(|_| shrunk) {
             self.wake(&held.node.clone());
             self.wake_within_quota(&held.namespace.clone());
-            self.lines.touch(&held.node);
+            self.flows.touch(&held.node);
         }
-        self.lines.touch(&holding.node);
+        self.flows.touch(&holding.node);
     }
 
     /// The pod is bound: neither what was preempted for it nor a place that it has lost counts any more.
@@ -293,8 +283,7 @@ impl Scheduler {
         let Some(Work::InLine(node)) = self.pods.get(uid).map(|entry| entry.work.clone()) else {
             return;
         };
-        let served = self.lines.get(&node).and_then(|line| line.serving.as_ref());
-        if served.is_none_or(|serving| serving.uid != *uid) {
+        if !self.is_served(&node, uid) {
             self.forget(uid);
         }
     }

@@ -14,6 +14,7 @@ use crate::scheduling::{
         name::{NodeName, Uid},
         pod::{Ask, PodInfo, PodKey},
     },
+    node_flow::PodLister,
 };
 
 /// Where a pod that wants a place stands.
@@ -50,8 +51,6 @@ pub(super) struct Entry {
     pub(super) seen: u64,
     /// When it was first seen.
     pub(super) since: Timestamp,
-    /// When it joined the line that it stands in.
-    pub(super) lined_up: Option<Timestamp>,
     /// Where it stands.
     pub(super) work: Work,
     /// How often its decision could not be carried out since it was last rejected.
@@ -60,8 +59,6 @@ pub(super) struct Entry {
     pub(super) rejections: u32,
     /// Until when it waits after the last of these rejections, where there is other work.
     pub(super) backoff_until: Option<Timestamp>,
-    /// How often its node's agent was reported as silent.
-    pub(super) silence_told: u32,
     /// Why it waits, in words.
     pub(super) reason: Option<String>,
     /// Why the node that kube-scheduler chose last could not be taken.
@@ -98,12 +95,10 @@ impl Pods {
             info: pod,
             seen: self.seen,
             since: now,
-            lined_up: None,
             work: Work::Idle,
             failures: 0,
             rejections: 0,
             backoff_until: None,
-            silence_told: 0,
             reason: None,
             refused: None,
             blame: None,
@@ -132,12 +127,6 @@ impl Pods {
         self.entries.get_mut(uid)
     }
 
-    /// The newest pod of this name.
-    pub(super) fn named(&self, namespace: &str, name: &str) -> Option<(&Uid, &Entry)> {
-        let uid = self.by_name.get(&(namespace.into(), name.into()))?;
-        Some((uid, self.entries.get(uid)?))
-    }
-
     /// Whether the pod is known.
     pub(super) fn contains(&self, uid: &str) -> bool {
         self.entries.contains_key(uid)
@@ -156,6 +145,17 @@ impl Pods {
     /// Makes room for so many pods in all.
     pub(super) fn reserve(&mut self, pods: usize) {
         self.entries.reserve(pods.saturating_sub(self.entries.len()));
+    }
+}
+
+impl PodLister for Pods {
+    fn pod(&self, uid: &str) -> Option<&PodInfo> {
+        Some(&self.entries.get(uid)?.info)
+    }
+
+    fn named(&self, namespace: &str, name: &str) -> Option<&PodInfo> {
+        let uid = self.by_name.get(&(namespace.into(), name.into()))?;
+        self.pod(uid)
     }
 }
 

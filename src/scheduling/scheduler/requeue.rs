@@ -103,7 +103,7 @@ impl Scheduler {
         });
         for node in claimed.collect::<BTreeSet<_>>() {
             self.wake(node);
-            self.lines.touch(node);
+            self.flows.touch(node);
         }
     }
 

@@ -58,18 +58,14 @@ impl Scheduler {
         let mut entries: Vec<_> = self.pods.all().collect();
         entries.sort_by_key(|entry| entry.seen);
         let pods = entries.into_iter().map(|entry| entry.info.clone()).collect();
-        let vacated = self
-            .agents
-            .vacated
-            .iter()
-            .map(|(node, until)| Event::Vacated { node: node.clone(), until: *until });
+        let vacated = self.flows.vacated().map(|(node, until)| Event::Vacated { node: node.clone(), until });
         let listed = [Event::Pods(pods), Event::Nodes(nodes), Event::Quotas(quotas)];
         listed.into_iter().chain(self.objects()).chain(vacated).collect()
     }
 
     /// How things stand.
     pub fn standing(&self, now: Timestamp) -> Standing {
-        let blocked = self.lines.blocked_since();
+        let waits_since = self.flows.longest_wait_since();
         Standing {
             synced: self.is_synced(),
             active: self.waiting.queue.len(),
@@ -78,17 +74,15 @@ impl Scheduler {
                 + self.waiting.over_quota.len()
                 + self.waiting.unlisted.len()
                 + self.waiting.comparisons.len(),
-            in_line: self.lines.total() + self.prebinding.pods.len(),
+            in_line: self.flows.in_line() + self.prebinding.pods.len(),
             silent_agents: self.snapshot.silent_agents(),
-            longest_lock_wait: blocked.map_or(SignedDuration::ZERO, |since| now.duration_since(since)),
+            longest_lock_wait: waits_since.map_or(SignedDuration::ZERO, |since| now.duration_since(since)),
         }
     }
 
     /// The names of the pods in a node's line, the one that is being served first.
     pub fn line(&self, node: &str) -> Vec<&str> {
-        let Some(line) = self.lines.get(node) else { return Vec::new() };
-        let served = line.serving.iter().map(|serving| &serving.uid);
-        let entries = served.chain(&line.waiting).filter_map(|uid| self.pods.get(uid));
+        let entries = self.flows.line(node).filter_map(|uid| self.pods.get(uid));
         entries.map(|entry| &*entry.info.key.name).collect()
     }
 
@@ -137,7 +131,7 @@ impl Scheduler {
 
     /// The cluster as it stands, for others to judge by while this goes on.
     pub fn outlook(&self) -> Outlook {
-        outlook(&self.snapshot, self.classes.weights(), self.lines.passed_over())
+        outlook(&self.snapshot, self.classes.weights(), self.flows.passed_over())
     }
 
     /// Grows whenever [`Self::outlook`] may have become another.
@@ -146,7 +140,7 @@ impl Scheduler {
             + self.snapshot.quotas().version()
             + self.snapshot.objects().version()
             + self.snapshot.images().version()
-            + self.lines.changes()
+            + self.flows.changes()
     }
 }
 

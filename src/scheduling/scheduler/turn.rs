@@ -109,7 +109,7 @@ impl Scheduler {
 
     fn on_their_way(&self) -> OnTheirWay {
         let is_on_its_way = |work: &Work| matches!(work, Work::InLine(_) | Work::Prebinding(_));
-        let entries = self.lines.pods().chain(self.prebinding.pods.keys());
+        let entries = self.flows.pods().chain(self.prebinding.pods.keys());
         let mut found = OnTheirWay::None;
         for entry in entries.filter_map(|uid| self.pods.get(uid)).filter(|entry| is_on_its_way(&entry.work)) {
             let namespace = &entry.info.key.namespace;

@@ -3,7 +3,10 @@
 use jiff::Timestamp;
 
 use super::Scheduler;
-use crate::scheduling::model::{name::NodeName, tdm::ZoneState};
+use crate::scheduling::{
+    model::{name::NodeName, tdm::ZoneState},
+    node_flow::NodeFlowInput,
+};
 
 impl Scheduler {
     /// Takes in the time. A zone that has opened wakes the pods that it would have; from one that has closed, those that wait in its
@@ -17,7 +20,7 @@ impl Scheduler {
             {
                 self.open(&node);
             } else {
-                self.dismiss(&node);
+                self.advance(&node, NodeFlowInput::Dismissed);
                 self.begin_evictions(now);
             }
         }

@@ -4,6 +4,7 @@ What the settings (berth.yaml, the value `config`) change in the objects, as JSO
   schedulers  the schedulers of shares, as a CEL list
   optOut      whether namespaces come in unasked
   preempts    whether pods are preempted
+  evicts      whether pods are evicted: those of gangs, and those of a revocable zone that closes
   unmanaged, protection  the actions of the policies
   workloads   further kinds, as in the settings
   config      the text, where there is one
@@ -32,11 +33,20 @@ It follows src/cli/manifests/settings.rs. The program checks the settings; the c
 {{- fail "config: scope: must be `opt-in` or `opt-out`" -}}
 {{- end -}}
 {{- $preemption := get (get $config "scheduling" | default dict) "preemption" | default dict -}}
+{{- $gangs := get (get $config "scheduling" | default dict) "gangs" | default dict -}}
+{{- $evicts := ne (get $gangs "enabled" | toString) "false" -}}
+{{- $volcano := get (get $config "dialects" | default dict) "volcano" | default dict -}}
+{{- if ne (get $volcano "enabled" | toString) "false" -}}
+{{- range $key, $_ := get $volcano "arguments" | default dict -}}
+{{- if hasPrefix "tdm.revocable-zone." $key -}}{{- $evicts = true -}}{{- end -}}
+{{- end -}}
+{{- end -}}
 {{- dict
   "literals" (include "berth.literals" (dict "names" $names "config" $config) | fromJson)
   "schedulers" (printf "['%s']" (uniq $schedulers | join "', '"))
   "optOut" (eq $optOut "true")
   "checksTokens" (eq (get (get $config "metrics" | default dict) "authentication" | toString) "token")
+  "evicts" $evicts
   "preempts" (ne (get $preemption "enabled" | toString) "false")
   "unmanaged" $unmanaged
   "protection" $protection

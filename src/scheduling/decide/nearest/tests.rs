@@ -124,6 +124,19 @@ fn compute_and_other_resources_are_said_in_their_units() {
 }
 
 #[test]
+fn amounts_of_cpu_are_written_as_people_read_them() {
+    let written = [500, 2_000, 108_100, 1_005].map(cpu);
+    assert_eq!(written, ["500m cpu", "2 cpu", "108.1 cpu", "1.005 cpu"]);
+}
+
+#[test]
+fn a_card_that_is_not_of_the_kind_is_described_in_words() {
+    let words = of_card(CardReason::CardTypeMismatch, &"GPU-a");
+    assert_eq!(words, "GPU-a is of another type");
+    assert_eq!(of_card(CardReason::CardNotHealth, &"GPU-a"), "GPU-a is unhealthy");
+}
+
+#[test]
 fn of_equals_the_first_by_name_is_nearest() {
     let nodes = vec![node("a", 1, 4_096), node("b", 1, 4_096)];
     assert_eq!(&*nearest_of(nodes, &ask(1, 8_192, 0)).node, "a");

@@ -94,11 +94,11 @@ impl Scheduler {
     /// Places all pods, or says to each why they wait.
     fn place_gang(&mut self, name: &GangName, pool: &Pool<'_>, now: Timestamp) {
         let before = self.versions();
-        let (pods, lines) = (&self.pods, &self.lines);
+        let (pods, flows) = (&self.pods, &self.flows);
         let charge = charge_of(pods, now);
         let mut plan = Plan::new(&mut self.snapshot);
         let mut room = AsItIs { classes: &mut self.classes, charge };
-        let found = place(pool, &mut plan, &mut room, &|node| lines.rank(node));
+        let found = place(pool, &mut plan, &mut room, &|node| flows.rank(node));
         drop(room);
         match found {
             Ok(placed) => {
@@ -133,7 +133,7 @@ impl Scheduler {
             return false;
         }
         let before = self.versions();
-        let (pods, lines) = (&self.pods, &self.lines);
+        let (pods, flows) = (&self.pods, &self.flows);
         let mut held: Vec<(Uid, Charge)> = Vec::new();
         let mut plan = Plan::new(&mut self.snapshot);
         for (.., uid) in holders.values().flatten() {
@@ -141,7 +141,7 @@ impl Scheduler {
         }
         let charge = charge_of(pods, now);
         let mut room = AsItIs { classes: &mut self.classes, charge };
-        let placed = place(pool, &mut plan, &mut room, &|node| lines.rank(node)).unwrap_or_default();
+        let placed = place(pool, &mut plan, &mut room, &|node| flows.rank(node)).unwrap_or_default();
         drop((room, plan));
         self.keep_rejections(before);
         let won: Vec<Charge> =
@@ -293,11 +293,11 @@ impl Scheduler {
         let applicants = self.applicants(name, uid, &gang, &survey);
         let pool = Pool { gang: &gang, placed: survey.placed, nodes: survey.nodes, applicants };
         let before = self.versions();
-        let (pods, lines) = (&self.pods, &self.lines);
+        let (pods, flows) = (&self.pods, &self.flows);
         let charge = charge_of(pods, Timestamp::UNIX_EPOCH);
         let mut room = AsItIs { classes: &mut self.classes, charge };
         let mut plan = Plan::new(&mut self.snapshot);
-        let whole = place(&pool, &mut plan, &mut room, &|node| lines.rank(node))
+        let whole = place(&pool, &mut plan, &mut room, &|node| flows.rank(node))
             .is_ok_and(|placed| !placed.is_empty());
         drop((room, plan));
         self.keep_rejections(before);

@@ -1,0 +1,259 @@
+//! Taking in what came of locks and Bindings.
+
+use jiff::SignedDuration;
+
+use super::{
+    NodeFlow,
+    line::NodeFlowStep,
+    lock::{TakenLock, is_held_by, is_since},
+    reads::Validity,
+    request::NodeFlowRequest,
+    view::NodeView,
+};
+use crate::{
+    device::LockName,
+    scheduling::{
+        decide::blame::Blame,
+        model::{
+            message::Message,
+            name::Uid,
+            node::NodeLock,
+            outcome::{BindOutcome, LockOutcome, ReleaseOutcome},
+            pod::{Claim, PodKey},
+        },
+        queue::backoff,
+    },
+};
+
+/// After so many Bindings that were not carried out, the pod is decided anew.
+const MOST_BINDINGS: u32 = 5;
+/// After so many locks in a row that could not be taken, the pod is decided anew.
+const MOST_LOCKS: u32 = 6;
+
+impl NodeFlow {
+    pub(super) fn lock_answered(
+        &mut self,
+        pod: &PodKey,
+        locks: Vec<LockName>,
+        outcome: LockOutcome,
+        view: &NodeView<'_>,
+    ) {
+        let step =
+            self.line.served.as_ref().filter(|served| served.uid == pod.uid).map(|served| &served.step);
+        let (served, locking) = (step.is_some(), step == Some(&NodeFlowStep::Locking));
+        match outcome {
+            // Each lock is answered once: what comes in another step is of no request that is under way.
+            _ if served && !locking => {}
+            LockOutcome::Taken { resource_version } if served && view.wants_place(&pod.uid) => {
+                self.take_locks(pod, resource_version, view);
+                if self.locks.take_foreign() { self.doubt_lock() } else { self.bind_locked(view) }
+            }
+            // Gone or bound elsewhere meanwhile: a lock that was taken for it has no owner.
+            LockOutcome::Taken { resource_version } => {
+                if served {
+                    self.forget(&pod.uid);
+                }
+                self.locks.begin_release();
+                self.requests.push(NodeFlowRequest::ReleaseLock { resource_version, locks });
+            }
+            _ if !served => {}
+            LockOutcome::Stale => self.doubt_lock(),
+            LockOutcome::Failed(setback) => {
+                self.line.wait_out(&setback, view.now);
+                self.doubt_lock();
+            }
+            LockOutcome::Throttled(setback) => {
+                self.line.wait_out(&setback, view.now);
+                self.relock(view);
+            }
+            LockOutcome::Refused(message) => self.refuse_lock(&pod.uid, &message, view),
+        }
+    }
+
+    /// The locks are the pod's, by the answer to its taking or by a read.
+    fn take_locks(&mut self, pod: &PodKey, version: String, view: &NodeView<'_>) {
+        let written = self.line.served.as_ref().and_then(|served| served.lock_since);
+        let charge = view.ledger.get(&pod.uid);
+        let profiles = charge.map(|charge| charge.profiles().cloned().collect()).unwrap_or_default();
+        let taken = TakenLock { pod: pod.clone(), profiles, version, since: view.now, written };
+        let lost = self.locks.take(taken, view);
+        self.requests.extend(lost.map(NodeFlowRequest::Measure));
+    }
+
+    /// Decides the pod that has just been given the locks once more, unless they are gone again, as the node and its pods are by now.
+    fn bind_locked(&mut self, view: &NodeView<'_>) {
+        self.measure_wait(view);
+        let Some(uid) = self.line.served.as_ref().map(|served| served.uid.clone()) else { return };
+        if self.has_its_locks(view) {
+            self.requests.push(NodeFlowRequest::Decide(uid));
+        } else {
+            self.lock_again(view);
+        }
+    }
+
+    /// Whether the pod that is served has the locks that it needs. A plugin that is asked for another pod between lock and Binding fails
+    /// this one and frees the node.
+    pub(super) fn has_its_locks(&self, view: &NodeView<'_>) -> bool {
+        let served = self.line.served.as_ref();
+        let Some(pod) = served.and_then(|served| view.pods.pod(&served.uid)) else { return true };
+        let Claim::Place(ask) = &pod.claim else { return true };
+        let needs = view.info.is_some_and(|info| info.locks_for(ask).next().is_some());
+        !needs || self.locks.are_taken_for(&pod.key)
+    }
+
+    /// Takes the locks once more for the pod that is served, when nothing of it can arrive any more.
+    pub(super) fn lock_again(&mut self, view: &NodeView<'_>) {
+        let step = match self.line.fence().filter(|at| *at > view.now) {
+            Some(at) => NodeFlowStep::Fencing { at },
+            None => NodeFlowStep::Relocking { at: view.now },
+        };
+        self.line.set_step(step);
+    }
+
+    /// The lock may be taken or not, or another pod was served here meanwhile: the node is read, and its pods after it.
+    fn doubt_lock(&mut self) {
+        self.line.set_step(NodeFlowStep::DoubtingLock);
+        self.requests.push(NodeFlowRequest::ReadNode);
+    }
+
+    fn refuse_lock(&mut self, uid: &Uid, message: &str, view: &NodeView<'_>) {
+        let message = Message::with_own(
+            format!("taking the lock of node {} failed: {message}", view.name),
+            "taking the lock of a node failed",
+        );
+        self.back_off(uid, Some((Blame::Lock, message)));
+    }
+
+    fn back_off(&mut self, uid: &Uid, why: Option<(Blame, Message)>) {
+        self.line.leave(uid);
+        self.requests.push(NodeFlowRequest::BackOff(uid.clone(), why));
+    }
+
+    fn forget(&mut self, uid: &Uid) {
+        self.line.leave(uid);
+        self.requests.push(NodeFlowRequest::Forget(uid.clone()));
+    }
+
+    /// The node was read, and its pods after it.
+    pub(super) fn node_read(&mut self, validity: Validity, view: &NodeView<'_>) {
+        let served = self.line.served.as_ref().filter(|served| served.step == NodeFlowStep::DoubtingLock);
+        let Some(uid) = served.map(|served| served.uid.clone()) else { return };
+        if !view.wants_place(&uid) {
+            self.forget(&uid);
+        } else if validity == Validity::Overtaken {
+            self.requests.push(NodeFlowRequest::ReadNode);
+        } else if let Some((pod, version)) = self.holds_locks(&uid, view) {
+            self.take_locks(&pod, version, view);
+            self.bind_locked(view);
+        } else {
+            self.relock(view);
+        }
+    }
+
+    /// The pod and the node's version, if the node as it is known says that each lock that the pod needs is the pod's.
+    fn holds_locks(&self, uid: &Uid, view: &NodeView<'_>) -> Option<(PodKey, String)> {
+        let (pod, info, served) = (view.pods.pod(uid)?, view.info?, self.line.served.as_ref()?);
+        let Claim::Place(ask) = &pod.claim else { return None };
+        let is_held =
+            |lock: &NodeLock| is_held_by(&lock.state, &pod.key) || is_since(lock, served.lock_since);
+        let mut locks = info.locks_for(ask).peekable();
+        let held = locks.peek().is_some() && locks.all(is_held);
+        held.then(|| (pod.key.clone(), info.resource_version.clone()))
+    }
+
+    fn relock(&mut self, view: &NodeView<'_>) {
+        let Some(uid) = self.line.served.as_ref().map(|served| served.uid.clone()) else { return };
+        self.line.refusals += 1;
+        let refusals = self.line.refusals;
+        if refusals > MOST_LOCKS {
+            self.line.refusals = 0;
+            return self.refuse_lock(&uid, "the node changes too often, or the API server fails", view);
+        }
+        let wait = if refusals == 1 { SignedDuration::ZERO } else { pause(refusals - 1) };
+        let at = self.line.again_at(wait, view.now);
+        self.line.set_step(NodeFlowStep::Relocking { at });
+    }
+
+    pub(super) fn lock_released(&mut self, outcome: ReleaseOutcome, view: &NodeView<'_>) {
+        match outcome {
+            ReleaseOutcome::Done => self.locks.end_release(SignedDuration::ZERO, view.now),
+            ReleaseOutcome::Failed { wait } => {
+                self.locks.end_release(wait, view.now);
+                self.requests.push(NodeFlowRequest::ReadNode);
+            }
+        }
+    }
+
+    pub(super) fn bind_answered(&mut self, pod: &PodKey, outcome: BindOutcome, view: &NodeView<'_>) {
+        if outcome == BindOutcome::Bound {
+            self.requests.push(NodeFlowRequest::TellScheduled(pod.clone()));
+        }
+        let Some(served) = self.line.served.as_mut().filter(|served| served.uid == pod.uid) else { return };
+        match outcome {
+            // Each Binding is answered once: what comes in another step is of no request that is under way.
+            _ if served.step != NodeFlowStep::Binding => {}
+            BindOutcome::Bound => {
+                self.line.leave(&pod.uid);
+                self.requests.push(NodeFlowRequest::ConfirmBound(pod.uid.clone()));
+            }
+            BindOutcome::Throttled(setback) => {
+                self.line.wait_out(&setback, view.now);
+                self.rebind(view);
+            }
+            BindOutcome::Doubtful(setback) => {
+                served.doubted = Some(view.now);
+                self.line.wait_out(&setback, view.now);
+                self.doubt_binding(view);
+            }
+            BindOutcome::Refused(_) if served.doubted.is_some() => self.give_up(view),
+            BindOutcome::Refused(message) => {
+                let message = Message::with_own(
+                    format!("binding to node {} was refused: {message}", view.name),
+                    "binding to a node was refused",
+                );
+                self.back_off(&pod.uid, Some((Blame::Binding, message)));
+            }
+        }
+    }
+
+    /// Reads the pod that is served.
+    pub(super) fn doubt_binding(&mut self, view: &NodeView<'_>) {
+        self.line.set_step(NodeFlowStep::DoubtingBinding);
+        let pod = self.line.served.as_ref().and_then(|served| view.pods.pod(&served.uid));
+        self.requests.extend(pod.map(|pod| NodeFlowRequest::ReadPod(pod.key.clone())));
+    }
+
+    /// A pod was read: if it is in doubt whether it is bound, it is not.
+    pub(super) fn pod_read(&mut self, uid: &Uid, view: &NodeView<'_>) {
+        let served = self.line.served.as_ref().filter(|served| served.uid == *uid);
+        if served.is_some_and(|served| served.step == NodeFlowStep::DoubtingBinding) {
+            self.rebind(view);
+        }
+    }
+
+    /// The pod is to be bound elsewhere or not at all. What was sent for it may still be on its way: what it would hold is held until
+    /// nothing can arrive any more, and then it is read.
+    pub(super) fn give_up(&mut self, view: &NodeView<'_>) {
+        let Some(uid) = self.line.served.as_ref().map(|served| served.uid.clone()) else { return };
+        match self.line.fence() {
+            Some(at) if at > view.now => self.line.set_step(NodeFlowStep::Fencing { at }),
+            _ => self.back_off(&uid, None),
+        }
+    }
+
+    /// The Binding was not carried out: it is sent again, not too soon and not too often.
+    fn rebind(&mut self, view: &NodeView<'_>) {
+        let Some(served) = self.line.served.as_ref() else { return };
+        if view.wants_place(&served.uid) && served.bindings < MOST_BINDINGS {
+            let at = self.line.again_at(pause(served.bindings), view.now);
+            self.line.set_step(NodeFlowStep::Rebinding { at });
+        } else {
+            self.give_up(view);
+        }
+    }
+}
+
+/// How long to wait before the same write is sent again.
+fn pause(tries: u32) -> SignedDuration {
+    backoff(tries) / 10
+}

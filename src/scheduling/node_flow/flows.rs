@@ -1,0 +1,267 @@
+//! The flows of all nodes: which are to go on, when, and which nodes are passed over for others.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+
+use super::{
+    NodeFlow,
+    input::NodeFlowInput,
+    lock::NodeLocks,
+    reads::{Reads, Validity},
+    request::NodeFlowRequest,
+    view::NodeView,
+};
+use crate::{
+    device::LockOwner,
+    scheduling::{
+        model::{
+            name::{NodeName, Uid},
+            pod::PodInfo,
+        },
+        world::ledger::Charge,
+    },
+};
+
+/// A node that is held up comes after every other, however long their lines are.
+const HELD_UP: usize = usize::MAX / 2;
+
+/// The flows of all nodes, those that are idle left out.
+#[derive(Debug, Default)]
+pub(in crate::scheduling) struct NodeFlows {
+    flows: BTreeMap<NodeName, NodeFlow>,
+    /// Nodes whose flows are to go on.
+    touched: BTreeSet<NodeName>,
+    /// The flows' deadlines, in order of time.
+    deadlines: BTreeSet<(Timestamp, NodeName)>,
+    /// The nodes that come after others, with their ranks.
+    passed_over: BTreeMap<NodeName, usize>,
+    /// The nodes whose locks name a pod.
+    named: BTreeMap<LockOwner, BTreeSet<NodeName>>,
+    reads: Reads,
+    /// Grows whenever `passed_over` changes.
+    changes: u64,
+}
+
+impl NodeFlow {
+    /// Where the node stands among those that fit: 0, unless its line is full or held up; then the longer the line, the later.
+    fn rank(&self) -> usize {
+        let held_up = if self.held_up { HELD_UP } else { 0 };
+        held_up + self.line.rank()
+    }
+}
+
+impl NodeFlows {
+    /// Takes in what happened at a node. The requests are to be carried out in their order.
+    pub(in crate::scheduling) fn handle(
+        &mut self,
+        input: NodeFlowInput<'_>,
+        view: &NodeView<'_>,
+    ) -> Vec<NodeFlowRequest> {
+        let mut flow = self.flows.remove(view.name).unwrap_or_default();
+        let (deadline, named) = (flow.deadline, flow.locks.named().clone());
+        let goes_on = matches!(input, NodeFlowInput::Touched | NodeFlowInput::Decided(..));
+        flow.handle(input, view);
+        if goes_on && !flow.awaits_decision() {
+            // Whatever moves the deadline touches the node.
+            flow.deadline = flow.next_deadline(view);
+        }
+        if !goes_on || flow.deadline.is_some_and(|at| at <= view.now) {
+            self.touch(view.name);
+        }
+        let requests = std::mem::take(&mut flow.requests);
+        for request in &requests {
+            match request {
+                NodeFlowRequest::ReadNode => self.reads.begin_node(&mut flow.reading),
+                NodeFlowRequest::ReadHolder { owner, .. } => self.reads.begin_holder(owner),
+                _ => {}
+            }
+        }
+        self.set_deadline(view.name, deadline, flow.deadline);
+        self.set_named(view.name, &named, flow.locks.named());
+        self.set_rank(view.name, flow.rank());
+        if !flow.is_idle() {
+            self.flows.insert(view.name.clone(), flow);
+        }
+        requests
+    }
+
+    fn set_deadline(&mut self, node: &NodeName, before: Option<Timestamp>, now: Option<Timestamp>) {
+        if before != now {
+            if let Some(before) = before {
+                self.deadlines.remove(&(before, node.clone()));
+            }
+            self.deadlines.extend(now.map(|at| (at, node.clone())));
+        }
+    }
+
+    fn set_named(&mut self, node: &NodeName, before: &BTreeSet<LockOwner>, now: &BTreeSet<LockOwner>) {
+        for owner in before.difference(now) {
+            if let Some(nodes) = self.named.get_mut(owner) {
+                nodes.remove(node);
+                if nodes.is_empty() {
+                    self.named.remove(owner);
+                }
+            }
+        }
+        for owner in now.difference(before) {
+            self.named.entry(owner.clone()).or_default().insert(node.clone());
+        }
+    }
+
+    fn set_rank(&mut self, node: &NodeName, rank: usize) {
+        if self.rank(node) != rank {
+            self.changes += 1;
+            if rank == 0 {
+                self.passed_over.remove(node);
+            } else {
+                self.passed_over.insert(node.clone(), rank);
+            }
+        }
+    }
+
+    /// Where a node stands among those that fit: 0, unless it is passed over for others; then the higher, the later.
+    pub(in crate::scheduling) fn rank(&self, node: &str) -> usize {
+        self.passed_over.get(node).copied().unwrap_or_default()
+    }
+
+    /// The nodes that are passed over for others, with their ranks.
+    pub(in crate::scheduling) fn passed_over(&self) -> BTreeMap<NodeName, usize> {
+        self.passed_over.clone()
+    }
+
+    /// Grows whenever a node is passed over or no longer is.
+    pub(in crate::scheduling) fn changes(&self) -> u64 {
+        self.changes
+    }
+
+    /// Whether the node serves no pod and is not known to begin soon.
+    pub(in crate::scheduling) fn is_held_up(&self, node: &str) -> bool {
+        self.rank(node) >= HELD_UP
+    }
+
+    /// Something has changed on a node: its flow may go on.
+    pub(in crate::scheduling) fn touch(&mut self, node: &NodeName) {
+        self.touched.insert(node.clone());
+    }
+
+    /// Every flow may go on.
+    pub(in crate::scheduling) fn touch_all(&mut self) {
+        self.touched.extend(self.flows.keys().cloned());
+    }
+
+    /// Looks once more at the nodes that are held up.
+    pub(in crate::scheduling) fn touch_held_up(&mut self) {
+        let held_up = self.passed_over.iter().filter(|(_, rank)| **rank >= HELD_UP);
+        self.touched.extend(held_up.map(|(node, _)| node.clone()));
+    }
+
+    /// Touches every node whose deadline has come.
+    pub(in crate::scheduling) fn touch_due(&mut self, now: Timestamp) {
+        let due = self.deadlines.iter().take_while(|(at, _)| *at <= now);
+        self.touched.extend(due.map(|(_, node)| node.clone()));
+    }
+
+    /// The nodes whose flows are to go on, each once.
+    pub(in crate::scheduling) fn take_touched(&mut self) -> BTreeSet<NodeName> {
+        std::mem::take(&mut self.touched)
+    }
+
+    /// When the next flow is to go on although nothing has happened.
+    pub(in crate::scheduling) fn next_deadline(&self) -> Option<Timestamp> {
+        self.deadlines.first().map(|(at, _)| *at)
+    }
+
+    /// The nodes whose locks name this pod.
+    pub(in crate::scheduling) fn locked_by(&self, owner: &LockOwner) -> Vec<NodeName> {
+        self.named.get(owner).into_iter().flatten().cloned().collect()
+    }
+
+    /// Whether the node locks or binds this pod.
+    pub(in crate::scheduling) fn serves(&self, node: &str, uid: &Uid) -> bool {
+        self.flows.get(node).is_some_and(|flow| flow.line.serves(uid))
+    }
+
+    /// Whether no node locks or binds a pod.
+    pub(in crate::scheduling) fn serve_none(&self) -> bool {
+        self.flows.values().all(|flow| flow.line.served.is_none())
+    }
+
+    /// When a pod that waits in the node's line joined it; `None`: how long it waited was measured already.
+    pub(in crate::scheduling) fn joined(&self, node: &str, uid: &Uid) -> Option<Timestamp> {
+        self.flows.get(node)?.line.joined(uid)
+    }
+
+    /// The pods in a node's line, the one that is served first.
+    pub(in crate::scheduling) fn line(&self, node: &str) -> impl Iterator<Item = &Uid> {
+        self.flows.get(node).into_iter().flat_map(|flow| flow.line.pods())
+    }
+
+    /// The pods in all lines.
+    pub(in crate::scheduling) fn pods(&self) -> impl Iterator<Item = &Uid> {
+        self.flows.values().flat_map(|flow| flow.line.pods())
+    }
+
+    /// How many pods stand in all lines.
+    pub(in crate::scheduling) fn in_line(&self) -> usize {
+        self.flows.values().map(|flow| flow.line.length()).sum()
+    }
+
+    /// Since when the head of a line has waited that has waited longest.
+    pub(in crate::scheduling) fn longest_wait_since(&self) -> Option<Timestamp> {
+        self.flows.values().filter_map(|flow| flow.line.waits_since()).min()
+    }
+
+    /// Until when device plugins may be at work for pods that are gone.
+    pub(in crate::scheduling) fn vacated(&self) -> impl Iterator<Item = (&NodeName, Timestamp)> {
+        self.flows.iter().filter_map(|(node, flow)| Some((node, flow.agent.vacated()?)))
+    }
+
+    /// Whether a device plugin of the charge's node is at work for this pod, by what the pod says or by what the node's lock does.
+    pub(in crate::scheduling) fn is_in_flight(
+        &self,
+        uid: &Uid,
+        charge: &Charge,
+        view: &NodeView<'_>,
+    ) -> bool {
+        match self.flows.get(&charge.node) {
+            Some(flow) => flow.locks.is_in_flight(uid, charge, view),
+            None => NodeLocks::default().is_in_flight(uid, charge, view),
+        }
+    }
+
+    /// Whether nothing goes on at any node.
+    #[cfg(test)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.flows.is_empty()
+    }
+
+    /// A pod was seen to go: reads that are under way do not bring it back.
+    pub(in crate::scheduling) fn note_gone(&mut self, uid: &Uid) {
+        self.reads.note_gone(uid);
+    }
+
+    /// All pods were listed: reads that are under way may be older.
+    pub(in crate::scheduling) fn note_list(&mut self) {
+        self.reads.note_list();
+    }
+
+    /// A node was read, and then these pods: whether what was read still counts, and those of the pods that were not seen to go.
+    pub(in crate::scheduling) fn end_node_read(
+        &mut self,
+        node: &str,
+        pods: Vec<PodInfo>,
+    ) -> (Validity, Vec<PodInfo>) {
+        let began = self.flows.get_mut(node).and_then(|flow| flow.reading.take());
+        self.reads.end_node(began, pods)
+    }
+
+    /// The holder of a lock was read: what of it counts.
+    pub(in crate::scheduling) fn end_holder_read(
+        &mut self,
+        owner: &LockOwner,
+        pods: Vec<PodInfo>,
+    ) -> Vec<PodInfo> {
+        self.reads.end_holder(owner, pods).1
+    }
+}

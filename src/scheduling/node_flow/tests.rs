@@ -1,0 +1,137 @@
+//! A node's flow alone: what it requests of a scheduler that decides no more than whether a pod fits.
+
+mod walk;
+mod world;
+
+use jiff::SignedDuration;
+
+use crate::{
+    device::Answer,
+    scheduling::{
+        model::outcome::{BindOutcome, LockOutcome, REACH},
+        world::node_state::Agent,
+    },
+};
+use world::{Outcome, World, setback};
+
+fn seconds(seconds: i64) -> SignedDuration {
+    SignedDuration::from_secs(seconds)
+}
+
+/// A world with these pods in the line of the node, all seen.
+fn with(pods: &[&str]) -> World {
+    let mut world = World::new();
+    for pod in pods {
+        world.create(pod);
+    }
+    world.show_all();
+    world.schedule();
+    world
+}
+
+#[test]
+fn a_pod_is_locked_decided_once_more_and_bound_and_the_next_waits_for_the_device_plugin() {
+    let mut world = with(&["a", "b"]);
+    assert_eq!(world.sent(), ["lock a"]);
+    world.answer_all(Outcome::Done);
+    assert_eq!(world.sent(), ["bind a"]);
+    world.answer_all(Outcome::Done);
+    world.show_all();
+    assert_eq!(world.sent(), [""; 0], "the device plugin is at work for a");
+    world.serve("a", Answer::Succeeded);
+    world.free_lock();
+    world.show_all();
+    assert_eq!(world.sent(), ["lock b"]);
+}
+
+#[test]
+fn namespaces_take_turns_in_a_line() {
+    let world = with(&["one/a", "one/b", "one/c", "two/a"]);
+    assert_eq!(world.line(), ["one/a", "two/a", "one/b", "one/c"]);
+}
+
+#[test]
+fn a_binding_without_an_answer_is_settled_by_reading_before_the_pod_is_given_up() {
+    let mut world = with(&["a"]);
+    world.answer_all(Outcome::Done);
+    assert_eq!(world.sent(), ["bind a"]);
+    world.answer_all(Outcome::Delayed);
+    assert_eq!(world.sent(), ["read a"]);
+    world.full = true;
+    world.answer_all(Outcome::Done);
+    world.pass(seconds(1));
+    assert_eq!(world.sent(), [""; 0], "the Binding may still arrive");
+    assert!(world.stands_in_line("a"));
+    world.carry_out_delayed();
+    world.pass(REACH);
+    assert_eq!(world.sent(), ["read a"]);
+    world.answer_all(Outcome::Done);
+    assert!(world.is_charged_as_bound("a") && !world.stands_in_line("a"));
+}
+
+#[test]
+fn a_lock_that_was_taken_for_a_pod_that_is_gone_is_given_back() {
+    let mut world = with(&["a"]);
+    world.kill("a");
+    world.show_all();
+    assert_eq!(world.sent(), ["lock a"]);
+    world.answer_all(Outcome::Done);
+    assert_eq!(world.sent(), ["unlock"]);
+    world.answer_all(Outcome::Done);
+    world.show_all();
+    world.pass(seconds(2));
+    assert!(world.is_unlocked());
+    assert_eq!(world.sent(), [""; 0]);
+}
+
+#[test]
+fn what_a_flow_remembers_ends_with_what_goes_on() {
+    let mut world = with(&["a"]);
+    assert!(!world.is_idle());
+    world.come_to_rest();
+    assert!(world.is_charged_as_bound("a"));
+    assert!(world.is_idle(), "{:?}", world.flows);
+}
+
+#[test]
+fn a_device_plugin_that_leaves_a_pod_without_an_answer_is_noted_as_silent_and_pods_that_wait_go_back() {
+    let mut world = with(&["a", "b"]);
+    world.answer_all(Outcome::Done);
+    world.answer_all(Outcome::Done);
+    world.show_all();
+    world.hold_queue = true;
+    world.pass(world::EXPIRY);
+    assert_eq!(world.agent, Agent::Silent);
+    assert_eq!(world.line(), [""; 0]);
+    world.serve("a", Answer::Succeeded);
+    world.show_all();
+    assert_eq!(world.agent, Agent::Answering);
+}
+
+#[test]
+fn a_head_that_waits_for_longer_than_usual_makes_the_node_the_last() {
+    let mut world = with(&["a", "b"]);
+    world.answer_all(Outcome::Done);
+    world.answer_all(Outcome::Done);
+    world.show_all();
+    assert_eq!(world.flows.rank(world::NODE), 0);
+    world.pass(seconds(10));
+    assert!(world.flows.is_held_up(world::NODE));
+    assert_eq!(world.told.last().map(String::as_str), Some("waits b"));
+    world.serve("a", Answer::Succeeded);
+    world.free_lock();
+    world.show_all();
+    assert!(!world.flows.is_held_up(world::NODE), "it serves again");
+}
+
+#[test]
+fn an_answer_that_comes_twice_changes_nothing() {
+    let mut world = with(&["a"]);
+    world.answer_all(Outcome::Done);
+    world.answer_all(Outcome::Done);
+    let told = world.told.clone();
+    world.answer_lock_again("a", LockOutcome::Stale);
+    world.answer_binding_again("a", BindOutcome::Doubtful(setback(0)));
+    assert_eq!((world.sent(), &world.told), (Vec::new(), &told));
+    assert!(world.is_charged_as_bound("a"));
+}
