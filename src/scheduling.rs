@@ -28,7 +28,6 @@ pub use event::{
 pub use model::footprint::Footprint;
 pub use model::measure::{Attempt, Measure, Standing};
 pub use model::message::Details;
-pub use model::reason::{CardReason, NodeReasons, Reason};
 pub use model::resources::ResourceAmounts;
 pub use model::{
     name::NodeName,
@@ -38,7 +37,11 @@ pub use model::{
     name::Uid,
     pod::{Ask, Claim, Constraints, Demand, Holding, Importance, PodInfo, PodKey, PreemptionPolicy, Stage},
 };
-pub use plugin::dynamic_resources;
+pub use plugin::{
+    NodeReasons, Reason,
+    devices::{CardReason, DeviceReason},
+    dynamic_resources,
+};
 pub use scheduler::Scheduler;
 pub use snapshot::Snapshot;
 pub use world::quota::{QuotaInfo, QuotaKey};

@@ -63,6 +63,8 @@ mod reservations;
 mod several_vendors;
 #[path = "scheduler/shadow.rs"]
 mod shadow;
+#[path = "scheduler/shares_only.rs"]
+mod shares_only;
 #[path = "scheduler/slices.rs"]
 mod slices;
 #[path = "scheduler/storms.rs"]

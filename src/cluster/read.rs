@@ -37,10 +37,9 @@ use crate::{
             name::full_name,
             node::{NodeLock, Signature},
             origin::{Origin, PodImages},
-            plugin::Plugin,
             pod::Placer,
         },
-        plugin::score::weights::ScoreWeights,
+        plugin::{Plugin, score::weights::ScoreWeights},
         world::{object::Object, quota::Bound},
     },
 };

@@ -26,7 +26,8 @@ use crate::{
     },
     scheduling::{
         Event, QuotaKey,
-        model::{kind::Kind, name::full_name, plugin::Plugin},
+        model::{kind::Kind, name::full_name},
+        plugin::Plugin,
         world::{object::Object, resource_claims::unreadable},
     },
 };

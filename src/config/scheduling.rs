@@ -6,7 +6,7 @@ use jiff::SignedDuration;
 use serde::Serialize;
 
 use super::{duration, section::Section, trouble::Trouble};
-use crate::scheduling::{model::plugin::Plugin, plan::preemption::Rules, plugin::score::weights::SCORING};
+use crate::scheduling::{plan::preemption::Rules, plugin::Plugin};
 
 /// How nodes are compared, and which pods are preempted.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -80,7 +80,7 @@ pub(super) fn read(mut section: Section) -> Result<SchedulingConfig, Trouble> {
 fn weights(mut section: Section) -> Result<BTreeMap<&'static str, u32>, Trouble> {
     let mut read =
         |(plugin, default): (Plugin, u32)| Ok((plugin.name(), section.int(plugin.name(), default, 0..=100)?));
-    let weights = SCORING.into_iter().map(&mut read).collect::<Result<_, Trouble>>()?;
+    let weights = Plugin::scoring().map(&mut read).collect::<Result<_, Trouble>>()?;
     section.finish()?;
     Ok(weights)
 }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::{Authentication, hami, messages, vendors, volcano};
 use crate::{
     dialect::vendor::{amd, biren, cambricon, hygon, row::Resources},
-    scheduling::plugin::score::weights::SCORING,
+    scheduling::plugin::Plugin,
 };
 
 /// The dialect of JSON Schema in which the schema is written.
@@ -17,7 +17,7 @@ const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 pub fn schema() -> Value {
     let severity = || one_of(&["deny", "warn", "allow"]);
     let guards = ["neverFits", "presetNode", "privileged", "deviceMounts", "visibleDevices", "quota"];
-    let weights = SCORING.into_iter().map(|(plugin, _)| (plugin.name(), whole(0, 100)));
+    let weights = Plugin::scoring().map(|(plugin, _)| (plugin.name(), whole(0, 100)));
     let gangs = mapping([("enabled", switch()), ("timeout", text())]);
     let volumes = mapping([("heldPercent", whole(0, 100))]);
     let preemption = mapping(["enabled", "otherSchedulers", "preemptableFirst"].map(|key| (key, switch())));

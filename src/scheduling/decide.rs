@@ -18,15 +18,11 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::{
-    model::{
-        devices::Shortfall,
-        name::NodeName,
-        pod::Demand,
-        prebind_step::PrebindStep,
-        reason::{NodeReasons, Reason},
-    },
+    model::{devices::Shortfall, name::NodeName, pod::Demand, prebind_step::PrebindStep},
     plugin::{
+        NodeReasons, Reason,
         cycle::{Cycle, Preferences},
+        devices::DeviceReason,
         pod_counts::PodCounts,
         score::{RawScores, weights::ScoreWeights},
     },
@@ -259,7 +255,7 @@ impl<'a> Filters<'a> {
             let of_pod = |reserved: &Arc<Reserved>| reserved.reservation.is_for(self.demand);
             let is_there = node.reservations.iter().any(of_pod);
             let lack = if is_there { Shortfall::ReservationInUse } else { Shortfall::Reservation };
-            return Err(Refusal::Node(vec![Reason::Devices(lack)]));
+            return Err(Refusal::Node(vec![Reason::Devices(DeviceReason::Typed(lack))]));
         }
         if self.open {
             return Ok(raw);
@@ -306,11 +302,9 @@ impl<'a> Filters<'a> {
         let state = kept.as_ref().unwrap_or(node);
         let judged = verdict::judge(ask, state, self.around.device_resources, &self.quotas);
         let (allocations, _) = judged.expect("a node that has passed every filter fits");
-        let volumes = self.cycle.as_ref().ok().and_then(|cycle| cycle.volumes(node).ok());
-        let volumes = volumes.expect("a node that has passed every filter binds the claims");
-        let claims = self.cycle.as_ref().ok().and_then(|cycle| cycle.devices(state).ok());
-        let claims = claims.expect("a node that has passed every filter has devices for the claims");
-        let steps = volumes.into_iter().map(PrebindStep::Volume).chain(claims).collect();
+        let steps = self.cycle.as_ref().ok().and_then(|cycle| cycle.steps(state).ok());
+        let steps =
+            steps.expect("a node that has passed every filter has volumes and devices for the claims");
         Decision { node: node.info.name.clone(), allocations, steps }
     }
 

@@ -1,7 +1,6 @@
 //! Values: pods, nodes and what they ask for and have. They import nothing else of `scheduling`.
 
 pub mod change;
-pub mod claim_rejection;
 pub mod claim_use;
 pub mod devices;
 pub mod extended_resources;
@@ -17,12 +16,10 @@ pub mod node;
 pub mod node_affinity;
 pub mod origin;
 pub mod outcome;
-pub mod plugin;
 pub mod pod;
 pub mod pod_reservation;
 pub mod pod_selector;
 pub mod prebind_step;
-pub mod reason;
 pub mod resources;
 pub mod steps;
 pub mod tdm;

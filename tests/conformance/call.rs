@@ -9,8 +9,11 @@ use berth::{
     },
     dialect::{Dialect, hami::names},
     scheduling::{
-        Reason,
-        plugin::allocate::{Held, Scene, walk::walk},
+        DeviceReason,
+        plugin::{
+            allocate::{Held, Scene, walk::walk},
+            rejection::Rejection,
+        },
     },
 };
 use serde_json::{Value, json};
@@ -85,18 +88,16 @@ fn walked<'a>(scene: &Scene<'_>, ask: ShareRequest, order: impl Iterator<Item = 
 }
 
 /// Reasons as HAMi words them: `<count>/<cards> <reason>`, sorted.
-pub(crate) fn words(reasons: &[Reason]) -> String {
+pub(crate) fn words(reasons: &[DeviceReason]) -> String {
     let mut words: Vec<_> = reasons.iter().map(word).collect();
     words.sort();
     words.join(", ")
 }
 
-fn word(reason: &Reason) -> String {
-    match reason {
-        Reason::Card { count, of, .. } | Reason::AllocatedCardsInsufficientRequest { count, of } => {
-            format!("{count}/{of} {}", reason.name())
-        }
-        other => other.name(),
+fn word(reason: &DeviceReason) -> String {
+    match reason.cards() {
+        Some((count, of)) => format!("{count}/{of} {}", reason.name()),
+        None => reason.name().into_owned(),
     }
 }
 

@@ -10,7 +10,7 @@ use berth::{
         volcano::{Volcano, VolcanoSettings},
     },
     object::Pod,
-    scheduling::{NodeReasons, plugin::allocate::allocate},
+    scheduling::{DeviceReason, plugin::allocate::allocate},
 };
 use serde_json::{Value, json};
 
@@ -72,7 +72,7 @@ pub(crate) fn given(
     asked: &PodRequest,
     inventory: &Inventory,
     held: &[Assignment],
-) -> Result<Assignment, NodeReasons> {
+) -> Result<Assignment, Vec<DeviceReason>> {
     let usage = Usage::of(held.iter().map(|assignment| (assignment, InitPhase::Done)));
     allocate(asked, inventory, &usage, &Volcano::profile(), Quota::default())
 }

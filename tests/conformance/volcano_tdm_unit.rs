@@ -9,9 +9,9 @@ use berth::{
     scheduling::{
         PodInfo, Snapshot,
         decide::{Filters, evaluation::Evaluation},
-        model::{kind::Kind, name::NodeName, plugin::Plugin, tdm::Window},
+        model::{kind::Kind, name::NodeName, tdm::Window},
         plan::eviction,
-        plugin::pod_counts::PodCounts,
+        plugin::{Plugin, pod_counts::PodCounts},
     },
 };
 use jiff::Timestamp;

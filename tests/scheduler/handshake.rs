@@ -2,7 +2,7 @@
 
 use berth::{
     config::Config,
-    scheduling::{Effect, FitError, Reason},
+    scheduling::{DeviceReason, Effect, FitError, Reason},
 };
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -30,7 +30,7 @@ fn share(name: &str) -> Value {
 }
 
 fn waits(effects: &[Effect]) -> bool {
-    let words = FitError::of_nodes(&[vec![Reason::ExpiredRegistration]]).to_string();
+    let words = FitError::of_nodes(&[vec![Reason::Devices(DeviceReason::Expired)]]).to_string();
     effects
         .iter()
         .any(|effect| matches!(effect, Effect::TellUnschedulable { message, .. } if without_nearest(message) == words))

@@ -2,7 +2,7 @@
 
 use berth::{
     config::Config,
-    scheduling::{Effect, Event, Reason, WithdrawOutcome},
+    scheduling::{DeviceReason, Effect, Event, Reason, WithdrawOutcome},
 };
 use serde_json::{Value, json};
 
@@ -164,7 +164,8 @@ fn a_node_whose_dead_pod_can_not_be_withdrawn_is_passed_over_after_a_while() {
     machine.show_pod(&share("next"));
     let (effects, bound) = machine.run();
     assert_eq!(bound, []);
-    let words = berth::scheduling::FitError::of_nodes(&[vec![Reason::SilentAgent]]).to_string();
+    let words = berth::scheduling::FitError::of_nodes(&[vec![Reason::Devices(DeviceReason::SilentAgent)]])
+        .to_string();
     let said = effects
         .iter()
         .any(|effect| matches!(effect, Effect::TellUnschedulable { message, .. } if without_nearest(message) == words));

@@ -270,7 +270,7 @@ fn rows(outcomes: BTreeMap<(String, String), u64>) -> Vec<Row> {
 /// A part in percent, to a tenth of one, as the table has it.
 fn percent(count: u64, of: u64) -> f64 {
     let tenths = count.saturating_mul(1000).saturating_add(of / 2).checked_div(of).unwrap_or_default();
-    u32::try_from(tenths).map(f64::from).unwrap_or(f64::MAX) / 10.0
+    u32::try_from(tenths).map_or(f64::MAX, f64::from) / 10.0
 }
 
 /// What a reader should look at first comes first; an outcome of a newer version comes last.

@@ -4,10 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::scheduling::model::{
-    plugin::Plugin,
-    reason::{CardReason, NodeReasons, Reason},
-};
+use crate::scheduling::plugin::{NodeReasons, Plugin, Reason, rejection::Cure};
 
 /// Why a pod waits.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -50,26 +47,18 @@ impl Resolvable {
 fn is_of_the_node_itself(reasons: &NodeReasons) -> bool {
     let mut unlike = 0;
     for reason in reasons {
-        match reason {
-            Reason::AffinityMismatch
-            | Reason::FeatureMissing
-            | Reason::NoDevices
-            | Reason::NodeInsufficientDevice => return true,
-            Reason::Insufficient { requested, capacity, .. } if requested > capacity => return true,
-            Reason::Card { reason, count, of } if is_of_the_card_itself(*reason) => {
+        match reason.cure() {
+            Cure::Nothing => return true,
+            Cure::NothingOnCards { count, of } => {
                 unlike += count;
-                if unlike >= *of {
+                if unlike >= of {
                     return true;
                 }
             }
-            _ => {}
+            Cure::Eviction | Cure::Time => {}
         }
     }
     false
-}
-
-fn is_of_the_card_itself(reason: CardReason) -> bool {
-    matches!(reason, CardReason::CardTypeMismatch | CardReason::CardUuidMismatch | CardReason::ModeNotFit)
 }
 
 impl Blame {
@@ -105,10 +94,17 @@ impl Blame {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scheduling::decide::fit_error::FitError;
+    use crate::scheduling::{
+        decide::fit_error::FitError,
+        plugin::{
+            devices::{CardReason, DeviceReason},
+            node_resources_fit::ResourceReason,
+            node_unschedulable::Cordoned,
+        },
+    };
 
     fn cards(reason: CardReason, count: usize) -> Reason {
-        Reason::Card { reason, count, of: 4 }
+        Reason::Devices(DeviceReason::Card { reason, count, of: 4 })
     }
 
     #[test]
@@ -118,16 +114,17 @@ mod tests {
         let no_such_card = vec![cards(CardTypeMismatch, 3), cards(CardUuidMismatch, 1)];
         let full = vec![cards(CardTypeMismatch, 3), cards(CardInsufficientMemory, 1)];
         let amount = |requested, capacity| {
-            vec![Reason::Insufficient { resource: "cpu".into(), requested, free: 0, capacity }]
+            let short = ResourceReason::Insufficient { resource: "cpu".into(), requested, free: 0, capacity };
+            vec![Reason::NodeResourcesFit(short)]
         };
-        let cordoned = vec![Reason::Unschedulable];
+        let cordoned = vec![Reason::NodeUnschedulable(Cordoned)];
         let cases: [(&[NodeReasons], Resolvable); 8] = [
             (&[], Resolvable::Yes),
             (std::slice::from_ref(&other_model), Resolvable::No),
             (&[other_model.clone(), no_such_card], Resolvable::No),
             (&[other_model.clone(), full], Resolvable::Yes),
             (&[other_model.clone(), cordoned], Resolvable::Yes),
-            (&[vec![Reason::NoDevices], other_model.clone()], Resolvable::No),
+            (&[vec![Reason::Devices(DeviceReason::Unregistered)], other_model.clone()], Resolvable::No),
             (&[amount(9, 8)], Resolvable::No),
             (&[amount(8, 8)], Resolvable::Yes),
         ];

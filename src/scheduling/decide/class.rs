@@ -201,7 +201,7 @@ impl Classes {
         self.counts.steps().add(TEST, tested);
         let mut refusals = Refusals::default();
         let alone = Preferences::default();
-        let scale = Scale::of(ask, &alone, &[]);
+        let scale = Scale::of(&alone, &[]);
         let judged = snapshot.slots().iter().zip(&class.verdicts);
         let fitting = judged.filter_map(|(state, judged)| {
             let (Some(state), NodeVerdict::Fits(raw, taken)) = (state, &judged.verdict) else { return None };
@@ -217,7 +217,7 @@ impl Classes {
         } else {
             let fitting: Vec<_> = fitting.map(|(state, feasible, _)| (state, feasible)).collect();
             let feasible: Vec<_> = fitting.iter().map(|(_, feasible)| *feasible).collect();
-            let scale = Scale::of(ask, &preferences, &feasible);
+            let scale = Scale::of(&preferences, &feasible);
             let scored = fitting.iter().map(|(state, one)| (*state, scale.scores(one).total(&self.weights)));
             best(scored, rank)
         };
@@ -242,7 +242,7 @@ impl Classes {
         rank: impl Fn(&NodeName) -> usize,
     ) -> Option<Decision> {
         let alone = Preferences::default();
-        let scale = Scale::of(&filters.demand.ask, &alone, &[]);
+        let scale = Scale::of(&alone, &[]);
         let score = |node, raw| scale.scores(&Feasible { node, raw }).total(&self.weights);
         let fitting = filters.in_reservations();
         let first = first_of(fitting.iter().map(|(node, _, preference)| (*node, *preference)), &rank)?;
@@ -277,7 +277,7 @@ impl Classes {
         class.verdicts.resize_with(slots.len(), Judged::default);
         class.relation = Relation::Independent;
         let alone = Preferences::default();
-        let scale = Scale::of(ask, &alone, &[]);
+        let scale = Scale::of(&alone, &[]);
         let mut judged_anew = 0;
         for ((state, generation), judged) in slots.iter().zip(generations).zip(&mut class.verdicts) {
             if judged.generation != *generation {

@@ -65,7 +65,7 @@ impl<'a> Evaluation<'a> {
     /// Every node with its scores, normalised over the nodes that fit, or why it is refused.
     pub fn nodes(&self) -> Vec<Evaluated<'a, '_>> {
         let feasible: Vec<_> = self.feasible().map(|(_, feasible)| feasible).collect();
-        let scale = Scale::of(&self.filters.demand.ask, &self.preferences, &feasible);
+        let scale = Scale::of(&self.preferences, &feasible);
         let scored = self.nodes.iter().map(|(state, judged)| {
             let scores = judged.as_ref().map(|raw| scale.scores(&Feasible { node: state, raw: *raw }));
             (*state, scores)

@@ -11,12 +11,8 @@ use super::{
     no_room::NoRoom,
 };
 use crate::scheduling::{
-    model::{
-        claim_rejection::ClaimRejection,
-        message::{Details, Message},
-        plugin::Plugin,
-        reason::{NodeReasons, Reason},
-    },
+    model::message::{Details, Message},
+    plugin::{NodeReasons, Plugin, Reason, dynamic_resources::ClaimRejection},
     world::quota::{Exceeded, QuotaStanding},
 };
 
@@ -166,7 +162,7 @@ impl FitError {
         match &self.cause {
             Cause::Quota(_) => Awaits::Quota,
             Cause::Nodes(_, Some(_)) => Awaits::NodeOrQuota,
-            Cause::Pod(Reason::ResourceClaims(ClaimRejection::Unfinished)) => Awaits::Comparison,
+            Cause::Pod(Reason::DynamicResources(ClaimRejection::Unfinished)) => Awaits::Comparison,
             Cause::Pod(_) | Cause::Nodes(_, None) => Awaits::Node,
         }
     }
@@ -257,17 +253,23 @@ impl fmt::Display for FitError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scheduling::model::reason::CardReason;
+    use crate::scheduling::plugin::{
+        devices::{CardReason, DeviceReason},
+        node_resources_fit::ResourceReason,
+        taint_toleration::UntoleratedTaint,
+    };
 
     #[test]
     fn a_fit_error_reads_as_kube_schedulers() {
-        let memory = Reason::Card { reason: CardReason::CardInsufficientMemory, count: 3, of: 4 };
-        let slots = Reason::Card { reason: CardReason::CardTimeSlicingExhausted, count: 1, of: 4 };
+        let card = |reason, count| Reason::Devices(DeviceReason::Card { reason, count, of: 4 });
+        let memory = card(CardReason::CardInsufficientMemory, 3);
+        let slots = card(CardReason::CardTimeSlicingExhausted, 1);
+        let cpu = ResourceReason::Insufficient { resource: "cpu".into(), requested: 2, free: 1, capacity: 4 };
         let nodes = [
-            vec![Reason::UntoleratedTaint],
+            vec![Reason::TaintToleration(UntoleratedTaint)],
             vec![memory.clone(), slots],
             vec![memory],
-            vec![Reason::Insufficient { resource: "cpu".into(), requested: 2, free: 1, capacity: 4 }],
+            vec![Reason::NodeResourcesFit(cpu)],
         ];
         assert_eq!(
             FitError::of_nodes(&nodes).to_string(),

@@ -11,13 +11,13 @@ use super::{
 };
 use crate::device::{CardId, CoreUnit, Quota};
 use crate::scheduling::{
-    model::{
-        name::NodeName,
-        plugin::Plugin,
-        pod::Ask,
-        reason::{CardReason, NodeReasons, Reason},
+    model::{name::NodeName, pod::Ask},
+    plugin::{
+        NodeReasons, Reason,
+        allocate::explain::{self, Amounts, CardFailure},
+        devices::{CardReason, DeviceReason},
+        rejection::Shortage,
     },
-    plugin::allocate::explain::{self, Amounts, CardFailure},
     world::node_state::NodeState,
 };
 
@@ -48,8 +48,8 @@ pub enum Lack {
 /// How close a node comes; the greater, the closer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Closeness {
-    /// How many filters it passes.
-    passes: u8,
+    /// How many filters it passes, and one more; 0 where it offers no cards of the pod's kind.
+    passes: usize,
     /// What it lacks: for each amount the part that is missing, for anything else more than 1.
     lacks: f64,
 }
@@ -84,30 +84,9 @@ impl Closeness {
     }
 }
 
-/// How many filters a node has passed that is refused for these reasons, in the order in which they run.
-fn passes(reasons: &NodeReasons) -> u8 {
-    let of_quota = |reason: &Reason| matches!(reason, Reason::Card { reason, .. } if *reason == CardReason::ResourceQuotaNotFit);
-    if reasons.iter().any(of_quota) {
-        return 15;
-    }
-    match reasons.first().map(Reason::plugin) {
-        // Image locality only scores.
-        None | Some(Plugin::ImageLocality) => 0,
-        Some(Plugin::NodeUnschedulable) => 1,
-        Some(Plugin::TaintToleration) => 2,
-        Some(Plugin::NodeAffinity) => 3,
-        Some(Plugin::NodePorts) => 4,
-        Some(Plugin::NodeResourcesFit | Plugin::NodeResourcesBalancedAllocation) => 5,
-        Some(Plugin::VolumeRestrictions) => 6,
-        Some(Plugin::NodeDeclaredFeatures | Plugin::Tdm) => 7,
-        Some(Plugin::Devices) => 8,
-        Some(Plugin::NodeVolumeLimits) => 9,
-        Some(Plugin::VolumeBinding) => 10,
-        Some(Plugin::VolumeZone) => 11,
-        Some(Plugin::PodTopologySpread) => 12,
-        Some(Plugin::InterPodAffinity) => 13,
-        Some(Plugin::DynamicResources) => 14,
-    }
+/// How many filters a node has passed that is refused for these reasons, in the order in which they run, and one more.
+fn passes(reasons: &NodeReasons) -> usize {
+    reasons.iter().map(Reason::passed).max().map_or(0, |passed| passed + 1)
 }
 
 /// A node that is refused, for which reasons, and how close it comes all the same.
@@ -165,7 +144,7 @@ impl Lack {
     pub fn reason(&self) -> String {
         match self {
             Self::Card(failure) => failure.reason.name().to_owned(),
-            Self::Cards(_) => Reason::NodeInsufficientDevice.name(),
+            Self::Cards(_) => Reason::Devices(DeviceReason::TooFewCards).name(),
             Self::Node(reason) => reason.name(),
         }
     }
@@ -184,10 +163,10 @@ impl Lack {
         match self {
             Self::Card(CardFailure { amounts, .. }) => amounts.map(Amounts::missing),
             Self::Cards(count) => u64::try_from(*count).ok(),
-            Self::Node(Reason::Insufficient { requested, free, .. }) => {
-                u64::try_from(requested.saturating_sub(*free)).ok()
+            Self::Node(reason) => {
+                let Shortage { requested, free, .. } = reason.shortage()?;
+                u64::try_from(requested.saturating_sub(free)).ok()
             }
-            Self::Node(_) => None,
         }
     }
 
@@ -196,11 +175,13 @@ impl Lack {
             Self::Card(CardFailure { amounts: Some(amounts), .. }) => amounts.part_missing(),
             #[expect(clippy::cast_precision_loss, reason = "a node has few cards")]
             Self::Cards(count) => NO_CARD * *count as f64,
-            Self::Node(Reason::Insufficient { requested, free, .. }) => {
-                let amount = |amount: i64| u64::try_from(amount).unwrap_or(0);
-                Amounts { needed: amount(*requested), free: amount(*free) }.part_missing()
+            Self::Node(reason) => {
+                reason.shortage().map_or(NOT_AN_AMOUNT, |Shortage { requested, free, .. }| {
+                    let amount = |amount: i64| u64::try_from(amount).unwrap_or(0);
+                    Amounts { needed: amount(requested), free: amount(free) }.part_missing()
+                })
             }
-            Self::Card(_) | Self::Node(_) => NOT_AN_AMOUNT,
+            Self::Card(_) => NOT_AN_AMOUNT,
         }
     }
 
@@ -217,9 +198,10 @@ impl Lack {
             },
             (Self::Card(CardFailure { card, reason, .. }), None) => of_card(*reason, card),
             (Self::Cards(count), _) => format!("{count} GPU(s)"),
-            (Self::Node(Reason::Insufficient { resource, .. }), Some(by)) if &**resource == "cpu" => cpu(by),
-            (Self::Node(Reason::Insufficient { resource, .. }), Some(by)) => format!("{by} {resource}"),
-            (Self::Node(reason), _) => {
+            (Self::Node(reason), by) => {
+                if let (Some(Shortage { resource, .. }), Some(by)) = (reason.shortage(), by) {
+                    return if resource == "cpu" { cpu(by) } else { format!("{by} {resource}") };
+                }
                 let words = reason.to_string();
                 words.strip_prefix("node(s) ").unwrap_or(&words).to_owned()
             }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::scheduling::{
-    model::{pod::Demand, reason::NodeReasons},
-    plugin::{cycle::Cycle, filter::filter, pod_counts::PodCounts},
+    model::pod::Demand,
+    plugin::{NodeReasons, cycle::Cycle, filter::filter, pod_counts::PodCounts},
     world::{node_state::NodeState, nominations::Nominations, surroundings::Surroundings},
 };
 

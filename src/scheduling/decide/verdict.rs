@@ -6,8 +6,8 @@ use smallvec::SmallVec;
 
 use crate::device::{Allocation, CardUsage, DeviceRequest, InitPhase, Quota, usage};
 use crate::scheduling::{
-    model::{name::NodeName, pod::Ask, reason::NodeReasons},
-    plugin::{filter::filter, score::RawScores},
+    model::{name::NodeName, pod::Ask},
+    plugin::{NodeReasons, filter::filter, score::RawScores},
     world::node_state::NodeState,
 };
 

@@ -230,7 +230,7 @@ impl Footprint {
     }
 
     /// Whether where the pod may go depends on more than one node.
-    pub fn looks_around(&self) -> bool {
+    pub fn is_cross_node(&self) -> bool {
         let alone = self.affinity.is_empty() && self.anti_affinity.is_empty() && self.spread.is_empty();
         !alone || !self.claims.is_empty() || !self.resource_claims.is_empty()
     }

@@ -122,7 +122,7 @@ impl Demand {
     pub fn is_alike(&self, other: &Self) -> bool {
         // A Reservation may be for one of them.
         let alone =
-            |demand: &Self| !demand.footprint.looks_around() && demand.footprint.reservation.is_none();
+            |demand: &Self| !demand.footprint.is_cross_node() && demand.footprint.reservation.is_none();
         self.ask == other.ask
             && self.priority == other.priority
             && self.footprint.namespace == other.footprint.namespace

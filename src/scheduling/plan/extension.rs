@@ -12,8 +12,8 @@ use crate::scheduling::{
     model::{
         name::{NodeName, Uid},
         pod::Demand,
-        reason::{NodeReasons, Reason},
     },
+    plugin::{NodeReasons, Reason},
     snapshot::Snapshot,
     world::{
         ledger::Held,

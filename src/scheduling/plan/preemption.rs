@@ -22,10 +22,9 @@ use crate::scheduling::{
     model::{
         name::{NodeName, Uid},
         pod::{Deletion, Demand, Importance, Placer, PreemptionPolicy},
-        reason::Reason,
         steps::JUDGE,
     },
-    plugin::pod_counts::PodCounts,
+    plugin::{pod_counts::PodCounts, rejection::Cure},
     snapshot::Snapshot,
     world::{
         ledger::{Charge, Commitment, Held},
@@ -103,17 +102,8 @@ fn is_lost(demand: &Demand, state: &NodeState, device_resources: &BTreeSet<Strin
     match NodeVerdict::of(&demand.ask, state, device_resources) {
         NodeVerdict::Fits(..) => false,
         NodeVerdict::Fails(reasons) => {
-            let is_of_node = |reason: &Reason| {
-                matches!(
-                    reason,
-                    Reason::Unschedulable
-                        | Reason::UntoleratedTaint
-                        | Reason::AffinityMismatch
-                        | Reason::ZoneNotPermitted
-                        | Reason::ZoneClosed { .. }
-                )
-            };
-            reasons.iter().any(is_of_node) || Resolvable::on_node(&reasons) == Resolvable::No
+            let of_time = reasons.iter().any(|reason| reason.cure() == Cure::Time);
+            of_time || Resolvable::on_node(&reasons) == Resolvable::No
         }
     }
 }

@@ -17,7 +17,7 @@ use crate::device::{
     Assignment, Card, ContainerShares, Cores, Inventory, Mode, PodRequest, Profile, Quota, SlicesOfCard,
     Slicing, Usage,
 };
-use crate::scheduling::model::reason::{NodeReasons, Reason};
+use crate::scheduling::plugin::devices::reason::DeviceReason;
 pub use fit::{Held, Scene};
 
 /// The shares for each container, or why a container finds too few cards.
@@ -27,11 +27,11 @@ pub fn allocate(
     usage: &Usage,
     profile: &Profile,
     quota: Quota,
-) -> Result<Assignment, NodeReasons> {
+) -> Result<Assignment, Vec<DeviceReason>> {
     let mut cards = inventory.cards().iter();
     let several = cards.any(|card| takes_several(profile, card) && request.selection.admits_mode(card));
     if request.widest() as usize > inventory.cards().len() && !several {
-        return Err(vec![Reason::NodeInsufficientDevice]);
+        return Err(vec![DeviceReason::TooFewCards]);
     }
     let mut scene = Scene { request, inventory, usage, profile, quota, held: Held::default() };
     let mut containers = Vec::with_capacity(request.containers.len());

@@ -5,11 +5,11 @@ use std::{
     sync::Arc,
 };
 
-use crate::scheduling::model::claim_rejection::ClaimRejection;
+use super::dynamic_resources::rejection::ClaimRejection;
 use crate::{
     dra::{GoOn, Selected},
     scheduling::{
-        model::{name::NodeName, reason::Reason, steps::Allowance},
+        model::{name::NodeName, steps::Allowance},
         world::{
             node_state::NodeState,
             resource_claims::{Beside, ChangedNodes, SpecId},
@@ -37,7 +37,7 @@ struct Judged {
     generation: u64,
     /// The stamp of its devices then; `None`: the verdict holds for one decision.
     stamp: Option<u64>,
-    found: Result<(), Reason>,
+    found: Result<(), ClaimRejection>,
     /// Which of its devices selectors admit.
     selected: Selected,
 }
@@ -66,7 +66,7 @@ impl NodeFits {
     }
 
     /// Whether the node has devices for the claims.
-    pub(in crate::scheduling) fn on(&self, node: &NodeState) -> Result<(), Reason> {
+    pub(in crate::scheduling) fn on(&self, node: &NodeState) -> Result<(), ClaimRejection> {
         self.of(node).map_or(Ok(()), |judged| judged.found.clone())
     }
 
@@ -125,7 +125,7 @@ pub(in crate::scheduling) struct Compared {
     pub(in crate::scheduling) generation: u64,
     pub(in crate::scheduling) stamp: u64,
     /// `None`: it was not found out.
-    pub(in crate::scheduling) found: Option<Result<(), Reason>>,
+    pub(in crate::scheduling) found: Option<Result<(), ClaimRejection>>,
     pub(in crate::scheduling) selected: Selected,
 }
 
@@ -143,7 +143,7 @@ impl ClaimFits {
         (asked, namespace): (Asked, &Arc<str>),
         around: Surroundings<'_>,
         allowance: &mut Allowance,
-        judge: impl Fn(&NodeState, &mut Selected, GoOn<'_>) -> Result<(), Reason>,
+        judge: impl Fn(&NodeState, &mut Selected, GoOn<'_>) -> Result<(), ClaimRejection>,
     ) -> NodeFits {
         if !self.by_asked.contains_key(&asked) {
             self.forget_for(namespace);
@@ -240,7 +240,7 @@ impl Known {
         place: usize,
         around: Surroundings<'_>,
         allowance: &mut Allowance,
-        judge: &impl Fn(&NodeState, &mut Selected, GoOn<'_>) -> Result<(), Reason>,
+        judge: &impl Fn(&NodeState, &mut Selected, GoOn<'_>) -> Result<(), ClaimRejection>,
     ) -> Judging {
         let Some(judged) = Arc::make_mut(&mut self.fits.judged).get_mut(place) else { return Judging::Done };
         let Some(state) = &around.slots[place] else {
@@ -267,14 +267,14 @@ impl Known {
         place: usize,
         name: &NodeName,
         (generation, stamp): (u64, u64),
-        found: Result<(), Reason>,
+        found: Result<(), ClaimRejection>,
     ) {
         let Some(judged) = Arc::make_mut(&mut self.fits.judged).get_mut(place) else { return };
         // An error names the claim, which is another the next time.
         let names_it = |rejection: &ClaimRejection| {
             matches!(rejection, ClaimRejection::Undecidable(_) | ClaimRejection::OfDevice { .. })
         };
-        let keeps = !matches!(&found, Err(Reason::ResourceClaims(rejection)) if names_it(rejection));
+        let keeps = !matches!(&found, Err(rejection) if names_it(rejection));
         (judged.generation, judged.stamp, judged.found) = (generation, keeps.then_some(stamp), found);
         if !keeps {
             self.unsettled.insert(place);
@@ -300,8 +300,8 @@ impl Known {
 }
 
 /// Whether it was not found out whether the node has devices: that would take longer than the decision may.
-pub(in crate::scheduling) fn is_unfinished<T>(found: &Result<T, Reason>) -> bool {
-    matches!(found, Err(Reason::ResourceClaims(ClaimRejection::Unfinished)))
+pub(in crate::scheduling) fn is_unfinished<T>(found: &Result<T, ClaimRejection>) -> bool {
+    matches!(found, Err(ClaimRejection::Unfinished))
 }
 
 #[cfg(test)]

@@ -1,27 +1,56 @@
 //! Whether a node has cards for a pod: its device plugin answers, what it registered can be read, and the cards have room.
 
+pub mod reason;
+
 use std::{iter, sync::Arc};
 
-use super::{allocate::allocate, scene::Scene};
+use smallvec::smallvec;
+
+use super::{
+    allocate::allocate,
+    contract::{Filter, Placement, Reasons, SchedulingPlugin, Score},
+    scene::Scene,
+    score::cards,
+};
 use crate::{
     device::{
         Allocation, Answer, Assignment, DeviceRequest, DeviceType, JointRequest, NodeDevices, Profile, Quota,
         together,
     },
     scheduling::{
-        model::{
-            devices::{self, Shortfall},
-            reason::{NodeReasons, Reason},
-        },
+        model::devices::{self, Shortfall},
         world::node_state::{Agent, NodeState},
     },
 };
 
-/// Fails on a node whose device plugin owes an answer for too long: it would mix up two pods.
-pub(super) fn test_agent(scene: &Scene<'_>) -> Result<(), NodeReasons> {
-    match scene.node.agent {
-        Agent::Silent => Err(vec![Reason::SilentAgent]),
-        Agent::Answering => Ok(()),
+pub use reason::{CardReason, DeviceReason};
+
+/// Rejects a node that has no cards or devices for the pod, or whose device plugin owes an answer for too long, and prefers nodes by how well the
+/// cards suit that the pod would get there.
+#[derive(Debug)]
+pub struct Devices;
+
+impl SchedulingPlugin for Devices {
+    const NAME: &'static str = "Devices";
+    const WEIGHT: Option<u32> = Some(1);
+
+    type Reason = DeviceReason;
+}
+
+impl Filter for Devices {
+    /// Fails on a node whose device plugin owes an answer for too long: it would mix up two pods. Whether the node has cards is found out
+    /// where they are chosen, by [`allocations`].
+    fn test(scene: &Scene<'_>) -> Result<(), Reasons<DeviceReason>> {
+        match scene.node.agent {
+            Agent::Silent => Err(smallvec![DeviceReason::SilentAgent]),
+            Agent::Answering => Ok(()),
+        }
+    }
+}
+
+impl Score for Devices {
+    fn score(placement: &Placement<'_>) -> Option<f64> {
+        Some(cards::of_node(&placement.ask.devices, placement.node, placement.allocations))
     }
 }
 
@@ -29,7 +58,7 @@ pub(super) fn test_agent(scene: &Scene<'_>) -> Result<(), NodeReasons> {
 pub(in crate::scheduling) fn allocations(
     scene: &Scene<'_>,
     quotas: &[Quota],
-) -> Result<Vec<Allocation>, NodeReasons> {
+) -> Result<Vec<Allocation>, Reasons<DeviceReason>> {
     let quotas = quotas.iter().copied().chain(iter::repeat(Quota::default()));
     let requests = scene.ask.devices.iter().zip(quotas);
     let requests = requests.filter(|(device, _)| !scene.node.serves_by_claim(device));
@@ -51,23 +80,27 @@ fn answer(node: &NodeState, device: &DeviceRequest) -> Answer {
 }
 
 /// The shares that the node would give each container.
-fn shares(node: &NodeState, device: &DeviceRequest, quota: Quota) -> Result<Assignment, NodeReasons> {
+fn shares(
+    node: &NodeState,
+    device: &DeviceRequest,
+    quota: Quota,
+) -> Result<Assignment, Reasons<DeviceReason>> {
     let DeviceRequest { profile, request, joint, .. } = device;
-    let offer = node.info.offer(&profile.name).ok_or_else(|| vec![Reason::NoDevices])?;
+    let offer = node.info.offer(&profile.name).ok_or_else(|| smallvec![DeviceReason::Unregistered])?;
     if node.expired.contains(&profile.name) {
-        return Err(vec![Reason::ExpiredRegistration]);
+        return Err(smallvec![DeviceReason::Expired]);
     }
-    let inventory = offer.inventory.as_ref().ok_or_else(|| vec![Reason::UnreadableDevices])?;
+    let inventory = offer.inventory.as_ref().ok_or_else(|| smallvec![DeviceReason::Unreadable])?;
     if let Some(joint) = joint {
         return typed(node, profile, inventory.devices(), joint);
     }
     if inventory.cards().is_empty() {
-        return Err(vec![Reason::NoDevices]);
+        return Err(smallvec![DeviceReason::Unregistered]);
     }
     if node.usage.unread().iter().any(|other| node.info.may_be_cards_of(inventory.cards(), other)) {
-        return Err(vec![Reason::UnreadableAssignment]);
+        return Err(smallvec![DeviceReason::UnreadableAssignment]);
     }
-    allocate(request, inventory, &node.usage, profile, quota)
+    allocate(request, inventory, &node.usage, profile, quota).map_err(Reasons::from_vec)
 }
 
 /// The devices by type that the node would give the pod.
@@ -76,13 +109,13 @@ fn typed(
     profile: &Profile,
     offered: &NodeDevices,
     joint: &JointRequest,
-) -> Result<Assignment, NodeReasons> {
+) -> Result<Assignment, Reasons<DeviceReason>> {
     if node.usage.unread().contains(&profile.name) {
-        return Err(vec![Reason::UnreadableAssignment]);
+        return Err(smallvec![DeviceReason::UnreadableAssignment]);
     }
     let (used, settings) = (node.usage.devices(), devices::Settings::of(joint));
     let reasons =
-        |shortfalls: Vec<Shortfall>| shortfalls.into_iter().map(Reason::Devices).collect::<Vec<_>>();
+        |shortfalls: Vec<Shortfall>| shortfalls.into_iter().map(DeviceReason::Typed).collect::<Reasons<_>>();
     if !joint.containers.is_empty() {
         let by_container = devices::by_container(offered, used, joint, &settings).map_err(reasons)?;
         return Ok(Assignment { devices: together(&by_container), by_container, ..Assignment::default() });

@@ -5,11 +5,15 @@
 //! free none, as upstream has it.
 
 mod extended;
+pub mod rejection;
 
 use std::{ops::ControlFlow, sync::Arc};
 
+use smallvec::smallvec;
+
 use super::{
     claim_fits::{Asked, AskedOf, NodeFits},
+    contract::{PreFilter, PreFiltered, Reach, Reasons, SchedulingPlugin},
     pod_counts::PodCounts,
 };
 use crate::{
@@ -18,28 +22,79 @@ use crate::{
     scheduling::{
         model::{
             change::Change,
-            claim_rejection::ClaimRejection,
             claim_use::ResourceClaimUse,
             footprint::Footprint,
             kind::Kind,
             name::full_name,
             pod::{Ask, Demand},
             prebind_step::{ClaimChoice, PrebindStep},
-            reason::Reason,
             steps::Allowance,
         },
         world::{
             node_state::NodeState,
+            object::Objects,
             resource_claims::{Beside, MOST_CONSUMERS, ResourceClaims},
             surroundings::Surroundings,
         },
     },
 };
 use extended::PodExtended;
+pub use rejection::ClaimRejection;
+
+/// Rejects a node on which the pod's claims can't be used, and that has no devices for those that hold none yet.
+#[derive(Debug)]
+pub struct DynamicResources;
+
+impl SchedulingPlugin for DynamicResources {
+    const NAME: &'static str = "DynamicResources";
+    const REACH: Reach = Reach::Cluster;
+
+    type Reason = ClaimRejection;
+
+    /// Source: v1.36 `pkg/scheduler/framework/plugins/dynamicresources`, `EventsToRegister`.
+    fn helps(pod: &Footprint, change: &Change, _objects: &Objects) -> bool {
+        match change {
+            Change::DevicesFreed | Change::Node => true,
+            Change::Object(Kind::ResourceClaim, name) => {
+                let own = pod.resource_claims.iter().filter_map(|used| used.claim.as_ref());
+                let mut own = own.chain(pod.extended.iter().map(|extended| &extended.claim));
+                name.is_empty() || own.any(|claim| full_name(&pod.namespace, claim) == *name)
+            }
+            Change::Object(kind, _) => matches!(kind, Kind::ResourceSlice | Kind::DeviceClass),
+            Change::PodAdded(_)
+            | Change::Charged(_)
+            | Change::CardsClaimed(_)
+            | Change::PodRemoved(_)
+            | Change::Nomination => false,
+        }
+    }
+}
+
+impl PreFilter for DynamicResources {
+    type Found<'a> = PodClaims<'a>;
+
+    fn prepare<'a>(
+        demand: &'a Demand,
+        around: Surroundings<'a>,
+        counts: &mut PodCounts,
+    ) -> Result<Option<PodClaims<'a>>, ClaimRejection> {
+        PodClaims::of(demand, around, counts)
+    }
+}
+
+impl PreFiltered<'_, ClaimRejection> for PodClaims<'_> {
+    fn test(&self, node: &NodeState) -> Result<(), Reasons<ClaimRejection>> {
+        self.test_on(node).map_err(|reason| smallvec![reason])
+    }
+
+    fn steps(&self, node: &NodeState) -> Result<Vec<PrebindStep>, Reasons<ClaimRejection>> {
+        self.choose(node).map_err(|reason| smallvec![reason])
+    }
+}
 
 /// The claims of one pod that is to be placed.
 #[derive(Debug)]
-pub(in crate::scheduling) struct PodClaims<'a> {
+pub struct PodClaims<'a> {
     known: &'a ResourceClaims,
     /// What the pod asks for, shares of cards included.
     ask: Arc<Ask>,
@@ -61,11 +116,11 @@ pub(in crate::scheduling) struct PodClaims<'a> {
 
 impl<'a> PodClaims<'a> {
     /// The claims as they stand; `None`: the pod has none. The error holds on every node.
-    pub(in crate::scheduling) fn prepare(
+    fn of(
         demand: &Demand,
         around: Surroundings<'a>,
         counts: &mut PodCounts,
-    ) -> Result<Option<Self>, Reason> {
+    ) -> Result<Option<Self>, ClaimRejection> {
         let Some(mut claims) = Self::read(demand, around, counts.claim_allowance())? else { return Ok(None) };
         if let Some(asked) = claims.asked() {
             let judge = |node: &NodeState, selected: &mut Selected, go_on: GoOn<'_>| {
@@ -77,17 +132,17 @@ impl<'a> PodClaims<'a> {
             counts.take_claim_steps(allowance);
         }
         if claims.fits.is_unfinished() {
-            return Err(Reason::ResourceClaims(ClaimRejection::Unfinished));
+            return Err(ClaimRejection::Unfinished);
         }
         Ok(Some(claims))
     }
 
-    /// As [`Self::prepare`], without a look at any node.
+    /// As [`Self::of`], without a look at any node.
     pub(in crate::scheduling) fn read(
         demand: &Demand,
         around: Surroundings<'a>,
         allowance: Allowance,
-    ) -> Result<Option<Self>, Reason> {
+    ) -> Result<Option<Self>, ClaimRejection> {
         let uses = &demand.footprint.resource_claims;
         let extended = PodExtended::prepare(demand, around);
         if uses.is_empty() && extended.is_none() {
@@ -117,7 +172,7 @@ impl<'a> PodClaims<'a> {
         (!self.asked.is_empty()).then(|| (self.known.class_version(), beside, self.asked.clone()))
     }
 
-    fn add(&mut self, claim: &'a ResourceClaim, demand: &Demand) -> Result<(), Reason> {
+    fn add(&mut self, claim: &'a ResourceClaim, demand: &Demand) -> Result<(), ClaimRejection> {
         let name = &claim.metadata.name;
         let Some(allocation) = self.known.allocation(&demand.footprint.namespace, name) else {
             let asked = self.known.asked(&demand.footprint.namespace, name);
@@ -144,14 +199,14 @@ impl<'a> PodClaims<'a> {
     }
 
     /// Fails on a node from which the claims can't be used.
-    pub(in crate::scheduling) fn test(&self, node: &NodeState) -> Result<(), Reason> {
+    fn test_on(&self, node: &NodeState) -> Result<(), ClaimRejection> {
         self.test_allocated(node)?;
         self.extended.as_ref().map_or(Ok(()), |extended| extended.test(node))?;
         self.fits.on(node)
     }
 
     /// What the claims are given with the pod on this node.
-    pub(in crate::scheduling) fn choose(&self, node: &NodeState) -> Result<Vec<PrebindStep>, Reason> {
+    fn choose(&self, node: &NodeState) -> Result<Vec<PrebindStep>, ClaimRejection> {
         self.test_allocated(node)?;
         let (selected, mut allowance) = (self.fits.selected(node), self.allowance);
         let mut found = self.allocate(node, &mut selected.clone(), &mut |toll| allowance.take(toll));
@@ -165,14 +220,14 @@ impl<'a> PodClaims<'a> {
         Ok(given.map(PrebindStep::Devices).chain(extended.map(PrebindStep::Extended)).collect())
     }
 
-    fn test_allocated(&self, node: &NodeState) -> Result<(), Reason> {
+    fn test_allocated(&self, node: &NodeState) -> Result<(), ClaimRejection> {
         if self.allocated.is_empty() {
             return Ok(());
         }
         let node = dra::Node { name: &node.info.name, labels: &node.info.labels };
         let mut selectors = self.allocated.iter().filter_map(|allocation| allocation.node_selector.as_ref());
         let usable = selectors.all(|selector| node.matches(selector));
-        if usable { Ok(()) } else { Err(Reason::ResourceClaims(ClaimRejection::Elsewhere)) }
+        if usable { Ok(()) } else { Err(ClaimRejection::Elsewhere) }
     }
 
     /// Devices of the node for the waiting claims, and for the one that serves extended resources.
@@ -181,7 +236,7 @@ impl<'a> PodClaims<'a> {
         node: &NodeState,
         selected: &mut Selected,
         go_on: GoOn<'_>,
-    ) -> Result<(Vec<ClaimChoice>, Option<AllocationResult>), Reason> {
+    ) -> Result<(Vec<ClaimChoice>, Option<AllocationResult>), ClaimRejection> {
         let sought = self.extended.as_ref().map_or(Ok(None), |extended| extended.sought(node))?;
         let claims: Vec<&Claim> = self.waiting.iter().map(|(_, claim)| &**claim).chain(sought).collect();
         if claims.is_empty() {
@@ -191,12 +246,12 @@ impl<'a> PodClaims<'a> {
         let on = dra::Node { name: &node.info.name, labels: &node.info.labels };
         let allocation = dra::allocate_again(&claims, on, (self.known.inventory(), &held), selected, go_on);
         let allocation = allocation.map_err(|error| match error {
-            AllocationError::Interrupted => Reason::ResourceClaims(ClaimRejection::Unfinished),
+            AllocationError::Interrupted => ClaimRejection::Unfinished,
             error => rejected_by(&error),
         })?;
         let results = allocation.map(|allocation| allocation.results);
         let results = results.filter(|results| !self.known.are_one_card(on.name, results));
-        let mut results = results.ok_or(Reason::ResourceClaims(ClaimRejection::Unallocatable))?.into_iter();
+        let mut results = results.ok_or(ClaimRejection::Unallocatable)?.into_iter();
         let given = self.waiting.iter().zip(&mut results);
         let given = given.map(|((claim, _), allocation)| choice(claim, Some(Arc::new(allocation)))).collect();
         Ok((given, results.next()))
@@ -214,7 +269,7 @@ fn claim_of<'a>(
     used: &ResourceClaimUse,
     demand: &Demand,
     known: &'a ResourceClaims,
-) -> Result<&'a ResourceClaim, Reason> {
+) -> Result<&'a ResourceClaim, ClaimRejection> {
     let ResourceClaimUse { entry, claim, own } = used;
     let Some(name) = claim else {
         return Err(rejected(&format!("waiting for the resourceclaim of {entry:?} to be created")));
@@ -236,39 +291,19 @@ fn choice(claim: &ResourceClaim, allocation: Option<Arc<AllocationResult>>) -> C
     ClaimChoice { claim: name, uid, allocation }
 }
 
-/// Whether the change could let a pod through that its claims have kept from a node.
-///
-/// Source: v1.36 `pkg/scheduler/framework/plugins/dynamicresources`, `EventsToRegister`.
-pub(in crate::scheduling) fn helps(pod: &Footprint, change: &Change) -> bool {
-    match change {
-        Change::DevicesFreed | Change::Node => true,
-        Change::Object(Kind::ResourceClaim, name) => {
-            let own = pod.resource_claims.iter().filter_map(|used| used.claim.as_ref());
-            let mut own = own.chain(pod.extended.iter().map(|extended| &extended.claim));
-            name.is_empty() || own.any(|claim| full_name(&pod.namespace, claim) == *name)
-        }
-        Change::Object(kind, _) => matches!(kind, Kind::ResourceSlice | Kind::DeviceClass),
-        Change::PodAdded(_)
-        | Change::Charged(_)
-        | Change::CardsClaimed(_)
-        | Change::PodRemoved(_)
-        | Change::Nomination => false,
-    }
-}
-
 /// The rejection by an attempt, which may name a device.
-fn rejected_by(error: &AllocationError) -> Reason {
+fn rejected_by(error: &AllocationError) -> ClaimRejection {
     match error.without_devices() {
         None => rejected(&error.to_string()),
         Some(own) => {
             let (why, own) = (error.to_string().into(), own.into());
-            Reason::ResourceClaims(ClaimRejection::OfDevice { why, own })
+            ClaimRejection::OfDevice { why, own }
         }
     }
 }
 
-fn rejected(message: &str) -> Reason {
-    Reason::ResourceClaims(ClaimRejection::Undecidable(message.into()))
+fn rejected(message: &str) -> ClaimRejection {
+    ClaimRejection::Undecidable(message.into())
 }
 
 #[cfg(test)]
@@ -310,7 +345,7 @@ pub(in crate::scheduling) mod tests {
         if let Some(claim) = claim {
             snapshot.set_object(Object::ResourceClaim(serde_json::from_value(claim).unwrap()));
         }
-        let prepared = PodClaims::prepare(&demand(pod), snapshot.surroundings(), &mut PodCounts::default());
+        let prepared = PodClaims::of(&demand(pod), snapshot.surroundings(), &mut PodCounts::default());
         let allocated = prepared.map(|claims| claims.map(|claims| claims.allocated.len()));
         allocated.map_err(|reason| reason.to_string())
     }

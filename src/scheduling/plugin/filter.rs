@@ -1,14 +1,16 @@
-//! Whether one node can serve a pod: the plugins that look at one node, in kube-scheduler's order; the cards come last.
+//! Whether one node can serve a pod: the plugins that look at one node, in the order of the table; the cards come last.
 
 use std::collections::BTreeSet;
 
-use super::{NODE_TESTS, devices, scene::Scene};
+use super::{
+    NodeReasons, TABLE,
+    devices::{self, Devices},
+    row::InTable,
+    scene::Scene,
+};
 use crate::{
     device::{Allocation, Quota},
-    scheduling::{
-        model::{pod::Ask, reason::NodeReasons},
-        world::node_state::NodeState,
-    },
+    scheduling::{model::pod::Ask, world::node_state::NodeState},
 };
 
 /// The cards that the node would give, one allocation for each request, or every reason of the first plugin that rejects it.
@@ -22,8 +24,8 @@ pub fn filter(
     quotas: &[Quota],
 ) -> Result<Vec<Allocation>, NodeReasons> {
     let scene = Scene { ask, node, device_resources };
-    for test in NODE_TESTS {
+    for test in TABLE.iter().filter_map(|row| row.test) {
         test(&scene)?;
     }
-    devices::allocations(&scene, quotas)
+    devices::allocations(&scene, quotas).map_err(Devices::reasons)
 }

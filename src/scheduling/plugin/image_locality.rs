@@ -3,11 +3,41 @@
 //! Source: v1.36 `pkg/scheduler/framework/plugins/imagelocality/image_locality.go`. Upstream takes the size of an image from the node
 //! that reported its name first; here each node's own counts.
 
-use super::score::range::{MOST, float, whole};
+use std::convert::Infallible;
+
+use super::{
+    contract::{NodeScore, PreScore, PreScored, SchedulingPlugin},
+    pod_counts::PodCounts,
+    score::range::{MOST, float, whole},
+};
 use crate::scheduling::{
     model::{node::NodeInfo, pod::Demand},
-    world::surroundings::Surroundings,
+    world::{node_state::NodeState, surroundings::Surroundings},
 };
+
+/// Prefers nodes that have the pod's images. Its weight is 1 in kube-scheduler; here it is 0 unless it is set, since it makes every node's images be
+/// kept.
+#[derive(Debug)]
+pub struct ImageLocality;
+
+impl SchedulingPlugin for ImageLocality {
+    const NAME: &'static str = "ImageLocality";
+    const WEIGHT: Option<u32> = Some(0);
+
+    type Reason = Infallible;
+}
+
+impl PreScore for ImageLocality {
+    type Found<'a> = LocalImages<'a>;
+
+    fn prepare<'a>(
+        demand: &'a Demand,
+        around: Surroundings<'a>,
+        _counts: &mut PodCounts,
+    ) -> Option<LocalImages<'a>> {
+        LocalImages::of(demand, around)
+    }
+}
 
 const MB: i64 = 1024 * 1024;
 /// Below so many bytes a node's images are worth nothing.
@@ -17,7 +47,7 @@ const MOST_BYTES: i64 = 1000 * MB;
 
 /// The pod's images that some node has.
 #[derive(Debug)]
-pub(in crate::scheduling) struct LocalImages<'a> {
+pub struct LocalImages<'a> {
     /// Each name, and which part of all nodes has it: an image that few nodes have counts less, so that these don't draw every pod.
     images: Vec<(&'a str, f64)>,
     /// The bytes beyond which a node's images are worth no more.
@@ -26,7 +56,7 @@ pub(in crate::scheduling) struct LocalImages<'a> {
 
 impl<'a> LocalImages<'a> {
     /// The images as nodes have them now; `None`: no node has any.
-    pub(in crate::scheduling) fn prepare(demand: &'a Demand, around: Surroundings<'_>) -> Option<Self> {
+    fn of(demand: &'a Demand, around: Surroundings<'_>) -> Option<Self> {
         let wanted = &demand.origin.as_ref()?.images;
         let all = count(around.slots.iter().flatten().count());
         let known = wanted.names.iter().map(|name| (&**name, count(around.images.nodes(name)) / all));
@@ -36,10 +66,16 @@ impl<'a> LocalImages<'a> {
     }
 
     /// 0 to 100: 0 up to 23 MiB of the pod's images on the node, 100 from 1000 MiB for each container on.
-    pub(in crate::scheduling) fn score(&self, node: &NodeInfo) -> i64 {
+    fn score(&self, node: &NodeInfo) -> i64 {
         let worth = |(name, part): &(&str, f64)| Some(whole(float(node.images.size(name)?) * part));
         let bytes = self.images.iter().filter_map(worth).fold(0, i64::saturating_add);
         MOST * (bytes.clamp(LEAST_BYTES, self.most) - LEAST_BYTES) / (self.most - LEAST_BYTES)
+    }
+}
+
+impl PreScored for LocalImages<'_> {
+    fn normalised<'s>(&'s self, _feasible: &[&NodeState]) -> NodeScore<'s> {
+        Box::new(|node| self.score(&node.info))
     }
 }
 

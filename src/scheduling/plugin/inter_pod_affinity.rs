@@ -3,21 +3,105 @@
 //! Source: v1.36 `pkg/scheduler/framework/plugins/interpodaffinity/filtering.go`. Upstream's copy of a term keeps its negative
 //! namespace selector and matches it against no labels at all; here a selector is held against the namespace's labels.
 
-pub(in crate::scheduling) mod scoring;
+pub mod scoring;
 
-use std::{collections::HashMap, sync::Arc};
+use std::{borrow::Cow, collections::HashMap, sync::Arc};
 
-use super::pod_counts::{Counted, PodCounts, Terminating};
+use smallvec::smallvec;
+
+use super::{
+    contract::{PreFilter, PreFiltered, PreScore, Reach, Reasons, Rejection, SchedulingPlugin},
+    pod_counts::{Counted, PodCounts, Terminating},
+};
 use crate::scheduling::{
-    model::{
-        change::Change, footprint::Footprint, kind::Kind, pod::Demand, pod_selector::PodTerm, reason::Reason,
-    },
+    model::{change::Change, footprint::Footprint, kind::Kind, pod::Demand, pod_selector::PodTerm},
     world::{node_state::NodeState, object::Objects, surroundings::Surroundings, topology::ByDomain},
 };
+use scoring::PreferredNeighbours;
+
+/// Rejects a node beside whose domains' pods the pod may not stand, and prefers nodes by the preferred terms of both sides.
+#[derive(Debug)]
+pub struct InterPodAffinity;
+
+impl SchedulingPlugin for InterPodAffinity {
+    const NAME: &'static str = "InterPodAffinity";
+    const REACH: Reach = Reach::Cluster;
+    const WEIGHT: Option<u32> = Some(2);
+
+    type Reason = NeighbourReason;
+
+    /// A pod to be near has come, or one to be away from has gone.
+    fn helps(pod: &Footprint, change: &Change, objects: &Objects) -> bool {
+        let about = |term: &PodTerm, other: &Footprint| term.pods.matches(other, objects);
+        match change {
+            Change::PodAdded(other) => pod.affinity.iter().any(|term| about(term, other)),
+            Change::PodRemoved(other) => {
+                pod.anti_affinity.iter().any(|term| about(term, other))
+                    || other.anti_affinity.iter().any(|term| about(term, pod))
+                    // The first pod of a group needs no other once the last that matched is gone.
+                    || pod.affinity.iter().any(|term| about(term, other))
+            }
+            Change::Node | Change::Object(Kind::Namespace, _) => true,
+            Change::Object(..)
+            | Change::Nomination
+            | Change::DevicesFreed
+            | Change::Charged(_)
+            | Change::CardsClaimed(_) => false,
+        }
+    }
+}
+
+impl PreFilter for InterPodAffinity {
+    type Found<'a> = Neighbours;
+
+    fn prepare<'a>(
+        demand: &'a Demand,
+        around: Surroundings<'a>,
+        counts: &mut PodCounts,
+    ) -> Result<Option<Neighbours>, NeighbourReason> {
+        Ok(Neighbours::of(demand, around, counts))
+    }
+}
+
+impl PreScore for InterPodAffinity {
+    type Found<'a> = PreferredNeighbours;
+
+    fn prepare<'a>(
+        demand: &'a Demand,
+        around: Surroundings<'a>,
+        counts: &mut PodCounts,
+    ) -> Option<PreferredNeighbours> {
+        PreferredNeighbours::of(demand, around, counts)
+    }
+}
+
+/// Why the pods of a node's domains keep a pod away.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, thiserror::Error)]
+pub enum NeighbourReason {
+    /// No pod that the pod must be near stands there.
+    #[error("node(s) didn't match pod affinity rules")]
+    Affinity,
+    /// A pod that the pod must be away from stands there.
+    #[error("node(s) didn't match pod anti-affinity rules")]
+    AntiAffinity,
+    /// A pod that must be away from the pod stands there.
+    #[error("node(s) didn't satisfy existing pods anti-affinity rules")]
+    ExistingAntiAffinity,
+}
+
+impl Rejection for NeighbourReason {
+    fn name(&self) -> Cow<'static, str> {
+        match self {
+            Self::Affinity => "PodAffinity".into(),
+            Self::AntiAffinity => "PodAntiAffinity".into(),
+            Self::ExistingAntiAffinity => "ExistingPodAntiAffinity".into(),
+        }
+    }
+}
 
 /// Domains that attract or repel one pod that is to be placed.
 #[derive(Debug, Default)]
-pub(in crate::scheduling) struct Neighbours {
+pub struct Neighbours {
     /// For each required term of affinity, the domains with a pod that matches all of them.
     attracting: Vec<Occupied>,
     /// Whether the pod is the first of its kind: it matches its own terms and no other pod does.
@@ -33,11 +117,7 @@ type Occupied = ByDomain<bool>;
 
 impl Neighbours {
     /// The domains as they are now; `None`: no pod has a term that concerns this one, and it has none itself.
-    pub(in crate::scheduling) fn prepare(
-        demand: &Demand,
-        around: Surroundings<'_>,
-        counts: &mut PodCounts,
-    ) -> Option<Self> {
+    fn of(demand: &Demand, around: Surroundings<'_>, counts: &mut PodCounts) -> Option<Self> {
         let footprint = &demand.footprint;
         let forbidden = forbidden(demand, around, counts);
         if footprint.affinity.is_empty() && footprint.anti_affinity.is_empty() && forbidden.is_empty() {
@@ -53,47 +133,28 @@ impl Neighbours {
         let first = alone && all.matches(footprint, around.objects);
         Some(Self { attracting, first, repelling, forbidden })
     }
+}
 
-    /// Fails on a node whose domains lack a pod that the pod wants to be near, or have one that keeps it away.
-    pub(in crate::scheduling) fn test(&self, node: &NodeState) -> Result<(), Reason> {
+impl PreFiltered<'_, NeighbourReason> for Neighbours {
+    fn test(&self, node: &NodeState) -> Result<(), Reasons<NeighbourReason>> {
         let mut attracted = true;
         for domains in &self.attracting {
             match domains.of_node(node) {
-                None => return Err(Reason::PodAffinity),
+                None => return Err(smallvec![NeighbourReason::Affinity]),
                 Some(occupied) => attracted &= occupied,
             }
         }
         if !attracted && !self.first {
-            return Err(Reason::PodAffinity);
+            return Err(smallvec![NeighbourReason::Affinity]);
         }
         let within = |domains: &Occupied| domains.of_node(node).is_some_and(|occupied| *occupied);
         if self.repelling.iter().any(within) {
-            return Err(Reason::PodAntiAffinity);
+            return Err(smallvec![NeighbourReason::AntiAffinity]);
         }
         if self.forbidden.iter().any(within) {
-            return Err(Reason::ExistingAntiAffinity);
+            return Err(smallvec![NeighbourReason::ExistingAntiAffinity]);
         }
         Ok(())
-    }
-}
-
-/// Whether the change could let a pod through that was rejected here: a pod to be near has come, or one to be away from has gone.
-pub(in crate::scheduling) fn helps(pod: &Footprint, change: &Change, objects: &Objects) -> bool {
-    let about = |term: &PodTerm, other: &Footprint| term.pods.matches(other, objects);
-    match change {
-        Change::PodAdded(other) => pod.affinity.iter().any(|term| about(term, other)),
-        Change::PodRemoved(other) => {
-            pod.anti_affinity.iter().any(|term| about(term, other))
-                || other.anti_affinity.iter().any(|term| about(term, pod))
-                // The first pod of a group needs no other once the last that matched is gone.
-                || pod.affinity.iter().any(|term| about(term, other))
-        }
-        Change::Node | Change::Object(Kind::Namespace, _) => true,
-        Change::Object(..)
-        | Change::Nomination
-        | Change::DevicesFreed
-        | Change::Charged(_)
-        | Change::CardsClaimed(_) => false,
     }
 }
 

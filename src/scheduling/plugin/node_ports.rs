@@ -2,18 +2,46 @@
 //!
 //! Source: v1.36 `pkg/scheduler/framework/plugins/nodeports/node_ports.go`.
 
-use super::scene::Scene;
-use crate::scheduling::model::reason::{NodeReasons, Reason};
+use std::borrow::Cow;
 
-/// Fails on a node where another pod has one of the ports.
-pub(super) fn test(scene: &Scene<'_>) -> Result<(), NodeReasons> {
-    let wanted = &scene.ask.constraints.exclusive.ports;
-    if wanted.is_empty() {
-        return Ok(());
+use smallvec::smallvec;
+
+use super::{
+    contract::{Filter, Reasons, Rejection, SchedulingPlugin},
+    scene::Scene,
+};
+
+/// Rejects a node where another pod has one of the ports.
+#[derive(Debug)]
+pub struct NodePorts;
+
+impl SchedulingPlugin for NodePorts {
+    const NAME: &'static str = "NodePorts";
+
+    type Reason = PortTaken;
+}
+
+impl Filter for NodePorts {
+    fn test(scene: &Scene<'_>) -> Result<(), Reasons<PortTaken>> {
+        let wanted = &scene.ask.constraints.exclusive.ports;
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        let mut taken = scene.node.pods.iter().flat_map(|pod| &pod.exclusive.ports);
+        if taken.any(|taken| wanted.iter().any(|wanted| wanted.conflicts(taken))) {
+            return Err(smallvec![PortTaken]);
+        }
+        Ok(())
     }
-    let mut taken = scene.node.pods.iter().flat_map(|pod| &pod.exclusive.ports);
-    if taken.any(|taken| wanted.iter().any(|wanted| wanted.conflicts(taken))) {
-        return Err(vec![Reason::HostPortTaken]);
+}
+
+/// Another pod on the node has a port that the pod needs.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, thiserror::Error)]
+#[error("node(s) didn't have free ports for the requested pod ports")]
+pub struct PortTaken;
+
+impl Rejection for PortTaken {
+    fn name(&self) -> Cow<'static, str> {
+        NodePorts::NAME.into()
     }
-    Ok(())
 }

@@ -2,14 +2,36 @@
 //!
 //! Source: v1.36 `pkg/scheduler/framework/plugins/noderesources/balanced_allocation.go`.
 
-use super::score::range::{MOST, float, whole};
+use std::convert::Infallible;
+
+use super::{
+    contract::{Placement, SchedulingPlugin, Score},
+    score::range::{MOST, float, whole},
+};
 use crate::scheduling::{model::resources::ResourceAmounts, world::node_state::NodeState};
 
 /// The resources that are balanced.
 const BALANCED: [&str; 2] = ["cpu", "memory"];
 
+/// Prefers nodes whose cpu and memory the pod makes used evenly.
+#[derive(Debug)]
+pub struct NodeResourcesBalancedAllocation;
+
+impl SchedulingPlugin for NodeResourcesBalancedAllocation {
+    const NAME: &'static str = "NodeResourcesBalancedAllocation";
+    const WEIGHT: Option<u32> = Some(1);
+
+    type Reason = Infallible;
+}
+
+impl Score for NodeResourcesBalancedAllocation {
+    fn score(placement: &Placement<'_>) -> Option<f64> {
+        score(&placement.ask.resources, placement.node).map(float)
+    }
+}
+
 /// 50 to 100: about 75 where the pod changes little, more where it balances the node; `None`: it requests neither resource.
-pub(in crate::scheduling) fn score(requests: &ResourceAmounts, node: &NodeState) -> Option<i64> {
+fn score(requests: &ResourceAmounts, node: &NodeState) -> Option<i64> {
     let own = BALANCED.map(|name| requests.get(name));
     if own == [0, 0] {
         return None;

@@ -2,19 +2,83 @@
 //!
 //! Source: v1.36 `pkg/scheduler/framework/plugins/nodevolumelimits/csi.go`, without the translation of in-tree volumes.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-
-use crate::scheduling::{
-    model::{change::Change, footprint::Footprint, kind::Kind, pod::Demand, reason::Reason},
-    world::{node_state::NodeState, object::Objects},
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet, HashMap},
 };
+
+use smallvec::smallvec;
+
+use super::{
+    contract::{PreFilter, PreFiltered, Reach, Reasons, Rejection, SchedulingPlugin},
+    pod_counts::PodCounts,
+};
+use crate::scheduling::{
+    model::{change::Change, footprint::Footprint, kind::Kind, pod::Demand},
+    world::{node_state::NodeState, object::Objects, surroundings::Surroundings},
+};
+
+/// Rejects a node whose limit of volumes of a driver would be exceeded.
+#[derive(Debug)]
+pub struct NodeVolumeLimits;
+
+impl SchedulingPlugin for NodeVolumeLimits {
+    const NAME: &'static str = "NodeVolumeLimits";
+    const REACH: Reach = Reach::Cluster;
+
+    type Reason = VolumeLimit;
+
+    fn helps(_pod: &Footprint, change: &Change, _objects: &Objects) -> bool {
+        match change {
+            Change::PodRemoved(other) => !other.claims.is_empty(),
+            Change::Object(kind, _) => {
+                matches!(
+                    kind,
+                    Kind::CsiNode
+                        | Kind::VolumeAttachment
+                        | Kind::PersistentVolumeClaim
+                        | Kind::PersistentVolume
+                )
+            }
+            Change::Node => true,
+            Change::PodAdded(_)
+            | Change::Nomination
+            | Change::DevicesFreed
+            | Change::Charged(_)
+            | Change::CardsClaimed(_) => false,
+        }
+    }
+}
+
+impl PreFilter for NodeVolumeLimits {
+    type Found<'a> = Attachments<'a>;
+
+    fn prepare<'a>(
+        demand: &'a Demand,
+        around: Surroundings<'a>,
+        _counts: &mut PodCounts,
+    ) -> Result<Option<Attachments<'a>>, VolumeLimit> {
+        Ok(Attachments::of(demand, around.objects))
+    }
+}
+
+/// The node can't attach so many volumes.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, thiserror::Error)]
+#[error("node(s) exceed max volume count")]
+pub struct VolumeLimit;
+
+impl Rejection for VolumeLimit {
+    fn name(&self) -> Cow<'static, str> {
+        NodeVolumeLimits::NAME.into()
+    }
+}
 
 /// A volume: its driver and what that calls it.
 type Volume = (String, String);
 
 /// The volumes that one pod attaches.
 #[derive(Debug)]
-pub(in crate::scheduling) struct Attachments<'a> {
+pub struct Attachments<'a> {
     objects: &'a Objects,
     volumes: BTreeSet<Volume>,
     /// By node, the volumes of the same drivers that are attached, whether a pod uses them or not.
@@ -23,13 +87,14 @@ pub(in crate::scheduling) struct Attachments<'a> {
 
 impl<'a> Attachments<'a> {
     /// The volumes of the pod's claims; `None`: no CSI driver attaches any.
-    pub(in crate::scheduling) fn prepare(demand: &Demand, objects: &'a Objects) -> Option<Self> {
+    fn of(demand: &Demand, objects: &'a Objects) -> Option<Self> {
         let volumes: BTreeSet<Volume> = volumes(&demand.footprint, objects).collect();
         (!volumes.is_empty()).then(|| Self { objects, attached: attached(&volumes, objects), volumes })
     }
+}
 
-    /// Fails on a node whose limit of volumes of a driver would be exceeded.
-    pub(in crate::scheduling) fn test(&self, node: &NodeState) -> Result<(), Reason> {
+impl PreFiltered<'_, VolumeLimit> for Attachments<'_> {
+    fn test(&self, node: &NodeState) -> Result<(), Reasons<VolumeLimit>> {
         let Some(csi) = self.objects.csi_node(&node.info.name) else { return Ok(()) };
         let limits = csi.spec.drivers.iter();
         let limits = limits.filter_map(|driver| Some((&*driver.name, driver.allocatable.as_ref()?.count?)));
@@ -46,7 +111,7 @@ impl<'a> Attachments<'a> {
             let new = self.volumes.difference(&in_use).filter(|volume| volume.0 == driver).count();
             let used = all.iter().filter(|volume| volume.0 == driver).count();
             if new > 0 && i64::try_from(used + new).unwrap_or(i64::MAX) > limit {
-                return Err(Reason::VolumeLimit);
+                return Err(smallvec![VolumeLimit]);
             }
         }
         Ok(())
@@ -84,23 +149,4 @@ fn volumes<'a>(pod: &'a Footprint, objects: &'a Objects) -> impl Iterator<Item =
         };
         (!driver.is_empty() && !handle.is_empty()).then_some((driver, handle))
     })
-}
-
-/// Whether the change could let a pod through that was rejected here.
-pub(in crate::scheduling) fn helps(change: &Change) -> bool {
-    match change {
-        Change::PodRemoved(other) => !other.claims.is_empty(),
-        Change::Object(kind, _) => {
-            matches!(
-                kind,
-                Kind::CsiNode | Kind::VolumeAttachment | Kind::PersistentVolumeClaim | Kind::PersistentVolume
-            )
-        }
-        Change::Node => true,
-        Change::PodAdded(_)
-        | Change::Nomination
-        | Change::DevicesFreed
-        | Change::Charged(_)
-        | Change::CardsClaimed(_) => false,
-    }
 }

@@ -2,13 +2,18 @@
 //!
 //! Source: v1.36 `pkg/scheduler/framework/plugins/podtopologyspread/filtering.go`.
 
-pub(in crate::scheduling) mod scoring;
+pub mod scoring;
 mod system_default;
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
-use super::pod_counts::{Counted, PodCounts, Terminating};
-use super::taint_toleration::tolerates_all;
+use smallvec::smallvec;
+
+use super::{
+    contract::{PreFilter, PreFiltered, PreScore, Reach, Reasons, Rejection, SchedulingPlugin},
+    pod_counts::{Counted, PodCounts, Terminating},
+    taint_toleration::tolerates_all,
+};
 use crate::object::Toleration;
 use crate::scheduling::model::node_affinity::NodeAffinity;
 use crate::scheduling::{
@@ -16,7 +21,6 @@ use crate::scheduling::{
         change::Change,
         footprint::{Footprint, Inclusion, SpreadConstraint},
         pod::{Constraints, Demand},
-        reason::Reason,
     },
     world::{
         node_state::NodeState,
@@ -25,10 +29,82 @@ use crate::scheduling::{
         topology::{ByDomain, Topology},
     },
 };
+use scoring::PreferredSpread;
+
+/// Rejects a node where the pod would be spread too unevenly from others, and prefers nodes where it is spread more evenly.
+#[derive(Debug)]
+pub struct PodTopologySpread;
+
+impl SchedulingPlugin for PodTopologySpread {
+    const NAME: &'static str = "PodTopologySpread";
+    const REACH: Reach = Reach::Cluster;
+    const WEIGHT: Option<u32> = Some(2);
+
+    type Reason = SpreadReason;
+
+    /// Changes that move a count, or the set of domains.
+    fn helps(pod: &Footprint, change: &Change, objects: &Objects) -> bool {
+        match change {
+            Change::PodAdded(other) | Change::PodRemoved(other) => {
+                pod.spread.iter().any(|constraint| constraint.pods.matches(other, objects))
+            }
+            Change::Node => true,
+            Change::Object(..)
+            | Change::Nomination
+            | Change::DevicesFreed
+            | Change::Charged(_)
+            | Change::CardsClaimed(_) => false,
+        }
+    }
+}
+
+impl PreFilter for PodTopologySpread {
+    type Found<'a> = Spread;
+
+    fn prepare<'a>(
+        demand: &'a Demand,
+        around: Surroundings<'a>,
+        counts: &mut PodCounts,
+    ) -> Result<Option<Spread>, SpreadReason> {
+        Ok(Spread::of(demand, around, counts))
+    }
+}
+
+impl PreScore for PodTopologySpread {
+    type Found<'a> = PreferredSpread<'a>;
+
+    fn prepare<'a>(
+        demand: &'a Demand,
+        around: Surroundings<'a>,
+        counts: &mut PodCounts,
+    ) -> Option<PreferredSpread<'a>> {
+        PreferredSpread::of(demand, around, counts)
+    }
+}
+
+/// Why a pod's spread constraints keep it from a node.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, thiserror::Error)]
+pub enum SpreadReason {
+    /// The node lacks the topology key of a constraint.
+    #[error("node(s) didn't match pod topology spread constraints (missing required label)")]
+    LabelMissing,
+    /// The pod would spread the constraint's pods too unevenly.
+    #[error("node(s) didn't match pod topology spread constraints")]
+    Skew,
+}
+
+impl Rejection for SpreadReason {
+    fn name(&self) -> Cow<'static, str> {
+        match self {
+            Self::LabelMissing => "PodTopologySpreadMissingLabel".into(),
+            Self::Skew => PodTopologySpread::NAME.into(),
+        }
+    }
+}
 
 /// How the pods of each constraint are spread, for one pod that is to be placed.
 #[derive(Debug)]
-pub(in crate::scheduling) struct Spread(Vec<Domains>);
+pub struct Spread(Vec<Domains>);
 
 /// How the pods of one constraint are spread.
 #[derive(Debug)]
@@ -44,11 +120,7 @@ struct Domains {
 
 impl Spread {
     /// How pods are spread now; `None`: the pod has no spread constraint.
-    pub(in crate::scheduling) fn prepare(
-        demand: &Demand,
-        around: Surroundings<'_>,
-        counts: &mut PodCounts,
-    ) -> Option<Self> {
+    fn of(demand: &Demand, around: Surroundings<'_>, counts: &mut PodCounts) -> Option<Self> {
         let constraints = &demand.footprint.spread;
         if constraints.is_empty() {
             return None;
@@ -57,33 +129,19 @@ impl Spread {
         let domains = |one| Domains::prepare(one, &keyed, demand, around, counts);
         Some(Self(constraints.iter().map(domains).collect()))
     }
+}
 
-    /// Fails on a node that lacks a topology key, or where the pod would make the skew too large.
-    pub(in crate::scheduling) fn test(&self, node: &NodeState) -> Result<(), Reason> {
+impl PreFiltered<'_, SpreadReason> for Spread {
+    fn test(&self, node: &NodeState) -> Result<(), Reasons<SpreadReason>> {
         for domains in &self.0 {
             let Some(matching) = domains.matching.of_node(node) else {
-                return Err(Reason::SpreadLabelMissing);
+                return Err(smallvec![SpreadReason::LabelMissing]);
             };
             if matching.unwrap_or_default() + domains.own - domains.fewest > domains.max_skew {
-                return Err(Reason::SpreadSkew);
+                return Err(smallvec![SpreadReason::Skew]);
             }
         }
         Ok(())
-    }
-}
-
-/// Whether the change could let a pod through that was rejected here: one that moves a count, or the set of domains.
-pub(in crate::scheduling) fn helps(pod: &Footprint, change: &Change, objects: &Objects) -> bool {
-    match change {
-        Change::PodAdded(other) | Change::PodRemoved(other) => {
-            pod.spread.iter().any(|constraint| constraint.pods.matches(other, objects))
-        }
-        Change::Node => true,
-        Change::Object(..)
-        | Change::Nomination
-        | Change::DevicesFreed
-        | Change::Charged(_)
-        | Change::CardsClaimed(_) => false,
     }
 }
 

@@ -8,59 +8,94 @@ pub mod range;
 pub mod weights;
 
 use super::{
-    cycle::Preferences, image_locality::LocalImages, inter_pod_affinity::scoring::NeighbourScale,
-    node_resources_balanced_allocation, pod_topology_spread::scoring::SpreadScale, taint_toleration, tdm,
-    volume_binding::scoring::VolumeCapacity,
+    Plugin, TABLE,
+    contract::{NodeScore, Normalisation, Placement, PreScored},
+    cycle::Preferences,
 };
 use crate::{
     device::Allocation,
-    scheduling::{
-        model::{plugin::Plugin, pod::Ask},
-        world::node_state::NodeState,
-    },
+    scheduling::{model::pod::Ask, world::node_state::NodeState},
 };
-use range::{MOST, float};
-use weights::{SCORING, ScoreWeights};
+use range::{MOST, float, whole};
+use weights::{SCORING, ScoreWeights, place};
 
 pub use cards::{fullness, of_request};
 
-/// What the plugins that look at one node make of it, before normalisation.
+/// The lines of the table that score a node by itself, in its order.
+const SCORERS: [usize; count()] = scorers();
+
+const fn count() -> usize {
+    let (mut at, mut found) = (0, 0);
+    while at < TABLE.len() {
+        found += TABLE[at].score.is_some() as usize;
+        at += 1;
+    }
+    found
+}
+
+/// The place of each of [`SCORERS`] among the plugins that score.
+const PLACES: [usize; SCORERS.len()] = places();
+
+const fn places() -> [usize; SCORERS.len()] {
+    let (mut at, mut places) = (0, [0; SCORERS.len()]);
+    while at < SCORERS.len() {
+        places[at] = place(SCORERS[at]);
+        at += 1;
+    }
+    places
+}
+
+const fn scorers() -> [usize; count()] {
+    let (mut at, mut found, mut scorers) = (0, 0, [0; count()]);
+    while at < TABLE.len() {
+        if TABLE[at].score.is_some() {
+            scorers[found] = at;
+            found += 1;
+        }
+        at += 1;
+    }
+    scorers
+}
+
+/// The scores of one node by the plugins that score a node by itself, before normalisation.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RawScores {
-    /// The sum of the weights of the preferred terms of node affinity that match.
-    affinity: i64,
-    /// How many taints of effect `PreferNoSchedule` the pod does not tolerate.
-    taints: i64,
-    /// How much the pod balances cpu and memory, 0 to 100; `None`: it requests neither.
-    balance: Option<i64>,
-    /// How much the pod prefers the node's revocable zone, 0 to 100; `None`: it may use none.
-    zone: Option<i64>,
-    /// How well the cards suit, 0 to 100.
-    devices: f64,
+    /// In the order of [`SCORERS`]; 0 where a plugin has nothing to score for the pod.
+    scores: [f64; SCORERS.len()],
+    /// A bit for each of them: whether the plugin has something to score.
+    scored: u16,
+    /// Whether one of them depends on those of other nodes.
+    is_relative: bool,
 }
 
 impl RawScores {
     /// The scores of a node, given what the pod would get there for each of its requests of cards.
     pub(in crate::scheduling) fn of(ask: &Ask, node: &NodeState, allocations: &[Allocation]) -> Self {
-        let (info, constraints) = (&node.info, &ask.constraints);
-        let taints = taint_toleration::untolerated_preferences(&constraints.tolerations, &info.taints);
-        Self {
-            affinity: constraints.affinity.preference(&info.name, &info.labels),
-            taints: i64::try_from(taints).unwrap_or(i64::MAX / MOST),
-            balance: node_resources_balanced_allocation::score(&ask.resources, node),
-            zone: tdm::score(ask, node),
-            devices: cards::of_node(&ask.devices, node, allocations),
+        let placement = Placement { ask, node, allocations };
+        let mut raw = Self::default();
+        for (place, row) in SCORERS.into_iter().enumerate() {
+            let Some((score, normalisation)) = TABLE[row].score else { continue };
+            let Some(score) = score(&placement) else { continue };
+            raw.scores[place] = score;
+            raw.scored |= 1 << place;
+            raw.is_relative |= normalisation != Normalisation::AsIs && score > 0.0;
         }
+        raw
+    }
+
+    fn get(&self, place: usize) -> Option<f64> {
+        (self.scored & (1 << place) != 0).then_some(self.scores[place])
     }
 
     /// How well the cards suit, 0 to 100.
     pub fn devices(&self) -> f64 {
-        self.devices
+        let of_cards = SCORERS.into_iter().position(|row| TABLE[row].plugin == Plugin::Devices);
+        of_cards.and_then(|place| self.get(place)).unwrap_or_default()
     }
 
     /// Whether the score depends on those of other nodes.
     pub(in crate::scheduling) fn is_relative(&self) -> bool {
-        self.affinity > 0 || self.taints > 0
+        self.is_relative
     }
 }
 
@@ -73,60 +108,61 @@ pub struct Feasible<'a> {
     pub raw: RawScores,
 }
 
-/// By what the raw scores of one decision are normalised: their extremes over the nodes that fit.
-#[derive(Debug)]
+/// By what the raw scores of one decision are normalised, over the nodes that fit.
 pub struct Scale<'a> {
-    /// The greatest raw score of node affinity; `None`: the pod prefers no node.
-    affinity: Option<i64>,
-    /// The greatest number of taints that the pod does not tolerate.
-    taints: i64,
-    spread: Option<SpreadScale<'a>>,
-    neighbours: Option<NeighbourScale<'a>>,
-    images: Option<&'a LocalImages<'a>>,
-    volumes: Option<&'a VolumeCapacity<'a>>,
+    /// The highest raw score of each of [`SCORERS`] whose scores are relative.
+    highest: [i64; SCORERS.len()],
+    /// The scores of the plugins that have found something out for the pod, each with its place among those that score.
+    prepared: Vec<(usize, NodeScore<'a>)>,
 }
 
 impl<'a> Scale<'a> {
-    /// The extremes over these nodes. Without nodes it is the scale of those whose raw scores depend on no other node.
-    pub fn of(ask: &Ask, preferences: &'a Preferences<'a>, feasible: &[Feasible<'_>]) -> Self {
-        let nodes = || feasible.iter().map(|feasible| feasible.node);
-        let greatest = |raw: fn(&RawScores) -> i64| {
-            feasible.iter().map(|feasible| raw(&feasible.raw)).max().unwrap_or_default()
-        };
-        let prefers = !ask.constraints.affinity.preferred.is_empty();
-        Self {
-            affinity: prefers.then(|| greatest(|raw| raw.affinity)),
-            taints: greatest(|raw| raw.taints),
-            spread: preferences.spread.as_ref().map(|spread| SpreadScale::of(spread, nodes())),
-            neighbours: preferences.neighbours.as_ref().map(|domains| NeighbourScale::of(domains, nodes())),
-            images: preferences.images.as_ref(),
-            volumes: preferences.volumes.as_ref(),
+    /// The scale over these nodes. Without nodes it is the scale of those whose raw scores depend on no other node.
+    pub fn of(preferences: &'a Preferences<'a>, feasible: &[Feasible<'_>]) -> Self {
+        let mut highest = [0; SCORERS.len()];
+        for (place, highest) in highest.iter_mut().enumerate() {
+            let Some((_, normalisation)) = TABLE[SCORERS[place]].score else { continue };
+            if normalisation != Normalisation::AsIs {
+                let raw = feasible.iter().filter_map(|feasible| feasible.raw.get(place));
+                *highest = raw.map(whole).max().unwrap_or_default();
+            }
         }
+        let mut prepared = Vec::new();
+        if !preferences.is_empty() {
+            let nodes: Vec<_> = feasible.iter().map(|feasible| feasible.node).collect();
+            let of = |(plugin, found): &'a (Plugin, Box<dyn PreScored + 'a>)| {
+                (place(*plugin as usize), found.normalised(&nodes))
+            };
+            prepared.extend(preferences.0.iter().map(of));
+        }
+        Self { highest, prepared }
     }
 
     /// The normalised scores of one of these nodes.
     pub fn scores(&self, feasible: &Feasible<'_>) -> Scores {
         let Feasible { node, raw } = feasible;
-        let part = |raw: i64, greatest: i64| if greatest == 0 { 0 } else { MOST * raw / greatest };
-        let whole = [
-            Some(MOST - part(raw.taints, self.taints)),
-            self.affinity.map(|greatest| part(raw.affinity, greatest)),
-            self.spread.as_ref().map(|spread| spread.score(node)),
-            self.neighbours.as_ref().map(|neighbours| neighbours.score(node)),
-            raw.balance,
-            self.images.map(|images| images.score(&node.info)),
-            self.volumes.map(|volumes| volumes.score(&node.info)),
-            raw.zone,
-        ];
-        let [taints, affinity, spread, neighbours, balance, images, volumes, zone] =
-            whole.map(|score| score.map(float));
-        Scores([taints, affinity, spread, neighbours, balance, images, volumes, zone, Some(raw.devices)])
+        let mut scores = [None; SCORING];
+        for (place, row) in SCORERS.into_iter().enumerate() {
+            let (Some(raw), Some((_, normalisation))) = (raw.get(place), TABLE[row].score) else { continue };
+            let highest = self.highest[place];
+            let part = || if highest == 0 { 0 } else { MOST * whole(raw) / highest };
+            scores[PLACES[place]] = Some(match normalisation {
+                Normalisation::AsIs => raw,
+                Normalisation::OfHighest => float(part()),
+                Normalisation::BelowHighest => float(MOST - part()),
+            });
+        }
+        for (place, score) in &self.prepared {
+            scores[*place] = Some(float(score(node)));
+        }
+        Scores(scores)
     }
 }
 
-/// The normalised scores of one node, 0 to 100, in the order of [`SCORING`]; `None`: the plugin has nothing to score for the pod.
+/// The normalised scores of one node, 0 to 100, by the plugins that score, in the order of the table; `None`: the plugin has nothing to score for the
+/// pod.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Scores([Option<f64>; SCORING.len()]);
+pub struct Scores([Option<f64>; SCORING]);
 
 impl Scores {
     /// The weighted sum.
@@ -138,7 +174,7 @@ impl Scores {
 
     /// The plugins that have something to score for the pod, each with the node's score.
     pub fn by_plugin(&self) -> impl Iterator<Item = (Plugin, f64)> {
-        SCORING.into_iter().zip(self.0).filter_map(|((plugin, _), score)| Some((plugin, score?)))
+        Plugin::scoring().zip(self.0).filter_map(|((plugin, _), score)| Some((plugin, score?)))
     }
 }
 

@@ -1,15 +1,57 @@
 //! Taints of a node and tolerations of a pod, as `k8s.io/api/core/v1/toleration.go` matches them.
 
-use super::scene::Scene;
-use crate::{
-    object::{Taint, Toleration},
-    scheduling::model::reason::{NodeReasons, Reason},
-};
+use std::borrow::Cow;
 
-/// Fails on a node with a taint of effect `NoSchedule` or `NoExecute` that the pod does not tolerate.
-pub(super) fn test(scene: &Scene<'_>) -> Result<(), NodeReasons> {
-    let tolerated = tolerates_all(&scene.ask.constraints.tolerations, &scene.node.info.taints);
-    if tolerated { Ok(()) } else { Err(vec![Reason::UntoleratedTaint]) }
+use smallvec::smallvec;
+
+use super::{
+    contract::{Cure, Filter, Normalisation, Placement, Reasons, Rejection, SchedulingPlugin, Score},
+    scene::Scene,
+};
+use crate::object::{Taint, Toleration};
+
+/// Rejects a node with a taint of effect `NoSchedule` or `NoExecute` that the pod does not tolerate, and prefers nodes with few taints of effect
+/// `PreferNoSchedule` that it does not tolerate.
+#[derive(Debug)]
+pub struct TaintToleration;
+
+impl SchedulingPlugin for TaintToleration {
+    const NAME: &'static str = "TaintToleration";
+    const WEIGHT: Option<u32> = Some(3);
+
+    type Reason = UntoleratedTaint;
+}
+
+impl Filter for TaintToleration {
+    fn test(scene: &Scene<'_>) -> Result<(), Reasons<UntoleratedTaint>> {
+        let tolerated = tolerates_all(&scene.ask.constraints.tolerations, &scene.node.info.taints);
+        if tolerated { Ok(()) } else { Err(smallvec![UntoleratedTaint]) }
+    }
+}
+
+impl Score for TaintToleration {
+    const NORMALISATION: Normalisation = Normalisation::BelowHighest;
+
+    fn score(placement: &Placement<'_>) -> Option<f64> {
+        let (ask, info) = (placement.ask, &placement.node.info);
+        let untolerated = untolerated_preferences(&ask.constraints.tolerations, &info.taints);
+        Some(u32::try_from(untolerated).unwrap_or(u32::MAX).into())
+    }
+}
+
+/// The node has a taint that the pod does not tolerate.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, thiserror::Error)]
+#[error("node(s) had untolerated taint(s)")]
+pub struct UntoleratedTaint;
+
+impl Rejection for UntoleratedTaint {
+    fn name(&self) -> Cow<'static, str> {
+        TaintToleration::NAME.into()
+    }
+
+    fn cure(&self) -> Cure {
+        Cure::Time
+    }
 }
 
 /// Whether the pod tolerates every taint that keeps pods off a node.
@@ -25,7 +67,7 @@ pub fn untolerated_preferences(tolerations: &[Toleration], taints: &[Taint]) -> 
 }
 
 /// Whether one of the tolerations matches the taint.
-pub(super) fn tolerates(tolerations: &[Toleration], taint: &Taint) -> bool {
+pub fn tolerates(tolerations: &[Toleration], taint: &Taint) -> bool {
     tolerations.iter().any(|toleration| matches_taint(toleration, taint))
 }
 

@@ -6,10 +6,14 @@
 
 mod by_label;
 mod delayed;
-pub(in crate::scheduling) mod scoring;
+pub mod scoring;
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{borrow::Cow, collections::BTreeSet, fmt, sync::Arc};
 
+use super::{
+    contract::{PreFilter, PreFiltered, PreScored, Reach, Reasons, Rejection, SchedulingPlugin},
+    pod_counts::PodCounts,
+};
 use crate::{
     object::{
         Amount, Labels, Quantity, Requirement,
@@ -24,13 +28,153 @@ use crate::{
             node::NodeInfo,
             node_affinity::matches_one_of,
             pod::Demand,
-            prebind_step::VolumeChoice,
-            reason::{NodeReasons, Reason},
+            prebind_step::{PrebindStep, VolumeChoice},
+            steps::COMPARE,
         },
-        world::{object::Objects, surroundings::Surroundings},
+        world::{node_state::NodeState, object::Objects, surroundings::Surroundings},
     },
 };
 use delayed::Delayed;
+use scoring::VolumeCapacity;
+
+/// Rejects a node where a claim can't be mounted, bound or made, and prefers nodes with more storage left. It scores in kube-scheduler by a feature
+/// gate that is off by default in v1.36.
+#[derive(Debug)]
+pub struct VolumeBinding;
+
+impl SchedulingPlugin for VolumeBinding {
+    const NAME: &'static str = "VolumeBinding";
+    const REACH: Reach = Reach::Cluster;
+    const WEIGHT: Option<u32> = Some(0);
+
+    type Reason = VolumeReason;
+
+    fn helps(pod: &Footprint, change: &Change, _objects: &Objects) -> bool {
+        match change {
+            Change::Object(Kind::PersistentVolumeClaim, name) => {
+                pod.claims.iter().any(|one| full_name(&pod.namespace, &one.name) == *name)
+            }
+            Change::Object(kind, _) => Kind::STORAGE.contains(kind),
+            Change::Node => true,
+            Change::PodAdded(_)
+            | Change::PodRemoved(_)
+            | Change::Nomination
+            | Change::DevicesFreed
+            | Change::Charged(_)
+            | Change::CardsClaimed(_) => false,
+        }
+    }
+}
+
+impl PreFilter for VolumeBinding {
+    type Found<'a> = Arc<Claims<'a>>;
+
+    fn prepare<'a>(
+        demand: &'a Demand,
+        around: Surroundings<'a>,
+        counts: &mut PodCounts,
+    ) -> Result<Option<Arc<Claims<'a>>>, VolumeReason> {
+        if !demand.footprint.claims.is_empty() {
+            // Each claim that is not bound is compared with all of them.
+            let storage = around.objects.volumes().count() + around.objects.capacities().count();
+            counts.steps().add(COMPARE * 4, storage.saturating_mul(demand.footprint.claims.len()));
+        }
+        Ok(Claims::of(demand, around)?.map(Arc::new))
+    }
+}
+
+impl<'a> PreFiltered<'a, VolumeReason> for Arc<Claims<'a>> {
+    fn test(&self, node: &NodeState) -> Result<(), Reasons<VolumeReason>> {
+        self.choose(&node.info).map(drop)
+    }
+
+    fn steps(&self, node: &NodeState) -> Result<Vec<PrebindStep>, Reasons<VolumeReason>> {
+        Ok(self.choose(&node.info)?.into_iter().map(PrebindStep::Volume).collect())
+    }
+
+    fn scoring(&self) -> Option<Box<dyn PreScored + 'a>> {
+        VolumeCapacity::of(self).map(|capacity| Box::new(capacity) as Box<dyn PreScored + 'a>)
+    }
+}
+
+/// Why a pod's claims keep it from a node.
+#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub enum VolumeReason {
+    /// A volume that a claim is bound to does not exist.
+    Missing,
+    /// A volume that a claim is bound to can't be mounted there.
+    NodeAffinity,
+    /// No volume can be bound to a claim or made for it there.
+    NoneToBind,
+    /// There is too little storage for a volume to be made there.
+    StorageFull,
+    /// Objects of these kinds, which decide on the pod's claims, are not known yet.
+    StorageNotListed(Vec<Kind>),
+    /// A claim of this name does not exist.
+    ClaimMissing(Arc<str>),
+    /// The claim of this name that lives as long as the pod does not exist yet.
+    EphemeralClaimMissing(Arc<str>),
+    /// The volume of the claim of this name is lost.
+    ClaimLost(Arc<str>),
+    /// The claim of this name is being deleted.
+    ClaimDeleted(Arc<str>),
+    /// The claim of this name was not made for the pod.
+    ClaimNotOwned(Arc<str>),
+    /// A claim is to be bound before the pod is placed, and is not.
+    ClaimsUnbound,
+}
+
+impl Rejection for VolumeReason {
+    fn name(&self) -> Cow<'static, str> {
+        let name = match self {
+            Self::Missing => "VolumeMissing",
+            Self::NodeAffinity => "VolumeNodeAffinity",
+            Self::NoneToBind => "VolumeBinding",
+            Self::StorageFull => "StorageFull",
+            Self::StorageNotListed(_) => "StorageNotListed",
+            Self::ClaimMissing(_) | Self::EphemeralClaimMissing(_) => "ClaimMissing",
+            Self::ClaimLost(_) => "ClaimLost",
+            Self::ClaimDeleted(_) => "ClaimDeleted",
+            Self::ClaimNotOwned(_) => "ClaimNotOwned",
+            Self::ClaimsUnbound => "ClaimsUnbound",
+        };
+        name.into()
+    }
+}
+
+impl fmt::Display for VolumeReason {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (name, what) = match self {
+            Self::Missing => {
+                return formatter
+                    .write_str("node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)");
+            }
+            Self::NodeAffinity => {
+                return formatter.write_str("node(s) didn't match PersistentVolume's node affinity");
+            }
+            Self::NoneToBind => {
+                return formatter.write_str("node(s) didn't find available persistent volumes to bind");
+            }
+            Self::StorageFull => return formatter.write_str("node(s) did not have enough free storage"),
+            Self::StorageNotListed(kinds) => {
+                let kinds: Vec<_> = kinds.iter().map(|kind| kind.resource()).collect();
+                return write!(formatter, "these are not listed yet: {}", kinds.join(", "));
+            }
+            Self::EphemeralClaimMissing(name) => {
+                let what = "waiting for ephemeral volume controller to create the persistentvolumeclaim";
+                return write!(formatter, "{what} {name:?}");
+            }
+            Self::ClaimsUnbound => {
+                return formatter.write_str("pod has unbound immediate PersistentVolumeClaims");
+            }
+            Self::ClaimMissing(name) => (name, "not found"),
+            Self::ClaimLost(name) => (name, "bound to a non-existent persistentvolume"),
+            Self::ClaimDeleted(name) => (name, "is being deleted"),
+            Self::ClaimNotOwned(name) => (name, "was not created for the pod"),
+        };
+        write!(formatter, "persistentvolumeclaim {name:?} {what}")
+    }
+}
 
 /// The node that a claim's volume is made for, as the scheduler writes it on the claim.
 pub const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
@@ -42,7 +186,7 @@ pub fn selected_node(claim: &PersistentVolumeClaim) -> Option<&str> {
 
 /// The claims of one pod that is to be placed.
 #[derive(Debug)]
-pub(in crate::scheduling) struct Claims<'a> {
+pub struct Claims<'a> {
     objects: &'a Objects,
     /// Volumes that are bound; `None` where the volume does not exist.
     bound: Vec<Option<&'a Arc<PersistentVolume>>>,
@@ -52,17 +196,14 @@ pub(in crate::scheduling) struct Claims<'a> {
 
 impl<'a> Claims<'a> {
     /// The claims as they stand; `None`: the pod has none. The error holds on every node.
-    pub(in crate::scheduling) fn prepare(
-        demand: &Demand,
-        around: Surroundings<'a>,
-    ) -> Result<Option<Self>, Reason> {
+    fn of(demand: &Demand, around: Surroundings<'a>) -> Result<Option<Self>, VolumeReason> {
         let objects = around.objects;
         let uses = &demand.footprint.claims;
         if uses.is_empty() {
             return Ok(None);
         }
         if !objects.are_listed(Kind::STORAGE) {
-            return Err(Reason::StorageNotListed(objects.unlisted(Kind::STORAGE).collect()));
+            return Err(VolumeReason::StorageNotListed(objects.unlisted(Kind::STORAGE).collect()));
         }
         let namespace = &demand.footprint.namespace;
         let found = uses.iter().map(|one| usable(one, namespace, objects)).collect::<Result<Vec<_>, _>>()?;
@@ -73,7 +214,7 @@ impl<'a> Claims<'a> {
             } else if claim.spec.volume_name.is_empty() && is_delayed(claim, objects) {
                 claims.delayed.push(Delayed::prepare(claim, around));
             } else {
-                return Err(Reason::ClaimsUnbound);
+                return Err(VolumeReason::ClaimsUnbound);
             }
         }
         claims.delayed.sort_by_key(|delayed| size(delayed.claim.spec.resources.request("storage")));
@@ -81,12 +222,12 @@ impl<'a> Claims<'a> {
     }
 
     /// What binds the claims with the pod on this node, or every reason why they can't be mounted there.
-    pub(in crate::scheduling) fn choose(&self, node: &NodeInfo) -> Result<Vec<VolumeChoice>, NodeReasons> {
-        let mut reasons = Vec::new();
+    fn choose(&self, node: &NodeInfo) -> Result<Vec<VolumeChoice>, Reasons<VolumeReason>> {
+        let mut reasons = Reasons::new();
         if self.bound.iter().any(Option::is_none) {
-            reasons.push(Reason::VolumeMissing);
+            reasons.push(VolumeReason::Missing);
         } else if !self.bound.iter().flatten().all(|volume| is_mountable(volume, node)) {
-            reasons.push(Reason::VolumeNodeAffinity);
+            reasons.push(VolumeReason::NodeAffinity);
         }
         match self.choose_delayed(node) {
             Ok(choices) if reasons.is_empty() => Ok(choices),
@@ -98,14 +239,14 @@ impl<'a> Claims<'a> {
         }
     }
 
-    fn choose_delayed(&self, node: &NodeInfo) -> Result<Vec<VolumeChoice>, Reason> {
+    fn choose_delayed(&self, node: &NodeInfo) -> Result<Vec<VolumeChoice>, VolumeReason> {
         let (mut choices, mut to_provision) = (Vec::new(), Vec::new());
         let (mut open, mut chosen) = (Vec::new(), BTreeSet::new());
         for delayed in &self.delayed {
             match (delayed.reserved, selected_node(delayed.claim)) {
                 // Another pod has chosen for this claim, or a volume is being made for it: on that node or nowhere.
-                (Some((other, _)), _) if *other != node.name => return Err(Reason::NoVolumeToBind),
-                (_, Some(other)) if *other != *node.name => return Err(Reason::NoVolumeToBind),
+                (Some((other, _)), _) if *other != node.name => return Err(VolumeReason::NoneToBind),
+                (_, Some(other)) if *other != *node.name => return Err(VolumeReason::NoneToBind),
                 (Some((_, choice)), _) => choices.push(choice.clone()),
                 (None, Some(_)) => to_provision.push(delayed),
                 (None, None) => open.push(delayed),
@@ -129,43 +270,26 @@ impl<'a> Claims<'a> {
     }
 }
 
-/// Whether the change could let a pod through that was rejected here.
-pub(in crate::scheduling) fn helps(pod: &Footprint, change: &Change) -> bool {
-    match change {
-        Change::Object(Kind::PersistentVolumeClaim, name) => {
-            pod.claims.iter().any(|one| full_name(&pod.namespace, &one.name) == *name)
-        }
-        Change::Object(kind, _) => Kind::STORAGE.contains(kind),
-        Change::Node => true,
-        Change::PodAdded(_)
-        | Change::PodRemoved(_)
-        | Change::Nomination
-        | Change::DevicesFreed
-        | Change::Charged(_)
-        | Change::CardsClaimed(_) => false,
-    }
-}
-
 /// The claim that a pod uses, if it can be used at all.
 fn usable<'a>(
     used: &ClaimUse,
     namespace: &str,
     objects: &'a Objects,
-) -> Result<&'a Arc<PersistentVolumeClaim>, Reason> {
+) -> Result<&'a Arc<PersistentVolumeClaim>, VolumeReason> {
     let name = || used.name.clone();
     let claim = objects.claim(namespace, &used.name).ok_or_else(|| match &used.owner {
-        None => Reason::ClaimMissing(name()),
-        Some(_) => Reason::EphemeralClaimMissing(name()),
+        None => VolumeReason::ClaimMissing(name()),
+        Some(_) => VolumeReason::EphemeralClaimMissing(name()),
     })?;
     if claim.status.phase == "Lost" {
-        return Err(Reason::ClaimLost(name()));
+        return Err(VolumeReason::ClaimLost(name()));
     }
     if claim.metadata.deletion_timestamp.is_some() {
-        return Err(Reason::ClaimDeleted(name()));
+        return Err(VolumeReason::ClaimDeleted(name()));
     }
     let owned = |owner: &Arc<str>| claim.metadata.is_controlled_by(owner);
     if used.owner.as_ref().is_some_and(|owner| !owned(owner)) {
-        return Err(Reason::ClaimNotOwned(name()));
+        return Err(VolumeReason::ClaimNotOwned(name()));
     }
     Ok(claim)
 }

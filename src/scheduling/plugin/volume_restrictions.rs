@@ -2,33 +2,112 @@
 //!
 //! Source: v1.36 `pkg/scheduler/framework/plugins/volumerestrictions/volume_restrictions.go`.
 
-use super::scene::Scene;
+use std::{borrow::Cow, convert::Infallible};
+
+use smallvec::smallvec;
+
+use super::{
+    contract::{Filter, PreFilter, Reach, Reasons, Rejection, SchedulingPlugin, Stage},
+    pod_counts::PodCounts,
+    scene::Scene,
+};
 use crate::scheduling::{
     model::{
         change::Change,
         footprint::{ClaimUse, Footprint},
         kind::Kind,
         pod::Demand,
-        reason::{NodeReasons, Reason},
     },
-    world::surroundings::Surroundings,
+    world::{object::Objects, surroundings::Surroundings},
 };
 
-/// Fails on a node where another pod has one of the disks and either of them may write.
-pub(super) fn test(scene: &Scene<'_>) -> Result<(), NodeReasons> {
-    let wanted = &scene.ask.constraints.exclusive.disks;
-    if wanted.is_empty() {
-        return Ok(());
+/// Rejects a node where another pod has one of the disks and either of them may write, and every node while another pod uses a claim of the
+/// pod's that only one pod may use.
+#[derive(Debug)]
+pub struct VolumeRestrictions;
+
+impl SchedulingPlugin for VolumeRestrictions {
+    const NAME: &'static str = "VolumeRestrictions";
+    const REACH: Reach = Reach::Cluster;
+
+    type Reason = VolumeInUse;
+
+    fn helps(pod: &Footprint, change: &Change, _objects: &Objects) -> bool {
+        let shares = |other: &Footprint| {
+            other.namespace == pod.namespace
+                && other.claims.iter().any(|one| pod.claims.iter().any(|own| own.name == one.name))
+        };
+        match change {
+            Change::PodRemoved(other) => shares(other),
+            Change::Object(Kind::PersistentVolumeClaim, _) => true,
+            Change::Object(..)
+            | Change::PodAdded(_)
+            | Change::Node
+            | Change::Nomination
+            | Change::DevicesFreed
+            | Change::Charged(_)
+            | Change::CardsClaimed(_) => false,
+        }
     }
-    let mut taken = scene.node.pods.iter().flat_map(|pod| &pod.exclusive.disks);
-    if taken.any(|taken| wanted.iter().any(|wanted| wanted.conflicts(taken))) {
-        return Err(vec![Reason::DiskConflict]);
-    }
-    Ok(())
 }
 
-/// Fails on every node while another pod uses a claim of the pod's that only one pod may use.
-pub(in crate::scheduling) fn test_claims(demand: &Demand, around: Surroundings<'_>) -> Result<(), Reason> {
+impl Filter for VolumeRestrictions {
+    fn test(scene: &Scene<'_>) -> Result<(), Reasons<VolumeInUse>> {
+        let wanted = &scene.ask.constraints.exclusive.disks;
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        let mut taken = scene.node.pods.iter().flat_map(|pod| &pod.exclusive.disks);
+        if taken.any(|taken| wanted.iter().any(|wanted| wanted.conflicts(taken))) {
+            return Err(smallvec![VolumeInUse::Disk]);
+        }
+        Ok(())
+    }
+}
+
+impl PreFilter for VolumeRestrictions {
+    type Found<'a> = Infallible;
+
+    fn prepare<'a>(
+        demand: &'a Demand,
+        around: Surroundings<'a>,
+        _counts: &mut PodCounts,
+    ) -> Result<Option<Infallible>, VolumeInUse> {
+        test_claims(demand, around).map(|()| None)
+    }
+}
+
+/// What another pod uses.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, thiserror::Error)]
+pub enum VolumeInUse {
+    /// A disk that the pod needs, on this node.
+    #[error("node(s) had no available disk")]
+    Disk,
+    /// A claim that only one pod may use.
+    #[error(
+        "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"
+    )]
+    Claim,
+}
+
+impl Rejection for VolumeInUse {
+    fn name(&self) -> Cow<'static, str> {
+        match self {
+            Self::Disk => VolumeRestrictions::NAME.into(),
+            Self::Claim => "ClaimInUse".into(),
+        }
+    }
+
+    fn stage(&self) -> Option<Stage> {
+        match self {
+            Self::Disk => Some(Stage::Node),
+            Self::Claim => Some(Stage::Prepared),
+        }
+    }
+}
+
+/// Fails while another pod uses a claim of the pod's that only one pod may use.
+fn test_claims(demand: &Demand, around: Surroundings<'_>) -> Result<(), VolumeInUse> {
     let footprint = &demand.footprint;
     let single = |used: &&ClaimUse| {
         let claim = around.objects.claim(&footprint.namespace, &used.name);
@@ -48,24 +127,5 @@ pub(in crate::scheduling) fn test_claims(demand: &Demand, around: Surroundings<'
     };
     let states = around.claiming.iter().filter_map(|&slot| around.slots[slot].as_ref());
     let mut pods = states.flat_map(|state| &state.pods);
-    if pods.any(|pod| uses(pod)) { Err(Reason::ClaimInUse) } else { Ok(()) }
-}
-
-/// Whether the change could let a pod through that was rejected here.
-pub(in crate::scheduling) fn helps(pod: &Footprint, change: &Change) -> bool {
-    let shares = |other: &Footprint| {
-        other.namespace == pod.namespace
-            && other.claims.iter().any(|one| pod.claims.iter().any(|own| own.name == one.name))
-    };
-    match change {
-        Change::PodRemoved(other) => shares(other),
-        Change::Object(Kind::PersistentVolumeClaim, _) => true,
-        Change::Object(..)
-        | Change::PodAdded(_)
-        | Change::Node
-        | Change::Nomination
-        | Change::DevicesFreed
-        | Change::Charged(_)
-        | Change::CardsClaimed(_) => false,
-    }
+    if pods.any(|pod| uses(pod)) { Err(VolumeInUse::Claim) } else { Ok(()) }
 }

@@ -3,15 +3,60 @@
 //! Source: v1.36 `pkg/scheduler/framework/plugins/volumezone/volume_zone.go`. A claim or volume that is missing is
 //! [`super::volume_binding`]'s to report.
 
-use std::collections::BTreeSet;
+use std::{borrow::Cow, collections::BTreeSet};
 
+use smallvec::smallvec;
+
+use super::{
+    contract::{PreFilter, PreFiltered, Reach, Reasons, Rejection, SchedulingPlugin},
+    pod_counts::PodCounts,
+    volume_binding::VolumeBinding,
+};
 use crate::{
     object::Labels,
     scheduling::{
-        model::{pod::Demand, reason::Reason},
-        world::object::Objects,
+        model::{change::Change, footprint::Footprint, pod::Demand},
+        world::{node_state::NodeState, object::Objects, surroundings::Surroundings},
     },
 };
+
+/// Rejects a node in another zone or region than one of the pod's volumes.
+#[derive(Debug)]
+pub struct VolumeZone;
+
+impl SchedulingPlugin for VolumeZone {
+    const NAME: &'static str = "VolumeZone";
+    const REACH: Reach = Reach::Cluster;
+
+    type Reason = OtherZone;
+
+    fn helps(pod: &Footprint, change: &Change, objects: &Objects) -> bool {
+        VolumeBinding::helps(pod, change, objects)
+    }
+}
+
+impl PreFilter for VolumeZone {
+    type Found<'a> = Zones;
+
+    fn prepare<'a>(
+        demand: &'a Demand,
+        around: Surroundings<'a>,
+        _counts: &mut PodCounts,
+    ) -> Result<Option<Zones>, OtherZone> {
+        Ok(Zones::of(demand, around.objects))
+    }
+}
+
+/// The node is in another zone or region than a volume.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, thiserror::Error)]
+#[error("node(s) had no available volume zone")]
+pub struct OtherZone;
+
+impl Rejection for OtherZone {
+    fn name(&self) -> Cow<'static, str> {
+        VolumeZone::NAME.into()
+    }
+}
 
 /// A volume label and its name since Kubernetes 1.17.
 const TOPOLOGY_LABELS: [(&str, &str); 4] = [
@@ -23,7 +68,7 @@ const TOPOLOGY_LABELS: [(&str, &str); 4] = [
 
 /// The zones and regions of one pod's bound volumes.
 #[derive(Debug)]
-pub(in crate::scheduling) struct Zones(Vec<Zone>);
+pub struct Zones(Vec<Zone>);
 
 #[derive(Debug)]
 struct Zone {
@@ -34,7 +79,7 @@ struct Zone {
 
 impl Zones {
     /// The zones of the pod's volumes; `None`: they have none.
-    pub(in crate::scheduling) fn prepare(demand: &Demand, objects: &Objects) -> Option<Self> {
+    fn of(demand: &Demand, objects: &Objects) -> Option<Self> {
         // Upstream looks at claims that are named in the pod, not at those that live as long as it.
         let named = demand.footprint.claims.iter().filter(|one| one.owner.is_none());
         let claims = named.filter_map(|one| objects.claim(&demand.footprint.namespace, &one.name));
@@ -43,16 +88,22 @@ impl Zones {
         (!zones.is_empty()).then_some(Self(zones))
     }
 
-    /// Fails on a node in another zone or region than one of the volumes. A node without such labels passes.
-    pub(in crate::scheduling) fn test(&self, labels: &Labels) -> Result<(), Reason> {
+    /// Whether the node with these labels is in the zone and region of each volume. A node without such labels is.
+    fn admits(&self, labels: &Labels) -> bool {
         if !TOPOLOGY_LABELS.iter().any(|(label, _)| labels.contains_key(*label)) {
-            return Ok(());
+            return true;
         }
         let within = |zone: &Zone| {
             let value = labels.get(zone.label).or_else(|| labels.get(zone.new_label));
             value.is_some_and(|value| zone.values.contains(value))
         };
-        if self.0.iter().all(within) { Ok(()) } else { Err(Reason::VolumeZone) }
+        self.0.iter().all(within)
+    }
+}
+
+impl PreFiltered<'_, OtherZone> for Zones {
+    fn test(&self, node: &NodeState) -> Result<(), Reasons<OtherZone>> {
+        if self.admits(&node.info.labels) { Ok(()) } else { Err(smallvec![OtherZone]) }
     }
 }
 

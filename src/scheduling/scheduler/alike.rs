@@ -29,7 +29,7 @@ impl Alike {
     pub(super) fn of(pod: &PodInfo) -> Option<Self> {
         let Claim::Place(ask) = &pod.claim else { return None };
         let footprint = &pod.footprint;
-        if footprint.looks_around() || pod.nominated.is_some() {
+        if footprint.is_cross_node() || pod.nominated.is_some() {
             return None;
         }
         Some(Self {

@@ -17,10 +17,10 @@ use crate::{
         },
         model::{
             name::Uid,
-            plugin::Plugin,
             pod::{Ask, Claim, Deletion, PodKey},
         },
         plan::Plan,
+        plugin::{Plugin, contract::Reach},
         queue::{backoff_end, flush_time},
         world::{
             ledger::Charge,
@@ -121,7 +121,7 @@ impl Scheduler {
     pub(super) fn wait(&mut self, uid: &Uid, ask: &Arc<Ask>, error: &FitError, now: Timestamp) {
         let awaits = error.awaits();
         let around: BTreeSet<Plugin> =
-            error.plugins().into_iter().filter(|plugin| plugin.looks_around()).collect();
+            error.plugins().into_iter().filter(|plugin| plugin.reach() == Reach::Cluster).collect();
         // Only a node that would have the pod wakes it; else it is woken by what may help, and may not.
         let surely = around.is_empty() && !error.is_beside_nominated() && awaits != Awaits::NodeOrQuota;
         let flush = flush_time(now);

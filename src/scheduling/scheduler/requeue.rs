@@ -10,16 +10,10 @@ use crate::scheduling::{
     decide::class::Held,
     model::{
         change::Change,
-        footprint::Footprint,
         measure::Measure,
         name::{NodeName, Uid},
-        plugin::Plugin,
     },
-    plugin::{
-        dynamic_resources, inter_pod_affinity, node_volume_limits, pod_topology_spread, volume_binding,
-        volume_restrictions,
-    },
-    world::object::Objects,
+    plugin::Plugin,
 };
 
 /// So many pods are flushed in one turn at most.
@@ -56,28 +50,6 @@ impl Requeue {
     }
 }
 
-/// Whether the change could let a pod through that this plugin has rejected.
-fn helps(plugin: Plugin, pod: &Footprint, change: &Change, objects: &Objects) -> bool {
-    match plugin {
-        Plugin::PodTopologySpread => pod_topology_spread::helps(pod, change, objects),
-        Plugin::InterPodAffinity => inter_pod_affinity::helps(pod, change, objects),
-        Plugin::VolumeRestrictions => volume_restrictions::helps(pod, change),
-        Plugin::NodeVolumeLimits => node_volume_limits::helps(change),
-        Plugin::VolumeBinding | Plugin::VolumeZone => volume_binding::helps(pod, change),
-        Plugin::DynamicResources => dynamic_resources::helps(pod, change),
-        Plugin::NodeUnschedulable
-        | Plugin::TaintToleration
-        | Plugin::NodeAffinity
-        | Plugin::NodePorts
-        | Plugin::NodeResourcesFit
-        | Plugin::NodeResourcesBalancedAllocation
-        | Plugin::ImageLocality
-        | Plugin::NodeDeclaredFeatures
-        | Plugin::Tdm
-        | Plugin::Devices => false,
-    }
-}
-
 impl Scheduler {
     /// Decides those waiting pods again that one of the changes since the last time could help.
     pub(super) fn wake_helped(&mut self) {
@@ -95,7 +67,7 @@ impl Scheduler {
             freed
                 || plugins
                     .iter()
-                    .any(|plugin| changes.iter().any(|change| helps(*plugin, pod, change, objects)))
+                    .any(|plugin| changes.iter().any(|change| plugin.helps(pod, change, objects)))
         };
         let helped = self.waiting.requeue.0.iter().filter(|(uid, rejection)| helped(uid, rejection));
         let helped: Vec<Uid> = helped.map(|(uid, _)| uid.clone()).collect();

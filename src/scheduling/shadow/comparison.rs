@@ -9,9 +9,8 @@ use crate::{
         model::{
             name::NodeName,
             pod::{Demand, Holding, PodKey},
-            reason::Reason,
         },
-        plugin::{pod_counts::PodCounts, score::weights::ScoreWeights},
+        plugin::{Reason, pod_counts::PodCounts, score::weights::ScoreWeights},
         shadow::workload::Workload,
         snapshot::Snapshot,
         world::node_state::NodeState,

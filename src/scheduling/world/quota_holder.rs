@@ -28,11 +28,13 @@ pub struct QuotaHolder {
     pub held: Vec<(ProfileName, CardUsage)>,
 }
 
+/// How much a pod holds of one amount, its name and its position.
+type Ranked<'a> = (Reverse<u64>, &'a str, usize);
+
 /// Of these pods those that hold most: for each amount of each dialect the largest, in order of name.
 pub fn largest(pods: Vec<QuotaHolder>) -> Vec<QuotaHolder> {
     // For each amount the positions of the largest, the largest first; of equals the first by name.
-    let mut of_amount: BTreeMap<(&ProfileName, Dimension), Vec<(Reverse<u64>, &str, usize)>> =
-        BTreeMap::new();
+    let mut of_amount: BTreeMap<(&ProfileName, Dimension), Vec<Ranked<'_>>> = BTreeMap::new();
     for (at, pod) in pods.iter().enumerate() {
         for (profile, usage) in &pod.held {
             for dimension in DIMENSIONS {

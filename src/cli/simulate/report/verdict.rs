@@ -158,13 +158,10 @@ fn listed(names: &[&str]) -> String {
 
 impl ReasonRow {
     pub(in crate::cli::simulate) fn of(reason: &Reason) -> Self {
-        let cards = match reason {
-            Reason::Card { count, of, .. } | Reason::AllocatedCardsInsufficientRequest { count, of } => {
-                Some((*count, *of))
-            }
-            _ => None,
+        let (count, of) = match reason {
+            Reason::Devices(reason) => reason.cards().unzip(),
+            _ => (None, None),
         };
-        let (count, of) = cards.unzip();
         Self { reason: reason.name(), count, of }
     }
 

@@ -11,6 +11,10 @@ use crate::{
     scheduling::{
         ResourceAmounts,
         decide::outlook::tests::{ask, demand, node, outlook, tainted},
+        plugin::{
+            dynamic_resources::ClaimRejection, node_volume_limits::VolumeLimit,
+            taint_toleration::UntoleratedTaint, tdm::ZoneReason, volume_restrictions::VolumeInUse,
+        },
     },
 };
 
@@ -79,6 +83,22 @@ fn a_node_that_stops_at_an_earlier_filter_is_farther() {
     assert_eq!(&*nearest.node, "b");
     let tainted = nearest_of(vec![tainted(node("a", 1, 32_768))], &ask(1, 20_480, 0));
     assert_eq!(tainted.to_string(), "a: had untolerated taint(s)");
+}
+
+#[test]
+fn a_node_whose_zone_closes_too_soon_has_passed_the_cards() {
+    let too_soon = ZoneReason::ClosesTooSoon { zone: "z".into(), until: None };
+    let in_order = [
+        Reason::TaintToleration(UntoleratedTaint),
+        Reason::Tdm(ZoneReason::NotPermitted),
+        Reason::Devices(DeviceReason::TooFewCards),
+        Reason::VolumeRestrictions(VolumeInUse::Claim),
+        Reason::Tdm(too_soon),
+        Reason::NodeVolumeLimits(VolumeLimit),
+        Reason::DynamicResources(ClaimRejection::Unallocatable),
+        Reason::Devices(DeviceReason::Card { reason: CardReason::ResourceQuotaNotFit, count: 1, of: 1 }),
+    ];
+    assert!(in_order.iter().is_sorted_by(|one, other| one.passed() < other.passed()), "{in_order:?}");
 }
 
 #[test]

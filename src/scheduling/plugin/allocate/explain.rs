@@ -6,10 +6,7 @@ use crate::{
         Card, CardId, ContainerRequest, DeviceRequest, Inventory, PodRequest, Profile, Quota, Role,
         ShareRequest, Usage,
     },
-    scheduling::{
-        model::{pod::Ask, reason::CardReason},
-        world::node_state::NodeState,
-    },
+    scheduling::{model::pod::Ask, plugin::devices::reason::CardReason, world::node_state::NodeState},
 };
 
 /// Why one card can't serve the container.

@@ -8,7 +8,7 @@ use crate::{
         Card, CardId, CardUsage, Cores, Health, Inventory, Mode, PodRequest, Profile, Quota, Role, Share,
         ShareRequest, Sharing, Slice, SlicesOfCard, Usage, usage,
     },
-    scheduling::model::reason::CardReason,
+    scheduling::plugin::devices::reason::CardReason,
 };
 
 /// All that a card's tests look at.

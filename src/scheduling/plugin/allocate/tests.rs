@@ -11,7 +11,7 @@ use crate::{
         InitPhase, Instances, MemoryRequest, MiB, NodePolicy, NumaBinding, Placement, Role, Selection, Share,
         ShareRequest, SliceProfile, SlicesOfCard, Tie,
     },
-    scheduling::{model::reason::CardReason, plugin::score},
+    scheduling::plugin::{devices::reason::CardReason, score},
 };
 
 fn hami() -> Profile {
@@ -76,15 +76,15 @@ fn held(index: u32, memory: u64, cores: u32) -> Assignment {
     }
 }
 
-fn cards_of(request: &PodRequest, usage: &Usage) -> Result<Vec<String>, NodeReasons> {
+fn cards_of(request: &PodRequest, usage: &Usage) -> Result<Vec<String>, Vec<DeviceReason>> {
     let inventory = Inventory::new(vec![card(0), card(1), card(2)]);
     let assignment = allocate(request, &inventory, usage, &hami(), Quota::default())?;
     Ok(assignment.shares().map(|share| share.card.to_string()).collect())
 }
 
 fn reasons(request: &PodRequest, usage: &Usage) -> Vec<(CardReason, usize)> {
-    let card = |reason: &Reason| match reason {
-        Reason::Card { reason, count, .. } => Some((*reason, *count)),
+    let card = |reason: &DeviceReason| match reason {
+        DeviceReason::Card { reason, count, .. } => Some((*reason, *count)),
         _ => None,
     };
     cards_of(request, usage).expect_err("it must not fit").iter().filter_map(card).collect()
@@ -115,7 +115,7 @@ fn equals_go_by_the_profiles_tie() {
 fn one_containers_shares_are_on_different_cards() {
     assert_eq!(cards_of(&ask(&[(Role::App, 3, 1, 0)]), &Usage::default()).unwrap().len(), 3);
     let four = cards_of(&ask(&[(Role::App, 4, 1, 0)]), &Usage::default());
-    assert_eq!(four, Err(vec![Reason::NodeInsufficientDevice]));
+    assert_eq!(four, Err(vec![DeviceReason::TooFewCards]));
 }
 
 #[test]
@@ -153,7 +153,7 @@ fn numa_card(index: u32, numa: u32) -> Card {
     Card { numa, ..card(index) }
 }
 
-fn given(request: &PodRequest, cards: Vec<Card>, usage: &Usage) -> Result<Assignment, NodeReasons> {
+fn given(request: &PodRequest, cards: Vec<Card>, usage: &Usage) -> Result<Assignment, Vec<DeviceReason>> {
     allocate(request, &Inventory::new(cards), usage, &hami(), Quota::default())
 }
 
@@ -173,10 +173,10 @@ fn numa_binding_takes_one_node_or_names_what_is_missing() {
     let bound = PodRequest { choice: request.choice.clone(), ..three };
     let reasons = given(&bound, cards, &Usage::default()).unwrap_err();
     assert!(
-        reasons.contains(&Reason::Card { reason: CardReason::NumaNotFit, count: 2, of: 4 }),
+        reasons.contains(&DeviceReason::Card { reason: CardReason::NumaNotFit, count: 2, of: 4 }),
         "{reasons:?}"
     );
-    assert!(reasons.contains(&Reason::AllocatedCardsInsufficientRequest { count: 2, of: 4 }));
+    assert!(reasons.contains(&DeviceReason::TooFewCardsFit { count: 2, of: 4 }));
 }
 
 fn sliced(slicing: Slicing) -> Card {
@@ -223,7 +223,7 @@ fn a_card_whose_users_slices_are_unknown_is_not_cut() {
     let first = given(&request, vec![card()], &Usage::default()).unwrap();
     assert_eq!(slices(&first), [("1g.5gb@6:1".to_owned(), 5120)]);
     let unknown = given(&request, vec![card()], &used(&[(0, 4000, 0)])).unwrap_err();
-    let infeasible = Reason::Card { reason: CardReason::CardMigTopologyInfeasible, count: 1, of: 1 };
+    let infeasible = DeviceReason::Card { reason: CardReason::CardMigTopologyInfeasible, count: 1, of: 1 };
     assert_eq!(unknown, std::slice::from_ref(&infeasible));
     assert_eq!(given(&request, vec![sliced(Slicing::Unknown)], &Usage::default()).unwrap_err(), [infeasible]);
 }
@@ -239,7 +239,7 @@ fn a_pod_keeps_off_cards_whose_users_it_shuns() {
         "of one group, but it is kept apart from no pod"
     );
     request.shuns = request.marks.clone();
-    let conflict = Reason::Card { reason: CardReason::CardMarkConflict, count: 1, of: 1 };
+    let conflict = DeviceReason::Card { reason: CardReason::CardMarkConflict, count: 1, of: 1 };
     assert_eq!(given(&request, vec![card(0)], &beside).unwrap_err(), [conflict]);
 }
 
@@ -252,7 +252,7 @@ fn quota_counts_the_pod_as_it_runs() {
     };
     assert!(fits(&[(Role::App, 1, 3000, 0), (Role::App, 1, 2000, 0)]).is_ok());
     let over = fits(&[(Role::App, 1, 3000, 0), (Role::App, 1, 2001, 0)]).unwrap_err();
-    assert_eq!(over, [Reason::Card { reason: CardReason::ResourceQuotaNotFit, count: 2, of: 2 }]);
+    assert_eq!(over, [DeviceReason::Card { reason: CardReason::ResourceQuotaNotFit, count: 2, of: 2 }]);
 }
 
 /// An A100 of 40 GB as HAMi's plugin registers it: compute is rounded up to whole percents.
@@ -274,7 +274,7 @@ fn a100() -> Card {
 }
 
 /// Pods that ask so much memory, one after the other on one card: what the last of them is given or refused with.
-fn one_after_another(memories: &[u64]) -> Result<Assignment, NodeReasons> {
+fn one_after_another(memories: &[u64]) -> Result<Assignment, Vec<DeviceReason>> {
     let mut pods: Vec<Assignment> = Vec::new();
     for &memory in memories {
         let usage = Usage::of(pods.iter().map(|pod| (pod, InitPhase::Done)));
@@ -290,7 +290,7 @@ fn a_card_is_filled_with_slices_whose_compute_is_rounded_up() {
     }
     // 87 % and 15 % make 102 %; what lacks is a place.
     let full = one_after_another(&[8000, 8000, 8000, 4000, 4000]).unwrap_err();
-    assert_eq!(full, [Reason::Card { reason: CardReason::CardMigTopologyInfeasible, count: 1, of: 1 }]);
+    assert_eq!(full, [DeviceReason::Card { reason: CardReason::CardMigTopologyInfeasible, count: 1, of: 1 }]);
 }
 
 #[test]
@@ -312,7 +312,7 @@ fn a_containers_slices_are_tested_against_the_compute_in_use_before_it() {
     assert_eq!(slices(&exclusive).len(), 2);
     let beside = Usage::of([(&both, InitPhase::Done)]);
     let short = given(&ask(&[(Role::App, 1, 8000, 80)]), vec![a100()], &beside).unwrap_err();
-    assert_eq!(short, [Reason::Card { reason: CardReason::CardInsufficientCore, count: 1, of: 1 }]);
+    assert_eq!(short, [DeviceReason::Card { reason: CardReason::CardInsufficientCore, count: 1, of: 1 }]);
     let two = ask(&[(Role::App, 1, 8000, 80), (Role::App, 1, 8000, 80)]);
     assert!(
         given(&two, vec![a100()], &Usage::default()).is_err(),
@@ -334,7 +334,7 @@ fn where_a_pod_may_have_one_slice_of_a_card_each_is_of_another() {
     let mut of_two = cards_of(&two, 2).unwrap();
     of_two.sort();
     assert_eq!(of_two, ["GPU-0", "GPU-1"], "another container's slice counts too");
-    assert_eq!(cards_of(&[(Role::App, 2, 4000, 0)], 1), Err(vec![Reason::NodeInsufficientDevice]));
-    let infeasible = Reason::Card { reason: CardReason::CardMigTopologyInfeasible, count: 1, of: 1 };
+    assert_eq!(cards_of(&[(Role::App, 2, 4000, 0)], 1), Err(vec![DeviceReason::TooFewCards]));
+    let infeasible = DeviceReason::Card { reason: CardReason::CardMigTopologyInfeasible, count: 1, of: 1 };
     assert_eq!(cards_of(&two, 1), Err(vec![infeasible]));
 }

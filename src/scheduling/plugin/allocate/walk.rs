@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{Scene, links, takes_several};
 use crate::{
     device::{Card, LinkChoice, NumaBinding, Role, Share, ShareRequest},
-    scheduling::model::reason::{CardReason, NodeReasons, Reason},
+    scheduling::plugin::devices::reason::{CardReason, DeviceReason},
 };
 
 /// The shares for a container of this role from the cards in this order, or why there are too few.
@@ -14,7 +14,7 @@ pub fn walk(
     role: Role,
     ask: ShareRequest,
     cards: &[&Card],
-) -> Result<Vec<Share>, NodeReasons> {
+) -> Result<Vec<Share>, Vec<DeviceReason>> {
     let wanted = ask.cards.get() as usize;
     let mut walk =
         Walk { scene, role, ask, chosen: Vec::with_capacity(wanted), numa: None, failed: BTreeMap::new() };
@@ -84,11 +84,11 @@ impl Walk<'_, '_> {
     }
 }
 
-fn reasons(failed: BTreeMap<CardReason, usize>, chosen: usize, of: usize) -> NodeReasons {
-    let mut reasons: NodeReasons =
-        failed.into_iter().map(|(reason, count)| Reason::Card { reason, count, of }).collect();
+fn reasons(failed: BTreeMap<CardReason, usize>, chosen: usize, of: usize) -> Vec<DeviceReason> {
+    let mut reasons: Vec<DeviceReason> =
+        failed.into_iter().map(|(reason, count)| DeviceReason::Card { reason, count, of }).collect();
     if chosen > 0 {
-        reasons.push(Reason::AllocatedCardsInsufficientRequest { count: chosen, of });
+        reasons.push(DeviceReason::TooFewCardsFit { count: chosen, of });
     }
     reasons
 }

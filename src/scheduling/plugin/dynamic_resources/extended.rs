@@ -5,8 +5,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use super::rejected;
-use crate::scheduling::model::claim_rejection::ClaimRejection;
+use super::{rejected, rejection::ClaimRejection};
 use crate::{
     dra::{self, Claim},
     object::{Metadata, ResourceClaim, pod::ExtendedResourceClaimStatus, resource_claim::AllocationResult},
@@ -15,7 +14,6 @@ use crate::{
             claim_use::FINALIZER,
             extended_resources::{ExtendedChoice, ExtendedClaim, ExtendedRequests, Served, asks_for_same},
             pod::Demand,
-            reason::Reason,
         },
         world::{node_state::NodeState, resource_claims::ResourceClaims, surroundings::Surroundings},
     },
@@ -28,7 +26,7 @@ struct Variant {
     served: Vec<(String, String)>,
     claim: Arc<ExtendedClaim>,
     /// As the allocator reads it.
-    read: Result<Claim, Reason>,
+    read: Result<Claim, ClaimRejection>,
 }
 
 /// Extended resources of one pod, some of which nodes serve by claim.
@@ -109,7 +107,7 @@ impl<'a> PodExtended<'a> {
     }
 
     /// What the allocator has to find for it on the node; `None`: nothing.
-    pub(super) fn sought(&self, node: &NodeState) -> Result<Option<&Claim>, Reason> {
+    pub(super) fn sought(&self, node: &NodeState) -> Result<Option<&Claim>, ClaimRejection> {
         match self.on(node).filter(|_| self.held().is_none()) {
             Some(variant) => variant.read.as_ref().map(Some).map_err(Clone::clone),
             None => Ok(None),
@@ -126,7 +124,7 @@ impl<'a> PodExtended<'a> {
     }
 
     /// Fails on a node that needs a claim where there is one already that is not what it needs.
-    pub(super) fn test(&self, node: &NodeState) -> Result<(), Reason> {
+    pub(super) fn test(&self, node: &NodeState) -> Result<(), ClaimRejection> {
         let (Some(variant), Some(existing)) = (self.on(node), self.existing) else { return Ok(()) };
         let name = &existing.metadata.name;
         if !self.is_own(existing) {
@@ -141,7 +139,7 @@ impl<'a> PodExtended<'a> {
         if is_usable && asks_for_same(&existing.spec, &variant.claim.spec) {
             return Ok(());
         }
-        Err(Reason::ResourceClaims(ClaimRejection::Stale))
+        Err(ClaimRejection::Stale)
     }
 
     /// What has to be written before the pod is bound to the node, where these devices were found for it; `None`: nothing.

@@ -8,6 +8,7 @@ use super::counted;
 use crate::scheduling::{
     model::{pod::Demand, pod_selector::PodTerm},
     plugin::{
+        contract::{NodeScore, PreScored},
         pod_counts::PodCounts,
         score::range::{MOST, float, whole},
     },
@@ -23,15 +24,11 @@ const REQUIRED: i64 = 1;
 
 /// By topology key and domain, how much the terms of both sides weigh: more is better.
 #[derive(Debug, Default)]
-pub(in crate::scheduling) struct PreferredNeighbours(HashMap<Arc<str>, ByDomain<i64>>);
+pub struct PreferredNeighbours(HashMap<Arc<str>, ByDomain<i64>>);
 
 impl PreferredNeighbours {
     /// The weights as they are now; `None`: no term of either side matches a pod.
-    pub(in crate::scheduling) fn prepare(
-        demand: &Demand,
-        around: Surroundings<'_>,
-        counts: &mut PodCounts,
-    ) -> Option<Self> {
+    pub(super) fn of(demand: &Demand, around: Surroundings<'_>, counts: &mut PodCounts) -> Option<Self> {
         let mut domains = Self::default();
         for weighted in &demand.footprint.preferred {
             let counted = counted([&weighted.term]);
@@ -86,9 +83,16 @@ impl PreferredNeighbours {
     }
 }
 
+impl PreScored for PreferredNeighbours {
+    fn normalised<'s>(&'s self, feasible: &[&NodeState]) -> NodeScore<'s> {
+        let scale = NeighbourScale::of(self, feasible);
+        Box::new(move |node| scale.score(node))
+    }
+}
+
 /// By what the raw scores of the nodes that fit are normalised.
 #[derive(Debug)]
-pub(in crate::scheduling) struct NeighbourScale<'a> {
+struct NeighbourScale<'a> {
     domains: &'a PreferredNeighbours,
     least: i64,
     most: i64,
@@ -96,18 +100,15 @@ pub(in crate::scheduling) struct NeighbourScale<'a> {
 
 impl<'a> NeighbourScale<'a> {
     /// The extremes over these nodes.
-    pub(in crate::scheduling) fn of<'n>(
-        domains: &'a PreferredNeighbours,
-        feasible: impl Iterator<Item = &'n NodeState>,
-    ) -> Self {
-        let scores: Vec<i64> = feasible.map(|node| domains.raw(node)).collect();
+    fn of(domains: &'a PreferredNeighbours, feasible: &[&NodeState]) -> Self {
+        let scores: Vec<i64> = feasible.iter().map(|node| domains.raw(node)).collect();
         let least = scores.iter().copied().min().unwrap_or_default();
         let most = scores.iter().copied().max().unwrap_or_default();
         Self { domains, least, most }
     }
 
     /// 0 to 100, 100 where the terms weigh most; 0 where they weigh the same on every node.
-    pub(in crate::scheduling) fn score(&self, node: &NodeState) -> i64 {
+    fn score(&self, node: &NodeState) -> i64 {
         let range = self.most.saturating_sub(self.least);
         if range == 0 {
             return 0;

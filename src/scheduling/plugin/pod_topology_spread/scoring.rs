@@ -8,6 +8,7 @@ use super::{Counting, counted, system_default, topologies};
 use crate::scheduling::{
     model::{footprint::SpreadConstraint, name::NodeName, pod::Demand},
     plugin::{
+        contract::{NodeScore, PreScored},
         pod_counts::PodCounts,
         score::range::{MOST, float, whole},
     },
@@ -23,7 +24,7 @@ const HOSTNAME: &str = "kubernetes.io/hostname";
 
 /// How many matching pods there are by each constraint, for one pod that is to be placed.
 #[derive(Debug)]
-pub(in crate::scheduling) struct PreferredSpread<'a> {
+pub struct PreferredSpread<'a> {
     constraints: Cow<'a, [SpreadConstraint]>,
     /// The domains of the topology keys, in the order of the constraints.
     topologies: Vec<Arc<Topology>>,
@@ -52,11 +53,7 @@ enum Matching {
 
 impl<'a> PreferredSpread<'a> {
     /// How pods are spread now; `None`: the pod has no such constraint, by itself or by default.
-    pub(in crate::scheduling) fn prepare(
-        demand: &'a Demand,
-        around: Surroundings<'_>,
-        counts: &mut PodCounts,
-    ) -> Option<Self> {
+    pub(super) fn of(demand: &'a Demand, around: Surroundings<'_>, counts: &mut PodCounts) -> Option<Self> {
         let own = &*demand.footprint.preferred_spread;
         let (constraints, needed) = if own.is_empty() {
             (Cow::Owned(system_default::constraints(demand, around.objects)), Needed::NoKey)
@@ -80,6 +77,13 @@ impl<'a> PreferredSpread<'a> {
     fn concerns(&self, node: &NodeState) -> bool {
         let has = |topology: &Arc<Topology>| topology.of_node(node).is_some();
         self.needed == Needed::NoKey || self.topologies.iter().all(has)
+    }
+}
+
+impl PreScored for PreferredSpread<'_> {
+    fn normalised<'s>(&'s self, feasible: &[&NodeState]) -> NodeScore<'s> {
+        let scale = SpreadScale::of(self, feasible);
+        Box::new(move |node| scale.score(node))
     }
 }
 
@@ -134,7 +138,7 @@ fn count_domains(topology: &Arc<Topology>, nodes: &[&NodeState]) -> usize {
 
 /// By what the raw scores of the nodes that fit are normalised.
 #[derive(Debug)]
-pub(in crate::scheduling) struct SpreadScale<'a> {
+struct SpreadScale<'a> {
     spread: &'a PreferredSpread<'a>,
     /// What one pod counts by each constraint.
     weights: Vec<f64>,
@@ -144,11 +148,8 @@ pub(in crate::scheduling) struct SpreadScale<'a> {
 
 impl<'a> SpreadScale<'a> {
     /// The extremes over these nodes.
-    pub(in crate::scheduling) fn of<'n>(
-        spread: &'a PreferredSpread<'a>,
-        feasible: impl Iterator<Item = &'n NodeState>,
-    ) -> Self {
-        let nodes: Vec<&NodeState> = feasible.filter(|node| spread.concerns(node)).collect();
+    fn of(spread: &'a PreferredSpread<'a>, feasible: &[&NodeState]) -> Self {
+        let nodes: Vec<&NodeState> = feasible.iter().copied().filter(|node| spread.concerns(node)).collect();
         let weight = |(constraint, topology): (&SpreadConstraint, &Arc<Topology>)| {
             let of_nodes = &*constraint.topology_key == HOSTNAME;
             let size = if of_nodes { nodes.len() } else { count_domains(topology, &nodes) };
@@ -163,7 +164,7 @@ impl<'a> SpreadScale<'a> {
     }
 
     /// 0 to 100, 100 where the fewest matching pods are; 0 where a topology key is missing.
-    pub(in crate::scheduling) fn score(&self, node: &NodeState) -> i64 {
+    fn score(&self, node: &NodeState) -> i64 {
         match (self.spread.concerns(node), self.most) {
             (false, _) => 0,
             (true, 0) => MOST,

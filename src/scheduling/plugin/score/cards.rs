@@ -17,7 +17,11 @@ pub fn fullness(usage: CardUsage, card: &Card, budget: Cores, weights: Weights) 
 }
 
 /// The mean of what the cards of each request make of the node, each from 0 to 100; 0 where the pod asks for no cards.
-pub(super) fn of_node(devices: &[DeviceRequest], node: &NodeState, allocations: &[Allocation]) -> f64 {
+pub(in crate::scheduling::plugin) fn of_node(
+    devices: &[DeviceRequest],
+    node: &NodeState,
+    allocations: &[Allocation],
+) -> f64 {
     let score = |(device, allocation): (&DeviceRequest, &Allocation)| {
         let offer = node.info.offer(&device.profile.name).and_then(|offer| offer.inventory.as_ref());
         let inventory = offer.expect("a node without an inventory does not pass the filter");

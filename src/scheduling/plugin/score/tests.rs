@@ -112,7 +112,7 @@ impl Cluster {
         let states: Vec<_> = self.0.nodes().collect();
         let feasible: Vec<_> =
             states.iter().map(|state| Feasible { node: state, raw: judged(state).unwrap().1 }).collect();
-        let scale = Scale::of(&demand.ask, &preferences, &feasible);
+        let scale = Scale::of(&preferences, &feasible);
         let of = |one: &Feasible<'_>| scale.scores(one).by_plugin().find(|(other, _)| *other == plugin);
         feasible.iter().map(|one| of(one).map(|(_, score)| whole(score))).collect()
     }

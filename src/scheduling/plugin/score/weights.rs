@@ -1,42 +1,48 @@
 //! The plugins that score, and by how much the score of each counts.
 
-use crate::scheduling::model::plugin::Plugin;
+use crate::scheduling::plugin::{Plugin, TABLE};
 
-/// The plugins that score, with their default weights (v1.36 `pkg/scheduler/apis/config/v1/default_plugins.go`). [`Plugin::Devices`]
-/// is Berth's own. [`Plugin::ImageLocality`] has weight 1 in kube-scheduler; here its weight is 0 unless it is set, since it makes
-/// every node's images be kept. [`Plugin::Tdm`] is Volcano's, which adds its score to others of about one tenth of that: with this weight a
-/// pod takes a node of an open revocable zone before any other. [`Plugin::VolumeBinding`] scores in kube-scheduler by a feature gate that is off by default in v1.36.
-pub const SCORING: [(Plugin, u32); 9] = [
-    (Plugin::TaintToleration, 3),
-    (Plugin::NodeAffinity, 2),
-    (Plugin::PodTopologySpread, 2),
-    (Plugin::InterPodAffinity, 2),
-    (Plugin::NodeResourcesBalancedAllocation, 1),
-    (Plugin::ImageLocality, 0),
-    (Plugin::VolumeBinding, 0),
-    (Plugin::Tdm, 10),
-    (Plugin::Devices, 1),
-];
+/// How many plugins score.
+pub(super) const SCORING: usize = place(TABLE.len());
 
-/// By how much each plugin's score is multiplied, in the order of [`SCORING`].
+/// The place among the plugins that score of the one that has this place in the table.
+pub(super) const fn place(row: usize) -> usize {
+    let (mut at, mut before) = (0, 0);
+    while at < row {
+        before += TABLE[at].weight.is_some() as usize;
+        at += 1;
+    }
+    before
+}
+
+/// By how much each plugin's score is multiplied, in the order of the table. The defaults are kube-scheduler's (v1.36
+/// `pkg/scheduler/apis/config/v1/default_plugins.go`), unless the plugin says why it has another.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct ScoreWeights(pub(super) [u32; SCORING.len()]);
+pub struct ScoreWeights(pub(super) [u32; SCORING]);
 
 impl Default for ScoreWeights {
     fn default() -> Self {
-        Self(SCORING.map(|(_, weight)| weight))
+        Self::of(|_, default| default)
     }
 }
 
 impl ScoreWeights {
     /// The weights that `of` gives for each plugin.
     pub fn each(of: impl Fn(Plugin) -> u32) -> Self {
-        Self(SCORING.map(|(plugin, _)| of(plugin)))
+        Self::of(|plugin, _| of(plugin))
+    }
+
+    fn of(weight: impl Fn(Plugin, u32) -> u32) -> Self {
+        let mut weights = [0; SCORING];
+        for (own, (plugin, default)) in weights.iter_mut().zip(Plugin::scoring()) {
+            *own = weight(plugin, default);
+        }
+        Self(weights)
     }
 
     /// Whether the plugin's score can decide between nodes: its weight is above 0. As in kube-scheduler, a plugin whose score can't is
     /// not asked for one where the score depends on more than one node.
     pub fn counts(&self, plugin: Plugin) -> bool {
-        SCORING.iter().zip(self.0).any(|((scoring, _), weight)| *scoring == plugin && weight > 0)
+        TABLE[plugin as usize].weight.is_some() && self.0[place(plugin as usize)] > 0
     }
 }

@@ -6,7 +6,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use super::{
-    admits,
+    VolumeReason, admits,
     by_label::{ByLabel, NeededLabel},
     is_alike, is_free_for, is_meant_for, is_mountable, selected_node, size,
 };
@@ -20,7 +20,6 @@ use crate::{
         model::{
             name::{NodeName, full_name},
             node::NodeInfo,
-            reason::Reason,
         },
         world::surroundings::Surroundings,
     },
@@ -106,11 +105,11 @@ impl<'a> Delayed<'a> {
     }
 
     /// Whether a volume can be made for the claim on this node.
-    pub(super) fn can_be_made(&self, node: &NodeInfo) -> Result<(), Reason> {
+    pub(super) fn can_be_made(&self, node: &NodeInfo) -> Result<(), VolumeReason> {
         if !self.class.is_some_and(|class| admits(class, &node.labels)) {
-            return Err(Reason::NoVolumeToBind);
+            return Err(VolumeReason::NoneToBind);
         }
-        if self.has_capacity(&node.labels) { Ok(()) } else { Err(Reason::StorageFull) }
+        if self.has_capacity(&node.labels) { Ok(()) } else { Err(VolumeReason::StorageFull) }
     }
 
     /// Whether there is enough storage to make a volume for a node with these labels, as far as the driver says.

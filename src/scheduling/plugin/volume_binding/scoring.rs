@@ -12,13 +12,17 @@ use crate::{
     object::Quantity,
     scheduling::{
         model::node::NodeInfo,
-        plugin::score::range::{MOST, float, whole},
+        plugin::{
+            contract::{NodeScore, PreScored},
+            score::range::{MOST, float, whole},
+        },
+        world::node_state::NodeState,
     },
 };
 
 /// The claims of one pod that are bound with it, of which some or all are still open.
 #[derive(Debug)]
-pub(in crate::scheduling) struct VolumeCapacity<'a>(Arc<Claims<'a>>);
+pub struct VolumeCapacity<'a>(Arc<Claims<'a>>);
 
 /// How many bytes of one storage class are requested, of how many.
 #[derive(Clone, Copy, Debug, Default)]
@@ -29,13 +33,13 @@ struct Storage {
 
 impl<'a> VolumeCapacity<'a> {
     /// Of the claims that the filters have prepared; `None`: none of them is bound with the pod.
-    pub(in crate::scheduling) fn of(claims: &Arc<Claims<'a>>) -> Option<Self> {
+    pub(super) fn of(claims: &Arc<Claims<'a>>) -> Option<Self> {
         (!claims.delayed.is_empty()).then(|| Self(Arc::clone(claims)))
     }
 
     /// 0 to 100: the mean over storage classes of the part that stays free. Where volumes that exist are bound, only these count; else
     /// the storage that drivers publish for the node.
-    pub(in crate::scheduling) fn score(&self, node: &NodeInfo) -> i64 {
+    fn score(&self, node: &NodeInfo) -> i64 {
         let Ok(choices) = self.0.choose(node) else { return 0 };
         let binds = choices.iter().any(|choice| matches!(choice, VolumeChoice::Bind { .. }));
         let mut classes: BTreeMap<&str, Storage> = BTreeMap::new();
@@ -77,6 +81,12 @@ impl<'a> VolumeCapacity<'a> {
 
     fn delayed(&self, claim: &str) -> Option<&Delayed<'a>> {
         self.0.delayed.iter().find(|delayed| delayed.claim.metadata.name == *claim)
+    }
+}
+
+impl PreScored for VolumeCapacity<'_> {
+    fn normalised<'s>(&'s self, _feasible: &[&NodeState]) -> NodeScore<'s> {
+        Box::new(|node| self.score(&node.info))
     }
 }
 

@@ -7,10 +7,8 @@ use super::{
 };
 use crate::scheduling::{
     decide::fit_error::FitError,
-    model::{
-        measure::{Attempt, Measure},
-        reason::Reason,
-    },
+    model::measure::{Attempt, Measure},
+    plugin::{Reason, node_unschedulable::Cordoned},
 };
 
 /// How often pods were flushed, and decided in vain, since this was last asked.
@@ -62,7 +60,7 @@ fn what_a_pod_is_rejected_for_is_found_once_for_all_pods_like_it_until_something
     let mut play = Play::new();
     play.create_large("a");
     let found = said(&mut play, "a");
-    let other = FitError::of_pod(1, Reason::Unschedulable);
+    let other = FitError::of_pod(1, Reason::NodeUnschedulable(Cordoned));
     let key = Alike::of(&pod("a", 99_000, play.now)).unwrap();
     assert!(play.scheduler.waiting.rejections.errors.insert(key, other.clone()).is_some());
     play.create_large("b");

@@ -1,6 +1,8 @@
 //! Why claims of devices keep a pod from a node.
 
-use std::{fmt, sync::Arc};
+use std::{borrow::Cow, fmt, sync::Arc};
+
+use crate::scheduling::plugin::rejection::Rejection;
 
 /// Why a pod's claims keep it from a node.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -24,22 +26,19 @@ pub enum ClaimRejection {
     Unfinished,
 }
 
-impl ClaimRejection {
-    /// The name, as `berth simulate --explain` prints it.
-    pub const fn name(&self) -> &'static str {
-        match self {
+impl Rejection for ClaimRejection {
+    fn name(&self) -> Cow<'static, str> {
+        let name = match self {
             Self::Unallocatable => "ResourceClaimUnallocatable",
             Self::Elsewhere => "ResourceClaimElsewhere",
             Self::Stale => "ResourceClaimStale",
             Self::Undecidable(_) | Self::OfDevice { .. } => "ResourceClaimUndecidable",
             Self::Unfinished => "ResourceClaimUnfinished",
-        }
+        };
+        name.into()
     }
-}
 
-impl ClaimRejection {
-    /// Its words without devices and pools.
-    pub fn own_words(&self) -> String {
+    fn own_words(&self) -> String {
         match self {
             Self::OfDevice { own, .. } => own.to_string(),
             other => other.to_string(),

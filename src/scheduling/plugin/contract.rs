@@ -1,0 +1,146 @@
+//! What a plugin is: the points at which it takes part in a decision, a trait for each.
+//!
+//! The points are kube-scheduler's (v1.36 `staging/src/k8s.io/kube-scheduler/framework/interface.go`). Which plugins there are, and in which
+//! order they run, is not said here.
+
+use std::{convert::Infallible, fmt};
+
+use super::{pod_counts::PodCounts, scene::Scene};
+use crate::{
+    device::Allocation,
+    scheduling::{
+        model::{
+            change::Change,
+            footprint::Footprint,
+            pod::{Ask, Demand},
+            prebind_step::PrebindStep,
+        },
+        world::{node_state::NodeState, object::Objects, surroundings::Surroundings},
+    },
+};
+
+pub use super::rejection::{Cure, Reasons, Rejection, Shortage, Stage};
+
+/// A plugin. At which points it takes part is said by the traits below that it implements, and by its line in the table.
+pub trait SchedulingPlugin: 'static {
+    /// The name, as kube-scheduler's configuration spells it.
+    const NAME: &'static str;
+    /// On what its answer for a node depends.
+    const REACH: Reach = Reach::Node;
+    /// By how much its score is multiplied where nothing is set; `None`: it does not score.
+    const WEIGHT: Option<u32> = None;
+
+    /// Why it rejects a node.
+    type Reason: Rejection + Clone + fmt::Debug + Ord;
+
+    /// Whether the change could let a pod through that it has rejected: kube-scheduler's queueing hint. It is asked of plugins with [`Reach::Cluster`]
+    /// alone: the others' pods are woken by a node that would have them.
+    fn helps(_pod: &Footprint, _change: &Change, _objects: &Objects) -> bool {
+        false
+    }
+}
+
+/// On what a plugin's answer for a node depends.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Reach {
+    /// On the pod's ask, that node and the time.
+    Node,
+    /// On more: what the pod has beside its ask, other nodes, pods or objects.
+    Cluster,
+}
+
+/// A plugin that tests a node by nothing but the node and the pod's ask. Its answer is kept with the pod's class until the node changes.
+pub trait Filter: SchedulingPlugin {
+    /// Every reason for which it rejects the node.
+    fn test(scene: &Scene<'_>) -> Result<(), Reasons<Self::Reason>>;
+}
+
+/// A plugin that finds something out for a pod before it tests nodes: kube-scheduler's PreFilter and Filter.
+pub trait PreFilter: SchedulingPlugin {
+    /// What it finds out. It holds as long as no pod, no node and no other object changes, and for this time.
+    type Found<'a>: PreFiltered<'a, Self::Reason> + 'a;
+
+    /// `None`: there is nothing to do for the pod, and every node passes. The error holds on every node.
+    fn prepare<'a>(
+        demand: &'a Demand,
+        around: Surroundings<'a>,
+        counts: &mut PodCounts,
+    ) -> Result<Option<Self::Found<'a>>, Self::Reason>;
+}
+
+/// What a plugin has found out for one pod, by which it tests nodes.
+pub trait PreFiltered<'a, R>: fmt::Debug {
+    /// Every reason for which the plugin rejects the node.
+    fn test(&self, node: &NodeState) -> Result<(), Reasons<R>>;
+
+    /// What has to be written before the pod is bound to the node.
+    fn steps(&self, _node: &NodeState) -> Result<Vec<PrebindStep>, Reasons<R>> {
+        Ok(Vec::new())
+    }
+
+    /// What it scores nodes by, where the plugin scores by what it has found out for its test; `None`: nothing.
+    fn scoring(&self) -> Option<Box<dyn PreScored + 'a>> {
+        None
+    }
+}
+
+/// A plugin that rejects a pod as a whole, and tests no node.
+impl<R> PreFiltered<'_, R> for Infallible {
+    fn test(&self, _node: &NodeState) -> Result<(), Reasons<R>> {
+        match *self {}
+    }
+}
+
+/// A plugin that scores a node by nothing but the node, the pod's ask and the cards that the pod would get there. The score is kept with the pod's
+/// class until the node changes.
+pub trait Score: SchedulingPlugin {
+    /// What becomes of its scores once those of all nodes that fit are known.
+    const NORMALISATION: Normalisation = Normalisation::AsIs;
+
+    /// `None`: it has nothing to score for the pod, whatever the node.
+    fn score(placement: &Placement<'_>) -> Option<f64>;
+}
+
+/// What becomes of a plugin's scores once those of all nodes that fit are known.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Normalisation {
+    /// They are from 0 to 100 already.
+    AsIs,
+    /// Whole numbers, in percent of the highest: the more, the better.
+    OfHighest,
+    /// Whole numbers, in percent of the highest: the less, the better.
+    BelowHighest,
+}
+
+/// A plugin that finds something out for a pod before it scores nodes: kube-scheduler's PreScore and Score.
+pub trait PreScore: SchedulingPlugin {
+    /// What it finds out. It holds as long as [`PreFilter::Found`] does.
+    type Found<'a>: PreScored + 'a;
+
+    /// `None`: it has nothing to score for the pod.
+    fn prepare<'a>(
+        demand: &'a Demand,
+        around: Surroundings<'a>,
+        counts: &mut PodCounts,
+    ) -> Option<Self::Found<'a>>;
+}
+
+/// A node's score, from 0 to 100.
+pub type NodeScore<'s> = Box<dyn Fn(&NodeState) -> i64 + 's>;
+
+/// What a plugin has found out for one pod, by which it scores nodes.
+pub trait PreScored: fmt::Debug {
+    /// The score of each of these nodes, which are those that fit.
+    fn normalised<'s>(&'s self, feasible: &[&NodeState]) -> NodeScore<'s>;
+}
+
+/// A pod on a node that it fits.
+#[derive(Clone, Copy, Debug)]
+pub struct Placement<'a> {
+    /// What the pod asks for.
+    pub ask: &'a Ask,
+    /// The node.
+    pub node: &'a NodeState,
+    /// What the pod would get there for each of its requests of cards.
+    pub allocations: &'a [Allocation],
+}

@@ -1,0 +1,165 @@
+//! A plugin as a line of the table: the points at which it takes part as functions that know the reasons of all plugins.
+
+use std::fmt;
+
+use super::{
+    NodeReasons, Plugin, Reason,
+    contract::{
+        Filter, Normalisation, Placement, PreFilter, PreFiltered, PreScore, PreScored, Reach, Reasons,
+        Rejection, SchedulingPlugin, Score,
+    },
+    pod_counts::PodCounts,
+    scene::Scene,
+};
+use crate::scheduling::{
+    model::{change::Change, footprint::Footprint, pod::Demand, prebind_step::PrebindStep},
+    world::{node_state::NodeState, object::Objects, surroundings::Surroundings},
+};
+
+/// A plugin that stands in the table.
+pub(super) trait InTable: SchedulingPlugin {
+    /// Its place.
+    const PLUGIN: Plugin;
+
+    /// One of its reasons among those of all plugins.
+    fn reason(reason: Self::Reason) -> Reason;
+
+    /// The reason without the amounts of one node.
+    fn kind(reason: &Self::Reason) -> Reason {
+        Self::reason(reason.kind())
+    }
+
+    /// Several of its reasons among those of all plugins.
+    fn reasons(reasons: Reasons<Self::Reason>) -> NodeReasons {
+        reasons.into_iter().map(Self::reason).collect()
+    }
+}
+
+/// What a plugin has found out for one pod, by which it tests nodes.
+pub(super) trait Prepared<'a>: fmt::Debug {
+    /// The plugin.
+    fn plugin(&self) -> Plugin;
+
+    /// As [`PreFiltered::test`].
+    fn test(&self, node: &NodeState) -> Result<(), NodeReasons>;
+
+    /// As [`PreFiltered::steps`].
+    fn steps(&self, node: &NodeState) -> Result<Vec<PrebindStep>, NodeReasons>;
+
+    /// As [`PreFiltered::scoring`].
+    fn scoring(&self) -> Option<Box<dyn PreScored + 'a>>;
+}
+
+type Test = fn(&Scene<'_>) -> Result<(), NodeReasons>;
+
+type Prepare = for<'a> fn(
+    &'a Demand,
+    Surroundings<'a>,
+    &mut PodCounts,
+) -> Result<Option<Box<dyn Prepared<'a> + 'a>>, Reason>;
+
+type ScoreNode = fn(&Placement<'_>) -> Option<f64>;
+
+type PrepareScore =
+    for<'a> fn(&'a Demand, Surroundings<'a>, &mut PodCounts) -> Option<Box<dyn PreScored + 'a>>;
+
+type Helps = fn(&Footprint, &Change, &Objects) -> bool;
+
+/// A line of the table.
+#[derive(Debug)]
+pub(super) struct Row {
+    pub(super) plugin: Plugin,
+    pub(super) name: &'static str,
+    pub(super) reach: Reach,
+    pub(super) weight: Option<u32>,
+    pub(super) helps: Helps,
+    pub(super) test: Option<Test>,
+    pub(super) prepare: Option<Prepare>,
+    pub(super) score: Option<(ScoreNode, Normalisation)>,
+    pub(super) prepare_score: Option<PrepareScore>,
+}
+
+impl Row {
+    /// The plugin's line, without a point at which it takes part.
+    pub(super) const fn of<P: InTable>() -> Self {
+        Self {
+            plugin: P::PLUGIN,
+            name: P::NAME,
+            reach: P::REACH,
+            weight: P::WEIGHT,
+            helps: P::helps,
+            test: None,
+            prepare: None,
+            score: None,
+            prepare_score: None,
+        }
+    }
+
+    /// It tests a node by itself.
+    pub(super) const fn filter<P: InTable + Filter>(self) -> Self {
+        Self { test: Some(test::<P>), ..self }
+    }
+
+    /// It tests a node by what it finds out for a pod.
+    pub(super) const fn pre_filter<P: InTable + PreFilter>(self) -> Self {
+        Self { prepare: Some(prepare::<P>), ..self }
+    }
+
+    /// It scores a node by itself.
+    pub(super) const fn score<P: InTable + Score>(self) -> Self {
+        Self { score: Some((P::score, P::NORMALISATION)), ..self }
+    }
+
+    /// It scores a node by what it finds out for a pod.
+    pub(super) const fn pre_score<P: InTable + PreScore>(self) -> Self {
+        Self { prepare_score: Some(prepare_score::<P>), ..self }
+    }
+}
+
+fn test<P: InTable + Filter>(scene: &Scene<'_>) -> Result<(), NodeReasons> {
+    P::test(scene).map_err(P::reasons)
+}
+
+fn prepare<'a, P: InTable + PreFilter>(
+    demand: &'a Demand,
+    around: Surroundings<'a>,
+    counts: &mut PodCounts,
+) -> Result<Option<Box<dyn Prepared<'a> + 'a>>, Reason> {
+    let found = P::prepare(demand, around, counts).map_err(P::reason)?;
+    Ok(found.map(|found| Box::new(Found::<P>(found)) as Box<dyn Prepared<'a> + 'a>))
+}
+
+fn prepare_score<'a, P: InTable + PreScore>(
+    demand: &'a Demand,
+    around: Surroundings<'a>,
+    counts: &mut PodCounts,
+) -> Option<Box<dyn PreScored + 'a>> {
+    P::prepare(demand, around, counts).map(|found| Box::new(found) as Box<dyn PreScored + 'a>)
+}
+
+/// What a plugin has found out, with its reasons among those of all plugins.
+struct Found<'a, P: PreFilter>(P::Found<'a>);
+
+impl<P: PreFilter> fmt::Debug for Found<'_, P> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(formatter)
+    }
+}
+
+impl<'a, P: InTable + PreFilter> Prepared<'a> for Found<'a, P> {
+    fn plugin(&self) -> Plugin {
+        P::PLUGIN
+    }
+
+    fn test(&self, node: &NodeState) -> Result<(), NodeReasons> {
+        self.0.test(node).map_err(P::reasons)
+    }
+
+    fn steps(&self, node: &NodeState) -> Result<Vec<PrebindStep>, NodeReasons> {
+        self.0.steps(node).map_err(P::reasons)
+    }
+
+    fn scoring(&self) -> Option<Box<dyn PreScored + 'a>> {
+        self.0.scoring()
+    }
+}
