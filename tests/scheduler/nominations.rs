@@ -1,12 +1,9 @@
 //! Pods beside others that wait for room on a node that is kept for them.
 
-use berth::{
-    config::Config,
-    scheduling::{Effect, Event},
-};
+use berth::{config::Config, scheduling::Event};
 use serde_json::{Value, json};
 
-use super::machine::{Machine, bound, node, pod};
+use super::machine::{Machine, node, pod};
 
 /// The same node under another name.
 fn named(name: &str) -> Value {
@@ -140,44 +137,4 @@ fn a_pod_that_a_node_is_kept_for_keeps_others_away() {
     machine.show_pod(&noisy);
     machine.show_pod(&share("quiet", 5));
     assert_eq!(machine.run().1, [("quiet".to_owned(), "n1".to_owned())]);
-}
-
-/// Beside the pod, the nominated one would share the first card with it once its victim there is gone; without it, that one has the other card. So
-/// the pod was decided for the first card and turned away there, again and again in one turn.
-#[test]
-fn a_pod_beside_a_nominated_one_is_not_decided_and_turned_away_without_end() {
-    let card = |at: usize| {
-        json!({"id": format!("GPU-{at}"), "index": at, "count": 10, "devmem": 16384, "devcore": 100,
-            "type": "NVIDIA A100", "mode": "hami-core", "health": true})
-    };
-    let cards = json!([card(0), card(1)]).to_string();
-    let mut machine =
-        Machine::new(&Config::default(), &[node("n1", &json!({"hami.io/node-nvidia-register": cards}))], &[]);
-    let asking = |name: &str, memory: u32, priority: i32| {
-        let limits = json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": memory.to_string()});
-        let mut pod = pod(name, &limits);
-        pod["spec"]["priority"] = json!(priority);
-        pod
-    };
-    let holds = |name: &str, card: usize, memory: u32| {
-        let record = json!({"hami.io/vgpu-devices-allocated": format!("GPU-{card},NVIDIA,{memory},0:;"),
-            "hami.io/vgpu-node": "n1", "hami.io/bind-phase": "success"});
-        bound(asking(name, memory, 0), "n1", record)
-    };
-    let leaves = |mut pod: Value| {
-        pod["metadata"]["deletionTimestamp"] = json!("2100-01-01T00:00:00Z");
-        pod
-    };
-    machine.show_pod(&leaves(holds("d", 0, 12_000)));
-    machine.show_pod(&leaves(holds("d-2", 1, 10_000)));
-    machine.show_pod(&holds("e", 1, 3000));
-    let mut nominated = asking("b", 8000, 5);
-    nominated["status"] = json!({"nominatedNodeName": "n1"});
-    machine.show_pod(&nominated);
-    machine.settle();
-    machine.show_pod(&asking("a", 4000, 5));
-    let effects = machine.settle();
-    let is_lock = |effect: &&Effect| matches!(effect, Effect::TakeLock { pod, .. } if &*pod.name == "a");
-    assert_eq!(effects.iter().filter(is_lock).count(), 1, "{effects:?}");
-    assert_eq!(machine.take_decisions().0, 1, "it is decided once");
 }
