@@ -39,7 +39,7 @@ impl SchedulingPlugin for Devices {
 
 impl Filter for Devices {
     /// Fails on a node whose device plugin owes an answer for too long: it would mix up two pods. Whether the node has cards is found out
-    /// where they are chosen, by [`allocations`].
+    /// where they are chosen, by `allocations`.
     fn test(scene: &Scene<'_>) -> Result<(), Reasons<DeviceReason>> {
         match scene.node.agent {
             Agent::Silent => Err(smallvec![DeviceReason::SilentAgent]),
