@@ -143,8 +143,7 @@ fn gangs_with_an_impossible_member_hold_up_no_pod_of_another_namespace() {
 /// 100 ms, in steps: what no pod and no gang may cost another pod.
 const MOST: u64 = 100 * PER_MILLISECOND;
 
-/// A gang is decided at once or not at all, so that one attempt is the longest turn that there is. Its pods make sixteen different requests, and
-/// the last pod fits nowhere.
+/// Its pods make sixteen different requests, and the last pod fits nowhere.
 #[test]
 fn one_attempt_for_a_gang_is_no_longer_than_a_pod_of_another_namespace_may_wait() {
     let nodes: Vec<_> = (0..200).map(|at| gpu_node(&format!("n{at:03}"))).collect();

@@ -6,6 +6,7 @@
 mod decide;
 mod mend;
 mod preempt;
+mod unfinished;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -25,6 +26,7 @@ use crate::scheduling::{
     },
     world::ledger::{Charge, Commitment},
 };
+use unfinished::UnfinishedAttempts;
 
 /// For so long pods wait for the lists of PodGroups after a start.
 const PATIENCE: SignedDuration = SignedDuration::from_secs(5);
@@ -55,6 +57,8 @@ pub(super) struct Gangs {
     /// Gangs of which something has changed.
     touched: BTreeSet<GangName>,
     lists: Lists,
+    /// Attempts to place a gang that are to go on.
+    unfinished: UnfinishedAttempts,
 }
 
 /// How long pods wait for the lists of PodGroups after they were listed themselves.
@@ -168,6 +172,7 @@ impl Scheduler {
             members.remove(uid);
             if members.is_empty() {
                 self.gangs.members.remove(&member.gang);
+                self.gangs.unfinished.forget(&member.gang);
                 self.gangs.set_progress(&member.gang, None, SignedDuration::ZERO);
                 return;
             }
