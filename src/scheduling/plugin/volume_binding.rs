@@ -74,11 +74,10 @@ impl PreFilter for VolumeBinding {
         around: Surroundings<'a>,
         counts: &mut PodCounts,
     ) -> Result<Option<Arc<Claims<'a>>>, VolumeReason> {
-        if !demand.footprint.claims.is_empty() {
-            // Each claim that is not bound is compared with all of them.
-            let storage = around.objects.volumes().count() + around.objects.capacities().count();
-            counts.steps().add(COMPARE * 4, storage.saturating_mul(demand.footprint.claims.len()));
-        }
+        let Footprint { namespace, claims, .. } = &*demand.footprint;
+        let claims = claims.iter().filter_map(|used| around.objects.claim(namespace, &used.name));
+        let compared = claims.map(|claim| around.objects.storage_for(claim)).sum();
+        counts.steps().add(COMPARE * 4, compared);
         Ok(Claims::of(demand, around)?.map(Arc::new))
     }
 }
