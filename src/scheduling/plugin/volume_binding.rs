@@ -31,7 +31,7 @@ use crate::{
             prebind_step::{PrebindStep, VolumeChoice},
             steps::COMPARE,
         },
-        world::{node_state::NodeState, object::Objects, surroundings::Surroundings},
+        world::{World, node_state::NodeState, object::Objects},
     },
 };
 use delayed::Delayed;
@@ -71,15 +71,15 @@ impl PreFilter for VolumeBinding {
 
     fn prepare<'a>(
         demand: &'a Demand,
-        around: Surroundings<'a>,
+        world: &'a World,
         counts: &mut PodCounts,
     ) -> Result<Option<Arc<Claims<'a>>>, VolumeReason> {
         if !demand.footprint.claims.is_empty() {
             // Each claim that is not bound is compared with all of them.
-            let storage = around.objects.volumes().count() + around.objects.capacities().count();
+            let storage = world.objects().volumes().count() + world.objects().capacities().count();
             counts.steps().add(COMPARE * 4, storage.saturating_mul(demand.footprint.claims.len()));
         }
-        Ok(Claims::of(demand, around)?.map(Arc::new))
+        Ok(Claims::of(demand, world)?.map(Arc::new))
     }
 }
 
@@ -196,8 +196,8 @@ pub struct Claims<'a> {
 
 impl<'a> Claims<'a> {
     /// The claims as they stand; `None`: the pod has none. The error holds on every node.
-    fn of(demand: &Demand, around: Surroundings<'a>) -> Result<Option<Self>, VolumeReason> {
-        let objects = around.objects;
+    fn of(demand: &Demand, world: &'a World) -> Result<Option<Self>, VolumeReason> {
+        let objects = world.objects();
         let uses = &demand.footprint.claims;
         if uses.is_empty() {
             return Ok(None);
@@ -212,7 +212,7 @@ impl<'a> Claims<'a> {
             if claim.is_bound() {
                 claims.bound.push(objects.volume(&claim.spec.volume_name));
             } else if claim.spec.volume_name.is_empty() && is_delayed(claim, objects) {
-                claims.delayed.push(Delayed::prepare(claim, around));
+                claims.delayed.push(Delayed::prepare(claim, world));
             } else {
                 return Err(VolumeReason::ClaimsUnbound);
             }
