@@ -200,7 +200,7 @@ impl<'a> Filters<'a> {
     /// The node as it is for the pod within one of the Reservations there, and its scores: the one to be preferred, then by name, of those in which
     /// the pod passes every filter.
     pub(super) fn in_reservation(&self, node: &NodeState) -> Option<(Arc<NodeState>, RawScores)> {
-        let admitting = node.reservations.iter().filter(|reserved| reserved.admits(self.demand));
+        let admitting = node.reservations.all.iter().filter(|reserved| reserved.admits(self.demand));
         let mut admitting: Vec<_> = admitting.collect();
         if admitting.len() > 1 {
             admitting.sort_by_cached_key(|reserved| reserved.preference(self.demand));
@@ -227,13 +227,13 @@ impl<'a> Filters<'a> {
 
     /// The place of the Reservation within which a pod is judged on this node.
     pub(super) fn preference(&self, within: &NodeState) -> Option<Preference> {
-        within.within.as_ref().map(|reserved| reserved.preference(self.demand))
+        within.reservations.within.as_ref().map(|reserved| reserved.preference(self.demand))
     }
 
     /// Whether the pod must use a Reservation and is judged without one.
     fn lacks_reservation(&self, node: &NodeState) -> bool {
         let pod = self.demand.footprint.reservation.as_ref();
-        node.within.is_none() && pod.is_some_and(|pod| pod.affinity.is_some())
+        node.reservations.within.is_none() && pod.is_some_and(|pod| pod.affinity.is_some())
     }
 
     /// Whether a node that the plugins which look at one node let through, with these scores and so much taken, passes all others too;
@@ -245,7 +245,7 @@ impl<'a> Filters<'a> {
     ) -> Result<RawScores, Refusal> {
         if self.lacks_reservation(node) {
             let of_pod = |reserved: &Arc<Reserved>| reserved.reservation.is_for(self.demand);
-            let is_there = node.reservations.iter().any(of_pod);
+            let is_there = node.reservations.all.iter().any(of_pod);
             let lack = if is_there { Shortfall::ReservationInUse } else { Shortfall::Reservation };
             return Err(Refusal::Node(vec![Reason::Devices(DeviceReason::Typed(lack))]));
         }

@@ -12,7 +12,10 @@ use crate::{
             node::NodeInfo,
             tdm::ZoneState,
         },
-        world::{ledger::Charge, node_state::NodeState},
+        world::{
+            ledger::Charge,
+            node_state::{NodeAgents, NodeReserved, NodeState},
+        },
     },
 };
 
@@ -57,7 +60,7 @@ impl Snapshot {
         let InUse { usage, beside_claims, requested, reservations } =
             InUse::of(self, (&state.info, name), &pods, |_, _| true);
         let of_cards = (&state.usage, &state.beside_claims) == (&usage, &beside_claims);
-        let others = (&state.requested, &state.reservations) == (&requested, &reservations);
+        let others = (&state.requested, &state.reservations.all) == (&requested, &reservations);
         if of_cards && others && state.pods == pods {
             return Check::Right;
         }
@@ -105,10 +108,8 @@ impl Snapshot {
             info,
             requested,
             pods,
-            reservations,
-            within: None,
-            agent: self.agents.of(name),
-            expired: self.agents.expired(name),
+            reservations: NodeReserved { all: reservations, within: None },
+            agents: NodeAgents { agent: self.agents.of(name), expired: self.agents.expired(name) },
             zone,
             classes: self.world.resource_claims.extended().clone(),
             generation: self.world.generation,
