@@ -19,7 +19,6 @@ const MORE_METHODS: &[(&str, usize)] = &[("Scheduler", 289)];
 /// an object of Kubernetes, a section of settings, the options of a command.
 const MORE_FIELDS: &[(&str, usize)] = &[
     ("Device", 13),
-    ("Footprint", 14),
     ("HamiConfig", 18),
     ("NodeInfo", 15),
     ("PodInfo", 17),

@@ -34,12 +34,12 @@ impl SchedulingPlugin for InterPodAffinity {
     fn helps(pod: &Footprint, change: &Change, objects: &Objects) -> bool {
         let about = |term: &PodTerm, other: &Footprint| term.pods.matches(other, objects);
         match change {
-            Change::PodAdded(other) => pod.affinity.iter().any(|term| about(term, other)),
+            Change::PodAdded(other) => pod.neighbours.affinity.iter().any(|term| about(term, other)),
             Change::PodRemoved(other) => {
-                pod.anti_affinity.iter().any(|term| about(term, other))
-                    || other.anti_affinity.iter().any(|term| about(term, pod))
+                pod.neighbours.anti_affinity.iter().any(|term| about(term, other))
+                    || other.neighbours.anti_affinity.iter().any(|term| about(term, pod))
                     // The first pod of a group needs no other once the last that matched is gone.
-                    || pod.affinity.iter().any(|term| about(term, other))
+                    || pod.neighbours.affinity.iter().any(|term| about(term, other))
             }
             Change::Node | Change::Object(Kind::Namespace, _) => true,
             Change::Object(..)
@@ -120,13 +120,16 @@ impl Neighbours {
     fn of(demand: &Demand, world: &World, counts: &mut PodCounts) -> Option<Self> {
         let footprint = &demand.footprint;
         let forbidden = forbidden(demand, world, counts);
-        if footprint.affinity.is_empty() && footprint.anti_affinity.is_empty() && forbidden.is_empty() {
+        if footprint.neighbours.affinity.is_empty()
+            && footprint.neighbours.anti_affinity.is_empty()
+            && forbidden.is_empty()
+        {
             return None;
         }
-        let all = counted(footprint.affinity.iter());
+        let all = counted(footprint.neighbours.affinity.iter());
         let attracting: Vec<_> =
-            footprint.affinity.iter().map(|term| occupied(term, &all, world, counts)).collect();
-        let repelling = footprint.anti_affinity.iter();
+            footprint.neighbours.affinity.iter().map(|term| occupied(term, &all, world, counts)).collect();
+        let repelling = footprint.neighbours.anti_affinity.iter();
         let repelling =
             repelling.map(|term| occupied(term, &counted([term.as_ref()]), world, counts)).collect();
         let alone = attracting.iter().all(|domains| !domains.values().contains(&true));

@@ -102,7 +102,7 @@ impl Snapshot {
         let InUse { usage, beside_claims, requested, reservations } =
             InUse::of(self, (&info, name), &pods, counts);
         NodeState {
-            anti_affinity: pods.iter().flat_map(|pod| pod.anti_affinity.iter().cloned()).collect(),
+            anti_affinity: pods.iter().flat_map(|pod| pod.neighbours.anti_affinity.iter().cloned()).collect(),
             usage,
             beside_claims,
             info,

@@ -136,7 +136,7 @@ impl NodeState {
         let held = self.info.joined(held);
         self.beside_claims = self.beside_claims.map(|usage| usage.and(held.clone()));
         self.usage = self.usage.and(held);
-        self.anti_affinity.extend(pods.iter().flat_map(|pod| pod.anti_affinity.iter().cloned()));
+        self.anti_affinity.extend(pods.iter().flat_map(|pod| pod.neighbours.anti_affinity.iter().cloned()));
         for pod in &pods {
             self.requested.add(&pod.resources);
         }

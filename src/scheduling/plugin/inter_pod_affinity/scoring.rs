@@ -30,7 +30,7 @@ impl PreferredNeighbours {
     /// The weights as they are now; `None`: no term of either side matches a pod.
     pub(super) fn of(demand: &Demand, world: &World, counts: &mut PodCounts) -> Option<Self> {
         let mut domains = Self::default();
-        for weighted in &demand.footprint.preferred {
+        for weighted in &demand.footprint.neighbours.preferred {
             let counted = counted([&weighted.term]);
             let topology = counts.topology(&weighted.term.topology_key, world);
             for (slot, node, pods) in counts.of(&counted, world).filter(|(_, _, pods)| *pods > 0) {
@@ -46,8 +46,9 @@ impl PreferredNeighbours {
     fn add_of_others(&mut self, demand: &Demand, world: &World, counts: &mut PodCounts) {
         for (slot, state) in world.nodes.weighing() {
             for pod in &state.pods {
-                let required = pod.affinity.iter().map(|term| (term, REQUIRED));
-                let preferred = pod.preferred.iter().map(|weighted| (&weighted.term, weighted.weight));
+                let required = pod.neighbours.affinity.iter().map(|term| (term, REQUIRED));
+                let preferred =
+                    pod.neighbours.preferred.iter().map(|weighted| (&weighted.term, weighted.weight));
                 for (term, weight) in required.chain(preferred) {
                     if term.pods.matches(&demand.footprint, world.objects()) {
                         self.add(term, (slot, state), weight, || counts.topology(&term.topology_key, world));
