@@ -80,7 +80,7 @@ async fn an_orderly_stop_hands_over_at_once() {
 /// The memory in use of the nodes' cards as a binder shows it to its process, once it is so much.
 async fn shows(contestant: &Contestant, memory: u64) {
     let used = |view: &View| -> u64 {
-        let states = view.outlook.states();
+        let states = view.outlook.world().nodes();
         let cards = states.flat_map(|state| {
             let inventories = state.info.offers.iter().filter_map(|offer| offer.inventory.as_ref());
             let cards = inventories.flat_map(Inventory::cards);

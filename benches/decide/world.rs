@@ -47,7 +47,7 @@ impl World {
                 snapshot.set_object(devices::listed(&name(at)));
             }
             let mut info = node(at, family);
-            snapshot.join_devices(&mut info);
+            snapshot.objects().join_devices(&mut info);
             snapshot.set_node(info);
             for (pod, spec) in [json!({}), family.neighbour(at)].into_iter().enumerate() {
                 let footprint = footprint(&read(&spec, STANDING));

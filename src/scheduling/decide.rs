@@ -27,11 +27,11 @@ use super::{
         score::{RawScores, weights::ScoreWeights},
     },
     world::{
+        World,
         ledger::Held,
         node_state::NodeState,
         quota::QuotaStanding,
         reservation::{Preference, Reserved},
-        surroundings::Surroundings,
     },
 };
 use crate::device::{Allocation, CardUsage, DeviceRequest, Quota};
@@ -116,7 +116,7 @@ impl<'a> Refusals<'a> {
 #[derive(Debug)]
 pub struct Filters<'a> {
     pub(super) demand: &'a Demand,
-    pub(super) around: Surroundings<'a>,
+    pub(super) world: &'a World,
     /// What the pod's namespace may still take, one for each request of cards.
     quotas: SmallVec<[Quota; 1]>,
     pub(super) cycle: Result<Cycle<'a>, Reason>,
@@ -126,47 +126,39 @@ pub struct Filters<'a> {
 
 impl<'a> Filters<'a> {
     /// Asks each plugin that looks at more than one node what it has to do for this pod.
-    pub fn prepare(demand: &'a Demand, around: Surroundings<'a>, counts: &mut PodCounts) -> Self {
-        Self::prepare_beside(demand, around, counts, &around.nominations.kept_of_quota(demand))
+    pub fn prepare(demand: &'a Demand, world: &'a World, counts: &mut PodCounts) -> Self {
+        Self::prepare_beside(demand, world, counts, &world.nominations().kept_of_quota(demand))
     }
 
     /// As [`Self::prepare`], for a pod for which others would go: what is kept for any nominated pod of its namespace counts in its quota,
     /// whatever the priority. If it did not, a namespace could have a node kept for each priority, far beyond its quota.
-    pub(super) fn prepare_to_preempt(
-        demand: &'a Demand,
-        around: Surroundings<'a>,
-        counts: &mut PodCounts,
-    ) -> Self {
-        Self::prepare_beside(demand, around, counts, &around.nominations.kept_of_namespace(demand))
+    pub(super) fn prepare_to_preempt(demand: &'a Demand, world: &'a World, counts: &mut PodCounts) -> Self {
+        Self::prepare_beside(demand, world, counts, &world.nominations().kept_of_namespace(demand))
     }
 
-    fn prepare_beside(
-        demand: &'a Demand,
-        around: Surroundings<'a>,
-        counts: &mut PodCounts,
-        kept: &Held,
-    ) -> Self {
-        let quotas = around.quotas.left_for(demand, kept);
-        let cycle = Cycle::prepare(demand, around, counts);
-        let bounded = quotas.iter().any(|quota| *quota != Quota::default()) || !around.nominations.is_empty();
+    fn prepare_beside(demand: &'a Demand, world: &'a World, counts: &mut PodCounts, kept: &Held) -> Self {
+        let quotas = world.quotas().left_for(demand, kept);
+        let cycle = Cycle::prepare(demand, world, counts);
+        let bounded =
+            quotas.iter().any(|quota| *quota != Quota::default()) || !world.nominations().is_empty();
         let open = !bounded && cycle.as_ref().is_ok_and(Cycle::is_empty);
-        Self { demand, around, quotas, cycle, open }
+        Self { demand, world, quotas, cycle, open }
     }
 
     /// What the plugins that score by more than one node find out for the pod.
     pub fn preferences(&self, counts: &mut PodCounts, weights: &ScoreWeights) -> Preferences<'a> {
-        Preferences::prepare(self.demand, self.around, self.cycle.as_ref().ok(), counts, weights)
+        Preferences::prepare(self.demand, self.world, self.cycle.as_ref().ok(), counts, weights)
     }
 
     /// Why no node can have the pod, where that is known without looking at them: a quota that the pod exceeds
     /// whatever its cards, an object that is missing.
     pub fn rejected(&self) -> Option<FitError> {
         let Demand { ask, footprint, .. } = self.demand;
-        let of_pod = |reason| FitError::of_pod(self.around.nodes().count(), reason);
+        let of_pod = |reason| FitError::of_pod(self.world.nodes.by_slot().count(), reason);
         let exceeded = || {
             let exceeded = |device: &DeviceRequest| {
                 let least = device.request.least();
-                self.around.quotas.exceeded(&footprint.namespace, &device.profile.name, least)
+                self.world.quotas().exceeded(&footprint.namespace, &device.profile.name, least)
             };
             ask.devices.iter().find_map(exceeded)
         };
@@ -182,7 +174,7 @@ impl<'a> Filters<'a> {
     /// How the quotas of the pod's namespace stand.
     pub fn standing(&self) -> QuotaStanding {
         let Demand { ask, footprint, .. } = self.demand;
-        self.around.quotas.standing(&footprint.namespace, ask.profiles())
+        self.world.quotas().standing(&footprint.namespace, ask.profiles())
     }
 
     /// Whether there is nothing to test beside what one node makes of the pod.
@@ -202,13 +194,13 @@ impl<'a> Filters<'a> {
 
     /// What the plugins that look at one node make of it.
     pub fn judge(&self, node: &NodeState) -> NodeVerdict {
-        NodeVerdict::of(&self.demand.ask, node, self.around.device_resources)
+        NodeVerdict::of(&self.demand.ask, node, self.world.device_resources())
     }
 
     /// The node as it is for the pod within one of the Reservations there, and its scores: the one to be preferred, then by name, of those in which
     /// the pod passes every filter.
     pub(super) fn in_reservation(&self, node: &NodeState) -> Option<(Arc<NodeState>, RawScores)> {
-        let admitting = node.reservations.iter().filter(|reserved| reserved.admits(self.demand));
+        let admitting = node.reservations.all.iter().filter(|reserved| reserved.admits(self.demand));
         let mut admitting: Vec<_> = admitting.collect();
         if admitting.len() > 1 {
             admitting.sort_by_cached_key(|reserved| reserved.preference(self.demand));
@@ -230,18 +222,18 @@ impl<'a> Filters<'a> {
             let (within, raw) = self.in_reservation(node)?;
             Some((node, raw, self.preference(&within)?))
         };
-        self.around.nodes().filter_map(of).collect()
+        self.world.nodes.by_slot().filter_map(of).collect()
     }
 
     /// The place of the Reservation within which a pod is judged on this node.
     pub(super) fn preference(&self, within: &NodeState) -> Option<Preference> {
-        within.within.as_ref().map(|reserved| reserved.preference(self.demand))
+        within.reservations.within.as_ref().map(|reserved| reserved.preference(self.demand))
     }
 
     /// Whether the pod must use a Reservation and is judged without one.
     fn lacks_reservation(&self, node: &NodeState) -> bool {
         let pod = self.demand.footprint.reservation.as_ref();
-        node.within.is_none() && pod.is_some_and(|pod| pod.affinity.is_some())
+        node.reservations.within.is_none() && pod.is_some_and(|pod| pod.affinity.is_some())
     }
 
     /// Whether a node that the plugins which look at one node let through, with these scores and so much taken, passes all others too;
@@ -253,7 +245,7 @@ impl<'a> Filters<'a> {
     ) -> Result<RawScores, Refusal> {
         if self.lacks_reservation(node) {
             let of_pod = |reserved: &Arc<Reserved>| reserved.reservation.is_for(self.demand);
-            let is_there = node.reservations.iter().any(of_pod);
+            let is_there = node.reservations.all.iter().any(of_pod);
             let lack = if is_there { Shortfall::ReservationInUse } else { Shortfall::Reservation };
             return Err(Refusal::Node(vec![Reason::Devices(DeviceReason::Typed(lack))]));
         }
@@ -262,10 +254,10 @@ impl<'a> Filters<'a> {
         }
         let cycle = self.cycle.as_ref().map_err(|reason| Refusal::Node(vec![reason.clone()]))?;
         cycle.test(node).map_err(Refusal::Node)?;
-        let nominations = self.around.nominations;
-        nominations.test(self.demand, node, self.around, cycle).map_err(Refusal::Nominated)?;
+        let nominations = self.world.nominations();
+        nominations.test(self.demand, node, self.world, cycle).map_err(Refusal::Nominated)?;
         let Demand { ask, .. } = self.demand;
-        verdict::within(ask, node, self.around.device_resources, &self.quotas, (raw, taken))
+        verdict::within(ask, node, self.world.device_resources(), &self.quotas, (raw, taken))
             .map_err(Refusal::Quota)
     }
 
@@ -298,9 +290,9 @@ impl<'a> Filters<'a> {
         let within = self.in_reservation(node).map(|(within, _)| within);
         let node = within.as_ref().unwrap_or(node);
         // Cards that are kept for other pods are not given away.
-        let kept = self.around.nominations.kept(self.demand, node);
+        let kept = self.world.nominations().kept(self.demand, node);
         let state = kept.as_ref().unwrap_or(node);
-        let judged = verdict::judge(ask, state, self.around.device_resources, &self.quotas);
+        let judged = verdict::judge(ask, state, self.world.device_resources(), &self.quotas);
         let (allocations, _) = judged.expect("a node that has passed every filter fits");
         let steps = self.cycle.as_ref().ok().and_then(|cycle| cycle.steps(state).ok());
         let steps =
@@ -313,7 +305,7 @@ impl<'a> Filters<'a> {
     /// others all the same.
     pub fn on_nominated(&self, rank: impl Fn(&NodeName) -> usize) -> Option<Decision> {
         let nominated = self.nominated(rank)?;
-        let node = self.around.nodes().find(|state| state.info.name == *nominated)?;
+        let node = self.world.node(nominated)?;
         self.try_on(node).ok()
     }
 }

@@ -49,8 +49,11 @@ impl<'a> Plan<'a> {
     /// As [`Self::evict`], for a pod that is decided again: nominated pods keep the cards that were chosen for them beside it. If they chose
     /// anew, they could take those that it holds, and both would take turns without end.
     pub(super) fn evict_beside_kept(&mut self, pod: &Uid) -> Option<Charge> {
-        self.note(pod, None);
-        self.snapshot.release_beside_kept(pod)
+        let charge = self.evict(pod);
+        if let Some(step) = self.done.last() {
+            step.restore_kept_cards(self.snapshot);
+        }
+        charge
     }
 
     /// Keeps no node for the pod any more.
@@ -68,7 +71,7 @@ impl<'a> Plan<'a> {
     pub fn undo(&mut self, to: Mark) {
         while self.done.len() > to.0 {
             if let Some(before) = self.done.pop() {
-                self.snapshot.restore(before);
+                before.restore(self.snapshot);
             }
         }
     }
@@ -79,7 +82,7 @@ impl<'a> Plan<'a> {
     }
 
     fn note(&mut self, pod: &Uid, to: Option<&Charge>) {
-        self.done.push(self.snapshot.before(pod, to));
+        self.done.push(Before::of(self.snapshot, pod, to));
     }
 }
 

@@ -299,7 +299,9 @@ impl Scheduler {
 
     /// Waiting pods are decided again that the node would have now that so much is held of it.
     fn wake_waiting(&mut self, node: &NodeName, held: Held) {
-        let (Some(state), Some(slot)) = (self.snapshot.node(node), self.snapshot.slot(node)) else { return };
+        let (Some(state), Some(slot)) = (self.snapshot.node(node), self.snapshot.nodes.slot(node)) else {
+            return;
+        };
         let (resources, now) = (self.snapshot.device_resources(), self.snapshot.now());
         for uid in self.classes.wake(slot, state, resources, (held, now)) {
             self.set_work(&uid, Work::Idle);

@@ -91,7 +91,7 @@ fn scores(config: &Config, nodes: &[Value], pod: &Value) -> BTreeMap<String, i64
     let info = config.reader().pod(&serde_json::from_value::<Pod>(pod).unwrap()).0;
     let demand = info.demand().unwrap();
     let mut counts = PodCounts::default();
-    let filters = Filters::prepare(&demand, snapshot.surroundings(), &mut counts);
+    let filters = Filters::prepare(&demand, snapshot.world(), &mut counts);
     let weights = config.score_weights();
     let evaluation = Evaluation::of(filters, &mut counts, &weights, || ControlFlow::Continue(())).unwrap();
     let of = |scores: berth::scheduling::plugin::score::Scores| {

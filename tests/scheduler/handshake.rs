@@ -57,7 +57,7 @@ fn the_end_of_a_report_is_looked_for_without_any_event() {
     assert_eq!(machine.next_deadline(), Some(at(50)));
     machine.pass(50);
     machine.run();
-    assert!(!machine.scheduler().snapshot().node("n1").unwrap().expired.is_empty());
+    assert!(!machine.scheduler().snapshot().node("n1").unwrap().agents.expired.is_empty());
 }
 
 #[test]

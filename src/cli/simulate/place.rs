@@ -114,7 +114,7 @@ impl Run<'_> {
                 self.warn(called, &troubles);
                 self.snapshot.set_object(Object::Device(info.name.clone(), Arc::new(offer)));
             }
-            self.snapshot.join_devices(&mut info);
+            self.snapshot.objects().join_devices(&mut info);
             self.snapshot.set_node(info);
         }
         for (pod, called) in &self.input.state {
@@ -315,7 +315,7 @@ impl Run<'_> {
     /// What each node, by name, makes of the pod.
     fn verdicts(&self, demand: &Demand) -> Vec<NodeVerdict> {
         let mut counts = PodCounts::default();
-        let filters = Filters::prepare(demand, self.snapshot.surroundings(), &mut counts);
+        let filters = Filters::prepare(demand, self.snapshot.world(), &mut counts);
         let evaluation = Evaluation::of(filters, &mut counts, &self.weights, || ControlFlow::Continue(()));
         let evaluation = evaluation.expect("it was not stopped");
         let filters = evaluation.filters();

@@ -21,7 +21,7 @@ pub struct ReservationRow {
 
 /// A node's Reservations, by name.
 pub(super) fn rows(state: &NodeState) -> Vec<ReservationRow> {
-    let each = state.reservations.iter();
+    let each = state.reservations.all.iter();
     let amount = |(name, amount): (&str, i64)| (name.to_owned(), u64::try_from(amount).unwrap_or(0));
     each.map(|reserved| ReservationRow {
         name: reserved.reservation.name.name.clone(),

@@ -177,8 +177,8 @@ impl Classes {
         rank: impl Fn(&NodeName) -> usize,
     ) -> Result<Decision, FitError> {
         let Demand { ask, .. } = demand;
-        let around = snapshot.surroundings();
-        let filters = Filters::prepare(demand, around, &mut self.counts);
+        let world = snapshot.world();
+        let filters = Filters::prepare(demand, world, &mut self.counts);
         if let Some(error) = filters.rejected() {
             if error.awaits() != Awaits::Quota {
                 // The pod waits in its class: a node that would have it as it is now does not wake it.
@@ -207,7 +207,7 @@ impl Classes {
         let mut refusals = Refusals::default();
         let alone = Preferences::default();
         let scale = Scale::of(&alone, &[]);
-        let judged = snapshot.slots().iter().zip(&class.verdicts);
+        let judged = snapshot.nodes.slots().iter().zip(&class.verdicts);
         let fitting = judged.filter_map(|(state, judged)| {
             let (Some(state), NodeVerdict::Fits(raw, taken)) = (state, &judged.verdict) else { return None };
             let admitted =
@@ -276,7 +276,7 @@ impl Classes {
         snapshot: &Snapshot,
     ) -> Option<Decision> {
         self.counts.steps().add(JUDGE + demand.ask.cost(), 1);
-        let filters = Filters::prepare(demand, snapshot.surroundings(), &mut self.counts);
+        let filters = Filters::prepare(demand, snapshot.world(), &mut self.counts);
         let fits = filters.rejected().is_none();
         filters.try_on(snapshot.node(node).filter(|_| fits)?).ok()
     }
@@ -290,7 +290,7 @@ impl Classes {
     fn update(&mut self, ask: &Arc<Ask>, snapshot: &Snapshot, by: Known) {
         self.make_known(ask, by);
         let class = self.by_ask.get_mut(ask).expect("it was just made known");
-        let (slots, generations) = (snapshot.slots(), snapshot.generations());
+        let (slots, generations) = (snapshot.nodes.slots(), snapshot.nodes.generations());
         class.verdicts.resize_with(slots.len(), Judged::default);
         class.relation = Relation::Independent;
         let alone = Preferences::default();
@@ -387,7 +387,7 @@ impl Class {
     /// Finds out how close each node comes that fails and has changed since the last time.
     fn measure(&mut self, ask: &Ask, snapshot: &Snapshot) {
         self.closeness.resize(self.verdicts.len(), (0, None));
-        let judged = snapshot.slots().iter().zip(&self.verdicts);
+        let judged = snapshot.nodes.slots().iter().zip(&self.verdicts);
         for ((state, judged), (generation, closeness)) in judged.zip(&mut self.closeness) {
             let Some(state) = state.as_ref().filter(|state| state.generation != *generation) else {
                 continue;
@@ -402,7 +402,7 @@ impl Class {
 
     /// The nodes that the plugins which look at one node rejected, each with why and how close it comes.
     fn failed<'a>(&'a self, snapshot: &'a Snapshot) -> impl Iterator<Item = Refused<'a>> + Clone {
-        let judged = snapshot.slots().iter().zip(&self.verdicts).zip(&self.closeness);
+        let judged = snapshot.nodes.slots().iter().zip(&self.verdicts).zip(&self.closeness);
         judged.filter_map(|((state, judged), (_, closeness))| match &judged.verdict {
             NodeVerdict::Fails(reasons) => Some((state.as_ref()?, reasons, (*closeness)?)),
             NodeVerdict::Fits(..) => None,

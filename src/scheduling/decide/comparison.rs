@@ -17,7 +17,7 @@ use crate::{
     scheduling::{
         model::{name::NodeName, pod::Demand, steps::Allowance},
         plugin::pod_counts::PodCounts,
-        world::surroundings::Surroundings,
+        world::World,
     },
 };
 
@@ -60,7 +60,7 @@ impl ClaimComparison {
         let Task { demand, outlook, unfinished } = &*self.0;
         let mut compared = Vec::new();
         // An error holds on every node, so that the next decision finds it too.
-        if let Ok(Some(claims)) = PodClaims::read(demand, outlook.surroundings(), Allowance::UNLIMITED) {
+        if let Ok(Some(claims)) = PodClaims::read(demand, outlook.world(), Allowance::UNLIMITED) {
             for (place, node) in &unfinished.nodes {
                 let one = compare(&claims, (*place, node), self, &mut go_on);
                 let is_last = one.as_ref().is_some_and(|one| one.found.is_none());
@@ -82,14 +82,14 @@ fn compare(
     go_on: &mut dyn FnMut(Toll) -> ControlFlow<()>,
 ) -> Option<Compared> {
     let Task { outlook, unfinished, .. } = &*comparison.0;
-    let state = outlook.state(node)?;
+    let state = outlook.world().node(node)?;
     let mut selected = unfinished.fits.selected_in(place);
     let found = claims.allocate(state, &mut selected, go_on).map(drop);
     Some(Compared {
         place,
         node: node.clone(),
         generation: state.generation,
-        stamp: outlook.surroundings().resource_claims.stamp(node),
+        stamp: outlook.world().resource_claims().stamp(node),
         found: (!is_unfinished(&found)).then_some(found),
         selected,
     })
@@ -107,8 +107,8 @@ impl ComparedClaims {
     }
 
     /// Keeps what was found, where it still holds.
-    pub(in crate::scheduling) fn keep(self, counts: &mut PodCounts, around: Surroundings<'_>) {
-        counts.claim_fits().take_in(&self.asked, self.compared, around);
+    pub(in crate::scheduling) fn keep(self, counts: &mut PodCounts, world: &World) {
+        counts.claim_fits().take_in(&self.asked, self.compared, world);
     }
 }
 

@@ -39,7 +39,7 @@ impl<'a> Evaluation<'a> {
         mut go_on: impl FnMut() -> ControlFlow<()>,
     ) -> Option<Self> {
         let (mut nodes, mut reserved) = (Vec::new(), BTreeMap::new());
-        for state in filters.around.nodes() {
+        for state in filters.world.nodes.by_slot() {
             if go_on().is_break() {
                 return None;
             }

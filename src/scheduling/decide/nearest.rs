@@ -101,7 +101,7 @@ pub fn nearest<'a>(filters: &Filters<'_>, refused: impl Iterator<Item = Refused<
     let (ask, quotas) = (&filters.demand.ask, filters.quotas());
     let (at, lacks) = lacks(ask, state, reasons, quotas);
     let cards = reasons.iter().any(Reason::is_of_cards);
-    let remedy = || remedy(ask, at, state, filters.around.device_resources, quotas);
+    let remedy = || remedy(ask, at, state, filters.world.device_resources(), quotas);
     Some(Nearest {
         node: state.info.name.clone(),
         lacks,

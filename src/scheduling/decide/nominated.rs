@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::scheduling::{
     model::pod::Demand,
     plugin::{NodeReasons, cycle::Cycle, filter::filter, pod_counts::PodCounts},
-    world::{node_state::NodeState, nominations::Nominations, surroundings::Surroundings},
+    world::{World, node_state::NodeState, nominations::Nominations},
 };
 
 impl Nominations {
@@ -15,7 +15,7 @@ impl Nominations {
         &self,
         demand: &Demand,
         node: &Arc<NodeState>,
-        around: Surroundings<'_>,
+        world: &World,
         cycle: &Cycle<'_>,
     ) -> Result<(), NodeReasons> {
         let Some(kept) = self.kept(demand, node) else { return Ok(()) };
@@ -23,23 +23,14 @@ impl Nominations {
         let alone = cycle.is_empty() && demand.footprint.claims.is_empty();
         let alone = alone && kept.anti_affinity.len() == node.anti_affinity.len();
         let kept = Arc::new(kept);
-        filter(&demand.ask, &kept, around.device_resources, &[])?;
+        filter(&demand.ask, &kept, world.device_resources(), &[])?;
         if alone {
             return Ok(());
         }
-        let mut slots = around.slots.to_vec();
-        let (mut repelling, mut claiming) = (around.repelling.clone(), around.claiming.clone());
-        for (slot, state) in slots.iter_mut().enumerate() {
-            if state.as_ref().is_some_and(|state| state.info.name == kept.info.name) {
-                *state = Some(kept.clone());
-                repelling.insert(slot);
-                claiming.insert(slot);
-            }
-        }
-        let around = Surroundings { slots: &slots, repelling: &repelling, claiming: &claiming, ..around };
+        let beside = world.with(kept.clone());
         // Counts are kept by generation, and this state has none of its own.
         let mut counts = PodCounts::default();
-        let cycle = Cycle::prepare(demand, around, &mut counts).map_err(|reason| vec![reason])?;
+        let cycle = Cycle::prepare(demand, &beside, &mut counts).map_err(|reason| vec![reason])?;
         cycle.test(&kept)
     }
 }

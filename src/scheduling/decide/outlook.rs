@@ -2,13 +2,7 @@
 //!
 //! A picture: it holds no capacity, and nothing that is asked of it reaches the scheduler. It must not know which pod holds what.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    ops::ControlFlow,
-    sync::Arc,
-};
-
-use jiff::Timestamp;
+use std::{collections::BTreeMap, ops::ControlFlow, sync::Arc};
 
 use super::{
     Filters,
@@ -20,7 +14,6 @@ use crate::{
     dra::ExtendedResources,
     scheduling::{
         model::{
-            images::Images,
             message::Details,
             name::NodeName,
             node::NodeInfo,
@@ -28,10 +21,7 @@ use crate::{
             steps::{Allowance, PER_MILLISECOND},
         },
         plugin::{pod_counts::PodCounts, score::weights::ScoreWeights},
-        world::{
-            node_state::NodeState, nominations::Nominations, object::Objects, quota::Quotas,
-            resource_claims::ResourceClaims, surroundings::Surroundings, volume_reservations::Reservations,
-        },
+        world::{World, node_state::NodeState},
     },
 };
 
@@ -41,42 +31,11 @@ pub struct Outlook(Arc<Picture>);
 
 #[derive(Debug)]
 struct Picture {
-    /// Every node in order of name, none of them absent.
-    slots: Vec<Option<Arc<NodeState>>>,
-    /// Their generations.
-    generations: Vec<u64>,
-    /// The slots of nodes with pods that have required anti-affinity.
-    repelling: BTreeSet<usize>,
-    /// The slots of nodes with pods whose terms move the scores of nodes for other pods.
-    weighing: BTreeSet<usize>,
-    /// The slots of nodes with pods that use claims.
-    claiming: BTreeSet<usize>,
+    world: World,
     /// Nodes whose lines are full or held up, and how they rank.
     passed_over: BTreeMap<NodeName, usize>,
-    context: Context,
-}
-
-/// What nodes are judged by beside their own state.
-#[derive(Debug, Default)]
-pub(in crate::scheduling) struct Context {
-    /// The quotas of namespaces.
-    pub(in crate::scheduling) quotas: Quotas,
-    /// On how many nodes each image is.
-    pub(in crate::scheduling) images: Arc<Images>,
-    /// Other objects that plugins read.
-    pub(in crate::scheduling) objects: Arc<Objects>,
-    /// What pods that are being placed have chosen for their claims.
-    pub(in crate::scheduling) reservations: Arc<Reservations>,
-    /// Claims of devices, and what decides on them.
-    pub(in crate::scheduling) resource_claims: Arc<ResourceClaims>,
-    /// Pods that wait for room on a node that is kept for them.
-    pub(in crate::scheduling) nominations: Arc<Nominations>,
-    /// The dialects' own resources: a node need not advertise them.
-    pub(in crate::scheduling) device_resources: Arc<BTreeSet<String>>,
     /// How much each plugin's score counts.
-    pub(in crate::scheduling) weights: ScoreWeights,
-    /// When it was so.
-    pub(in crate::scheduling) now: Timestamp,
+    weights: ScoreWeights,
 }
 
 /// Where a pod would go now, and what the other nodes make of it.
@@ -101,36 +60,28 @@ const DRY_RUN: Allowance = Allowance::of(3 * PER_MILLISECOND);
 const ROOM: usize = 200;
 
 impl Outlook {
-    /// These nodes, in order of name; `passed_over` are the nodes that come after others, and how they rank.
+    /// This world; `passed_over` are the nodes that come after others, and how they rank, and `weights` how much each plugin's score counts.
     pub(in crate::scheduling) fn new(
-        nodes: Vec<Arc<NodeState>>,
+        world: World,
         passed_over: BTreeMap<NodeName, usize>,
-        context: Context,
+        weights: ScoreWeights,
     ) -> Self {
-        let slots_of = |has: fn(&NodeState) -> bool| {
-            nodes.iter().enumerate().filter(|(_, state)| has(state)).map(|(slot, _)| slot).collect()
-        };
-        let repelling = slots_of(NodeState::repels);
-        let weighing = slots_of(NodeState::weighs);
-        let claiming = slots_of(NodeState::claims);
-        let generations = nodes.iter().map(|state| state.generation).collect();
-        let slots = nodes.into_iter().map(Some).collect();
-        Self(Arc::new(Picture { slots, generations, repelling, weighing, claiming, passed_over, context }))
+        Self(Arc::new(Picture { world, passed_over, weights }))
     }
 
     /// Every node, by name.
     pub fn nodes(&self) -> impl Iterator<Item = &Arc<NodeInfo>> {
-        self.states().map(|state| &state.info)
+        self.world().nodes().map(|state| &state.info)
     }
 
     /// For which extended resources classes of devices stand.
     pub fn extended_resources(&self) -> &Arc<ExtendedResources> {
-        self.0.context.resource_claims.extended()
+        self.world().resource_claims().extended()
     }
 
-    /// Every node and what is in use of it, by name.
-    pub fn states(&self) -> impl Iterator<Item = &Arc<NodeState>> {
-        self.0.slots.iter().flatten()
+    /// The cluster.
+    pub fn world(&self) -> &World {
+        &self.0.world
     }
 
     /// Judges every node as the scheduler would for a pod, and ranks them as it would. `go_on` is asked before each node; when it says
@@ -140,9 +91,9 @@ impl Outlook {
         demand: &Demand,
         go_on: impl FnMut() -> ControlFlow<()>,
     ) -> Option<Result<Prospect, FitError>> {
-        let Picture { passed_over, context, .. } = &*self.0;
+        let Picture { world, passed_over, weights } = &*self.0;
         let mut counts = PodCounts::bounded(DRY_RUN).up_to(DRY_RUN.left());
-        let filters = Filters::prepare(demand, self.surroundings(), &mut counts);
+        let filters = Filters::prepare(demand, world, &mut counts);
         let rejected = filters.rejected();
         if counts.has_given_up()
             || rejected.as_ref().is_some_and(|error| error.awaits() == Awaits::Comparison)
@@ -152,12 +103,12 @@ impl Outlook {
         if let Some(error) = rejected {
             return Some(Err(error));
         }
-        let evaluation = Evaluation::of(filters, &mut counts, &context.weights, go_on)?;
+        let evaluation = Evaluation::of(filters, &mut counts, weights, go_on)?;
         if counts.has_given_up() {
             return None;
         }
         let rank = |node: &NodeName| passed_over.get(node).copied().unwrap_or(0);
-        let Some((node, score)) = evaluation.best(&context.weights, rank) else {
+        let Some((node, score)) = evaluation.best(weights, rank) else {
             return Some(Err(evaluation.fit_error()));
         };
         let allocations = evaluation.filters().decision(node).allocations;
@@ -168,36 +119,9 @@ impl Outlook {
         Some(Ok(Prospect { node, allocations, score, others, refused }))
     }
 
-    /// A node of this name.
-    pub(in crate::scheduling) fn state(&self, name: &str) -> Option<&Arc<NodeState>> {
-        let slots = &self.0.slots;
-        let name_of = |slot: &Option<Arc<NodeState>>| slot.as_ref().map(|state| state.info.name.clone());
-        let found = slots.binary_search_by(|slot| name_of(slot).as_deref().cmp(&Some(name)));
-        slots[found.ok()?].as_ref()
-    }
-
     /// Whether the node comes after others: its line is full or held up.
     pub(in crate::scheduling) fn is_passed_over(&self, name: &str) -> bool {
         self.0.passed_over.get(name).is_some_and(|rank| *rank > 0)
-    }
-
-    pub(in crate::scheduling) fn surroundings(&self) -> Surroundings<'_> {
-        let Picture { slots, generations, repelling, weighing, claiming, context, .. } = &*self.0;
-        Surroundings {
-            slots,
-            generations,
-            repelling,
-            weighing,
-            claiming,
-            images: &context.images,
-            objects: &context.objects,
-            reservations: &context.reservations,
-            resource_claims: &context.resource_claims,
-            nominations: &context.nominations,
-            quotas: &context.quotas,
-            device_resources: &context.device_resources,
-            now: context.now,
-        }
     }
 }
 

@@ -40,18 +40,25 @@ pub struct Footprint {
     pub resource_claims: Vec<ResourceClaimUse>,
     /// Extended resources, while the pod waits or where a claim serves some.
     pub extended: Option<Arc<ExtendedRequests>>,
-    /// Required terms of pod affinity.
-    pub affinity: Vec<PodTerm>,
-    /// Required terms of pod anti-affinity.
-    pub anti_affinity: Vec<Arc<PodTerm>>,
-    /// Preferred terms of pod affinity, and those of anti-affinity with a weight below 0.
-    pub preferred: Vec<WeightedTerm>,
+    /// Which pods it stands beside, and which not.
+    pub neighbours: NeighbourTerms,
     /// Required spread constraints.
     pub spread: Vec<SpreadConstraint>,
     /// Spread constraints that only score: `ScheduleAnyway`.
     pub preferred_spread: Vec<SpreadConstraint>,
     /// What it says of Reservations, where it uses one or may.
     pub reservation: Option<Arc<PodReservation>>,
+}
+
+/// The terms of a pod's affinity and anti-affinity to other pods.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct NeighbourTerms {
+    /// Required terms of affinity.
+    pub affinity: Vec<PodTerm>,
+    /// Required terms of anti-affinity.
+    pub anti_affinity: Vec<Arc<PodTerm>>,
+    /// Preferred terms of affinity, and those of anti-affinity with a weight below 0.
+    pub preferred: Vec<WeightedTerm>,
 }
 
 /// A claim that a pod uses.
@@ -183,13 +190,18 @@ impl Footprint {
             claims: pod.spec.volumes.iter().filter_map(|volume| ClaimUse::read(volume, pod)).collect(),
             resource_claims: ResourceClaimUse::all(pod),
             extended: ExtendedRequests::of_pod(pod).map(Arc::new),
-            affinity: terms(&pod.spec.affinity.pod_affinity),
-            anti_affinity: terms(&pod.spec.affinity.pod_anti_affinity).into_iter().map(Arc::new).collect(),
-            preferred: [
-                preferred(&pod.spec.affinity.pod_affinity, 1),
-                preferred(&pod.spec.affinity.pod_anti_affinity, -1),
-            ]
-            .concat(),
+            neighbours: NeighbourTerms {
+                affinity: terms(&pod.spec.affinity.pod_affinity),
+                anti_affinity: terms(&pod.spec.affinity.pod_anti_affinity)
+                    .into_iter()
+                    .map(Arc::new)
+                    .collect(),
+                preferred: [
+                    preferred(&pod.spec.affinity.pod_affinity, 1),
+                    preferred(&pod.spec.affinity.pod_anti_affinity, -1),
+                ]
+                .concat(),
+            },
             spread: spread.into_iter().map(read).collect(),
             preferred_spread: preferred_spread.into_iter().map(read).collect(),
             namespace,
@@ -231,13 +243,14 @@ impl Footprint {
 
     /// Whether where the pod may go depends on more than one node.
     pub fn is_cross_node(&self) -> bool {
-        let alone = self.affinity.is_empty() && self.anti_affinity.is_empty() && self.spread.is_empty();
+        let NeighbourTerms { affinity, anti_affinity, .. } = &self.neighbours;
+        let alone = affinity.is_empty() && anti_affinity.is_empty() && self.spread.is_empty();
         !alone || !self.claims.is_empty() || !self.resource_claims.is_empty()
     }
 
     /// Whether the pod's terms move the scores of nodes for other pods, once it is placed.
     pub fn weighs(&self) -> bool {
-        !self.affinity.is_empty() || !self.preferred.is_empty()
+        !self.neighbours.affinity.is_empty() || !self.neighbours.preferred.is_empty()
     }
 }
 

@@ -39,10 +39,10 @@ pub enum Standing {
 
 /// What each of these nodes makes of a pod, in their order.
 pub fn standings(demand: &Demand, outlook: &Outlook, names: &[String]) -> Vec<Standing> {
-    let around = outlook.surroundings();
-    let quotas = around.quotas.left_for(demand, &Held::default());
-    let of = |name: &String| match outlook.state(name) {
-        Some(state) => match standing(demand, state, around.device_resources, &quotas) {
+    let world = outlook.world();
+    let quotas = world.quotas().left_for(demand, &Held::default());
+    let of = |name: &String| match world.node(name) {
+        Some(state) => match standing(demand, state, world.device_resources(), &quotas) {
             // A pod would wait there for longer than kube-scheduler does.
             Standing::Fits(_) if outlook.is_passed_over(name) => Standing::Fits(0),
             standing => standing,

@@ -268,7 +268,7 @@ impl Search<'_> {
         if self.demand.footprint.resource_claims.is_empty() {
             return false;
         }
-        let filters = Filters::prepare(self.demand, plan.surroundings(), self.counts);
+        let filters = Filters::prepare(self.demand, plan.world(), self.counts);
         let has_devices = |state| filters.cycle.as_ref().is_ok_and(|cycle| cycle.has_devices(state));
         !plan.node(node).is_some_and(|state| has_devices(state))
     }
@@ -308,7 +308,7 @@ impl Search<'_> {
 
     fn fits(&mut self, plan: &Plan<'_>, node: &NodeName) -> bool {
         self.counts.steps().add(self.demand.ask.cost(), 1);
-        let filters = Filters::prepare_to_preempt(self.demand, plan.surroundings(), self.counts);
+        let filters = Filters::prepare_to_preempt(self.demand, plan.world(), self.counts);
         filters.rejected().is_none() && plan.node(node).is_some_and(|state| filters.passes(state))
     }
 }

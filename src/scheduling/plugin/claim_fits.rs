@@ -11,9 +11,9 @@ use crate::{
     scheduling::{
         model::{name::NodeName, steps::Allowance},
         world::{
+            World,
             node_state::NodeState,
             resource_claims::{Beside, ChangedNodes, SpecId},
-            surroundings::Surroundings,
         },
     },
 };
@@ -82,7 +82,7 @@ impl NodeFits {
 
     fn of(&self, node: &NodeState) -> Option<&Judged> {
         let in_slot = self.judged.get(node.slot).filter(|judged| judged.generation == node.generation);
-        // The nodes are not in the slots of the snapshot in an outlook.
+        // The state is not the one that was judged.
         in_slot.or_else(|| self.judged.get(*self.places.get(&node.info.name)?))
     }
 }
@@ -141,7 +141,7 @@ impl ClaimFits {
     pub(in crate::scheduling) fn of(
         &mut self,
         (asked, namespace): (Asked, &Arc<str>),
-        around: Surroundings<'_>,
+        world: &World,
         allowance: &mut Allowance,
         judge: impl Fn(&NodeState, &mut Selected, GoOn<'_>) -> Result<(), ClaimRejection>,
     ) -> NodeFits {
@@ -151,18 +151,18 @@ impl ClaimFits {
         self.asked += 1;
         let known = self.by_asked.entry(asked.clone()).or_default();
         (known.asked_by, known.asked_at) = (namespace.clone(), self.asked);
-        let outdated = known.outdated(around);
+        let outdated = known.outdated(world);
         let mut left = outdated.into_iter();
         known.fits.is_unfinished = false;
         for place in left.by_ref() {
-            if known.judge(place, around, allowance, &judge) == Judging::Interrupted {
+            if known.judge(place, world, allowance, &judge) == Judging::Interrupted {
                 known.fits.is_unfinished = true;
                 break;
             }
         }
         if known.fits.is_unfinished {
             known.unsettled.extend(left);
-            let name = |place: &usize| Some((*place, around.slots[*place].as_ref()?.info.name.clone()));
+            let name = |place: &usize| Some((*place, world.nodes.at(*place)?.info.name.clone()));
             let nodes = known.unsettled.iter().filter_map(name).collect();
             let fits = known.fits.clone();
             self.unfinished.get_or_insert(Unfinished { asked, nodes, fits });
@@ -181,15 +181,10 @@ impl ClaimFits {
     }
 
     /// Takes in what was found beside the decisions, where it still holds.
-    pub(in crate::scheduling) fn take_in(
-        &mut self,
-        asked: &Asked,
-        compared: Vec<Compared>,
-        around: Surroundings<'_>,
-    ) {
+    pub(in crate::scheduling) fn take_in(&mut self, asked: &Asked, compared: Vec<Compared>, world: &World) {
         let Some(known) = self.by_asked.get_mut(asked) else { return };
         for compared in compared {
-            known.take_in(compared, around);
+            known.take_in(compared, world);
         }
     }
 
@@ -218,18 +213,18 @@ enum Judging {
 
 impl Known {
     /// The places of the nodes that may have to be judged anew.
-    fn outdated(&mut self, around: Surroundings<'_>) -> BTreeSet<usize> {
-        let claims = around.resource_claims;
+    fn outdated(&mut self, world: &World) -> BTreeSet<usize> {
+        let claims = world.resource_claims();
         let judged = Arc::make_mut(&mut self.fits.judged);
-        judged.resize_with(around.slots.len(), Judged::default);
+        judged.resize_with(world.nodes.slots().len(), Judged::default);
         let mut outdated = std::mem::take(&mut self.unsettled);
-        let both = judged.iter().zip(around.generations).enumerate();
+        let both = judged.iter().zip(world.nodes.generations()).enumerate();
         outdated.extend(both.filter(|(_, (judged, now))| judged.generation != **now).map(|(place, _)| place));
         match claims.changed_since(self.version) {
             ChangedNodes::These(nodes) => {
                 outdated.extend(nodes.iter().filter_map(|node| self.fits.places.get(node)));
             }
-            ChangedNodes::Any => outdated.extend(0..around.slots.len()),
+            ChangedNodes::Any => outdated.extend(0..world.nodes.slots().len()),
         }
         self.version = claims.version();
         outdated
@@ -238,17 +233,17 @@ impl Known {
     fn judge(
         &mut self,
         place: usize,
-        around: Surroundings<'_>,
+        world: &World,
         allowance: &mut Allowance,
         judge: &impl Fn(&NodeState, &mut Selected, GoOn<'_>) -> Result<(), ClaimRejection>,
     ) -> Judging {
         let Some(judged) = Arc::make_mut(&mut self.fits.judged).get_mut(place) else { return Judging::Done };
-        let Some(state) = &around.slots[place] else {
+        let Some(state) = world.nodes.at(place) else {
             *judged = Judged::default();
             return Judging::Done;
         };
         let (name, generation) = (&state.info.name, state.generation);
-        let stamp = around.resource_claims.stamp(name);
+        let stamp = world.resource_claims().stamp(name);
         if (judged.generation, judged.stamp) == (generation, Some(stamp)) {
             return Judging::Done;
         }
@@ -284,14 +279,13 @@ impl Known {
         }
     }
 
-    fn take_in(&mut self, compared: Compared, around: Surroundings<'_>) {
+    fn take_in(&mut self, compared: Compared, world: &World) {
         let Compared { place, node, generation, stamp, found, selected } = compared;
-        let slot = around.slots.get(place).and_then(Option::as_ref);
-        let Some(state) = slot.filter(|state| state.info.name == node) else { return };
+        let Some(state) = world.nodes.at(place).filter(|state| state.info.name == node) else { return };
         let Some(judged) = Arc::make_mut(&mut self.fits.judged).get_mut(place) else { return };
         // Which devices selectors admit holds whatever else has changed.
         judged.selected = selected;
-        let is_of_now = (state.generation, around.resource_claims.stamp(&node)) == (generation, stamp);
+        let is_of_now = (state.generation, world.resource_claims().stamp(&node)) == (generation, stamp);
         if let Some(found) = found.filter(|_| is_of_now) {
             self.unsettled.remove(&place);
             self.set(place, &node, (generation, stamp), found);
@@ -312,11 +306,9 @@ mod tests {
 
     use crate::scheduling::{
         Snapshot,
-        decide::{
-            class::Classes,
-            outlook::{Context, Outlook},
-        },
+        decide::{class::Classes, outlook::Outlook},
         model::{kind::Kind, node::NodeInfo, pod::Demand},
+        plugin::score::weights::ScoreWeights,
         world::object::Object,
     };
 
@@ -382,17 +374,12 @@ mod tests {
         assert_eq!(chosen(&mut classes, &snapshot), None);
     }
 
-    /// The nodes of an outlook are in the order of their names and not in the slots of the snapshot.
+    /// Nodes are in the order in which they came, and not in that of their names.
     #[test]
     fn an_outlook_finds_the_devices_of_the_right_node() {
         let mut snapshot = cluster(&["c", "b", "a"]);
         snapshot.set_object(slice("c"));
-        let context = Context {
-            objects: snapshot.objects().clone(),
-            resource_claims: snapshot.resource_claims().clone(),
-            ..Context::default()
-        };
-        let outlook = Outlook::new(snapshot.nodes().cloned().collect(), BTreeMap::new(), context);
+        let outlook = Outlook::new(snapshot.world().clone(), BTreeMap::new(), ScoreWeights::default());
         let placed = outlook.place(&demand(), || ControlFlow::Continue(())).unwrap();
         assert_eq!(placed.map(|prospect| prospect.node.info.name.to_string()).ok().as_deref(), Some("c"));
     }
@@ -411,12 +398,7 @@ mod tests {
             let metadata = json!({"namespace": "team", "name": "shared", "uid": "shared"});
             let claim = json!({"metadata": metadata, "spec": {"devices": {"requests": requests}}});
             snapshot.set_object(Object::ResourceClaim(read(claim)));
-            let context = Context {
-                objects: snapshot.objects().clone(),
-                resource_claims: snapshot.resource_claims().clone(),
-                ..Context::default()
-            };
-            let outlook = Outlook::new(snapshot.nodes().cloned().collect(), BTreeMap::new(), context);
+            let outlook = Outlook::new(snapshot.world().clone(), BTreeMap::new(), ScoreWeights::default());
             outlook.place(&demand(), || ControlFlow::Continue(())).map(|placed| placed.is_ok())
         };
         assert_eq!(placed("device.driver == 'gpu.example.com'"), Some(true));
@@ -433,7 +415,7 @@ mod tests {
         let mut ask = |at: u64, namespace: &std::sync::Arc<str>| {
             fits.of(
                 (asked(at), namespace),
-                snapshot.surroundings(),
+                snapshot.world(),
                 &mut super::Allowance::UNLIMITED.clone(),
                 |_, _, _| {
                     judged.set(judged.get() + 1);

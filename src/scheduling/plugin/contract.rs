@@ -15,7 +15,7 @@ use crate::{
             pod::{Ask, Demand},
             prebind_step::PrebindStep,
         },
-        world::{node_state::NodeState, object::Objects, surroundings::Surroundings},
+        world::{World, node_state::NodeState, object::Objects},
     },
 };
 
@@ -63,7 +63,7 @@ pub trait PreFilter: SchedulingPlugin {
     /// `None`: there is nothing to do for the pod, and every node passes. The error holds on every node.
     fn prepare<'a>(
         demand: &'a Demand,
-        around: Surroundings<'a>,
+        world: &'a World,
         counts: &mut PodCounts,
     ) -> Result<Option<Self::Found<'a>>, Self::Reason>;
 }
@@ -118,11 +118,7 @@ pub trait PreScore: SchedulingPlugin {
     type Found<'a>: PreScored + 'a;
 
     /// `None`: it has nothing to score for the pod.
-    fn prepare<'a>(
-        demand: &'a Demand,
-        around: Surroundings<'a>,
-        counts: &mut PodCounts,
-    ) -> Option<Self::Found<'a>>;
+    fn prepare<'a>(demand: &'a Demand, world: &'a World, counts: &mut PodCounts) -> Option<Self::Found<'a>>;
 }
 
 /// A node's score, from 0 to 100.

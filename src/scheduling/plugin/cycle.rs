@@ -7,7 +7,7 @@ use super::{
 };
 use crate::scheduling::{
     model::{pod::Demand, prebind_step::PrebindStep},
-    world::{node_state::NodeState, surroundings::Surroundings},
+    world::{World, node_state::NodeState},
 };
 
 /// What each plugin found out for one pod that has something to do for it, in the order of the table. It holds as long as no pod, no node and no
@@ -17,13 +17,9 @@ pub struct Cycle<'a>(Vec<Box<dyn Prepared<'a> + 'a>>);
 
 impl<'a> Cycle<'a> {
     /// Asks each plugin what it has to do for this pod. The error, which is that of the first plugin, holds on every node.
-    pub fn prepare(
-        demand: &'a Demand,
-        around: Surroundings<'a>,
-        counts: &mut PodCounts,
-    ) -> Result<Self, Reason> {
+    pub fn prepare(demand: &'a Demand, world: &'a World, counts: &mut PodCounts) -> Result<Self, Reason> {
         let prepare = TABLE.iter().filter_map(|row| row.prepare);
-        let prepared = prepare.filter_map(|prepare| prepare(demand, around, counts).transpose());
+        let prepared = prepare.filter_map(|prepare| prepare(demand, world, counts).transpose());
         prepared.collect::<Result<_, _>>().map(Self)
     }
 
@@ -61,14 +57,14 @@ impl<'a> Preferences<'a> {
     /// Asks each plugin whose score has a weight above 0. `cycle` is what the plugins found out for its filters.
     pub fn prepare(
         demand: &'a Demand,
-        around: Surroundings<'a>,
+        world: &'a World,
         cycle: Option<&Cycle<'a>>,
         counts: &mut PodCounts,
         weights: &ScoreWeights,
     ) -> Self {
         let prepare = TABLE.iter().filter_map(|row| Some((row.plugin, row.prepare_score?)));
         let prepare = prepare.filter(|(plugin, _)| weights.counts(*plugin));
-        let found = prepare.filter_map(|(plugin, prepare)| Some((plugin, prepare(demand, around, counts)?)));
+        let found = prepare.filter_map(|(plugin, prepare)| Some((plugin, prepare(demand, world, counts)?)));
         let mut found: Vec<_> = found.collect();
         for prepared in cycle.into_iter().flat_map(|cycle| &cycle.0) {
             if weights.counts(prepared.plugin()) {

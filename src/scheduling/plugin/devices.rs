@@ -41,7 +41,7 @@ impl Filter for Devices {
     /// Fails on a node whose device plugin owes an answer for too long: it would mix up two pods. Whether the node has cards is found out
     /// where they are chosen, by `allocations`.
     fn test(scene: &Scene<'_>) -> Result<(), Reasons<DeviceReason>> {
-        match scene.node.agent {
+        match scene.node.agents.agent {
             Agent::Silent => Err(smallvec![DeviceReason::SilentAgent]),
             Agent::Answering => Ok(()),
         }
@@ -87,7 +87,7 @@ fn shares(
 ) -> Result<Assignment, Reasons<DeviceReason>> {
     let DeviceRequest { profile, request, joint, .. } = device;
     let offer = node.info.offer(&profile.name).ok_or_else(|| smallvec![DeviceReason::Unregistered])?;
-    if node.expired.contains(&profile.name) {
+    if node.agents.expired.contains(&profile.name) {
         return Err(smallvec![DeviceReason::Expired]);
     }
     let inventory = offer.inventory.as_ref().ok_or_else(|| smallvec![DeviceReason::Unreadable])?;
@@ -120,13 +120,13 @@ fn typed(
         let by_container = devices::by_container(offered, used, joint, &settings).map_err(reasons)?;
         return Ok(Assignment { devices: together(&by_container), by_container, ..Assignment::default() });
     }
-    let given = match &node.within {
+    let given = match &node.reservations.within {
         Some(within) => {
             let (left, policy) = (within.devices_left(), within.reservation.policy);
             devices::allocate_within(offered, used, joint, &settings, (&left, policy))
         }
         None => devices::allocate(offered, used, joint, &settings),
     };
-    let reservation = node.within.as_ref().map(|within| within.reservation.name.clone());
+    let reservation = node.reservations.within.as_ref().map(|within| within.reservation.name.clone());
     Ok(Assignment { devices: given.map_err(reasons)?, reservation, ..Assignment::default() })
 }

@@ -31,10 +31,10 @@ use crate::{
             steps::Allowance,
         },
         world::{
+            World,
             node_state::NodeState,
             object::Objects,
             resource_claims::{Beside, MOST_CONSUMERS, ResourceClaims},
-            surroundings::Surroundings,
         },
     },
 };
@@ -75,10 +75,10 @@ impl PreFilter for DynamicResources {
 
     fn prepare<'a>(
         demand: &'a Demand,
-        around: Surroundings<'a>,
+        world: &'a World,
         counts: &mut PodCounts,
     ) -> Result<Option<PodClaims<'a>>, ClaimRejection> {
-        PodClaims::of(demand, around, counts)
+        PodClaims::of(demand, world, counts)
     }
 }
 
@@ -116,19 +116,15 @@ pub struct PodClaims<'a> {
 
 impl<'a> PodClaims<'a> {
     /// The claims as they stand; `None`: the pod has none. The error holds on every node.
-    fn of(
-        demand: &Demand,
-        around: Surroundings<'a>,
-        counts: &mut PodCounts,
-    ) -> Result<Option<Self>, ClaimRejection> {
-        let Some(mut claims) = Self::read(demand, around, counts.claim_allowance())? else { return Ok(None) };
+    fn of(demand: &Demand, world: &'a World, counts: &mut PodCounts) -> Result<Option<Self>, ClaimRejection> {
+        let Some(mut claims) = Self::read(demand, world, counts.claim_allowance())? else { return Ok(None) };
         if let Some(asked) = claims.asked() {
             let judge = |node: &NodeState, selected: &mut Selected, go_on: GoOn<'_>| {
                 claims.allocate(node, selected, go_on).map(drop)
             };
             let mut allowance = counts.claim_allowance();
             let asked = (asked, &demand.footprint.namespace);
-            claims.fits = counts.claim_fits().of(asked, around, &mut allowance, judge);
+            claims.fits = counts.claim_fits().of(asked, world, &mut allowance, judge);
             counts.take_claim_steps(allowance);
         }
         if claims.fits.is_unfinished() {
@@ -140,15 +136,15 @@ impl<'a> PodClaims<'a> {
     /// As [`Self::of`], without a look at any node.
     pub(in crate::scheduling) fn read(
         demand: &Demand,
-        around: Surroundings<'a>,
+        world: &'a World,
         allowance: Allowance,
     ) -> Result<Option<Self>, ClaimRejection> {
         let uses = &demand.footprint.resource_claims;
-        let extended = PodExtended::prepare(demand, around);
+        let extended = PodExtended::prepare(demand, world);
         if uses.is_empty() && extended.is_none() {
             return Ok(None);
         }
-        let known = around.resource_claims;
+        let known = world.resource_claims();
         let mut claims = Self {
             known,
             ask: demand.ask.clone(),
@@ -345,7 +341,7 @@ pub(in crate::scheduling) mod tests {
         if let Some(claim) = claim {
             snapshot.set_object(Object::ResourceClaim(serde_json::from_value(claim).unwrap()));
         }
-        let prepared = PodClaims::of(&demand(pod), snapshot.surroundings(), &mut PodCounts::default());
+        let prepared = PodClaims::of(&demand(pod), snapshot.world(), &mut PodCounts::default());
         let allocated = prepared.map(|claims| claims.map(|claims| claims.allocated.len()));
         allocated.map_err(|reason| reason.to_string())
     }

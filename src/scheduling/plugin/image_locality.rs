@@ -12,7 +12,7 @@ use super::{
 };
 use crate::scheduling::{
     model::{node::NodeInfo, pod::Demand},
-    world::{node_state::NodeState, surroundings::Surroundings},
+    world::{World, node_state::NodeState},
 };
 
 /// Prefers nodes that have the pod's images. Its weight is 1 in kube-scheduler; here it is 0 unless it is set, since it makes every node's images be
@@ -30,12 +30,8 @@ impl SchedulingPlugin for ImageLocality {
 impl PreScore for ImageLocality {
     type Found<'a> = LocalImages<'a>;
 
-    fn prepare<'a>(
-        demand: &'a Demand,
-        around: Surroundings<'a>,
-        _counts: &mut PodCounts,
-    ) -> Option<LocalImages<'a>> {
-        LocalImages::of(demand, around)
+    fn prepare<'a>(demand: &'a Demand, world: &'a World, _counts: &mut PodCounts) -> Option<LocalImages<'a>> {
+        LocalImages::of(demand, world)
     }
 }
 
@@ -56,10 +52,10 @@ pub struct LocalImages<'a> {
 
 impl<'a> LocalImages<'a> {
     /// The images as nodes have them now; `None`: no node has any.
-    fn of(demand: &'a Demand, around: Surroundings<'_>) -> Option<Self> {
+    fn of(demand: &'a Demand, world: &World) -> Option<Self> {
         let wanted = &demand.origin.as_ref()?.images;
-        let all = count(around.slots.iter().flatten().count());
-        let known = wanted.names.iter().map(|name| (&**name, count(around.images.nodes(name)) / all));
+        let all = count(world.nodes.slots().iter().flatten().count());
+        let known = wanted.names.iter().map(|name| (&**name, count(world.nodes.images().nodes(name)) / all));
         let images: Vec<_> = known.filter(|(_, part)| *part > 0.0).collect();
         let containers = i64::try_from(wanted.containers).unwrap_or(i64::MAX);
         (!images.is_empty()).then_some(Self { images, most: MOST_BYTES.saturating_mul(containers.max(1)) })

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::scheduling::{
     model::{change::Change, footprint::Footprint, kind::Kind, pod::Demand, pod_selector::PodTerm},
-    world::{node_state::NodeState, object::Objects, surroundings::Surroundings, topology::ByDomain},
+    world::{World, node_state::NodeState, object::Objects, topology::ByDomain},
 };
 use scoring::PreferredNeighbours;
 
@@ -34,12 +34,12 @@ impl SchedulingPlugin for InterPodAffinity {
     fn helps(pod: &Footprint, change: &Change, objects: &Objects) -> bool {
         let about = |term: &PodTerm, other: &Footprint| term.pods.matches(other, objects);
         match change {
-            Change::PodAdded(other) => pod.affinity.iter().any(|term| about(term, other)),
+            Change::PodAdded(other) => pod.neighbours.affinity.iter().any(|term| about(term, other)),
             Change::PodRemoved(other) => {
-                pod.anti_affinity.iter().any(|term| about(term, other))
-                    || other.anti_affinity.iter().any(|term| about(term, pod))
+                pod.neighbours.anti_affinity.iter().any(|term| about(term, other))
+                    || other.neighbours.anti_affinity.iter().any(|term| about(term, pod))
                     // The first pod of a group needs no other once the last that matched is gone.
-                    || pod.affinity.iter().any(|term| about(term, other))
+                    || pod.neighbours.affinity.iter().any(|term| about(term, other))
             }
             Change::Node | Change::Object(Kind::Namespace, _) => true,
             Change::Object(..)
@@ -56,10 +56,10 @@ impl PreFilter for InterPodAffinity {
 
     fn prepare<'a>(
         demand: &'a Demand,
-        around: Surroundings<'a>,
+        world: &'a World,
         counts: &mut PodCounts,
     ) -> Result<Option<Neighbours>, NeighbourReason> {
-        Ok(Neighbours::of(demand, around, counts))
+        Ok(Neighbours::of(demand, world, counts))
     }
 }
 
@@ -68,10 +68,10 @@ impl PreScore for InterPodAffinity {
 
     fn prepare<'a>(
         demand: &'a Demand,
-        around: Surroundings<'a>,
+        world: &'a World,
         counts: &mut PodCounts,
     ) -> Option<PreferredNeighbours> {
-        PreferredNeighbours::of(demand, around, counts)
+        PreferredNeighbours::of(demand, world, counts)
     }
 }
 
@@ -117,20 +117,23 @@ type Occupied = ByDomain<bool>;
 
 impl Neighbours {
     /// The domains as they are now; `None`: no pod has a term that concerns this one, and it has none itself.
-    fn of(demand: &Demand, around: Surroundings<'_>, counts: &mut PodCounts) -> Option<Self> {
+    fn of(demand: &Demand, world: &World, counts: &mut PodCounts) -> Option<Self> {
         let footprint = &demand.footprint;
-        let forbidden = forbidden(demand, around, counts);
-        if footprint.affinity.is_empty() && footprint.anti_affinity.is_empty() && forbidden.is_empty() {
+        let forbidden = forbidden(demand, world, counts);
+        if footprint.neighbours.affinity.is_empty()
+            && footprint.neighbours.anti_affinity.is_empty()
+            && forbidden.is_empty()
+        {
             return None;
         }
-        let all = counted(footprint.affinity.iter());
+        let all = counted(footprint.neighbours.affinity.iter());
         let attracting: Vec<_> =
-            footprint.affinity.iter().map(|term| occupied(term, &all, around, counts)).collect();
-        let repelling = footprint.anti_affinity.iter();
+            footprint.neighbours.affinity.iter().map(|term| occupied(term, &all, world, counts)).collect();
+        let repelling = footprint.neighbours.anti_affinity.iter();
         let repelling =
-            repelling.map(|term| occupied(term, &counted([term.as_ref()]), around, counts)).collect();
+            repelling.map(|term| occupied(term, &counted([term.as_ref()]), world, counts)).collect();
         let alone = attracting.iter().all(|domains| !domains.values().contains(&true));
-        let first = alone && all.matches(footprint, around.objects);
+        let first = alone && all.matches(footprint, world.objects());
         Some(Self { attracting, first, repelling, forbidden })
     }
 }
@@ -159,9 +162,9 @@ impl PreFiltered<'_, NeighbourReason> for Neighbours {
 }
 
 /// The domains of the term's key in which one of these pods stands.
-fn occupied(term: &PodTerm, counted: &Counted, around: Surroundings<'_>, counts: &mut PodCounts) -> Occupied {
-    let mut domains = Occupied::of(counts.topology(&term.topology_key, around));
-    for (slot, _, _) in counts.of(counted, around).filter(|(_, _, pods)| *pods > 0) {
+fn occupied(term: &PodTerm, counted: &Counted, world: &World, counts: &mut PodCounts) -> Occupied {
+    let mut domains = Occupied::of(counts.topology(&term.topology_key, world));
+    for (slot, _, _) in counts.of(counted, world).filter(|(_, _, pods)| *pods > 0) {
         if let Some(occupied) = domains.of_slot(slot) {
             *occupied = true;
         }
@@ -176,21 +179,20 @@ fn counted<'a>(terms: impl IntoIterator<Item = &'a PodTerm>) -> Counted {
 }
 
 /// For each topology key, the domains with a pod whose required anti-affinity is about this one.
-fn forbidden(demand: &Demand, around: Surroundings<'_>, counts: &mut PodCounts) -> Vec<Occupied> {
+fn forbidden(demand: &Demand, world: &World, counts: &mut PodCounts) -> Vec<Occupied> {
     let mut forbidden: HashMap<&Arc<str>, Occupied> = HashMap::new();
-    for &slot in around.repelling {
-        let Some(state) = &around.slots[slot] else { continue };
+    for (slot, state) in world.nodes.repelling() {
         for term in &state.anti_affinity {
             let key = &term.topology_key;
             let known =
                 forbidden.get_mut(key).and_then(|domains| domains.of_slot(slot)).is_some_and(|known| *known);
             if known
                 || !state.info.labels.contains_key(&**key)
-                || !term.pods.matches(&demand.footprint, around.objects)
+                || !term.pods.matches(&demand.footprint, world.objects())
             {
                 continue;
             }
-            let domains = forbidden.entry(key).or_insert_with(|| Occupied::of(counts.topology(key, around)));
+            let domains = forbidden.entry(key).or_insert_with(|| Occupied::of(counts.topology(key, world)));
             if let Some(occupied) = domains.of_slot(slot) {
                 *occupied = true;
             }

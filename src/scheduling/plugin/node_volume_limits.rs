@@ -15,7 +15,7 @@ use super::{
 };
 use crate::scheduling::{
     model::{change::Change, footprint::Footprint, kind::Kind, pod::Demand},
-    world::{node_state::NodeState, object::Objects, surroundings::Surroundings},
+    world::{World, node_state::NodeState, object::Objects},
 };
 
 /// Rejects a node whose limit of volumes of a driver would be exceeded.
@@ -55,10 +55,10 @@ impl PreFilter for NodeVolumeLimits {
 
     fn prepare<'a>(
         demand: &'a Demand,
-        around: Surroundings<'a>,
+        world: &'a World,
         _counts: &mut PodCounts,
     ) -> Result<Option<Attachments<'a>>, VolumeLimit> {
-        Ok(Attachments::of(demand, around.objects))
+        Ok(Attachments::of(demand, world.objects()))
     }
 }
 

@@ -12,7 +12,7 @@ use crate::scheduling::{
         pod_selector::PodSelector,
         steps::{Allowance, COMPARE, LOOK, Steps},
     },
-    world::{node_state::NodeState, object::Objects, surroundings::Surroundings, topology::Topology},
+    world::{World, node_state::NodeState, object::Objects, topology::Topology},
 };
 
 /// Whether pods that are being deleted are counted.
@@ -85,7 +85,7 @@ impl PodCounts {
     pub fn of<'s, 'a>(
         &'s mut self,
         counted: &Counted,
-        around: Surroundings<'a>,
+        world: &'a World,
     ) -> impl Iterator<Item = (usize, &'a NodeState, i64)> + use<'s, 'a> {
         self.asked += 1;
         if !self.by_selector.contains_key(counted) {
@@ -94,13 +94,13 @@ impl PodCounts {
         }
         let counts = self.by_selector.get_mut(counted).expect("it was just put there");
         counts.asked = self.asked;
-        if counts.namespaces != around.objects.namespaces_version() {
-            counts.namespaces = around.objects.namespaces_version();
+        if counts.namespaces != world.objects().namespaces_version() {
+            counts.namespaces = world.objects().namespaces_version();
             counts.by_slot.clear();
         }
-        counts.by_slot.resize(around.slots.len(), (0, 0));
-        self.steps.add(LOOK, around.slots.len());
-        for (state, (generation, count)) in around.slots.iter().zip(&mut counts.by_slot) {
+        counts.by_slot.resize(world.nodes.slots().len(), (0, 0));
+        self.steps.add(LOOK, world.nodes.slots().len());
+        for (state, (generation, count)) in world.nodes.slots().iter().zip(&mut counts.by_slot) {
             if self.limit.is_some_and(|limit| self.steps.count() > limit) {
                 self.has_given_up = true;
                 break;
@@ -111,11 +111,11 @@ impl PodCounts {
             };
             if *generation != state.generation {
                 self.steps.add(COMPARE * counted.cost(), state.pods.len());
-                let matching = state.pods.iter().filter(|pod| counted.matches(pod, around.objects));
+                let matching = state.pods.iter().filter(|pod| counted.matches(pod, world.objects()));
                 (*generation, *count) = (state.generation, matching.count());
             }
         }
-        let counted = around.slots.iter().zip(&counts.by_slot).enumerate();
+        let counted = world.nodes.slots().iter().zip(&counts.by_slot).enumerate();
         counted.filter_map(|(slot, (state, (_, count)))| {
             Some((slot, &**state.as_ref()?, i64::try_from(*count).unwrap_or(i64::MAX)))
         })
@@ -164,12 +164,12 @@ impl PodCounts {
     }
 
     /// The domains of a topology key.
-    pub fn topology(&mut self, key: &Arc<str>, around: Surroundings<'_>) -> Arc<Topology> {
+    pub fn topology(&mut self, key: &Arc<str>, world: &World) -> Arc<Topology> {
         if self.topologies.len() >= KEYS && !self.topologies.contains_key(key) {
             self.topologies.clear();
         }
         let known = self.topologies.remove(key).unwrap_or_else(|| Arc::new(Topology::of_key(key)));
-        let topology = known.refreshed(around.slots);
+        let topology = known.refreshed(world.nodes.slots());
         self.topologies.insert(key.clone(), topology.clone());
         topology
     }

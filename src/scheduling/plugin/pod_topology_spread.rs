@@ -23,9 +23,9 @@ use crate::scheduling::{
         pod::{Constraints, Demand},
     },
     world::{
+        World,
         node_state::NodeState,
         object::Objects,
-        surroundings::Surroundings,
         topology::{ByDomain, Topology},
     },
 };
@@ -63,10 +63,10 @@ impl PreFilter for PodTopologySpread {
 
     fn prepare<'a>(
         demand: &'a Demand,
-        around: Surroundings<'a>,
+        world: &'a World,
         counts: &mut PodCounts,
     ) -> Result<Option<Spread>, SpreadReason> {
-        Ok(Spread::of(demand, around, counts))
+        Ok(Spread::of(demand, world, counts))
     }
 }
 
@@ -75,10 +75,10 @@ impl PreScore for PodTopologySpread {
 
     fn prepare<'a>(
         demand: &'a Demand,
-        around: Surroundings<'a>,
+        world: &'a World,
         counts: &mut PodCounts,
     ) -> Option<PreferredSpread<'a>> {
-        PreferredSpread::of(demand, around, counts)
+        PreferredSpread::of(demand, world, counts)
     }
 }
 
@@ -120,13 +120,13 @@ struct Domains {
 
 impl Spread {
     /// How pods are spread now; `None`: the pod has no spread constraint.
-    fn of(demand: &Demand, around: Surroundings<'_>, counts: &mut PodCounts) -> Option<Self> {
+    fn of(demand: &Demand, world: &World, counts: &mut PodCounts) -> Option<Self> {
         let constraints = &demand.footprint.spread;
         if constraints.is_empty() {
             return None;
         }
-        let keyed = topologies(constraints, around, counts);
-        let domains = |one| Domains::prepare(one, &keyed, demand, around, counts);
+        let keyed = topologies(constraints, world, counts);
+        let domains = |one| Domains::prepare(one, &keyed, demand, world, counts);
         Some(Self(constraints.iter().map(domains).collect()))
     }
 }
@@ -150,13 +150,13 @@ impl Domains {
         constraint: &SpreadConstraint,
         keyed: &[Arc<Topology>],
         demand: &Demand,
-        around: Surroundings<'_>,
+        world: &World,
         counts: &mut PodCounts,
     ) -> Self {
         let mut matching: ByDomain<Option<i64>> =
-            ByDomain::of(counts.topology(&constraint.topology_key, around));
+            ByDomain::of(counts.topology(&constraint.topology_key, world));
         let counting = Counting::of(constraint, keyed, demand);
-        for (slot, node, count) in counted(constraint, around, counts) {
+        for (slot, node, count) in counted(constraint, world, counts) {
             if let Some(total) = matching.of_slot(slot).filter(|_| counting.admits(slot, node)) {
                 *total.get_or_insert(0) += count;
             }
@@ -165,7 +165,7 @@ impl Domains {
         let fewest = domains().min().unwrap_or(i64::from(i32::MAX));
         Self {
             fewest: if domains().count() < constraint.min_domains { 0 } else { fewest },
-            own: i64::from(constraint.pods.matches(&demand.footprint, around.objects)),
+            own: i64::from(constraint.pods.matches(&demand.footprint, world.objects())),
             max_skew: constraint.max_skew,
             matching,
         }
@@ -173,23 +173,19 @@ impl Domains {
 }
 
 /// The domains of each constraint's topology key.
-fn topologies(
-    constraints: &[SpreadConstraint],
-    around: Surroundings<'_>,
-    counts: &mut PodCounts,
-) -> Vec<Arc<Topology>> {
-    constraints.iter().map(|constraint| counts.topology(&constraint.topology_key, around)).collect()
+fn topologies(constraints: &[SpreadConstraint], world: &World, counts: &mut PodCounts) -> Vec<Arc<Topology>> {
+    constraints.iter().map(|constraint| counts.topology(&constraint.topology_key, world)).collect()
 }
 
 /// Every node with its slot, and how many pods the constraint counts on it. An empty selector selects every pod, and counts none here.
 fn counted<'a>(
     constraint: &SpreadConstraint,
-    around: Surroundings<'a>,
+    world: &'a World,
     counts: &mut PodCounts,
 ) -> impl Iterator<Item = (usize, &'a NodeState, i64)> {
     let selects = constraint.pods.labels.as_ref().is_some_and(|labels| !labels.is_empty());
     let pods = Counted { selectors: vec![constraint.pods.clone()], terminating: Terminating::Skipped };
-    counts.of(&pods, around).map(move |(slot, node, count)| (slot, node, if selects { count } else { 0 }))
+    counts.of(&pods, world).map(move |(slot, node, count)| (slot, node, if selects { count } else { 0 }))
 }
 
 /// Which nodes' pods a constraint counts.

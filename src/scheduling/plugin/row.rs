@@ -13,7 +13,7 @@ use super::{
 };
 use crate::scheduling::{
     model::{change::Change, footprint::Footprint, pod::Demand, prebind_step::PrebindStep},
-    world::{node_state::NodeState, object::Objects, surroundings::Surroundings},
+    world::{World, node_state::NodeState, object::Objects},
 };
 
 /// A plugin that stands in the table.
@@ -52,16 +52,12 @@ pub(super) trait Prepared<'a>: fmt::Debug {
 
 type Test = fn(&Scene<'_>) -> Result<(), NodeReasons>;
 
-type Prepare = for<'a> fn(
-    &'a Demand,
-    Surroundings<'a>,
-    &mut PodCounts,
-) -> Result<Option<Box<dyn Prepared<'a> + 'a>>, Reason>;
+type Prepare =
+    for<'a> fn(&'a Demand, &'a World, &mut PodCounts) -> Result<Option<Box<dyn Prepared<'a> + 'a>>, Reason>;
 
 type ScoreNode = fn(&Placement<'_>) -> Option<f64>;
 
-type PrepareScore =
-    for<'a> fn(&'a Demand, Surroundings<'a>, &mut PodCounts) -> Option<Box<dyn PreScored + 'a>>;
+type PrepareScore = for<'a> fn(&'a Demand, &'a World, &mut PodCounts) -> Option<Box<dyn PreScored + 'a>>;
 
 type Helps = fn(&Footprint, &Change, &Objects) -> bool;
 
@@ -122,19 +118,19 @@ fn test<P: InTable + Filter>(scene: &Scene<'_>) -> Result<(), NodeReasons> {
 
 fn prepare<'a, P: InTable + PreFilter>(
     demand: &'a Demand,
-    around: Surroundings<'a>,
+    world: &'a World,
     counts: &mut PodCounts,
 ) -> Result<Option<Box<dyn Prepared<'a> + 'a>>, Reason> {
-    let found = P::prepare(demand, around, counts).map_err(P::reason)?;
+    let found = P::prepare(demand, world, counts).map_err(P::reason)?;
     Ok(found.map(|found| Box::new(Found::<P>(found)) as Box<dyn Prepared<'a> + 'a>))
 }
 
 fn prepare_score<'a, P: InTable + PreScore>(
     demand: &'a Demand,
-    around: Surroundings<'a>,
+    world: &'a World,
     counts: &mut PodCounts,
 ) -> Option<Box<dyn PreScored + 'a>> {
-    P::prepare(demand, around, counts).map(|found| Box::new(found) as Box<dyn PreScored + 'a>)
+    P::prepare(demand, world, counts).map(|found| Box::new(found) as Box<dyn PreScored + 'a>)
 }
 
 /// What a plugin has found out, with its reasons among those of all plugins.

@@ -12,7 +12,7 @@ use crate::scheduling::{
     model::{
         change::Change, extended_resources::ExtendedRequests, footprint::Footprint, kind::Kind, pod::Demand,
     },
-    world::{node_state::NodeState, object::Objects, surroundings::Surroundings},
+    world::{World, node_state::NodeState, object::Objects},
 };
 
 /// The label of nodes that are kept for shares. Its value is `true`.
@@ -39,12 +39,12 @@ impl PreFilter for SharesOnly {
 
     fn prepare<'a>(
         demand: &'a Demand,
-        around: Surroundings<'a>,
+        world: &'a World,
         _counts: &mut PodCounts,
     ) -> Result<Option<Shareless<'a>>, KeptForShares> {
         let Demand { ask, footprint, .. } = demand;
         let asks = !ask.devices.is_empty() || !footprint.resource_claims.is_empty();
-        let (extended, own) = (footprint.extended.as_ref(), around.device_resources);
+        let (extended, own) = (footprint.extended.as_ref(), world.device_resources());
         Ok((!asks).then_some(Shareless { extended, own }))
     }
 }
@@ -90,7 +90,7 @@ mod tests {
 
     fn rejects(demand: &Demand, label: &str) -> bool {
         let snapshot = Snapshot::default();
-        let found = SharesOnly::prepare(demand, snapshot.surroundings(), &mut PodCounts::default());
+        let found = SharesOnly::prepare(demand, snapshot.world(), &mut PodCounts::default());
         let mut state = node("a", 1, 8_000);
         Arc::make_mut(&mut state.info).labels.insert(SHARES_ONLY.to_owned(), label.to_owned());
         found.unwrap().is_some_and(|found| found.test(&state).is_err())

@@ -21,7 +21,7 @@ use crate::scheduling::{
         pod::{Ask, Demand},
         tdm::{Clock, Permission, WindowState, ZoneState},
     },
-    world::{node_state::NodeState, surroundings::Surroundings},
+    world::{World, node_state::NodeState},
 };
 
 /// Rejects a node of a revocable zone that is closed, that the pod may not use, or that closes before the pod could finish; a pod that may use
@@ -56,10 +56,10 @@ impl PreFilter for Tdm {
 
     fn prepare<'a>(
         demand: &'a Demand,
-        around: Surroundings<'a>,
+        world: &'a World,
         _counts: &mut PodCounts,
     ) -> Result<Option<Finish>, ZoneReason> {
-        Ok(Finish::of(&demand.ask, around.now))
+        Ok(Finish::of(&demand.ask, world.now()))
     }
 }
 

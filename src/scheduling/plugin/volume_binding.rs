@@ -31,7 +31,7 @@ use crate::{
             prebind_step::{PrebindStep, VolumeChoice},
             steps::COMPARE,
         },
-        world::{node_state::NodeState, object::Objects, surroundings::Surroundings},
+        world::{World, node_state::NodeState, object::Objects},
     },
 };
 use delayed::Delayed;
@@ -71,14 +71,14 @@ impl PreFilter for VolumeBinding {
 
     fn prepare<'a>(
         demand: &'a Demand,
-        around: Surroundings<'a>,
+        world: &'a World,
         counts: &mut PodCounts,
     ) -> Result<Option<Arc<Claims<'a>>>, VolumeReason> {
         let Footprint { namespace, claims, .. } = &*demand.footprint;
-        let claims = claims.iter().filter_map(|used| around.objects.claim(namespace, &used.name));
-        let compared = claims.map(|claim| around.objects.storage_for(claim)).sum();
+        let claims = claims.iter().filter_map(|used| world.objects().claim(namespace, &used.name));
+        let compared = claims.map(|claim| world.objects().storage_for(claim)).sum();
         counts.steps().add(COMPARE * 4, compared);
-        Ok(Claims::of(demand, around)?.map(Arc::new))
+        Ok(Claims::of(demand, world)?.map(Arc::new))
     }
 }
 
@@ -195,8 +195,8 @@ pub struct Claims<'a> {
 
 impl<'a> Claims<'a> {
     /// The claims as they stand; `None`: the pod has none. The error holds on every node.
-    fn of(demand: &Demand, around: Surroundings<'a>) -> Result<Option<Self>, VolumeReason> {
-        let objects = around.objects;
+    fn of(demand: &Demand, world: &'a World) -> Result<Option<Self>, VolumeReason> {
+        let objects = world.objects();
         let uses = &demand.footprint.claims;
         if uses.is_empty() {
             return Ok(None);
@@ -211,7 +211,7 @@ impl<'a> Claims<'a> {
             if claim.is_bound() {
                 claims.bound.push(objects.volume(&claim.spec.volume_name));
             } else if claim.spec.volume_name.is_empty() && is_delayed(claim, objects) {
-                claims.delayed.push(Delayed::prepare(claim, around));
+                claims.delayed.push(Delayed::prepare(claim, world));
             } else {
                 return Err(VolumeReason::ClaimsUnbound);
             }

@@ -18,7 +18,7 @@ use crate::scheduling::{
         kind::Kind,
         pod::Demand,
     },
-    world::{object::Objects, surroundings::Surroundings},
+    world::{World, object::Objects},
 };
 
 /// Rejects a node where another pod has one of the disks and either of them may write, and every node while another pod uses a claim of the
@@ -70,10 +70,10 @@ impl PreFilter for VolumeRestrictions {
 
     fn prepare<'a>(
         demand: &'a Demand,
-        around: Surroundings<'a>,
+        world: &'a World,
         _counts: &mut PodCounts,
     ) -> Result<Option<Infallible>, VolumeInUse> {
-        test_claims(demand, around).map(|()| None)
+        test_claims(demand, world).map(|()| None)
     }
 }
 
@@ -107,10 +107,10 @@ impl Rejection for VolumeInUse {
 }
 
 /// Fails while another pod uses a claim of the pod's that only one pod may use.
-fn test_claims(demand: &Demand, around: Surroundings<'_>) -> Result<(), VolumeInUse> {
+fn test_claims(demand: &Demand, world: &World) -> Result<(), VolumeInUse> {
     let footprint = &demand.footprint;
     let single = |used: &&ClaimUse| {
-        let claim = around.objects.claim(&footprint.namespace, &used.name);
+        let claim = world.objects().claim(&footprint.namespace, &used.name);
         let modes = claim.map(|claim| &claim.spec.access_modes);
         used.owner.is_none() && modes.is_some_and(|modes| modes.iter().any(|mode| mode == "ReadWriteOncePod"))
     };
@@ -125,7 +125,7 @@ fn test_claims(demand: &Demand, around: Surroundings<'_>) -> Result<(), VolumeIn
                 .iter()
                 .any(|one| one.owner.is_none() && single.iter().any(|wanted| wanted.name == one.name))
     };
-    let states = around.claiming.iter().filter_map(|&slot| around.slots[slot].as_ref());
+    let states = world.nodes.claiming();
     let mut pods = states.flat_map(|state| &state.pods);
     if pods.any(|pod| uses(pod)) { Err(VolumeInUse::Claim) } else { Ok(()) }
 }

@@ -16,7 +16,7 @@ use crate::{
     object::Labels,
     scheduling::{
         model::{change::Change, footprint::Footprint, pod::Demand},
-        world::{node_state::NodeState, object::Objects, surroundings::Surroundings},
+        world::{World, node_state::NodeState, object::Objects},
     },
 };
 
@@ -40,10 +40,10 @@ impl PreFilter for VolumeZone {
 
     fn prepare<'a>(
         demand: &'a Demand,
-        around: Surroundings<'a>,
+        world: &'a World,
         _counts: &mut PodCounts,
     ) -> Result<Option<Zones>, OtherZone> {
-        Ok(Zones::of(demand, around.objects))
+        Ok(Zones::of(demand, world.objects()))
     }
 }
 

@@ -8,11 +8,12 @@ use std::{
     sync::Arc,
 };
 
-use super::{Scheduler, Work, show::outlook};
+use super::{Scheduler, Work};
 use crate::scheduling::{
     decide::{
         comparison::{ClaimComparison, ComparedClaims},
         fit_error::{Awaits, FitError},
+        outlook::Outlook,
     },
     effect::Effect,
     model::{
@@ -89,8 +90,8 @@ impl Scheduler {
             return false;
         }
         let Some(demand) = self.demand(uid) else { return false };
-        let (snapshot, (counts, weights)) = (&self.snapshot, self.classes.counts_and_weights());
-        let outlook = || outlook(snapshot, weights, BTreeMap::new());
+        let (world, (counts, weights)) = (self.snapshot.world(), self.classes.counts_and_weights());
+        let outlook = || Outlook::new(world.clone(), BTreeMap::new(), weights);
         let Some(comparison) = ClaimComparison::left(&demand, counts, outlook) else { return false };
         let namespace = comparison.namespace().clone();
         self.await_comparison(uid, &namespace);
@@ -110,7 +111,7 @@ impl Scheduler {
     pub(super) fn claims_compared(&mut self, compared: ComparedClaims) {
         let namespace = compared.namespace().clone();
         let (counts, _) = self.classes.counts_and_weights();
-        compared.keep(counts, self.snapshot.surroundings());
+        compared.keep(counts, self.snapshot.world());
         for uid in self.waiting.comparisons.end(&namespace) {
             self.set_work(&uid, Work::Idle);
             self.enqueue(&uid);

@@ -99,7 +99,7 @@ impl Scheduler {
         let demand = demand.ok_or("the pod is not to be placed: it is gated, ended or being deleted")?;
         let state = self.snapshot.node(node).ok_or_else(|| format!("node {node} is not known"))?;
         let mut counts = PodCounts::default();
-        let filters = Filters::prepare(&demand, self.snapshot.surroundings(), &mut counts);
+        let filters = Filters::prepare(&demand, self.snapshot.world(), &mut counts);
         if let Some(error) = filters.rejected() {
             return Err(error.to_string());
         }

@@ -72,13 +72,13 @@ impl Scheduler {
 
     /// The first round after now; `None`: there is nothing to evict from, or no right to decide yet.
     fn next_round(&self, now: Timestamp) -> Option<Timestamp> {
-        let zones = self.snapshot.revocable_zones();
+        let zones = self.snapshot.zones().settings();
         let ready = self.course == Course::Onward && self.snapshot.objects().are_listed(BUDGETS);
         if zones.is_off() || !ready {
             return None;
         }
         let period = zones.evict_period.max(SHORTEST_PERIOD).as_nanos();
-        let since = now.duration_since(self.snapshot.last_closed()?).as_nanos();
+        let since = now.duration_since(self.snapshot.zones().last_closed()?).as_nanos();
         let left = i64::try_from(period - since.rem_euclid(period)).ok()?;
         now.checked_add(SignedDuration::from_nanos(left)).ok()
     }

@@ -9,7 +9,12 @@ use crate::{
     device::{Card, CardId, CardUsage, CoreUnit, Cores, Usage},
     scheduling::{
         effect::Effect,
-        model::{message::Message, name::NodeName, node::NodeInfo, pod::PodKey},
+        model::{
+            message::Message,
+            name::{NodeName, Uid},
+            node::NodeInfo,
+            pod::PodKey,
+        },
         world::ledger::{Charge, Commitment},
     },
 };
@@ -39,7 +44,9 @@ impl Scheduler {
         if found.is_empty() {
             return found;
         }
-        let given = self.snapshot.known_use(&state.info, |_, charge| charge.commitment == Commitment::Bound);
+        let bound = |_: &Uid, charge: &Charge| charge.commitment == Commitment::Bound;
+        let of_pods = self.snapshot.ledger().usage_by(&state.info.name, bound);
+        let given = self.snapshot.known_use(&state.info, of_pods);
         excess_in(&state.info, &given)
     }
 

@@ -225,7 +225,7 @@ impl Scheduler {
         self.set_work(uid, Work::InLine(node.clone()));
         self.advance(&node, NodeFlowInput::Joined { pod: uid.clone(), since });
         // The node was judged without the pod already, and that woke no waiting pod.
-        if let Some(slot) = self.snapshot.slot(from) {
+        if let Some(slot) = self.snapshot.nodes.slot(from) {
             self.classes.forget(slot);
         }
         self.wake(from);

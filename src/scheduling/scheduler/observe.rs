@@ -169,7 +169,7 @@ impl Scheduler {
 
     pub(super) fn take_in_node(&mut self, mut node: NodeInfo, now: Timestamp) {
         let name = node.name.clone();
-        self.snapshot.join_devices(&mut node);
+        self.snapshot.objects().join_devices(&mut node);
         let before = self.snapshot.node(&name).map(|state| state.info.clone());
         self.expire(&name, &node.expired(now));
         let same = self.snapshot.node(&name).is_some_and(|known| known.info.fits_as(&node));

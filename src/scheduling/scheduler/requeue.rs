@@ -109,14 +109,16 @@ impl Scheduler {
 
     /// Decides those waiting pods again for which a Reservation on the node is: what they may have of it is more than what a class finds.
     pub(super) fn wake_owners(&mut self, node: &NodeName) {
-        let Some(state) = self.snapshot.node(node).filter(|state| !state.reservations.is_empty()) else {
+        let Some(state) = self.snapshot.node(node).filter(|state| !state.reservations.all.is_empty()) else {
             return;
         };
         let is_owner = |uid: &Uid| {
             let demand = self.pods.get(uid).and_then(|entry| entry.info.demand());
-            demand.is_some_and(|demand| state.reservations.iter().any(|one| one.reservation.is_for(&demand)))
+            demand.is_some_and(|demand| {
+                state.reservations.all.iter().any(|one| one.reservation.is_for(&demand))
+            })
         };
-        let profiles = state.reservations.iter().map(|one| one.reservation.allocation.profile.clone());
+        let profiles = state.reservations.all.iter().map(|one| one.reservation.allocation.profile.clone());
         let waiting = self.classes.waiting_for(&profiles.collect());
         let owners: Vec<Uid> = waiting.into_iter().filter(is_owner).collect();
         for uid in owners {

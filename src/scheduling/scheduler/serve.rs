@@ -29,7 +29,7 @@ impl Scheduler {
         ];
         let onward = queue.chain(others).flatten();
         let onward = onward.filter(|_| self.course == Course::Onward && self.is_synced());
-        let zones = self.snapshot.next_zone_change();
+        let zones = self.snapshot.zones().next_change();
         self.flows.next_deadline().into_iter().chain(retell).chain(zones).chain(onward).min()
     }
 

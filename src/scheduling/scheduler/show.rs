@@ -2,27 +2,22 @@
 //!
 //! Nothing is decided or changed here.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
 use super::Scheduler;
 use crate::device::{CardUsage, ProfileName};
 use crate::scheduling::{
-    decide::{
-        blame::Resolvable,
-        outlook::{Context, Outlook},
-    },
+    decide::{blame::Resolvable, outlook::Outlook},
     event::Event,
     model::{
         measure::{Measure, Standing, Waiting},
         message::Details,
-        name::{NodeName, Uid},
+        name::Uid,
         node::NodeInfo,
         pod::{Claim, Deletion, PodKey, is_older},
     },
-    plugin::score::weights::ScoreWeights,
-    snapshot::Snapshot,
     world::{
         ledger::Charge,
         quota_holder::{QuotaHolder, QuotaHolders, largest},
@@ -131,7 +126,7 @@ impl Scheduler {
 
     /// The cluster as it stands, for others to judge by while this goes on.
     pub fn outlook(&self) -> Outlook {
-        outlook(&self.snapshot, self.classes.weights(), self.flows.passed_over())
+        Outlook::new(self.snapshot.world().clone(), self.flows.passed_over(), self.classes.weights())
     }
 
     /// Grows whenever [`Self::outlook`] may have become another.
@@ -139,27 +134,7 @@ impl Scheduler {
         self.snapshot.generation()
             + self.snapshot.quotas().version()
             + self.snapshot.objects().version()
-            + self.snapshot.images().version()
+            + self.snapshot.nodes.images().version()
             + self.flows.changes()
     }
-}
-
-/// The cluster as it stands, with the nodes that come after others.
-pub(super) fn outlook(
-    snapshot: &Snapshot,
-    weights: ScoreWeights,
-    passed_over: BTreeMap<NodeName, usize>,
-) -> Outlook {
-    let context = Context {
-        quotas: snapshot.quotas().clone(),
-        images: snapshot.images().clone(),
-        objects: snapshot.objects().clone(),
-        reservations: snapshot.reservations().clone(),
-        resource_claims: snapshot.resource_claims().clone(),
-        nominations: snapshot.nominations().clone(),
-        device_resources: snapshot.device_resources().clone(),
-        weights,
-        now: snapshot.now(),
-    };
-    Outlook::new(snapshot.nodes().cloned().collect(), passed_over, context)
 }

@@ -28,7 +28,7 @@ impl Scheduler {
 
     /// Pods that the node did not have for the time that was left are not known to it: all classes judge it anew.
     fn open(&mut self, node: &NodeName) {
-        if let Some(slot) = self.snapshot.slot(node) {
+        if let Some(slot) = self.snapshot.nodes.slot(node) {
             self.classes.forget(slot);
         }
         self.wake(node);

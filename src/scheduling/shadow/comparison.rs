@@ -154,7 +154,7 @@ pub(super) fn compare(
     let bare =
         |outcome, reason: &str, message| Comparison::bare(pod.clone(), holding, outcome, reason, message);
     let mut counts = PodCounts::default();
-    let filters = Filters::prepare(demand, before.surroundings(), &mut counts);
+    let filters = Filters::prepare(demand, before.world(), &mut counts);
     if let Some(error) = filters.rejected() {
         return bare(Outcome::WouldWait, rejection(&error), error.to_string());
     }
@@ -198,7 +198,7 @@ fn of_nodes(rank: usize, feasible: usize) -> (Outcome, &'static str, String) {
 /// Where Berth would place a pod on this cluster, which must not hold it.
 pub(super) fn prospect(demand: &Demand, now: &Snapshot, weights: &ScoreWeights) -> Option<Placement> {
     let mut counts = PodCounts::default();
-    let filters = Filters::prepare(demand, now.surroundings(), &mut counts);
+    let filters = Filters::prepare(demand, now.world(), &mut counts);
     if filters.rejected().is_some() {
         return None;
     }

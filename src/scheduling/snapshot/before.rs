@@ -25,49 +25,55 @@ pub(in crate::scheduling) struct Before {
     changes: usize,
 }
 
-impl Snapshot {
+impl Before {
     /// What charging this pod changes, as it is now: on the node and in the namespace of `to`, beside those of what the pod holds.
-    pub(in crate::scheduling) fn before(&self, pod: &Uid, to: Option<&Charge>) -> Before {
-        let charge = self.ledger.get(pod).cloned();
+    pub(in crate::scheduling) fn of(snapshot: &Snapshot, pod: &Uid, to: Option<&Charge>) -> Self {
+        let Snapshot { world, ledger, changes, .. } = snapshot;
+        let charge = ledger.get(pod).cloned();
         let charges = || charge.iter().chain(to);
         let nodes: BTreeSet<_> = charges().map(|charge| charge.node.clone()).collect();
         let namespace = charges().map(|charge| charge.namespace.clone()).next();
-        Before {
+        Self {
             pod: pod.clone(),
-            nodes: nodes.into_iter().map(|node| (node.clone(), self.node(&node).cloned())).collect(),
-            used: namespace.map(|namespace| (namespace.clone(), self.quotas.used().get(&namespace).cloned())),
-            reservations: self.reservations.clone(),
-            nominations: self.nominations.clone(),
-            changes: self.changes.len(),
+            nodes: nodes.into_iter().map(|node| (node.clone(), world.node(&node).cloned())).collect(),
+            used: namespace
+                .map(|namespace| (namespace.clone(), world.quotas.used().get(&namespace).cloned())),
+            reservations: world.reservations.clone(),
+            nominations: world.nominations.clone(),
+            changes: changes.len(),
             charge,
         }
     }
 
+    /// Puts back which cards are kept for nominated pods, and leaves all else that the step has changed.
+    pub(in crate::scheduling) fn restore_kept_cards(&self, snapshot: &mut Snapshot) {
+        snapshot.world.nominations = self.nominations.clone();
+    }
+
     /// Puts back what was before the step; every later step has been undone. Generations are not given again to other states: what was
     /// remembered of a state that is undone is never taken for another.
-    pub(in crate::scheduling) fn restore(&mut self, before: Before) {
-        let Before { pod, charge, nodes, used, reservations, nominations, changes } = before;
-        let claims = [self.ledger.get(&pod), charge.as_ref()].into_iter().flatten();
+    pub(in crate::scheduling) fn restore(self, snapshot: &mut Snapshot) {
+        let Self { pod, charge, nodes, used, reservations, nominations, changes } = self;
+        let claims = [snapshot.ledger.get(&pod), charge.as_ref()].into_iter().flatten();
         let claims: Vec<_> = claims.flat_map(Charge::claims_of_devices).collect();
         match charge {
-            Some(charge) => drop(self.ledger.charge(pod, charge)),
-            None => drop(self.ledger.release(&pod)),
+            Some(charge) => drop(snapshot.ledger.charge(pod, charge)),
+            None => drop(snapshot.ledger.release(&pod)),
         }
-        let moved = self.fold_claims(claims);
+        let moved = snapshot.fold_claims(claims);
         // Those whose states are put back are found so below.
-        for node in moved.iter().filter(|node| nodes.iter().all(|(known, _)| known != *node)) {
-            self.refold(node);
-        }
+        snapshot.refold(moved.iter().filter(|node| nodes.iter().all(|(known, _)| known != *node)));
+        let world = &mut snapshot.world;
         for (node, state) in nodes {
-            if let (Some(&slot), Some(state)) = (self.by_name.get(&node), state) {
-                self.put(slot, state);
+            if let Some(state) = state.filter(|_| world.node(&node).is_some()) {
+                Arc::make_mut(&mut world.nodes).put(state);
             }
         }
         if let Some((namespace, held)) = used {
-            self.quotas.restore(&namespace, held);
+            Arc::make_mut(&mut world.quotas).restore(&namespace, held);
         }
-        self.reservations = reservations;
-        self.nominations = nominations;
-        self.changes.truncate(changes);
+        world.reservations = reservations;
+        world.nominations = nominations;
+        snapshot.changes.truncate(changes);
     }
 }

@@ -1,9 +1,12 @@
 //! What pods hold, charged and released, and what is folded anew for it.
 
+use std::sync::Arc;
+
 use super::Snapshot;
 use crate::scheduling::{
     model::{
         change::Change,
+        kind::Kind,
         name::Uid,
         prebind_step::{PrebindStep, VolumeChoice},
     },
@@ -39,8 +42,8 @@ impl Snapshot {
         }
         nodes.extend(before.map(|before| before.node));
         nodes.insert(node);
-        self.refold_all(&nodes);
-        self.quotas.refold(&namespace, &self.ledger);
+        self.refold(&nodes);
+        Arc::make_mut(&mut self.world.quotas).refold([&namespace], &self.ledger);
     }
 
     /// Forgets what a pod holds, and returns it.
@@ -52,9 +55,14 @@ impl Snapshot {
         }
         let mut nodes = self.fold_claims(charge.claims_of_devices());
         nodes.insert(charge.node.clone());
-        self.refold_all(&nodes);
-        self.quotas.refold(&charge.namespace, &self.ledger);
+        self.refold(&nodes);
+        Arc::make_mut(&mut self.world.quotas).refold([&charge.namespace], &self.ledger);
         Some(charge)
+    }
+
+    fn fold_reservations(&mut self) {
+        self.world.reservations = Arc::new(self.ledger.reservations());
+        self.changes.push(Change::Object(Kind::PersistentVolume, Arc::default()));
     }
 }
 

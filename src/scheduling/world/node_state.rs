@@ -17,12 +17,31 @@ use crate::{
 };
 
 /// Whether a node's device plugin does its work.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Agent {
     /// It owes nothing, or not for long.
+    #[default]
     Answering,
     /// It owes an answer for too long: no further pod is sent there, since it would mix both up.
     Silent,
+}
+
+/// What is known of a node's device plugins.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct NodeAgents {
+    /// Whether the one answers that owes an answer.
+    pub agent: Agent,
+    /// Those that have given no sign for too long.
+    pub expired: BTreeSet<ProfileName>,
+}
+
+/// The Reservations on a node.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct NodeReserved {
+    /// All of them: what is left of them counts as in use.
+    pub all: Vec<Arc<Reserved>>,
+    /// The one within which a pod is judged here; `None`: as any pod.
+    pub within: Option<Arc<Reserved>>,
 }
 
 /// One node and what is in use of it.
@@ -38,16 +57,12 @@ pub struct NodeState {
     pub requested: ResourceAmounts,
     /// The pods on it.
     pub pods: Vec<Arc<Footprint>>,
-    /// The Reservations on it: what is left of them counts as in use.
-    pub reservations: Vec<Arc<Reserved>>,
-    /// The Reservation within which a pod is judged here; `None`: as any pod.
-    pub within: Option<Arc<Reserved>>,
+    /// The Reservations on it.
+    pub reservations: NodeReserved,
     /// The required terms of anti-affinity of those pods.
     pub anti_affinity: Vec<Arc<PodTerm>>,
-    /// Whether its device plugin answers.
-    pub agent: Agent,
-    /// The plugins that have given no sign for too long.
-    pub expired: BTreeSet<ProfileName>,
+    /// What is known of its device plugins.
+    pub agents: NodeAgents,
     /// The revocable zone that it is in, as that stands now.
     pub zone: Option<ZoneState>,
     /// The classes that stand for extended resources, the same for all nodes.
@@ -105,7 +120,7 @@ impl NodeState {
         Self {
             usage: reserved.usage.clone(),
             requested: reserved.requested.clone(),
-            within: Some(Arc::clone(reserved)),
+            reservations: NodeReserved { within: Some(Arc::clone(reserved)), ..self.reservations.clone() },
             ..self.clone()
         }
     }
@@ -121,7 +136,7 @@ impl NodeState {
         let held = self.info.joined(held);
         self.beside_claims = self.beside_claims.map(|usage| usage.and(held.clone()));
         self.usage = self.usage.and(held);
-        self.anti_affinity.extend(pods.iter().flat_map(|pod| pod.anti_affinity.iter().cloned()));
+        self.anti_affinity.extend(pods.iter().flat_map(|pod| pod.neighbours.anti_affinity.iter().cloned()));
         for pod in &pods {
             self.requested.add(&pod.resources);
         }

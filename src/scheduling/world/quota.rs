@@ -82,7 +82,7 @@ impl Quotas {
             quotas.insert(name, quota.bounds);
             self.version += 1;
         }
-        self.refold(&namespace, ledger);
+        self.refold([&namespace], ledger);
     }
 
     /// Every quota that bounds something, by namespace and name.
@@ -112,15 +112,21 @@ impl Quotas {
         }
     }
 
-    /// Folds anew what the pods of a namespace hold, where that matters.
-    pub(in crate::scheduling) fn refold(&mut self, namespace: &Arc<str>, ledger: &Ledger) {
-        if !self.bounds.contains_key(namespace) {
-            return;
-        }
-        let held = ledger.held_in(namespace);
-        if self.used.get(namespace) != Some(&held) {
-            self.used.insert(namespace.clone(), held);
-            self.version += 1;
+    /// Folds anew what the pods of these namespaces hold, where that matters.
+    pub(in crate::scheduling) fn refold<'a>(
+        &mut self,
+        namespaces: impl IntoIterator<Item = &'a Arc<str>>,
+        ledger: &Ledger,
+    ) {
+        for namespace in namespaces {
+            if !self.bounds.contains_key(namespace) {
+                continue;
+            }
+            let held = ledger.held_in(namespace);
+            if self.used.get(namespace) != Some(&held) {
+                self.used.insert(namespace.clone(), held);
+                self.version += 1;
+            }
         }
     }
 

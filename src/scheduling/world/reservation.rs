@@ -227,6 +227,42 @@ impl Reserved {
     }
 }
 
+/// Every Reservation that holds something of a node, by node and name.
+#[derive(Clone, Debug, Default)]
+pub(in crate::scheduling) struct NodeReservations(BTreeMap<NodeName, BTreeMap<Arc<str>, Arc<Reservation>>>);
+
+impl NodeReservations {
+    /// The Reservations on a node, by name; `None`: there are none.
+    pub(in crate::scheduling) fn on_node(
+        &self,
+        node: &NodeName,
+    ) -> Option<&BTreeMap<Arc<str>, Arc<Reservation>>> {
+        self.0.get(node)
+    }
+
+    /// Replaces the Reservation of this name; `None`: it is gone. Returns the nodes on which it holds something, or did.
+    pub(in crate::scheduling) fn set(
+        &mut self,
+        name: &Arc<str>,
+        reservation: Option<&Arc<Reservation>>,
+    ) -> Vec<NodeName> {
+        let mut nodes = Vec::new();
+        self.0.retain(|node, of_node| {
+            nodes.extend(of_node.remove(name).map(|_| node.clone()));
+            !of_node.is_empty()
+        });
+        if let Some(reservation) = reservation
+            && let Some(node) = &reservation.node
+        {
+            self.0.entry(node.clone()).or_default().insert(name.clone(), reservation.clone());
+            nodes.push(node.clone());
+        }
+        nodes.sort_unstable();
+        nodes.dedup();
+        nodes
+    }
+}
+
 /// What is in use of a node with these Reservations and these pods, which use so much of it: with what is left of the Reservations, and each
 /// Reservation as it stands. `join` counts what the node's cards have beside it and by other names.
 pub(in crate::scheduling) fn fold<'r>(

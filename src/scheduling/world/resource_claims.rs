@@ -6,6 +6,7 @@
 mod cards;
 mod spec;
 mod twins;
+mod versions;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -19,6 +20,7 @@ use crate::{
 };
 use cards::ClaimedCards;
 use spec::Specs;
+use versions::Versions;
 
 pub use crate::dra::held::unreadable;
 pub(in crate::scheduling) use cards::{Doubt, NodeClaims};
@@ -119,18 +121,10 @@ pub struct ResourceClaims {
     nameless: BTreeSet<Arc<str>>,
     /// The nodes for which that has changed since it was last asked.
     moved: BTreeSet<NodeName>,
-    /// Greater after every change.
-    version: u64,
-    /// By pool, the version at which its devices or what is held of them changed last.
-    changed: BTreeMap<PoolId, u64>,
-    /// The same, the latest change last.
-    changes: BTreeSet<(u64, PoolId)>,
+    /// What has changed when.
+    versions: Versions,
     /// What claims asked for lately.
     specs: Specs,
-    /// The version at which a pool last began or ceased to be reached by some node.
-    reach: u64,
-    /// The version at which a class changed last.
-    class_version: u64,
 }
 
 impl ResourceClaims {
@@ -189,8 +183,7 @@ impl ResourceClaims {
     }
 
     fn note_published(&mut self, pools: impl IntoIterator<Item = PoolId>) {
-        self.version += 1;
-        self.reach = self.version;
+        self.versions.note_published();
         for pool in pools {
             let nameless = !self.inventory.may_name_hardware(&pool.0);
             if nameless == self.nameless.contains(&pool.0) {
@@ -198,7 +191,7 @@ impl ResourceClaims {
             } else {
                 self.note_nameless(&pool.0, nameless);
             }
-            self.note_changed(pool);
+            self.versions.note_pool(pool);
         }
     }
 
@@ -234,32 +227,21 @@ impl ResourceClaims {
         self.moved.extend(moved);
     }
 
-    fn note_changed(&mut self, pool: PoolId) {
-        if let Some(before) = self.changed.insert(pool.clone(), self.version) {
-            self.changes.remove(&(before, pool.clone()));
-        }
-        self.changes.insert((self.version, pool));
-    }
-
     /// Moves whenever the devices that a node can reach, or what is held of them, may have changed.
     pub(in crate::scheduling) fn stamp(&self, node: &str) -> u64 {
-        let changed = self.inventory.pools_near(node).filter_map(|pool| self.changed.get(pool));
-        changed.copied().fold(self.reach, u64::max)
+        self.versions.of(self.inventory.pools_near(node))
     }
 
     /// Greater after every change.
     pub(in crate::scheduling) fn version(&self) -> u64 {
-        self.version
+        self.versions.now()
     }
 
     /// The nodes whose stamp may have moved since this version.
     pub(in crate::scheduling) fn changed_since(&self, version: u64) -> ChangedNodes {
-        let first = (version + 1, PoolId::default());
+        let Some(changed) = self.versions.since(version) else { return ChangedNodes::Any };
         let mut nodes = BTreeSet::new();
-        if self.reach > version {
-            return ChangedNodes::Any;
-        }
-        for (_, pool) in self.changes.range(first..) {
+        for pool in changed {
             match self.inventory.nodes_near(pool) {
                 Some(named) => nodes.extend(named),
                 None => return ChangedNodes::Any,
@@ -270,13 +252,12 @@ impl ResourceClaims {
 
     /// Moves whenever a class changes.
     pub(in crate::scheduling) fn class_version(&self) -> u64 {
-        self.class_version
+        self.versions.classes()
     }
 
     /// Reads every claim anew, by the classes as they stand now.
     fn read_again(&mut self) {
-        self.version += 1;
-        self.class_version = self.version;
+        self.versions.note_class();
         for standing in self.claims.values_mut() {
             let seen = standing.seen.as_ref();
             standing.asked = seen.and_then(|claim| self.specs.read(claim, &self.classes));
@@ -336,8 +317,8 @@ impl ResourceClaims {
 
     /// Folds anew what is held of a pool.
     fn refold(&mut self, pool: &PoolId) {
-        self.version += 1;
-        self.note_changed(pool.clone());
+        self.versions.move_on();
+        self.versions.note_pool(pool.clone());
         self.held.clear(pool);
         self.refold_cards(pool);
         let Some(claims) = self.by_pool.get(pool) else { return };

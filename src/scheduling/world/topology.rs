@@ -75,7 +75,7 @@ impl Topology {
     pub fn of_node(&self, node: &NodeState) -> Option<usize> {
         match self.by_slot.get(node.slot) {
             Some((generation, domain)) if *generation == node.generation => *domain,
-            // The nodes here are not in the slots of the snapshot, as in an outlook.
+            // The state is not the one whose domain was looked up.
             _ => self.by_value.get(node.info.labels.get(&*self.key)?.as_str()).copied(),
         }
     }

@@ -1,6 +1,6 @@
 //! Where an outlook says that a pod would go: what the scheduler itself would do, in words for a person.
 
-use std::{cell::Cell, num::NonZeroU32};
+use std::{cell::Cell, collections::BTreeSet, num::NonZeroU32};
 
 use super::*;
 use crate::{
@@ -13,7 +13,11 @@ use crate::{
     scheduling::{
         Ask, Constraints, Footprint, Offer, ResourceAmounts,
         model::{footprint::ClaimUse, kind::Kind},
-        world::{node_state::Agent, object::Object},
+        world::{
+            node_state::{NodeAgents, NodeReserved},
+            nodes::Nodes,
+            object::{Object, Objects},
+        },
     },
 };
 
@@ -62,11 +66,9 @@ pub(in crate::scheduling) fn node(name: &str, cards: u32, memory: u64) -> NodeSt
         beside_claims: None,
         requested: ResourceAmounts::default(),
         pods: Vec::new(),
-        reservations: Vec::new(),
-        within: None,
+        reservations: NodeReserved::default(),
         anti_affinity: Vec::new(),
-        agent: Agent::Answering,
-        expired: BTreeSet::new(),
+        agents: NodeAgents::default(),
         zone: None,
         classes: Arc::default(),
         generation: name.bytes().fold(1, |sum, byte| 31 * sum + u64::from(byte)),
@@ -104,7 +106,17 @@ pub(in crate::scheduling) fn ask(cards: u32, memory: u64, cores: u32) -> Ask {
 
 pub(in crate::scheduling) fn outlook(nodes: Vec<NodeState>, full: &[(&str, usize)]) -> Outlook {
     let full = full.iter().map(|&(node, length)| (node.into(), length)).collect();
-    Outlook::new(nodes.into_iter().map(Arc::new).collect(), full, Context::default())
+    Outlook::new(world(nodes), full, ScoreWeights::default())
+}
+
+/// A cluster of these nodes and nothing else.
+fn world(nodes: Vec<NodeState>) -> World {
+    let mut slots = Nodes::default();
+    for mut state in nodes {
+        state.slot = slots.take_slot(&state.info.name);
+        slots.put(Arc::new(state));
+    }
+    World { nodes: Arc::new(slots), ..World::default() }
 }
 
 pub(in crate::scheduling) fn demand(ask: &Ask) -> Demand {
@@ -219,9 +231,8 @@ fn a_claim_for_one_pod_only_keeps_others_out_while_a_pod_uses_it() {
     let place = |pods: Vec<Arc<Footprint>>| {
         let mut used = node("a", 1, 8_000);
         used.pods = pods;
-        let nodes = [used, node("b", 1, 8_000)].map(Arc::new).to_vec();
-        let context = Context { objects: objects.clone(), ..Context::default() };
-        let outlook = Outlook::new(nodes, BTreeMap::new(), context);
+        let world = World { objects: objects.clone(), ..world(vec![used, node("b", 1, 8_000)]) };
+        let outlook = Outlook::new(world, BTreeMap::new(), ScoreWeights::default());
         outlook.place(&demand, || ControlFlow::Continue(())).expect("it was never stopped")
     };
     assert_eq!(&*place(Vec::new()).unwrap().node.info.name, "a");

@@ -15,7 +15,7 @@ use crate::{
             extended_resources::{ExtendedChoice, ExtendedClaim, ExtendedRequests, Served, asks_for_same},
             pod::Demand,
         },
-        world::{node_state::NodeState, resource_claims::ResourceClaims, surroundings::Surroundings},
+        world::{World, node_state::NodeState, resource_claims::ResourceClaims},
     },
 };
 
@@ -46,12 +46,12 @@ pub(super) struct PodExtended<'a> {
 
 impl<'a> PodExtended<'a> {
     /// `None`: no node serves any of the pod's resources by claim, and none was made for it before.
-    pub(super) fn prepare(demand: &Demand, around: Surroundings<'a>) -> Option<Self> {
+    pub(super) fn prepare(demand: &Demand, world: &'a World) -> Option<Self> {
         let requests = demand.footprint.extended.clone()?;
-        let known = around.resource_claims;
+        let known = world.resource_claims();
         let namespace = &*demand.footprint.namespace;
         let mut extended = Self {
-            own: around.device_resources,
+            own: world.device_resources(),
             variants: Vec::new(),
             existing: known.claim(namespace, &requests.claim).map(|claim| &**claim),
             pod: demand.uid.clone(),
@@ -59,7 +59,7 @@ impl<'a> PodExtended<'a> {
             requests,
         };
         if extended.requests.may_be_served(known.extended(), extended.own) {
-            for node in around.nodes() {
+            for node in world.nodes.by_slot() {
                 extended.vary(node, namespace, known);
             }
         }

@@ -13,8 +13,8 @@ use crate::scheduling::{
         score::range::{MOST, float, whole},
     },
     world::{
+        World,
         node_state::NodeState,
-        surroundings::Surroundings,
         topology::{ByDomain, Topology},
     },
 };
@@ -28,30 +28,30 @@ pub struct PreferredNeighbours(HashMap<Arc<str>, ByDomain<i64>>);
 
 impl PreferredNeighbours {
     /// The weights as they are now; `None`: no term of either side matches a pod.
-    pub(super) fn of(demand: &Demand, around: Surroundings<'_>, counts: &mut PodCounts) -> Option<Self> {
+    pub(super) fn of(demand: &Demand, world: &World, counts: &mut PodCounts) -> Option<Self> {
         let mut domains = Self::default();
-        for weighted in &demand.footprint.preferred {
+        for weighted in &demand.footprint.neighbours.preferred {
             let counted = counted([&weighted.term]);
-            let topology = counts.topology(&weighted.term.topology_key, around);
-            for (slot, node, pods) in counts.of(&counted, around).filter(|(_, _, pods)| *pods > 0) {
+            let topology = counts.topology(&weighted.term.topology_key, world);
+            for (slot, node, pods) in counts.of(&counted, world).filter(|(_, _, pods)| *pods > 0) {
                 let weight = weighted.weight.saturating_mul(pods);
                 domains.add(&weighted.term, (slot, node), weight, || topology.clone());
             }
         }
-        domains.add_of_others(demand, around, counts);
+        domains.add_of_others(demand, world, counts);
         (!domains.0.is_empty()).then_some(domains)
     }
 
     /// Adds the terms of the pods that are there.
-    fn add_of_others(&mut self, demand: &Demand, around: Surroundings<'_>, counts: &mut PodCounts) {
-        for &slot in around.weighing {
-            let Some(state) = &around.slots[slot] else { continue };
+    fn add_of_others(&mut self, demand: &Demand, world: &World, counts: &mut PodCounts) {
+        for (slot, state) in world.nodes.weighing() {
             for pod in &state.pods {
-                let required = pod.affinity.iter().map(|term| (term, REQUIRED));
-                let preferred = pod.preferred.iter().map(|weighted| (&weighted.term, weighted.weight));
+                let required = pod.neighbours.affinity.iter().map(|term| (term, REQUIRED));
+                let preferred =
+                    pod.neighbours.preferred.iter().map(|weighted| (&weighted.term, weighted.weight));
                 for (term, weight) in required.chain(preferred) {
-                    if term.pods.matches(&demand.footprint, around.objects) {
-                        self.add(term, (slot, state), weight, || counts.topology(&term.topology_key, around));
+                    if term.pods.matches(&demand.footprint, world.objects()) {
+                        self.add(term, (slot, state), weight, || counts.topology(&term.topology_key, world));
                     }
                 }
             }

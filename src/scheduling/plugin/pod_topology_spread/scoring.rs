@@ -13,8 +13,8 @@ use crate::scheduling::{
         score::range::{MOST, float, whole},
     },
     world::{
+        World,
         node_state::NodeState,
-        surroundings::Surroundings,
         topology::{ByDomain, Topology},
     },
 };
@@ -53,21 +53,21 @@ enum Matching {
 
 impl<'a> PreferredSpread<'a> {
     /// How pods are spread now; `None`: the pod has no such constraint, by itself or by default.
-    pub(super) fn of(demand: &'a Demand, around: Surroundings<'_>, counts: &mut PodCounts) -> Option<Self> {
+    pub(super) fn of(demand: &'a Demand, world: &World, counts: &mut PodCounts) -> Option<Self> {
         let own = &*demand.footprint.preferred_spread;
         let (constraints, needed) = if own.is_empty() {
-            (Cow::Owned(system_default::constraints(demand, around.objects)), Needed::NoKey)
+            (Cow::Owned(system_default::constraints(demand, world.objects())), Needed::NoKey)
         } else {
             (Cow::Borrowed(own), Needed::AllKeys)
         };
         if constraints.is_empty() {
             return None;
         }
-        let topologies = topologies(&constraints, around, counts);
+        let topologies = topologies(&constraints, world, counts);
         let keyed = if needed == Needed::AllKeys { &*topologies } else { &[] };
         let matching = constraints.iter().zip(&topologies).map(|(one, topology)| {
             let counting = Counting::of(one, keyed, demand);
-            Matching::prepare(one, topology, &counting, around, counts)
+            Matching::prepare(one, topology, &counting, world, counts)
         });
         let matching = matching.collect();
         Some(Self { constraints, topologies, matching, needed })
@@ -92,10 +92,10 @@ impl Matching {
         constraint: &SpreadConstraint,
         topology: &Arc<Topology>,
         counting: &Counting<'_>,
-        around: Surroundings<'_>,
+        world: &World,
         counts: &mut PodCounts,
     ) -> Self {
-        let occupied = counted(constraint, around, counts).filter(|(_, _, pods)| *pods > 0);
+        let occupied = counted(constraint, world, counts).filter(|(_, _, pods)| *pods > 0);
         if &*constraint.topology_key == HOSTNAME {
             return Self::ByNode(occupied.map(|(_, node, pods)| (node.info.name.clone(), pods)).collect());
         }

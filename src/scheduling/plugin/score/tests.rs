@@ -18,7 +18,7 @@ use crate::{
         decide::{
             Filters,
             class::Classes,
-            outlook::{Context, Outlook, tests},
+            outlook::{Outlook, tests},
             verdict::judge,
         },
         model::{
@@ -106,7 +106,7 @@ impl Cluster {
     /// The same under these weights, by which scores are not multiplied here.
     fn weighed(&self, demand: &Demand, plugin: Plugin, weights: &ScoreWeights) -> Vec<Option<i64>> {
         let mut counts = PodCounts::default();
-        let filters = Filters::prepare(demand, self.0.surroundings(), &mut counts);
+        let filters = Filters::prepare(demand, self.0.world(), &mut counts);
         let preferences = filters.preferences(&mut counts, weights);
         let judged = |state| judge(&demand.ask, state, &BTreeSet::new(), &[]);
         let states: Vec<_> = self.0.nodes().collect();
@@ -120,15 +120,7 @@ impl Cluster {
     /// Where the scheduler would place the pod, which is where a dry run says that it would go.
     fn place(&self, demand: &Demand, weights: ScoreWeights) -> NodeName {
         let decided = Classes::new(weights).decide(demand, &self.0, |_| 0).unwrap().node;
-        let context = Context {
-            images: self.0.images().clone(),
-            objects: self.0.objects().clone(),
-            reservations: self.0.reservations().clone(),
-            resource_claims: self.0.resource_claims().clone(),
-            weights,
-            ..Context::default()
-        };
-        let outlook = Outlook::new(self.0.nodes().cloned().collect(), BTreeMap::default(), context);
+        let outlook = Outlook::new(self.0.world().clone(), BTreeMap::default(), weights);
         let dry = outlook.place(demand, || ControlFlow::Continue(())).unwrap().unwrap();
         assert_eq!(dry.node.info.name, decided, "a dry run and a decision differ");
         decided

@@ -21,7 +21,7 @@ use crate::{
             name::{NodeName, full_name},
             node::NodeInfo,
         },
-        world::surroundings::Surroundings,
+        world::World,
     },
 };
 
@@ -44,33 +44,33 @@ pub(super) struct Delayed<'a> {
 
 impl<'a> Delayed<'a> {
     /// The claim as it stands.
-    pub(super) fn prepare(claim: &'a PersistentVolumeClaim, around: Surroundings<'a>) -> Self {
+    pub(super) fn prepare(claim: &'a PersistentVolumeClaim, world: &'a World) -> Self {
         let own_name = full_name(&claim.metadata.namespace, &claim.metadata.name);
-        let class = around.objects.class(claim.class());
+        let class = world.objects().class(claim.class());
         let class = class.filter(|class| makes_volumes(class));
         let mut delayed = Self {
             claim,
-            reserved: around.reservations.claims.get(&own_name),
+            reserved: world.reservations().claims.get(&own_name),
             class,
             meant: Vec::new(),
             free: ByLabel::default(),
-            published: class.and_then(|class| published(claim, class, around)),
+            published: class.and_then(|class| published(claim, class, world)),
         };
         if delayed.reserved.is_none() && selected_node(claim).is_none() {
-            delayed.find_volumes(&own_name, around);
+            delayed.find_volumes(&own_name, world);
         }
         delayed
     }
 
-    fn find_volumes(&mut self, own_name: &str, around: Surroundings<'a>) {
+    fn find_volumes(&mut self, own_name: &str, world: &'a World) {
         let needed = size(self.claim.spec.resources.request("storage"));
         let mut free = Vec::new();
-        for volume in around.objects.volumes_for(self.claim) {
+        for volume in world.objects().volumes_for(self.claim) {
             let meant = is_meant_for(volume, self.claim);
             if !meant && (volume.spec.claim_ref.is_some() || !is_free_for(volume, self.claim)) {
                 continue;
             }
-            let other = around.reservations.volumes.get(&*volume.metadata.name);
+            let other = world.reservations().volumes.get(&*volume.metadata.name);
             let capacity = size(volume.spec.capacity.get("storage"));
             if other.is_some_and(|other| **other != *own_name)
                 || capacity < needed
@@ -145,13 +145,13 @@ fn needed_by(volume: &PersistentVolume) -> Vec<NeededLabel<'_>> {
 fn published<'a>(
     claim: &PersistentVolumeClaim,
     class: &StorageClass,
-    around: Surroundings<'a>,
+    world: &'a World,
 ) -> Option<ByLabel<'a, CsiStorageCapacity>> {
-    let driver = around.objects.csi_driver(&class.provisioner);
+    let driver = world.objects().csi_driver(&class.provisioner);
     driver.filter(|driver| driver.spec.storage_capacity)?;
     let needed = size(Some(claim.spec.resources.request("storage")?)).units_rounded_up();
     let mut published = Vec::new();
-    for capacity in around.objects.capacities(&class.metadata.name) {
+    for capacity in world.objects().capacities(&class.metadata.name) {
         let most = capacity.maximum_volume_size.as_ref().or(capacity.capacity.as_ref());
         if most.is_some_and(|most| size(Some(most)).units_rounded_up() >= needed) {
             published.push((capacity, needed_for(capacity)));

@@ -111,7 +111,7 @@ impl Scheduler {
     fn cluster_version(&self) -> ClusterVersion {
         let snapshot = &self.snapshot;
         let mut nodes = DefaultHasher::new();
-        snapshot.generations().hash(&mut nodes);
+        snapshot.nodes.generations().hash(&mut nodes);
         ClusterVersion([nodes.finish(), snapshot.quotas().version(), snapshot.objects().version()])
     }
 }

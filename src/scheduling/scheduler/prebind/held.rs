@@ -97,7 +97,7 @@ impl Scheduler {
         if !self.prebinding.pods.values().any(yields) {
             return;
         }
-        let Some(slot) = self.snapshot.slot(node) else { return };
+        let Some(slot) = self.snapshot.nodes.slot(node) else { return };
         let before = self.versions();
         let holders = self.yielding(i32::MAX, None).remove(node).unwrap_or_default();
         let mut plan = Plan::new(&mut self.snapshot);
@@ -398,7 +398,7 @@ impl Search<'_> {
     fn fits(&mut self, plan: &Plan<'_>, node: &NodeName) -> bool {
         let counts = self.classes.counts();
         counts.steps().add(JUDGE + self.demand.ask.cost(), 1);
-        let filters = Filters::prepare(self.demand, plan.surroundings(), counts);
+        let filters = Filters::prepare(self.demand, plan.world(), counts);
         filters.rejected().is_none() && plan.node(node).is_some_and(|state| filters.passes(state))
     }
 }

@@ -77,7 +77,7 @@ impl Scheduler {
                 plan.end_nomination(nominee);
             }
             counts.steps().add(JUDGE + demand.ask.cost(), 1);
-            let filters = Filters::prepare(&demand, plan.surroundings(), counts);
+            let filters = Filters::prepare(&demand, plan.world(), counts);
             let fits =
                 filters.rejected().is_none() && plan.node(node).is_some_and(|state| filters.passes(state));
             drop(filters);

@@ -40,7 +40,7 @@ fn images_that_change_move_no_generation() {
     info.images = NodeImages::new([("x:1", 1), ("y:1", 1)]);
     assert!(info.fits_as(&snapshot.node("a").unwrap().info));
     snapshot.refresh_node(info);
-    assert_eq!((snapshot.images().nodes("y:1"), snapshot.generation()), (1, generation));
+    assert_eq!((snapshot.nodes.images().nodes("y:1"), snapshot.generation()), (1, generation));
     snapshot.remove_node("a");
-    assert_eq!(snapshot.images().nodes("x:1"), 0);
+    assert_eq!(snapshot.nodes.images().nodes("x:1"), 0);
 }

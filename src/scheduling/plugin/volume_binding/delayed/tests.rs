@@ -48,7 +48,7 @@ fn given(volumes: Vec<Object>, of_node: &[(&str, &str)]) -> Vec<String> {
     let (snapshot, claim) = (cluster(volumes), claim());
     let mut node = (*tests::node("n1", 0, 0).info).clone();
     node.labels = labels(of_node);
-    let delayed = Delayed::prepare(&claim, snapshot.surroundings());
+    let delayed = Delayed::prepare(&claim, snapshot.world());
     let (mut chosen, mut given) = (BTreeSet::new(), Vec::new());
     while let Some(volume) = delayed.matching(&node, &chosen) {
         chosen.insert(volume.metadata.name.as_str());
@@ -121,7 +121,7 @@ fn capacity(name: &str, class: &str, size: &str, topology: &Value) -> Value {
 /// Whether a volume can be made for the claim on nodes of zone x, of zone y, of zone y with a rack, and without labels.
 fn can_be_made(capacities: &[Value]) -> [bool; 4] {
     let (snapshot, claim) = (cluster(published(capacities)), claim());
-    let delayed = Delayed::prepare(&claim, snapshot.surroundings());
+    let delayed = Delayed::prepare(&claim, snapshot.world());
     let nodes: [&[(&str, &str)]; 4] =
         [&[("zone", "x")], &[("zone", "y")], &[("zone", "y"), ("rack", "r")], &[]];
     nodes.map(|of_node| delayed.has_capacity(&labels(of_node)))
@@ -172,5 +172,5 @@ fn a_driver_that_publishes_nothing_makes_volumes_everywhere() {
     let mut objects = published(&[]);
     objects.truncate(1);
     let (snapshot, claim) = (cluster(objects), claim());
-    assert!(Delayed::prepare(&claim, snapshot.surroundings()).has_capacity(&labels(&[])));
+    assert!(Delayed::prepare(&claim, snapshot.world()).has_capacity(&labels(&[])));
 }

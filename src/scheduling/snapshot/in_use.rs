@@ -1,0 +1,68 @@
+//! What is in use of a node: by pods, by claims of devices, and by Koordinator's Reservations.
+
+use std::sync::Arc;
+
+use super::Snapshot;
+use crate::{
+    device::Usage,
+    scheduling::{
+        model::{
+            footprint::Footprint,
+            name::{NodeName, Uid},
+            node::NodeInfo,
+            resources::ResourceAmounts,
+        },
+        world::{
+            ledger::Charge,
+            node_state,
+            reservation::{Reserved, fold},
+        },
+    },
+};
+
+/// What is in use of a node.
+#[derive(Debug, PartialEq)]
+pub(super) struct InUse {
+    /// Cards and devices.
+    pub(super) usage: Usage,
+    /// The same by pods' shares alone, where claims of devices hold some of the cards too.
+    pub(super) beside_claims: Option<Usage>,
+    /// Other resources.
+    pub(super) requested: ResourceAmounts,
+    /// Each Reservation.
+    pub(super) reservations: Vec<Arc<Reserved>>,
+}
+
+impl InUse {
+    /// What is in use of a node by these of its pods, by claims of devices and by its Reservations.
+    pub(super) fn of(
+        snapshot: &Snapshot,
+        (info, name): (&NodeInfo, &NodeName),
+        pods: &[Arc<Footprint>],
+        counts: impl Fn(&Uid, &Charge) -> bool,
+    ) -> Self {
+        let Snapshot { world, ledger, reserved, .. } = snapshot;
+        let own = ledger.usage_by(name, &counts);
+        let requested = node_state::requested(pods);
+        let claims = world.claims_on(info, pods);
+        let join = |usage: Usage| match claims {
+            Some((claims, doubt)) => claims.join(info, info.joined(usage), doubt),
+            None => info.joined(usage),
+        };
+        let Some(reserved) = reserved.on_node(name) else {
+            let beside_claims = claims.is_some().then(|| info.joined(own.clone()));
+            return Self { usage: join(own), beside_claims, requested, reservations: Vec::new() };
+        };
+        let charges: Vec<&Charge> = ledger
+            .on_node(name)
+            .filter(|(uid, charge)| counts(uid, charge))
+            .map(|(_, charge)| charge)
+            .collect();
+        let beside_claims = claims.is_some().then(|| {
+            let of_pods = (own.clone(), ResourceAmounts::default());
+            fold(|usage| info.joined(usage), reserved.values(), &charges, of_pods).0
+        });
+        let (usage, requested, reservations) = fold(join, reserved.values(), &charges, (own, requested));
+        Self { usage, beside_claims, requested, reservations }
+    }
+}

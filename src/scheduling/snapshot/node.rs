@@ -1,0 +1,119 @@
+//! Nodes, as they come, change and go, and the state of each: a fold over everything that is known of the node.
+
+use std::sync::Arc;
+
+use super::{Check, Snapshot, claims::frees_devices, in_use::InUse};
+use crate::{
+    device::Cuts,
+    scheduling::{
+        model::{
+            change::Change,
+            name::{NodeName, Uid},
+            node::NodeInfo,
+            tdm::ZoneState,
+        },
+        world::{
+            ledger::Charge,
+            node_state::{NodeAgents, NodeReserved, NodeState},
+        },
+    },
+};
+
+impl Snapshot {
+    /// Takes in a node, new or changed, with the devices that it has been joined with.
+    pub fn set_node(&mut self, mut info: NodeInfo) {
+        let name = info.name.clone();
+        let known = self.world.node(&name).map(|state| &state.info);
+        let same = |known: &NodeInfo| (&known.labels, &known.taints) == (&info.labels, &info.taints);
+        if known.is_none_or(|known| !same(known) || self.world.may_serve_otherwise(known, &info)) {
+            self.changes.push(Change::Node);
+        }
+        // What the slices of its cards hold counts in quotas too.
+        let changed = self.ledger.set_cuts(&name, info.cuts());
+        Arc::make_mut(&mut self.world.quotas).refold(&changed, &self.ledger);
+        let nodes = Arc::make_mut(&mut self.world.nodes);
+        let slot = nodes.take_slot(&name);
+        nodes.count_images(slot, &mut info);
+        self.fold(slot, &name, Arc::new(info));
+    }
+
+    /// Takes in a node of which nothing has changed that decides what fits.
+    pub(in crate::scheduling) fn refresh_node(&mut self, info: NodeInfo) {
+        Arc::make_mut(&mut self.world.nodes).refresh(info);
+    }
+
+    /// Takes a node out; the charges on it stay, in case that it comes back.
+    pub fn remove_node(&mut self, name: &str) {
+        if let Some(name) = Arc::make_mut(&mut self.world.nodes).remove(name) {
+            self.changes.push(Change::Node);
+            self.world.generation += 1;
+            let changed = self.ledger.set_cuts(&name, Cuts::default());
+            Arc::make_mut(&mut self.world.quotas).refold(&changed, &self.ledger);
+        }
+        self.agents.forget(name);
+    }
+
+    /// Folds a node's state anew, if it is not what the ledger says; whether it was.
+    pub(in crate::scheduling) fn check(&mut self, name: &NodeName) -> Check {
+        let Some(state) = self.world.node(name) else { return Check::Right };
+        let pods = self.ledger.pods(name);
+        let InUse { usage, beside_claims, requested, reservations } =
+            InUse::of(self, (&state.info, name), &pods, |_, _| true);
+        let of_cards = (&state.usage, &state.beside_claims) == (&usage, &beside_claims);
+        let others = (&state.requested, &state.reservations.all) == (&requested, &reservations);
+        if of_cards && others && state.pods == pods {
+            return Check::Right;
+        }
+        self.refold([name]);
+        Check::Wrong
+    }
+
+    /// Folds the states of these nodes anew.
+    pub(super) fn refold<'a>(&mut self, nodes: impl IntoIterator<Item = &'a NodeName>) {
+        for name in nodes {
+            if let Some(state) = self.world.node(name) {
+                let (slot, info) = (state.slot, state.info.clone());
+                self.fold(slot, name, info);
+            }
+        }
+    }
+
+    fn fold(&mut self, slot: usize, name: &NodeName, info: Arc<NodeInfo>) {
+        self.world.generation += 1;
+        let zone = self.zones.of_node(&info, self.world.now);
+        let state = self.state_with(slot, name, (info, zone), |_, _| true);
+        let before = self.world.nodes.at(slot);
+        if before.is_some_and(|before| frees_devices(self.world.resource_claims(), before, &state)) {
+            self.changes.push(Change::DevicesFreed);
+        }
+        Arc::make_mut(&mut self.world.nodes).put(Arc::new(state));
+        self.choose_kept_cards(name);
+    }
+
+    /// A node's state with these of its pods.
+    pub(super) fn state_with(
+        &self,
+        slot: usize,
+        name: &NodeName,
+        (info, zone): (Arc<NodeInfo>, Option<ZoneState>),
+        counts: impl Fn(&Uid, &Charge) -> bool,
+    ) -> NodeState {
+        let pods = self.ledger.pods_by(name, &counts);
+        let InUse { usage, beside_claims, requested, reservations } =
+            InUse::of(self, (&info, name), &pods, counts);
+        NodeState {
+            anti_affinity: pods.iter().flat_map(|pod| pod.neighbours.anti_affinity.iter().cloned()).collect(),
+            usage,
+            beside_claims,
+            info,
+            requested,
+            pods,
+            reservations: NodeReserved { all: reservations, within: None },
+            agents: NodeAgents { agent: self.agents.of(name), expired: self.agents.expired(name) },
+            zone,
+            classes: self.world.resource_claims.extended().clone(),
+            generation: self.world.generation,
+            slot,
+        }
+    }
+}
