@@ -11,7 +11,7 @@ mod search;
 mod shortfall;
 
 pub use made_room::{Candidates, MadeRoom};
-pub use place::{AsItIs, Room, Shortfall, place};
+pub use place::{AsItIs, Room, Shortfall};
 pub use pool::{Applicant, Pool};
-pub use search::{GangSearch, Placed};
+pub use search::{GangSearch, Placed, place};
 pub use shortfall::{Ungathered, Words};

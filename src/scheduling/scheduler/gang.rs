@@ -19,7 +19,7 @@ use super::{Course, Scheduler, Work, decide::assumed, pods::Pods};
 use crate::scheduling::{
     decide::Decision,
     model::{
-        gang::{GangName, Member, Membership, Policy, Tally},
+        gang::{Gang, GangName, Member, Membership, Policy, Tally},
         kind::Kind,
         name::{NodeName, Uid},
         pod::{PodInfo, Stage},
@@ -86,6 +86,17 @@ impl Gangs {
     /// Whether the missing pods of the gang are decided before all other pods.
     fn comes_first(&self, gang: &GangName) -> bool {
         matches!(self.progress.get(gang), Some(Progress::PartlyBound(_) | Progress::FoundPartlyBound(_)))
+    }
+
+    /// Whether the pods of the gang are evicted, since not all could be bound: none is placed before they are gone.
+    fn is_rolling_back(&self, gang: &GangName) -> bool {
+        matches!(self.progress.get(gang), Some(Progress::RollingBack(_)))
+    }
+
+    /// For how long bound pods of the gang wait for the others; `None`: every pod is placed alone.
+    fn timeout_of(&self, gang: &Gang) -> Option<SignedDuration> {
+        let by_settings = self.timeout?;
+        Some(gang.timeout.unwrap_or(by_settings))
     }
 
     /// When the next gang is rolled back, or no longer comes first.

@@ -2,10 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use super::{
-    pool::{Applicant, Pool},
-    search::{GangSearch, Placed},
-};
+use super::pool::{Applicant, Pool};
 use crate::scheduling::{
     decide::{Decision, class::Classes, fit_error::FitError},
     model::name::{NodeName, Uid},
@@ -68,21 +65,6 @@ impl Shortfall {
         let failed = self.failed.iter().find(|(failed, _)| failed == uid);
         failed.map(|(_, error)| error.as_ref())
     }
-}
-
-/// Places as many pods as find room, in the plan. Where they are not enough, nothing is placed.
-///
-/// # Errors
-///
-/// The pods that find room together are too few.
-pub fn place(
-    pool: &Pool<'_>,
-    plan: &mut Plan<'_>,
-    room: &mut impl Room,
-    rank: &dyn Fn(&NodeName) -> usize,
-) -> Placed {
-    let found = GangSearch::default().go_on(pool, plan, room, rank, u64::MAX);
-    found.expect("a search without a limit is not interrupted")
 }
 
 impl Pool<'_> {

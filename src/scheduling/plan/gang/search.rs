@@ -35,6 +35,21 @@ type Found = Result<Decision, Option<FitError>>;
 /// The places of a gang's pods, or why there are not enough.
 pub type Placed = Result<Vec<(Uid, Decision)>, Shortfall>;
 
+/// Places as many pods as find room, in the plan. Where they are not enough, nothing is placed.
+///
+/// # Errors
+///
+/// The pods that find room together are too few.
+pub fn place(
+    pool: &Pool<'_>,
+    plan: &mut Plan<'_>,
+    room: &mut impl Room,
+    rank: &dyn Fn(&NodeName) -> usize,
+) -> Placed {
+    let found = GangSearch::default().go_on(pool, plan, room, rank, u64::MAX);
+    found.expect("a search without a limit is not interrupted")
+}
+
 /// How far the search for places for a gang is.
 #[derive(Debug, Default)]
 pub struct GangSearch {

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use jiff::Timestamp;
 
 use super::{
-    Progress, Scheduler, Survey, Work, charge_of,
+    Scheduler, Survey, Work, charge_of,
     unfinished::{MOST_IN_TURN, MOST_ON_TRIAL, UnfinishedAttempt},
 };
 use crate::scheduling::{
@@ -46,7 +46,7 @@ impl Scheduler {
         };
         let survey = self.survey(name);
         let placed = survey.placed.total();
-        if self.is_rolling_back(name) {
+        if self.gangs.is_rolling_back(name) {
             return self.leave_ungathered(name, Some(&gang), uid, &Ungathered::RollingBack, now);
         }
         if gang.room(&survey.placed) == 0 {
@@ -96,11 +96,11 @@ impl Scheduler {
 
     /// Places all pods, or says to each why they wait; or goes on with that in a later turn.
     fn place_gang(&mut self, name: &GangName, uid: &Uid, pool: &Pool<'_>, now: Timestamp) {
-        let mut attempt = self.take_attempt(name, pool);
+        let mut attempt = self.gangs.unfinished.take(name, pool);
         let shortfall = match attempt.shortfall.take() {
             Some(shortfall) => shortfall,
             None => match self.search_as_it_is(&mut attempt, pool, now) {
-                None => return self.put_off(uid, attempt),
+                None => return self.put_off(uid, pool, attempt),
                 Some(Ok(placed)) => {
                     self.outbox.measures.push(Measure::Gang(GangAttempt::Scheduled));
                     return self.assume_gang(pool, placed, now);
@@ -119,14 +119,23 @@ impl Scheduler {
         };
         if self.preempt_for_gang(&mut attempt, pool, &shortfall).is_break() {
             attempt.shortfall = Some(shortfall);
-            return self.put_off(uid, attempt);
+            return self.put_off(uid, pool, attempt);
         }
         self.outbox.measures.push(Measure::Gang(GangAttempt::Unschedulable));
         self.outbox.measures.push(Measure::Attempt(Attempt::Unschedulable));
         self.refuse_gang(name, pool, &shortfall, now);
-        if self.has_missed_changes(&attempt) {
+        if attempt.has_missed_changes(&self.snapshot) {
             self.decide_waiting_again(uid);
         }
+    }
+
+    /// The attempt goes on in a later turn, when it is the pod's turn again.
+    fn put_off(&mut self, uid: &Uid, pool: &Pool<'_>, attempt: UnfinishedAttempt) {
+        if let Some(applicant) = pool.applicants.first() {
+            let namespace = &applicant.demand.footprint.namespace;
+            self.gangs.unfinished.put_off(namespace, attempt, &self.snapshot);
+        }
+        self.enqueue(uid);
     }
 
     /// Goes on to look for places for the pods as the cluster is; they hold them if that makes the gang whole. `None`: it takes longer than a turn.
@@ -315,15 +324,10 @@ impl Scheduler {
         }
     }
 
-    /// Whether the pods of the gang are evicted, since not all could be bound: none is placed before they are gone.
-    fn is_rolling_back(&self, name: &GangName) -> bool {
-        matches!(self.gangs.progress.get(name), Some(Progress::RollingBack(_)))
-    }
-
     /// Whether the gang of this pod would find room now.
     fn would_be_placed(&mut self, name: &GangName, uid: &Uid) -> bool {
         let Some((_, Membership::Policy(Policy::Gang(gang)))) = self.membership(uid) else { return false };
-        if self.is_rolling_back(name) {
+        if self.gangs.is_rolling_back(name) {
             return false;
         }
         let survey = self.survey(name);

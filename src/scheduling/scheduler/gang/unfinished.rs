@@ -9,7 +9,6 @@ use std::{
     sync::Arc,
 };
 
-use super::Scheduler;
 use crate::scheduling::{
     model::{
         gang::{Gang, GangName, Tally},
@@ -17,6 +16,7 @@ use crate::scheduling::{
     },
     plan::gang::{Candidates, GangSearch, Pool, Shortfall},
     scheduler::turn::MOST_STEPS,
+    snapshot::Snapshot,
 };
 
 /// What one turn looks for places of a gang; and for pods that are preempted for it.
@@ -70,18 +70,11 @@ struct ClusterVersion([u64; 3]);
 pub(super) struct UnfinishedAttempts(BTreeMap<Arc<str>, UnfinishedAttempt>);
 
 impl UnfinishedAttempts {
-    /// The gang has no pods any more.
-    pub(super) fn forget(&mut self, name: &GangName) {
-        self.0.retain(|_, attempt| attempt.of.name != *name);
-    }
-}
-
-impl Scheduler {
     /// The attempt for these pods that is to go on, or else a new one.
-    pub(super) fn take_attempt(&mut self, name: &GangName, pool: &Pool<'_>) -> UnfinishedAttempt {
+    pub(super) fn take(&mut self, name: &GangName, pool: &Pool<'_>) -> UnfinishedAttempt {
         let of = PoolKey::of(name, pool);
         let namespace = pool.applicants.first().map(|applicant| &applicant.demand.footprint.namespace);
-        let unfinished = namespace.and_then(|namespace| self.gangs.unfinished.0.remove(namespace));
+        let unfinished = namespace.and_then(|namespace| self.0.remove(namespace));
         unfinished.filter(|attempt| attempt.of == of).unwrap_or_else(|| UnfinishedAttempt {
             of,
             search: GangSearch::default(),
@@ -91,27 +84,34 @@ impl Scheduler {
         })
     }
 
-    /// The attempt goes on in a later turn, when it is the pod's turn again.
-    pub(super) fn put_off(&mut self, uid: &Uid, mut attempt: UnfinishedAttempt) {
-        if attempt.interrupted.is_none() {
-            attempt.interrupted = Some(self.cluster_version());
-        }
-        if let Some(entry) = self.pods.get(uid) {
-            let namespace = entry.info.key.namespace.clone();
-            self.gangs.unfinished.0.insert(namespace, attempt);
-        }
-        self.enqueue(uid);
+    /// The attempt of this namespace goes on in a later turn.
+    pub(super) fn put_off(
+        &mut self,
+        namespace: &Arc<str>,
+        mut attempt: UnfinishedAttempt,
+        snapshot: &Snapshot,
+    ) {
+        attempt.interrupted.get_or_insert_with(|| ClusterVersion::of(snapshot));
+        self.0.insert(namespace.clone(), attempt);
     }
 
+    /// The gang has no pods any more.
+    pub(super) fn forget(&mut self, name: &GangName) {
+        self.0.retain(|_, attempt| attempt.of.name != *name);
+    }
+}
+
+impl UnfinishedAttempt {
     /// Whether something changed while the attempt was under way that could have helped its pods: nobody waited for it then.
-    pub(super) fn has_missed_changes(&self, attempt: &UnfinishedAttempt) -> bool {
-        attempt.interrupted.is_some_and(|version| version != self.cluster_version())
+    pub(super) fn has_missed_changes(&self, snapshot: &Snapshot) -> bool {
+        self.interrupted.is_some_and(|version| version != ClusterVersion::of(snapshot))
     }
+}
 
-    fn cluster_version(&self) -> ClusterVersion {
-        let snapshot = &self.snapshot;
+impl ClusterVersion {
+    fn of(snapshot: &Snapshot) -> Self {
         let mut nodes = DefaultHasher::new();
         snapshot.nodes.generations().hash(&mut nodes);
-        ClusterVersion([nodes.finish(), snapshot.quotas().version(), snapshot.objects().version()])
+        Self([nodes.finish(), snapshot.quotas().version(), snapshot.objects().version()])
     }
 }
