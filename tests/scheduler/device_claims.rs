@@ -367,6 +367,22 @@ fn nothing_is_decided_before_claims_are_listed() {
 }
 
 #[test]
+fn where_claims_are_off_their_pods_name_the_setting_and_others_wait_for_no_list() {
+    let off = Config::parse("scheduling: {claims: {enabled: false}}", "berth.yaml").unwrap().0;
+    let card = json!({"id": "GPU-0", "index": 0, "count": 10, "devmem": 16000, "devcore": 100, "type": "NVIDIA", "health": true});
+    let register = json!({"hami.io/node-nvidia-register": json!([card]).to_string()});
+    // A pod with a claim that runs there leaves no doubt about the card.
+    let running = bound(user("r", "d"), "n1", json!({}));
+    let mut machine = Machine::new(&off, &[node("n1", &register)], &[running]);
+    machine.show_pod(&user("p", "c"));
+    machine.show_pod(&pod("s", &json!({"nvidia.com/gpu": "1"})));
+    let (effects, placed) = machine.run();
+    let expected = "0/1 nodes are available: resourceclaims are not served, since scheduling.claims.enabled is false in Berth's settings.";
+    assert_eq!(told(&effects, "p"), expected);
+    assert_eq!(placed, [("s".to_owned(), "n1".to_owned())], "it does not wait until claims are listed");
+}
+
+#[test]
 fn a_pod_of_another_scheduler_holds_what_its_claim_has() {
     let mut machine = machine(&[("n1", 1)], [claim("d", 1, &status(&device_of("n1"), &["o"])), free("c")]);
     let mut other = user("o", "d");

@@ -148,6 +148,9 @@ impl<'a> PodClaims<'a> {
         if uses.is_empty() && extended.is_none() {
             return Ok(None);
         }
+        if !uses.is_empty() && around.objects.is_left_out(Kind::ResourceClaim) {
+            return Err(ClaimRejection::Off);
+        }
         let known = around.resource_claims;
         let mut claims = Self {
             known,

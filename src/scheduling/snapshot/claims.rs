@@ -9,6 +9,7 @@ use crate::{
     scheduling::{
         model::{
             change::Change,
+            claim_use::DeviceClaims,
             footprint::Footprint,
             kind::Kind,
             name::{NodeName, Uid},
@@ -28,10 +29,14 @@ use crate::{
 const DECIDING: &[Kind] = &[Kind::ResourceClaim, Kind::ResourceSlice];
 
 impl Snapshot {
-    /// The same, of a cluster whose claims of devices are still to be listed.
+    /// The same, of a cluster whose claims of devices are still to be listed; or, where they are not served, whose cards count as held by none.
     #[must_use]
-    pub(in crate::scheduling) fn awaiting_claims(self) -> Self {
-        Self { claims_awaited: true, ..self }
+    pub fn awaiting(mut self, claims: DeviceClaims) -> Self {
+        match claims {
+            DeviceClaims::Served => self.claims_awaited = true,
+            DeviceClaims::Off => Arc::make_mut(&mut self.objects).leave_out(Kind::DEVICE_CLAIMS),
+        }
+        self
     }
 
     /// Whether it is not known yet which cards claims hold.

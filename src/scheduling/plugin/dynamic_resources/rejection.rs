@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, fmt, sync::Arc};
 
-use crate::scheduling::plugin::rejection::Rejection;
+use crate::scheduling::plugin::rejection::{Cure, Rejection};
 
 /// Why a pod's claims keep it from a node.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -22,6 +22,8 @@ pub enum ClaimRejection {
         /// The same without the device or the pool.
         own: Arc<str>,
     },
+    /// Claims are not served, as the settings have it.
+    Off,
     /// Comparing them with all devices takes longer than a decision may.
     Unfinished,
 }
@@ -33,9 +35,17 @@ impl Rejection for ClaimRejection {
             Self::Elsewhere => "ResourceClaimElsewhere",
             Self::Stale => "ResourceClaimStale",
             Self::Undecidable(_) | Self::OfDevice { .. } => "ResourceClaimUndecidable",
+            Self::Off => "ResourceClaimsOff",
             Self::Unfinished => "ResourceClaimUnfinished",
         };
         name.into()
+    }
+
+    fn cure(&self) -> Cure {
+        match self {
+            Self::Off => Cure::Time,
+            _ => Cure::Eviction,
+        }
     }
 
     fn own_words(&self) -> String {
@@ -54,6 +64,9 @@ impl fmt::Display for ClaimRejection {
             Self::Elsewhere => "resourceclaim not available on the node",
             Self::Stale => "cannot schedule extended resource claim",
             Self::Undecidable(why) | Self::OfDevice { why, .. } => why,
+            Self::Off => {
+                "resourceclaims are not served, since scheduling.claims.enabled is false in Berth's settings"
+            }
             Self::Unfinished => "resourceclaims are still being compared with devices",
         })
     }
