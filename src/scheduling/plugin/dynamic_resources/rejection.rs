@@ -2,6 +2,7 @@
 
 use std::{borrow::Cow, fmt, sync::Arc};
 
+use super::shortage::ClaimShortage;
 use crate::scheduling::plugin::rejection::{Cure, Rejection};
 
 /// Why a pod's claims keep it from a node.
@@ -9,6 +10,8 @@ use crate::scheduling::plugin::rejection::{Cure, Rejection};
 pub enum ClaimRejection {
     /// The node has no devices for them.
     Unallocatable,
+    /// The same, with what is missing.
+    Short(Arc<ClaimShortage>),
     /// One was given devices that can't be used from the node.
     Elsewhere,
     /// The one for extended resources was made for another node.
@@ -31,7 +34,7 @@ pub enum ClaimRejection {
 impl Rejection for ClaimRejection {
     fn name(&self) -> Cow<'static, str> {
         let name = match self {
-            Self::Unallocatable => "ResourceClaimUnallocatable",
+            Self::Unallocatable | Self::Short(_) => "ResourceClaimUnallocatable",
             Self::Elsewhere => "ResourceClaimElsewhere",
             Self::Stale => "ResourceClaimStale",
             Self::Undecidable(_) | Self::OfDevice { .. } => "ResourceClaimUndecidable",
@@ -39,6 +42,13 @@ impl Rejection for ClaimRejection {
             Self::Unfinished => "ResourceClaimUnfinished",
         };
         name.into()
+    }
+
+    fn kind(&self) -> Self {
+        match self {
+            Self::Short(_) => Self::Unallocatable,
+            other => other.clone(),
+        }
     }
 
     fn cure(&self) -> Cure {
@@ -51,8 +61,13 @@ impl Rejection for ClaimRejection {
     fn own_words(&self) -> String {
         match self {
             Self::OfDevice { own, .. } => own.to_string(),
+            Self::Short(shortage) => shortage.own_words(),
             other => other.to_string(),
         }
+    }
+
+    fn own_detail(&self) -> Option<String> {
+        matches!(self, Self::Short(_)).then(|| self.own_words())
     }
 }
 
@@ -61,6 +76,7 @@ impl fmt::Display for ClaimRejection {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             Self::Unallocatable => "cannot allocate all claims",
+            Self::Short(shortage) => return shortage.fmt(formatter),
             Self::Elsewhere => "resourceclaim not available on the node",
             Self::Stale => "cannot schedule extended resource claim",
             Self::Undecidable(why) | Self::OfDevice { why, .. } => why,
