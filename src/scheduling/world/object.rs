@@ -146,6 +146,8 @@ pub struct Objects {
     listed: BTreeSet<Kind>,
     /// Of these the API server serves none.
     unserved: BTreeSet<Kind>,
+    /// These are not watched, as the settings have it.
+    left_out: &'static [Kind],
     no_labels: Arc<Labels>,
     version: u64,
     namespaces: u64,
@@ -202,6 +204,17 @@ impl Objects {
     /// Whether it is known that the API server does not serve this kind.
     pub fn is_unserved(&self, kind: Kind) -> bool {
         self.unserved.contains(&kind)
+    }
+
+    /// Takes in that these kinds are not watched, as the settings have it: nothing waits for their lists.
+    pub fn leave_out(&mut self, kinds: &'static [Kind]) {
+        self.listed.extend(kinds);
+        self.left_out = kinds;
+    }
+
+    /// Whether this kind is not watched, as the settings have it.
+    pub fn is_left_out(&self, kind: Kind) -> bool {
+        self.left_out.contains(&kind)
     }
 
     /// Whether all objects of these kinds are known.
