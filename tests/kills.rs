@@ -7,6 +7,8 @@
 #![cfg(feature = "sandbox")]
 #![allow(clippy::unwrap_used, reason = "a step of a test fails as the test does")]
 
+#[path = "kills/attacked.rs"]
+mod attacked;
 #[path = "kills/broken.rs"]
 mod broken;
 #[path = "kills/load.rs"]
@@ -15,6 +17,8 @@ mod load;
 mod progress;
 #[path = "support/lib.rs"]
 mod support;
+
+use std::time::Duration;
 
 use berth::cli::manifests::ManifestsArgs;
 use kube::Client;
@@ -182,4 +186,51 @@ async fn no_card_is_given_away_twice_and_no_pod_is_lost_whoever_dies() {
     let excused = |reason: &String| reason.contains("desc = api server: ");
     let failed = report["failedOnNode"].as_object().unwrap();
     assert!(failed.keys().all(excused), "agents refused pods though they could ask: {failed:?}");
+}
+
+/// The time that the Deployment gives a replica to end (`terminationGracePeriodSeconds`).
+const GRACE: Duration = Duration::from_secs(40);
+
+/// So often the leader renews its Lease beside the attack: for longer than a Lease lasts.
+const RENEWALS: usize = 10;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn claims_that_take_long_to_evaluate_take_neither_the_lease_from_the_leader_nor_the_time_to_end() {
+    let Some(plane) = ControlPlane::start(installed::options()).await else { return };
+    let client = plane.admin();
+    apply_manifests(&client, free_address(), ManifestsArgs::default()).await;
+    let fleet = load::nodes(client.clone(), 2).await;
+    load::live(&fleet, 2, Some(Duration::from_millis(200)));
+    attacked::prepare(&client, &["hami-000".to_owned(), "hami-001".to_owned()]).await;
+    let mut stage = Stage { plane, client: client.clone(), replicas: Vec::new(), started: 0 };
+    stage.start_replica();
+    stage.start_replica();
+    attacked::probe(&client, "before").await;
+    let before = attacked::lease(&client).await;
+
+    attacked::attack(&client).await;
+    let (mut probes, mut renewals, mut last) = (0, 0, before.renew_time.clone());
+    while renewals < RENEWALS {
+        attacked::probe(&client, &format!("beside-{probes}")).await;
+        probes += 1;
+        let lease = attacked::lease(&client).await;
+        let (holder, transitions) = (&lease.holder_identity, lease.lease_transitions);
+        assert_eq!((holder, transitions), (&before.holder_identity, before.lease_transitions));
+        renewals += usize::from(lease.renew_time != last);
+        last = lease.renew_time;
+        pause().await;
+    }
+    say(&format!("{probes} pods of another user were bound in {renewals} renewals beside the attack"));
+    assert!(attacked::waits(&client).await, "the attack goes on");
+
+    let leader = stage.take_leader().await;
+    let told = Instant::now();
+    leader.terminate();
+    attacked::probe(&client, "after").await;
+    assert!(leader.ended().await.success());
+    assert!(told.elapsed() < GRACE, "it ended after {:?}", told.elapsed());
+    attacked::probe(&client, "later").await;
+    let holder = attacked::lease(&client).await.holder_identity.unwrap();
+    assert!(stage.replicas[0].is_named_by(&holder), "{holder} leads, and the other replica is left");
+    assert_eq!(fleet.violations(), []);
 }

@@ -12,6 +12,8 @@
 
 #[path = "simulation/actors.rs"]
 mod actors;
+#[path = "simulation/attack.rs"]
+mod attack;
 #[path = "simulation/bug.rs"]
 mod bug;
 #[path = "simulation/checker.rs"]
@@ -34,6 +36,8 @@ mod plan;
 mod pod;
 #[path = "simulation/preemption.rs"]
 mod preemption;
+#[path = "simulation/probe.rs"]
+mod probe;
 #[path = "simulation/quota.rs"]
 mod quota;
 #[path = "simulation/record.rs"]
@@ -157,11 +161,12 @@ fn wanted_of_all() -> Vec<String> {
     acts.chain(reads).chain(writes).chain(events).chain(skies).collect()
 }
 
-/// Every story once: whatever can be said of a pod in a run is said in one of them.
+/// Every story once, attacks aside: whatever can be said of a pod in a run is said in one of them.
 #[test]
 fn with_own_details_no_event_and_no_condition_names_a_node_or_a_card() {
     let stories: Vec<&'static Story> = STORIES
         .iter()
+        .filter(|(_, story)| story.attack.is_none())
         .map(|(_, story)| Story { details: Details::Own, steps: story.steps.min(120), ..**story })
         .map(|story| &*Box::leak(Box::new(story)))
         .collect();
@@ -179,6 +184,24 @@ fn with_own_details_no_event_and_no_condition_names_a_node_or_a_card() {
     let wanted = ["Scheduled", "FailedScheduling", "Preempted", "RevocableZoneClosed"];
     let missing: Vec<_> = wanted.iter().filter(|reason| !said.contains(**reason)).collect();
     assert!(missing.is_empty(), "{missing:?} is not among {said:?}");
+}
+
+/// Each attack, while binders die and calls fail, and then the pods of a second user beside more of it; with own details, as above.
+#[test]
+fn no_attack_of_one_user_holds_up_the_pod_of_another() {
+    let attacks: Vec<_> = STORIES.iter().filter(|(_, story)| story.attack.is_some()).collect();
+    assert_eq!(attacks.len(), 8);
+    let (next, found) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    on_all_processors(|| {
+        while let Some((name, story)) = attacks.get(next.fetch_add(1, Relaxed)) {
+            let outcome = run(0, Box::leak(Box::new(Story { details: Details::Own, ..**story })), None);
+            let said: Vec<_> = outcome.lines.iter().filter(|line| line.contains("another user: ")).collect();
+            println!("{name}: {said:#?}");
+            let named = |text: &String| format!("{name}: {text}");
+            found.lock().unwrap().extend(outcome.violations.iter().map(named));
+        }
+    });
+    assert_eq!(found.into_inner().unwrap(), Vec::<String>::new());
 }
 
 #[test]

@@ -203,6 +203,27 @@ fn a_pod_that_comes_later_takes_such_a_place_in_its_first_turn() {
 }
 
 #[test]
+fn pods_that_would_hold_such_a_place_again_leave_it_to_those_of_other_namespaces() {
+    let mut world = World::new(&Config::default(), &[("n1", 1)]);
+    for at in 0..4 {
+        world.hold("greedy", &format!("g{at}"), 1);
+    }
+    world.pass(20);
+    world.show(&full("other", "probe"));
+    world.pass(10);
+    assert_eq!(world.bound, ["probe"], "though the others have waited for longer");
+}
+
+#[test]
+fn within_a_namespace_such_a_place_goes_to_the_next_pod_with_a_volume() {
+    let mut world = World::new(&Config::default(), &[("n1", 1)]);
+    world.hold("greedy", "first", 1);
+    world.hold("greedy", "second", 1);
+    world.pass(30);
+    assert!(world.holds("second") && !world.holds("first"), "{:?}", world.told);
+}
+
+#[test]
 fn a_place_that_nobody_needs_is_held_as_long_as_ever() {
     let mut world = World::new(&Config::default(), &[("n1", 1)]);
     world.hold("greedy", "holder", 1);

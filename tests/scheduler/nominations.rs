@@ -1,9 +1,12 @@
 //! Pods beside others that wait for room on a node that is kept for them.
 
-use berth::{config::Config, scheduling::Event};
+use berth::{
+    config::Config,
+    scheduling::{Effect, Event},
+};
 use serde_json::{Value, json};
 
-use super::machine::{Machine, node, pod};
+use super::machine::{Machine, bound, node, pod};
 
 /// The same node under another name.
 fn named(name: &str) -> Value {
@@ -137,4 +140,53 @@ fn a_pod_that_a_node_is_kept_for_keeps_others_away() {
     machine.show_pod(&noisy);
     machine.show_pod(&share("quiet", 5));
     assert_eq!(machine.run().1, [("quiet".to_owned(), "n1".to_owned())]);
+}
+
+/// The nominated pod has the second card, which is the fuller one once all that end are gone. Beside the other pod on the first card, that one is
+/// fuller: it would have that, where both have room only once a pod is gone. So the other pod has a place without itself, and none beside itself.
+/// Decided without end, it would keep this test from ending.
+#[test]
+fn a_pod_beside_which_a_nominated_one_chooses_another_card_is_not_decided_without_end() {
+    let card = |at: usize| {
+        json!({"id": format!("GPU-{at}"), "index": at, "count": 10, "devmem": 16384, "devcore": 100,
+            "type": "NVIDIA A100", "mode": "hami-core", "health": true})
+    };
+    let cards = json!([card(0), card(1)]).to_string();
+    let node = node("n1", &json!({"hami.io/node-nvidia-register": cards}));
+    let mut machine = Machine::new(&Config::default(), &[node], &[]);
+    let asking = |name: &str, memory: u32| {
+        let mut pod = pod(name, &json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": memory.to_string()}));
+        pod["spec"]["priority"] = json!(5);
+        pod
+    };
+    let holds = |name: &str, card: usize, memory: u32| {
+        let record = json!({"hami.io/vgpu-devices-allocated": format!("GPU-{card},NVIDIA,{memory},0:;"),
+            "hami.io/vgpu-node": "n1", "hami.io/bind-phase": "success"});
+        bound(asking(name, memory), "n1", record)
+    };
+    let ending = |mut pod: Value| {
+        pod["metadata"]["deletionTimestamp"] = json!("2100-01-01T00:00:00Z");
+        pod
+    };
+    machine.show_pod(&ending(holds("ending", 0, 12_000)));
+    machine.show_pod(&ending(holds("ending-too", 1, 10_000)));
+    machine.show_pod(&holds("stays", 1, 3000));
+    let mut kept_for = asking("kept-for", 9000);
+    kept_for["status"] = json!({"nominatedNodeName": "n1"});
+    kept_for["metadata"]["annotations"] = json!({"hami.io/gpu-scheduler-policy": "binpack"});
+    machine.show_pod(&kept_for);
+    machine.settle();
+    let kept = |machine: &Machine| {
+        let nominations = machine.scheduler().snapshot().nominations().clone();
+        let shares = nominations.cards(&"kept-for".into()).iter().flat_map(|kept| kept.assignment.shares());
+        shares.map(|share| share.card.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(kept(&machine), ["GPU-1"]);
+    machine.take_decisions();
+    machine.show_pod(&asking("other", 4000));
+    let effects = machine.settle();
+    assert_eq!(kept(&machine), ["GPU-0"], "beside the other pod");
+    let is_lock = |effect: &&Effect| matches!(effect, Effect::TakeLock { pod, .. } if &*pod.name == "other");
+    assert_eq!(effects.iter().filter(is_lock).count(), 1, "{effects:?}");
+    assert_eq!(machine.take_decisions(), (1, 0), "it is decided once");
 }

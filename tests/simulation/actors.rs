@@ -10,6 +10,8 @@ mod limits;
 mod machines;
 #[path = "actors/others.rs"]
 mod others;
+#[path = "actors/strikes.rs"]
+mod strikes;
 #[path = "actors/users.rs"]
 mod users;
 
@@ -31,6 +33,7 @@ use crate::{
 };
 use api::{nodes, patch};
 use limits::{allow, lend};
+pub(crate) use strikes::{deselect, dry_run};
 
 /// The class of all claims.
 const CLASS: &str = "made";
@@ -74,6 +77,9 @@ impl Actors {
         }
         if self.story.crowd.device_claims > 0 {
             self.begin_device_claims(world).await;
+        }
+        if let Some(attack) = self.story.attack {
+            self.begin_attack(world, attack).await;
         }
         if self.story.crowd.claims > 0 {
             let classes: Api<StorageClass> = Api::all(world.client.clone());

@@ -4,8 +4,8 @@
 
 use crate::{
     stories::{
-        CLAIMS, DEVICES, DOUBT, ENDS, GAPS, HANDOVERS, LATE, LEADS, LOCKS, MACHINES, NAMES, NEIGHBOURS,
-        QUOTAS, RANKS, RECALLS, TEAMS, USERS, WINDOWS, ZONES,
+        CLAIMS, CLASSES, DEVICES, DOUBT, ENDS, GAPS, HANDOVERS, LATE, LEADS, LOCKS, MACHINES, NAMES,
+        NEIGHBOURS, PLACES, QUOTAS, RANKS, RECALLS, TEAMS, USERS, WINDOWS, ZONES,
     },
     story::{GENERAL, Story},
 };
@@ -89,10 +89,14 @@ pub(crate) enum Bug {
     FinalizerLeftOut,
     /// The status of claims is written whatever their version.
     ClaimWithoutCompareAndSwap,
+    /// The work for pods of all namespaces is counted as that of one.
+    NamespacesNotToldApart,
+    /// The pods of a namespace may hold any number of cards for volumes.
+    PlacesHeldWithoutBound,
 }
 
 impl Bug {
-    pub(crate) const ALL: [Self; 38] = [
+    pub(crate) const ALL: [Self; 40] = [
         Self::LockWithoutCompareAndSwap,
         Self::LockNotRead,
         Self::HolderNotRespected,
@@ -131,6 +135,8 @@ impl Bug {
         Self::WriteNotAwaited,
         Self::FinalizerLeftOut,
         Self::ClaimWithoutCompareAndSwap,
+        Self::NamespacesNotToldApart,
+        Self::PlacesHeldWithoutBound,
     ];
 
     /// What shows it.
@@ -160,6 +166,8 @@ impl Bug {
             Self::CapacityNotCounted | Self::CapacityCountedTwice | Self::FinalizerLeftOut => &CLAIMS,
             Self::ClaimLeftReserved | Self::ClaimWithoutCompareAndSwap => &USERS,
             Self::WriteNotAwaited => &LATE,
+            Self::NamespacesNotToldApart => &CLASSES,
+            Self::PlacesHeldWithoutBound => &PLACES,
         }
     }
 }

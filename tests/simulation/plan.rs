@@ -7,6 +7,7 @@ use std::{
 };
 
 use axum::body::Bytes;
+use berth::cluster::Metrics;
 use berth_sandbox::{
     Sandbox,
     fault::{Call, CallFault, EventFault, Plan},
@@ -62,10 +63,14 @@ pub(crate) struct Log {
     pub(crate) down: Timestamp,
     /// How often what was done, by name.
     pub(crate) counts: BTreeMap<String, u64>,
+    /// By the name of a pod, how much work was done before its Binding, in steps.
+    pub(crate) bound_after: BTreeMap<String, u64>,
+    /// What Berth counts, over all its lives.
+    metrics: Metrics,
 }
 
 impl Watch {
-    pub(crate) fn new(sandbox: Sandbox, windows: Option<&Windows>) -> Self {
+    pub(crate) fn new(sandbox: Sandbox, metrics: Metrics, windows: Option<&Windows>) -> Self {
         let log = Log {
             start: sandbox.now(),
             checker: Checker::new(sandbox.clone(), windows),
@@ -75,6 +80,8 @@ impl Watch {
             faults: 0,
             down: Timestamp::MIN,
             counts: BTreeMap::new(),
+            bound_after: BTreeMap::new(),
+            metrics,
         };
         Self { inner: Arc::new(Mutex::new(log)) }
     }
@@ -257,7 +264,10 @@ impl Plan for Rough {
         }
         served(&self.watch, &self.who, Writer::Berth, call, status);
         if call.path.ends_with("/binding") && status < 300 {
-            self.watch.log().checker.judge_binder(&self.who, call);
+            let mut log = self.watch.log();
+            log.checker.judge_binder(&self.who, call);
+            let (pod, steps) = (call.path.rsplit('/').nth(1).unwrap_or_default(), log.metrics.steps());
+            log.bound_after.insert(pod.to_owned(), steps);
         }
     }
 

@@ -13,6 +13,7 @@ use crate::{
     checker::Checker,
     dice::Dice,
     plan::Weather,
+    probe,
     story::Story,
     told,
     world::{REPLICAS, World},
@@ -63,10 +64,16 @@ async fn play(mut dice: Dice, story: &'static Story, bug: Option<Bug>) -> Outcom
         }
     }
     actors.calm(&world).await;
+    if let Some(attack) = story.attack {
+        probe::judge(&mut world, &mut actors, attack).await;
+    }
     if let Some(storage) = &world.storage {
         storage.behave(Conduct::Hold);
         world.wait(TAKEN_BACK).await;
-        world.watch.log().checker.judge_selected_claims();
+        // A binder that dies no longer knows what it is to take back.
+        if story.attack.is_none() {
+            world.watch.log().checker.judge_selected_claims();
+        }
         world.provide();
     }
     world.wait(CALM).await;

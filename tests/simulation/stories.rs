@@ -2,10 +2,13 @@
 //!
 //! They must not say how Berth is made to have a bug ([`crate::lie`]).
 
-use crate::story::{Act, Crowd, GENERAL, Sky, Slip, Story, Wrong};
+use crate::{
+    attack::Attack,
+    story::{Act, Crowd, GENERAL, Sky, Slip, Story, Wrong},
+};
 
 /// Every story, by its name.
-pub(crate) const STORIES: [(&str, &Story); 20] = [
+pub(crate) const STORIES: [(&str, &Story); 28] = [
     ("general", &GENERAL),
     ("neighbours", &NEIGHBOURS),
     ("zones", &ZONES),
@@ -26,6 +29,14 @@ pub(crate) const STORIES: [(&str, &Story); 20] = [
     ("teams", &TEAMS),
     ("users", &USERS),
     ("late", &LATE),
+    ("selectors", &SELECTORS),
+    ("dry runs", &DRY_RUNS),
+    ("searches", &SEARCHES),
+    ("gangs", &GANGS),
+    ("classes", &CLASSES),
+    ("deletions", &DELETIONS),
+    ("storms", &STORMS),
+    ("places", &PLACES),
 ];
 
 /// All is full, and what is free is taken at once.
@@ -369,4 +380,44 @@ pub(crate) const LATE: Story = Story {
     events: &[(Slip::Slow, 1)],
     lag: 10_000,
     ..CLAIMS
+};
+
+/// A user creates claims whose selectors take long, while binders die.
+pub(crate) const SELECTORS: Story = Story {
+    steps: 15,
+    pauses: &[(1000, 3), (4000, 1)],
+    acts: &[(Act::Create, 8), (Act::Delete, 6), (Act::Weather, 2), (Act::Kill, 1), (Act::Stop, 1)],
+    crowd: Crowd { hami: 1000, odd: 0, quota: 0, ..GENERAL.crowd },
+    attack: Some(Attack::Selectors),
+    ..GENERAL
+};
+
+/// A user has pods reviewed whose claims take long, and many others.
+pub(crate) const DRY_RUNS: Story = Story { attack: Some(Attack::DryRuns), ..SELECTORS };
+
+/// A user creates claims whose devices take a long search.
+pub(crate) const SEARCHES: Story = Story { attack: Some(Attack::Searches), ..SELECTORS };
+
+/// A user creates gangs that can't be placed.
+pub(crate) const GANGS: Story = Story { attack: Some(Attack::Gangs), ..SELECTORS };
+
+/// A user creates pods that fit nowhere and are each like no other.
+pub(crate) const CLASSES: Story = Story { attack: Some(Attack::Classes), ..SELECTORS };
+
+/// A user deletes pods by force once they are bound.
+pub(crate) const DELETIONS: Story = Story { steps: 60, attack: Some(Attack::Deletions), ..SELECTORS };
+
+/// A user has pods preempted for one that never starts.
+pub(crate) const STORMS: Story = Story {
+    crowd: Crowd { claims: 1000, urgent: 1000, ..SELECTORS.crowd },
+    attack: Some(Attack::Storms),
+    ..SELECTORS
+};
+
+/// A user has cards kept for volumes that are never made.
+pub(crate) const PLACES: Story = Story {
+    steps: 60,
+    crowd: Crowd { claims: 1000, ..SELECTORS.crowd },
+    attack: Some(Attack::Places),
+    ..SELECTORS
 };

@@ -7,7 +7,7 @@ use std::time::Duration;
 use berth::scheduling::Details;
 use berth_sandbox::fault::{CallFault, EventFault};
 
-use crate::{device_claims, devices, dice::Dice, world::NODES};
+use crate::{attack::Attack, device_claims, devices, dice::Dice, world::NODES};
 
 /// Choices, each with how often it is taken among all.
 pub(crate) type Mix<T> = &'static [(T, u64)];
@@ -39,6 +39,8 @@ pub(crate) struct Story {
     pub(crate) lag: u64,
     /// How much the users of a namespace are told.
     pub(crate) details: Details,
+    /// What the users do to others, in place of what the crowd asks for.
+    pub(crate) attack: Option<Attack>,
 }
 
 /// What happens.
@@ -313,6 +315,7 @@ pub(crate) const GENERAL: Story = Story {
     ],
     lag: 5000,
     details: Details::Full,
+    attack: None,
 };
 
 impl Story {

@@ -1,10 +1,11 @@
 //! One cluster in memory: nodes, agents, and two Berths that die, are stopped and come back.
 
-use std::{sync::Arc, time::Duration};
+use std::{ops::ControlFlow, sync::Arc, time::Duration};
 
 use berth::{
-    cluster::{self, Binder, Clock, ClusterError, Handoff, Leadership, Metrics, candidate},
+    cluster::{self, Binder, Clock, ClusterError, Handoff, Leadership, Metrics, View, candidate},
     config::Config,
+    object::Pod,
 };
 use berth_sandbox::{
     Options, Sandbox,
@@ -16,20 +17,29 @@ use berth_sandbox::{
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
-use tokio::{sync::oneshot, task::JoinSet, time::Instant};
+use tokio::{
+    sync::{oneshot, watch},
+    task::JoinSet,
+    time::Instant,
+};
 
 use crate::{
+    attack::Attack,
     bug::Bug,
     device_claims, devices,
     dice::Dice,
     lie::Lie,
-    plan::{Honest, Rough, Watch},
+    plan::{Honest, Rough, Watch, Weather},
+    probe,
     story::Story,
     time_division::Windows,
 };
 
 /// The nodes, each with the family of its cards.
 pub(crate) const NODES: [&str; 5] = ["hami-0", "hami-1", "hami-2", "volcano-0", "volcano-1"];
+
+/// How often users look whether a pod is bound.
+const LOOK: Duration = Duration::from_millis(10);
 
 /// How many Berths there are.
 pub(crate) const REPLICAS: usize = 2;
@@ -64,6 +74,18 @@ struct Replica {
     stop: Option<oneshot::Sender<()>>,
     /// When it is started again.
     starts: Option<Instant>,
+    /// What the webhook of the same process asks and tells it.
+    handoff: Handoff,
+    views: Option<watch::Receiver<Option<View>>>,
+}
+
+/// What came of a dry run.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum DryRun {
+    /// It was given up before the first node was judged.
+    GivenUp,
+    /// Nodes were judged.
+    Judged,
 }
 
 /// What happens to a replica by itself.
@@ -96,14 +118,26 @@ impl World {
     pub(crate) async fn new(dice: &mut Dice, story: &'static Story, bug: Option<Bug>) -> Self {
         let sandbox = Sandbox::new(Options { seed: dice.next(), history: 512, ..Options::default() });
         let windows = (story.crowd.preemptable > 0).then(|| Windows::new(dice));
-        let watch = Watch::new(sandbox.clone(), windows.as_ref());
+        let metrics = Metrics::default();
+        let watch = Watch::new(sandbox.clone(), metrics.clone(), windows.as_ref());
         watch.log().checker.telling(story.details);
         let honest = || FaultyApi::new(sandbox.service(), Box::new(Honest(watch.clone()))).client();
         let nodes = story.nodes().iter().map(|name| node(name, 0)).collect();
         let fleet = Fleet::start(honest(), nodes).await.unwrap();
-        let replica = || Replica { lives: 0, api: None, berth: JoinSet::new(), stop: None, starts: None };
+        let replica = || Replica {
+            lives: 0,
+            api: None,
+            berth: JoinSet::new(),
+            stop: None,
+            starts: None,
+            handoff: Handoff::default(),
+            views: None,
+        };
         let mut config = windows.as_ref().map(Windows::config).unwrap_or_default();
         config.messages.details = story.details;
+        if bug == Some(Bug::PlacesHeldWithoutBound) {
+            config.scheduling.volumes.held_percent = 100;
+        }
         let mut world = Self {
             storage: (story.crowd.claims > 0).then(|| Storage::start(honest())),
             device_claims: (story.crowd.device_claims > 0).then(|| DeviceClaims::start(honest())),
@@ -114,7 +148,7 @@ impl World {
             fleet,
             replicas: [replica(), replica()],
             dice: Dice::new(dice.next()),
-            metrics: Metrics::default(),
+            metrics,
             config,
             story,
             bug,
@@ -139,6 +173,7 @@ impl World {
             self.bug.map(|bug| Lie::of(bug, self.sandbox.clone())),
         );
         let api = FaultyApi::new(self.sandbox.service(), Box::new(plan));
+        let handoff = Handoff::default();
         let binder = Binder {
             client: api.client(),
             settings: self.config.scheduler_settings(),
@@ -147,8 +182,12 @@ impl World {
             metrics: self.metrics.clone(),
             writes_at_once: 8,
             leadership: Leadership::Elected(candidate::ElectionSettings::new("default", "berth", &who)),
-            handoff: Handoff::default(),
+            handoff: handoff.clone(),
         };
+        if self.story.attack == Some(Attack::DryRuns) {
+            replica.views = Some(handoff.views());
+        }
+        replica.handoff = handoff;
         let (stop, stopped) = oneshot::channel::<()>();
         replica.berth.spawn(cluster::run(binder, async {
             if stopped.await.is_err() {
@@ -156,6 +195,46 @@ impl World {
             }
         }));
         (replica.api, replica.stop, replica.starts) = (Some(api), Some(stop), None);
+    }
+
+    /// For so long no process goes on; what happens meanwhile, all of them read together.
+    pub(crate) fn stand_still(&self, time: Duration) {
+        let until = self.sandbox.now() + time;
+        self.watch.log().weather = [Weather::Paused(until); REPLICAS];
+    }
+
+    /// How many steps of work were done before the Binding of this pod, if it is bound within this time.
+    pub(crate) async fn bound_within(&mut self, name: &str, time: Duration) -> Option<u64> {
+        let end = Instant::now() + time;
+        loop {
+            let steps = self.watch.log().bound_after.get(name).copied();
+            if steps.is_some() || Instant::now() >= end {
+                return steps;
+            }
+            self.wait(LOOK).await;
+        }
+    }
+
+    /// What comes of a dry run in each process that has a view of the cluster.
+    pub(crate) fn dry_run(&self, pod: &Pod) -> Vec<DryRun> {
+        let views = self.replicas.iter().filter_map(|replica| replica.views.as_ref()?.borrow().clone());
+        let judged = |view: View| {
+            let demand = view.reader.pod(pod).0.demand().unwrap();
+            view.outlook.place(&demand, || ControlFlow::Continue(()))
+        };
+        views.map(|view| judged(view).map_or(DryRun::GivenUp, |_| DryRun::Judged)).collect()
+    }
+
+    /// Every process is told that this pod may come.
+    pub(crate) fn hint(&self, pod: &Pod) {
+        for replica in &self.replicas {
+            replica.handoff.hint(Box::new(pod.clone()));
+        }
+    }
+
+    /// The namespace of the second user, as Berth takes it.
+    pub(crate) fn other_namespace(&self) -> &'static str {
+        if self.bug == Some(Bug::NamespacesNotToldApart) { "default" } else { probe::NAMESPACE }
     }
 
     /// From now on volumes are made at once.

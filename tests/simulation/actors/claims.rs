@@ -128,7 +128,7 @@ fn claims(world: &World) -> Api<ResourceClaim> {
     Api::default_namespaced(world.client.clone())
 }
 
-async fn create<K>(all: &Api<K>, object: Value)
+pub(super) async fn create<K>(all: &Api<K>, object: Value)
 where
     K: Clone + std::fmt::Debug + serde::de::DeserializeOwned + serde::Serialize,
 {

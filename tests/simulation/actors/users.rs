@@ -13,6 +13,10 @@ use crate::{gang, pod, record::Pod, world::World};
 
 impl Actors {
     pub(super) async fn create(&mut self, world: &World) {
+        if let Some(attack) = self.story.attack {
+            self.strike(world, attack).await;
+            return;
+        }
         if self.story.crowd.gangs > 0 && self.dice.in_thousand(self.story.crowd.gangs) {
             return self.create_gang(world).await;
         }
@@ -26,13 +30,7 @@ impl Actors {
         let least = 2 + self.dice.below(3);
         self.pods += 1;
         let group = format!("gang-{}", self.pods);
-        let kind = GroupVersionKind::gvk("scheduling.volcano.sh", "v1beta1", "PodGroup");
-        let kind = ApiResource::from_gvk(&kind);
-        let groups: Api<DynamicObject> = Api::default_namespaced_with(world.client.clone(), &kind);
-        let object = json!({"metadata": {"name": group}, "spec": {"minMember": least}});
-        let object = serde_json::from_value(object).unwrap();
-        groups.create(&PostParams::default(), &object).await.unwrap();
-        world.watch.say(&format!("a user creates {group} of at least {least}"));
+        create_group(world, &group, least).await;
         let mut pod = pod::of(&mut self.dice, &self.story.crowd, "member");
         pod["metadata"]["annotations"] = json!({gang::GROUP: group});
         for _ in 0..least - 1 + self.dice.below(3) {
@@ -57,7 +55,7 @@ impl Actors {
     }
 
     /// The claim that the pod uses, where a story has claims.
-    async fn create_claim(&mut self, world: &World, pod: &Value) {
+    pub(super) async fn create_claim(&mut self, world: &World, pod: &Value) {
         let used = &pod["spec"]["volumes"][0]["persistentVolumeClaim"]["claimName"];
         if used.is_null() || self.story.crowd.claims == 0 {
             return;
@@ -124,4 +122,15 @@ impl Actors {
         world.storage.as_ref()?.behave(conduct);
         Some(())
     }
+}
+
+/// A group of which so many pods are placed together at least.
+pub(super) async fn create_group(world: &World, group: &str, least: u64) {
+    let kind = GroupVersionKind::gvk("scheduling.volcano.sh", "v1beta1", "PodGroup");
+    let kind = ApiResource::from_gvk(&kind);
+    let groups: Api<DynamicObject> = Api::default_namespaced_with(world.client.clone(), &kind);
+    let object = json!({"metadata": {"name": group}, "spec": {"minMember": least}});
+    let object = serde_json::from_value(object).unwrap();
+    groups.create(&PostParams::default(), &object).await.unwrap();
+    world.watch.say(&format!("a user creates {group} of at least {least}"));
 }

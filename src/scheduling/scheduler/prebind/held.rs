@@ -4,7 +4,10 @@
 //! nowhere and would fit there; the holder is decided again after that one, and its volumes are made meanwhile. A namespace may hold only a part of
 //! the cluster's cards in this way, beside one pod or one gang.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -116,18 +119,21 @@ impl Scheduler {
     }
 
     /// The pods of no higher priority than this that give their places to others, by node, in the order in which they go; not those of the gang of
-    /// this pod.
+    /// this pod. One that would hold such a place again takes none of its own namespace's while pods of others are to be decided: else the pods of
+    /// one namespace would pass their places on to each other.
     pub(in crate::scheduling::scheduler) fn yielding(
         &self,
         priority: i32,
         pod: Option<&Uid>,
     ) -> BTreeMap<NodeName, Vec<Holder>> {
         let own = pod.and_then(|uid| self.gang_name(uid));
+        let left_to_others = pod.and_then(|uid| self.leaves_to_others(uid));
         let mut holders: BTreeMap<NodeName, Vec<Holder>> = BTreeMap::new();
         for (uid, prebind) in self.prebinding.pods.iter().filter(|(_, prebind)| prebind.yields) {
             let Some(charge) = self.snapshot.ledger().get(uid) else { continue };
             let its = charge.importance.priority;
-            if its <= priority && (own.is_none() || self.gang_name(uid) != own) {
+            let is_left = left_to_others == Some(&charge.namespace);
+            if its <= priority && !is_left && (own.is_none() || self.gang_name(uid) != own) {
                 holders.entry(prebind.node.clone()).or_default().push((its, prebind.since, uid.clone()));
             }
         }
@@ -135,6 +141,14 @@ impl Scheduler {
             holders.sort();
         }
         holders
+    }
+
+    /// The namespace of the pod, where the pod would hold a place for a volume and pods of other namespaces are to be decided.
+    fn leaves_to_others(&self, uid: &Uid) -> Option<&Arc<str>> {
+        let own = &self.pods.get(uid)?.info.key.namespace;
+        let queue = &self.waiting.queue;
+        let comes_first = queue.namespaces().chain(queue.early_namespaces()).any(|other| other != own);
+        (comes_first && self.lacks_volume(uid)).then_some(own)
     }
 
     /// Puts back as few pods as make room for one that fits nowhere, of those that give their places to others; whether there is room now.
