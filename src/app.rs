@@ -211,9 +211,10 @@ impl App {
             settings::follow(file, config, reloads, settings::Reporter::of(&options)),
         );
         tasks.follow("following the settings", facts::follow_settings(facts.clone(), settings.clone()));
+        let served = (options.parts, options.config.scheduling.claims.served());
         tasks.follow(
             "following the namespaces",
-            facts::follow(facts, options.client.clone(), ready.clone(), options.parts, handoff.clone()),
+            facts::follow(facts, options.client.clone(), ready.clone(), served, handoff.clone()),
         );
         follow_pods(&mut tasks, options, (bindings, board), handoff, settings);
         let drain = || {

@@ -17,7 +17,7 @@ pub mod node;
 pub mod pool;
 mod taint;
 
-pub use allocate::{Allocation, GoOn, Selected, Toll, allocate, allocate_again};
+pub use allocate::{Allocation, GoOn, Selected, Shortfall, Toll, allocate, allocate_again, shortfall};
 pub use claim::{Claim, Classes};
 pub use error::AllocationError;
 pub use extended_resources::ExtendedResources;

@@ -25,6 +25,8 @@ mod discreet;
 mod extended_resources;
 #[path = "scheduler/extender.rs"]
 mod extender;
+#[path = "scheduler/gang_attempts.rs"]
+mod gang_attempts;
 #[path = "scheduler/handshake.rs"]
 mod handshake;
 #[path = "scheduler/held_places.rs"]

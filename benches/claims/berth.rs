@@ -47,6 +47,7 @@ impl Berth {
             gangs: None,
             details: berth::scheduling::Details::Full,
             held_percent: 50,
+            claims: berth::scheduling::model::claim_use::DeviceClaims::Served,
         };
         let now = Timestamp::UNIX_EPOCH;
         let scheduler = Scheduler::new(settings);

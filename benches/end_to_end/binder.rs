@@ -88,6 +88,7 @@ async fn berth(client: Client, reader: Arc<Reader>, writes_at_once: usize) -> an
         gangs: None,
         details: berth::scheduling::Details::Full,
         held_percent: 50,
+        claims: berth::scheduling::model::claim_use::DeviceClaims::Served,
     };
     let (leadership, handoff) = (Leadership::Alone, Handoff::default());
     let binder = Binder {

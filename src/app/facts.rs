@@ -18,6 +18,7 @@ use crate::{
     config::Config,
     dialect::marks,
     object::{Namespace, PodGroup},
+    scheduling::model::claim_use::DeviceClaims,
     webhook::{Judge, router::Readiness},
 };
 
@@ -53,7 +54,7 @@ pub(super) async fn follow(
     facts: Shared,
     client: Client,
     ready: watch::Sender<Readiness>,
-    parts: Parts,
+    (parts, claims): (Parts, DeviceClaims),
     handoff: Handoff,
 ) {
     if matches!(parts, Parts::Binder | Parts::Shadow { .. }) {
@@ -80,7 +81,7 @@ pub(super) async fn follow(
         if parts == Parts::Both {
             inventory::seen(handoff.views(), publish).await;
         } else {
-            Box::pin(inventory::watched(&client, || facts.0.load().dialects.clone(), publish)).await;
+            Box::pin(inventory::watched(&client, claims, || facts.0.load().dialects.clone(), publish)).await;
         }
     };
     let mark = |group: &PodGroup| group.metadata.annotation(marks::PREEMPTABLE).map(str::to_owned);

@@ -19,7 +19,10 @@ use crate::{
     },
     dialect::Dialects,
     object::{Device, DeviceClass, Node},
-    scheduling::{NodeInfo, Offer, model::extended_resources::ExtendedResources},
+    scheduling::{
+        NodeInfo, Offer,
+        model::{claim_use::DeviceClaims, extended_resources::ExtendedResources},
+    },
 };
 
 /// What is known of nodes; `None` before they are listed.
@@ -29,9 +32,11 @@ type Devices = BTreeMap<ObjectKey, Offer>;
 /// The classes of devices.
 type Classes = BTreeMap<ObjectKey, DeviceClass>;
 
-/// Watches the nodes, their Devices and the classes of devices, and publishes their summary when a card, a device, a name or a zone changes; never returns.
+/// Watches the nodes, their Devices and, where claims are served, the classes of devices, and publishes their summary when a card, a device, a name or a
+/// zone changes; never returns.
 pub(super) async fn watched(
     client: &Client,
+    claims: DeviceClaims,
     dialects: impl Fn() -> Dialects + Send + Sync,
     publish: impl Fn(InventorySummary) + Send + Sync,
 ) {
@@ -41,9 +46,12 @@ pub(super) async fn watched(
     let nodes = keep(client, read, |known| seen.send_modify(|(nodes, ..)| *nodes = Some(known.clone())));
     let read = |device: &Device| read::devices(device).0;
     let devices = keep_if_served(client, read, |known| seen.send_modify(|(_, all, _)| all.clone_from(known)));
-    let classes = keep_if_served(client, DeviceClass::clone, |known| {
-        seen.send_modify(|(.., all)| all.clone_from(known));
-    });
+    let classes = async {
+        if claims == DeviceClaims::Served {
+            let seen = |known: &Classes| seen.send_modify(|(.., all)| all.clone_from(known));
+            keep_if_served(client, DeviceClass::clone, seen).await;
+        }
+    };
     let sum = async {
         while changes.changed().await.is_ok() {
             let (nodes, devices, classes) = &*changes.borrow_and_update();

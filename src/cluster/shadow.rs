@@ -50,8 +50,9 @@ pub async fn run(shadowing: Shadowing, stopped: impl Future<Output = ()>) -> Res
     let Shadowing { client, reader, clock, settings, settle, board } = shadowing;
     let mut stopped = pin!(stopped);
     let mut shadow = Shadow::new(settings.weights, settle).after(board.take_counted());
+    let claims = settings.claims;
     let mut scheduler = Scheduler::standing_by(settings);
-    let mut watched = pin!(watch::all(&client, &reader, &UnreadObjects::default()).ready_chunks(256));
+    let mut watched = pin!(watch::all(&client, &reader, claims, &UnreadObjects::default()).ready_chunks(256));
     let mut summary = interval_at(Instant::now() + SUMMARY, SUMMARY);
     loop {
         let due = scheduler.next_deadline().into_iter().chain(shadow.next_deadline()).min();

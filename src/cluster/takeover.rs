@@ -30,7 +30,8 @@ pub type Events = Pin<Box<dyn Stream<Item = Vec<Event>> + Send>>;
 
 /// All watches of the scheduler, beginning with lists.
 pub fn watches(binder: &Binder) -> Events {
-    watch::all(&binder.client, &binder.reader, &binder.metrics.unread_objects).ready_chunks(256).boxed()
+    let Binder { client, reader, settings, metrics, .. } = binder;
+    watch::all(client, reader, settings.claims, &metrics.unread_objects).ready_chunks(256).boxed()
 }
 
 /// The watches of a follower, and what they have delivered so far.
@@ -103,7 +104,7 @@ impl Watching {
         if !self.scheduler.is_synced() {
             return Err(Behind::Unlisted);
         }
-        let mut inquiry = Inquiry::begin(&binder.client);
+        let mut inquiry = Inquiry::begin(&binder.client, binder.settings.claims);
         let mut quiet = Some(Instant::now() + QUIET);
         let mut over = Instant::now() + PATIENCE;
         let mut begins = binder.handoff.scheduler(binder.settings.clone());

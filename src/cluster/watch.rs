@@ -26,7 +26,7 @@ use crate::{
     },
     scheduling::{
         Event, QuotaKey,
-        model::{kind::Kind, name::full_name},
+        model::{claim_use::DeviceClaims, kind::Kind, name::full_name},
         plugin::Plugin,
         world::{object::Object, resource_claims::unreadable},
     },
@@ -39,10 +39,12 @@ pub(super) const PODS: &str = "status.phase!=Succeeded";
 /// The most lines that are logged for one object, since a user may write thousands of unreadable values.
 const MOST_LOGGED: usize = 16;
 
-/// All watches of the scheduler, as events; `objects` counts what can't be read completely.
+/// All watches of the scheduler, as events; `objects` counts what can't be read completely. Of claims of devices nothing is watched where
+/// they are not served.
 pub fn all(
     client: &Client,
     reader: &Arc<Reader>,
+    claims: DeviceClaims,
     objects: &UnreadObjects,
 ) -> impl Stream<Item = Event> + Send + use<> {
     let source = Source { client: client.clone(), objects: objects.clone() };
@@ -63,7 +65,11 @@ pub fn all(
     };
     let groups = source.pod_groups();
     let devices = stream::select(source.devices(), source.share_templates()).boxed();
-    let (claims, reservations) = (source.device_claims(), source.reservations());
+    let claims = match claims {
+        DeviceClaims::Served => source.device_claims(),
+        DeviceClaims::Off => stream::empty().boxed(),
+    };
+    let reservations = source.reservations();
     let few = [quotas.boxed(), namespaces, budgets, daemons, groups, devices, claims, reservations];
     let few = stream::select_all(few);
     let others = stream::select(few, source.storage());
@@ -368,10 +374,54 @@ fn events<T, I>(
 
 #[cfg(test)]
 mod tests {
-    use std::cell::RefCell;
+    use std::{
+        cell::RefCell,
+        collections::BTreeSet,
+        sync::{Mutex, PoisonError},
+    };
+
+    use futures::FutureExt as _;
 
     use super::*;
-    use crate::dialect::Problem;
+    use crate::dialect::{Dialects, Problem};
+
+    /// The paths below `/apis/resource.k8s.io` that the watches ask for first, and how many others.
+    fn asked(claims: DeviceClaims) -> (BTreeSet<String>, usize) {
+        let paths: Arc<Mutex<BTreeSet<String>>> = Arc::default();
+        let seen = paths.clone();
+        let service = tower::service_fn(move |request: http::Request<kube::client::Body>| {
+            let path = request.uri().path().to_owned();
+            seen.lock().unwrap_or_else(PoisonError::into_inner).insert(path);
+            std::future::pending::<Result<http::Response<kube::client::Body>, std::io::Error>>()
+        });
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let client = Client::new(service, "default");
+            let reader = Arc::new(Reader::new(Dialects::default(), "berth".to_owned()));
+            let mut events = all(&client, &reader, claims, &UnreadObjects::default()).boxed();
+            // The requests pass through a task of the client's.
+            for _ in 0..100 {
+                assert!(events.next().now_or_never().is_none());
+                tokio::task::yield_now().await;
+            }
+        });
+        let paths = paths.lock().unwrap();
+        let of_claims = |path: &&String| path.starts_with("/apis/resource.k8s.io/");
+        (
+            paths.iter().filter(of_claims).cloned().collect(),
+            paths.iter().filter(|path| !of_claims(path)).count(),
+        )
+    }
+
+    #[test]
+    fn nothing_is_watched_of_claims_that_are_off() {
+        let (served, others) = asked(DeviceClaims::Served);
+        let paths = ["deviceclasses", "resourceclaims", "resourceslices"];
+        let paths = paths.map(|kind| format!("/apis/resource.k8s.io/v1/{kind}"));
+        assert_eq!(served, BTreeSet::from(paths));
+        assert!(others > 10, "{others}");
+        assert_eq!(asked(DeviceClaims::Off), (BTreeSet::new(), others));
+    }
 
     #[test]
     fn of_an_object_full_of_faults_a_few_short_lines_are_logged() {

@@ -50,6 +50,7 @@ impl Config {
                 "scheduling.preemption.enabled",
                 self.scheduling.preemption.enabled != before.scheduling.preemption.enabled,
             ),
+            ("scheduling.claims.enabled", self.scheduling.claims.enabled != before.scheduling.claims.enabled),
             ("protection", self.protection != before.protection),
             ("workloads", self.workloads != before.workloads),
             ("dialects.hami.resource*Name", self.dialects.hami.names() != before.dialects.hami.names()),
@@ -63,11 +64,12 @@ impl Config {
     }
 
     /// These settings with the scheduler's name, the scope and the resource names of `before`, which the installed webhook configurations
-    /// still contain.
+    /// still contain, and with its claims, for which the installed roles have rights or none.
     #[must_use]
     pub fn named_as(mut self, before: &Self) -> Self {
         self.scheduler_name.clone_from(&before.scheduler_name);
         self.scope = before.scope;
+        self.scheduling.claims = before.scheduling.claims;
         self.dialects.hami.take_names(&before.dialects.hami);
         self.dialects.koordinator.whole_cards = before.dialects.koordinator.whole_cards;
         self
@@ -160,6 +162,7 @@ impl Config {
             gangs: self.scheduling.gangs.timeout(),
             details: self.messages.details,
             held_percent: self.scheduling.volumes.held_percent,
+            claims: self.scheduling.claims.served(),
         }
     }
 

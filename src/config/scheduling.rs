@@ -6,7 +6,7 @@ use jiff::SignedDuration;
 use serde::Serialize;
 
 use super::{duration, section::Section, trouble::Trouble};
-use crate::scheduling::{plan::preemption::Rules, plugin::Plugin};
+use crate::scheduling::{model::claim_use::DeviceClaims, plan::preemption::Rules, plugin::Plugin};
 
 /// How nodes are compared, and which pods are preempted.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -19,6 +19,23 @@ pub struct SchedulingConfig {
     pub gangs: GangsConfig,
     /// What pods hold while they wait for volumes.
     pub volumes: VolumesConfig,
+    /// Claims of devices.
+    pub claims: ClaimsConfig,
+}
+
+/// Claims of devices.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ClaimsConfig {
+    /// Whether they are served.
+    pub enabled: bool,
+}
+
+impl ClaimsConfig {
+    /// Whether they are served.
+    pub fn served(self) -> DeviceClaims {
+        if self.enabled { DeviceClaims::Served } else { DeviceClaims::Off }
+    }
 }
 
 /// What pods hold while they wait for volumes.
@@ -73,8 +90,9 @@ pub(super) fn read(mut section: Section) -> Result<SchedulingConfig, Trouble> {
     let preemption = preemption(section.section("preemption")?)?;
     let gangs = gangs(section.section("gangs")?)?;
     let volumes = volumes(section.section("volumes")?)?;
+    let claims = claims(section.section("claims")?)?;
     section.finish()?;
-    Ok(SchedulingConfig { weights, preemption, gangs, volumes })
+    Ok(SchedulingConfig { weights, preemption, gangs, volumes, claims })
 }
 
 fn weights(mut section: Section) -> Result<BTreeMap<&'static str, u32>, Trouble> {
@@ -100,6 +118,12 @@ fn volumes(mut section: Section) -> Result<VolumesConfig, Trouble> {
     let volumes = VolumesConfig { held_percent: section.int("heldPercent", 50, 0..=100)? };
     section.finish()?;
     Ok(volumes)
+}
+
+fn claims(mut section: Section) -> Result<ClaimsConfig, Trouble> {
+    let claims = ClaimsConfig { enabled: section.on_unless_off("enabled")? };
+    section.finish()?;
+    Ok(claims)
 }
 
 fn gangs(mut section: Section) -> Result<GangsConfig, Trouble> {
@@ -131,6 +155,13 @@ mod tests {
             error("scheduling:\n  preemption:\n    enable: false\n"),
             "berth.yaml:3: scheduling.preemption.enable: unknown key; the nearest known one is `enabled`"
         );
+    }
+
+    #[test]
+    fn claims_are_served_unless_they_are_off() {
+        let served = |text: &str| Config::parse(text, "f").unwrap().0.scheduling.claims.served();
+        assert_eq!(served(""), DeviceClaims::Served);
+        assert_eq!(served("scheduling: {claims: {enabled: false}}"), DeviceClaims::Off);
     }
 
     #[test]

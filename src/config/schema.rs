@@ -19,6 +19,7 @@ pub fn schema() -> Value {
     let guards = ["neverFits", "presetNode", "privileged", "deviceMounts", "visibleDevices", "quota"];
     let weights = Plugin::scoring().map(|(plugin, _)| (plugin.name(), whole(0, 100)));
     let gangs = mapping([("enabled", switch()), ("timeout", text())]);
+    let claims = mapping([("enabled", switch())]);
     let volumes = mapping([("heldPercent", whole(0, 100))]);
     let preemption = mapping(["enabled", "otherSchedulers", "preemptableFirst"].map(|key| (key, switch())));
     let mut schema = mapping([
@@ -45,6 +46,7 @@ pub fn schema() -> Value {
                 ("preemption", preemption),
                 ("gangs", gangs),
                 ("volumes", volumes),
+                ("claims", claims),
             ]),
         ),
         ("workloads", list(&workload())),

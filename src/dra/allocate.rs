@@ -10,6 +10,7 @@ mod result;
 mod score;
 mod search;
 mod selected;
+mod shortfall;
 mod solution;
 #[cfg(test)]
 mod tests;
@@ -28,6 +29,7 @@ use std::ops::ControlFlow;
 use options::{Options, Scene};
 use search::Search;
 pub use selected::Selected;
+pub use shortfall::{Shortfall, shortfall};
 pub use toll::{GoOn, Toll};
 
 /// How many devices the search may try before it gives up.

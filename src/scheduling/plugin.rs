@@ -67,6 +67,13 @@ macro_rules! table {
             fn reason(reason: $reason) -> Reason {
                 Reason::$plugin(reason)
             }
+
+            fn own(reason: &Reason) -> Option<&$reason> {
+                match reason {
+                    Reason::$plugin(reason) => Some(reason),
+                    _ => None,
+                }
+            }
         })+
 
         impl Reason {
@@ -178,6 +185,11 @@ impl Reason {
     /// Its words without the devices and pools that they name, which are not the pod's owner's.
     pub fn own_words(&self) -> String {
         self.rejection().own_words()
+    }
+
+    /// What more than its kind the pod's owner is told of the nearest node; `None`: nothing.
+    pub fn own_detail(&self) -> Option<String> {
+        self.rejection().own_detail()
     }
 
     /// What could make the node have the pod.

@@ -44,6 +44,7 @@ use super::{
     effect::Effect,
     event::Event,
     model::{
+        claim_use::DeviceClaims,
         kind::Kind,
         message::Details,
         name::{NodeName, Uid},
@@ -85,6 +86,8 @@ pub struct Settings {
     pub details: Details,
     /// How many percent of the cluster's cards the pods of one namespace may hold while they wait for volumes; one pod or one gang may hold more.
     pub held_percent: u32,
+    /// Whether claims of devices are served.
+    pub claims: DeviceClaims,
 }
 
 /// The scheduler.
@@ -127,9 +130,10 @@ impl Scheduler {
             gangs,
             details,
             held_percent,
+            claims,
         } = settings;
         Self {
-            snapshot: Snapshot::new(device_resources).divided(zones).awaiting_claims(),
+            snapshot: Snapshot::new(device_resources).divided(zones).awaiting(claims),
             classes: Classes::new(weights).bounded(CLAIM_ALLOWANCE),
             pods: Pods::default(),
             waiting: Waiting::default(),

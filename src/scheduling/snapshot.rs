@@ -58,13 +58,6 @@ impl Snapshot {
         Self { zones: Zones::of(zones), ..self }
     }
 
-    /// The same, of a cluster whose claims of devices are still to be listed.
-    #[must_use]
-    pub(in crate::scheduling) fn awaiting_claims(mut self) -> Self {
-        self.world.awaits_claims = true;
-        self
-    }
-
     /// What plugins read.
     pub fn world(&self) -> &World {
         &self.world

@@ -156,6 +156,13 @@ pub(crate) const CHOICES: &[Choice] = &[
     settings(NAMES),
     settings("scheduling: {preemption: {enabled: false}}\n"),
     settings("scheduling: {gangs: {enabled: false}}\n"),
+    settings("scheduling: {claims: {enabled: false}}\n"),
+    Choice {
+        settings: Some("scheduling: {claims: {enabled: false}}\n"),
+        flags: &["--shadow"],
+        values: &["--set", "shadow=true"],
+        ..DEFAULT
+    },
     settings(ZONES),
     settings("scheduling: {gangs: {enabled: false}}\ndialects: {volcano: {enabled: false}}\n"),
     settings("dialects: {koordinator: {enabled: false}}\n"),

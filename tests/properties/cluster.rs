@@ -146,6 +146,7 @@ impl Shape {
             gangs: self.gangs,
             details: berth::scheduling::Details::Full,
             held_percent: 50,
+            claims: berth::scheduling::model::claim_use::DeviceClaims::Served,
         })
     }
 

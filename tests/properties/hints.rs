@@ -134,6 +134,7 @@ impl Trio {
             gangs: None,
             details: berth::scheduling::Details::Full,
             held_percent: 50,
+            claims: berth::scheduling::model::claim_use::DeviceClaims::Served,
         };
         let (plain, hinted) = (Scheduler::new(settings.clone()), Scheduler::new(settings.clone()));
         Self { plain, hinted, onlooker: Scheduler::standing_by(settings), version: 1 }

@@ -4,8 +4,8 @@ use berth::{
     config::Config,
     object::resource_claim::AllocationResult,
     scheduling::{
-        BindOutcome, Effect, Event, Setback, TellOutcome, WriteOutcome, effect::PrebindWrite,
-        model::kind::Kind, world::object::Object,
+        BindOutcome, Details, Effect, Event, Setback, TellOutcome, WriteOutcome, effect::PrebindWrite,
+        model::kind::Kind, scheduler::Settings, world::object::Object,
     },
 };
 use serde_json::{Value, json};
@@ -367,6 +367,22 @@ fn nothing_is_decided_before_claims_are_listed() {
 }
 
 #[test]
+fn where_claims_are_off_their_pods_name_the_setting_and_others_wait_for_no_list() {
+    let off = Config::parse("scheduling: {claims: {enabled: false}}", "berth.yaml").unwrap().0;
+    let card = json!({"id": "GPU-0", "index": 0, "count": 10, "devmem": 16000, "devcore": 100, "type": "NVIDIA", "health": true});
+    let register = json!({"hami.io/node-nvidia-register": json!([card]).to_string()});
+    // A pod with a claim that runs there leaves no doubt about the card.
+    let running = bound(user("r", "d"), "n1", json!({}));
+    let mut machine = Machine::new(&off, &[node("n1", &register)], &[running]);
+    machine.show_pod(&user("p", "c"));
+    machine.show_pod(&pod("s", &json!({"nvidia.com/gpu": "1"})));
+    let (effects, placed) = machine.run();
+    let expected = "0/1 nodes are available: resourceclaims are not served, since scheduling.claims.enabled is false in Berth's settings.";
+    assert_eq!(told(&effects, "p"), expected);
+    assert_eq!(placed, [("s".to_owned(), "n1".to_owned())], "it does not wait until claims are listed");
+}
+
+#[test]
 fn a_pod_of_another_scheduler_holds_what_its_claim_has() {
     let mut machine = machine(&[("n1", 1)], [claim("d", 1, &status(&device_of("n1"), &["o"])), free("c")]);
     let mut other = user("o", "d");
@@ -374,6 +390,50 @@ fn a_pod_of_another_scheduler_holds_what_its_claim_has() {
     machine.show_pod(&bound(other, "n1", json!({})));
     machine.show_pod(&user("p", "c"));
     assert_eq!(told(&machine.settle(), "p"), "0/1 nodes are available: 1 cannot allocate all claims.");
+}
+
+/// What is said of the pod, the nearest node included, with `details`.
+fn said(details: Details, pods: &[Value], objects: impl IntoIterator<Item = Event>) -> String {
+    let config = Config::default();
+    let settings = Settings { details, gangs: None, ..config.scheduler_settings() };
+    let mut machine = Machine::begin_with(&config, settings, &[node("n1", &json!({}))], &[]);
+    listed(&mut machine);
+    machine.tell(slice("n1", 2));
+    objects.into_iter().for_each(|event| machine.tell(event));
+    pods.iter().for_each(|pod| machine.show_pod(pod));
+    let told = |effect: &Effect| match effect {
+        Effect::TellUnschedulable { pod, message, .. } if *pod.name == *"p" => Some(message.clone()),
+        _ => None,
+    };
+    machine.settle().iter().filter_map(told).last().unwrap_or_default()
+}
+
+#[test]
+fn who_holds_the_devices_of_a_claim_is_named() {
+    let of_another = |name: &str, device: &str| {
+        let device = json!({"request": "gpu", "driver": "gpu.example.com", "pool": "n1", "device": device});
+        let users =
+            json!([{"resource": "pods", "name": format!("{name}-pod"), "uid": format!("uid-{name}")}]);
+        let claim = json!({
+            "metadata": {"name": name, "namespace": "another", "uid": format!("uid-{name}"), "resourceVersion": "1"},
+            "spec": {"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu"}}]}},
+            "status": {"allocation": {"devices": {"results": [device]}}, "reservedFor": users},
+        });
+        Event::Seen(Object::ResourceClaim(parsed(&claim)))
+    };
+    let second = json!({"request": "gpu", "driver": "gpu.example.com", "pool": "n1", "device": "gpu-1"});
+    let second = json!({"allocation": {"devices": {"results": [second]}}});
+    let held = || [of_another("one", "gpu-0"), claim("d", 1, &second), free("c")];
+    let counted = "0/1 nodes are available: 1 cannot allocate all claims.";
+    let lacks = "claim c, request gpu: 0 of 2 matching device(s) free, 1 needed; held by";
+    assert_eq!(
+        said(Details::Full, &[user("p", "c")], held()),
+        format!("{counted} nearest: n1: {lacks} another/one-pod, claim default/d.")
+    );
+    assert_eq!(
+        said(Details::Own, &[user("p", "c")], held()),
+        format!("{counted} nearest node: {lacks} claim default/d and 1 other(s).")
+    );
 }
 
 #[test]

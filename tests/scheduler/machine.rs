@@ -77,7 +77,7 @@ impl Machine {
         Self::begin_with(config, settings, nodes, pods)
     }
 
-    fn begin_with(config: &Config, settings: Settings, nodes: &[Value], pods: &[Value]) -> Self {
+    pub(crate) fn begin_with(config: &Config, settings: Settings, nodes: &[Value], pods: &[Value]) -> Self {
         let discreet = Some(Discreet::new(settings.clone()));
         let scheduler = Scheduler::new(settings);
         let now = Timestamp::from_second(START).unwrap();

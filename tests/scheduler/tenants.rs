@@ -143,8 +143,7 @@ fn gangs_with_an_impossible_member_hold_up_no_pod_of_another_namespace() {
 /// 100 ms, in steps: what no pod and no gang may cost another pod.
 const MOST: u64 = 100 * PER_MILLISECOND;
 
-/// A gang is decided at once or not at all, so that one attempt is the longest turn that there is. Its pods make sixteen different requests, and
-/// the last pod fits nowhere.
+/// Its pods make sixteen different requests, and the last pod fits nowhere.
 #[test]
 fn one_attempt_for_a_gang_is_no_longer_than_a_pod_of_another_namespace_may_wait() {
     let nodes: Vec<_> = (0..200).map(|at| gpu_node(&format!("n{at:03}"))).collect();
@@ -167,18 +166,14 @@ fn one_attempt_for_a_gang_is_no_longer_than_a_pod_of_another_namespace_may_wait(
     assert!(decided);
 }
 
-/// The most claims that a pod may have, among more volumes than a cluster has nodes and pods.
-#[test]
-fn pods_with_many_claims_among_many_volumes_hold_up_no_pod_of_another_namespace() {
+/// 40 pods with the most claims of volumes that a pod may have, among so many volumes. Each pod is too large for every card, so that it is decided
+/// in vain.
+fn pods_with_many_claims(volumes: usize, volume: impl Fn(usize) -> Value) -> Machine {
     let mut machine = cluster(100);
     let class = json!({"metadata": {"name": "local"}, "provisioner": "example.com/disks", "volumeBindingMode": "WaitForFirstConsumer"});
     machine.tell(Event::Listed(Kind::StorageClass, vec![Object::StorageClass(parsed(&class))]));
-    let volume = |at: usize| {
-        let taken = json!({"namespace": "third", "name": format!("c{at}"), "uid": format!("uid-{at}")});
-        let spec = json!({"storageClassName": "local", "accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"}, "claimRef": taken});
-        Object::PersistentVolume(parsed(&json!({"metadata": {"name": format!("v{at:05}")}, "spec": spec})))
-    };
-    machine.tell(Event::Listed(Kind::PersistentVolume, (0..10_000).map(volume).collect()));
+    let volumes = (0..volumes).map(|at| Object::PersistentVolume(parsed(&volume(at))));
+    machine.tell(Event::Listed(Kind::PersistentVolume, volumes.collect()));
     let claim = |at: usize| {
         let spec = json!({"storageClassName": "local", "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}});
         let metadata = json!({"name": format!("c{at}"), "namespace": "greedy", "uid": format!("uid-c{at}"), "resourceVersion": "1"});
@@ -186,19 +181,45 @@ fn pods_with_many_claims_among_many_volumes_hold_up_no_pod_of_another_namespace(
     };
     machine.tell(Event::Listed(Kind::PersistentVolumeClaim, (0..32).map(claim).collect()));
     for at in 0..40 {
-        // Too large for every card, so that each is decided in vain.
         let mut pod = share("greedy", &format!("g{at}"), 90_000 + at);
         let volume = |at: usize| json!({"name": format!("v{at}"), "persistentVolumeClaim": {"claimName": format!("c{at}")}});
         pod["spec"]["volumes"] = (0..32).map(volume).collect();
         machine.show_pod(&pod);
     }
     machine.take_steps();
+    machine
+}
+
+/// A volume that is bound to a claim of another namespace, or to none.
+fn volume(at: usize, is_bound: bool) -> Value {
+    let taken = json!({"namespace": "third", "name": format!("c{at}"), "uid": format!("uid-{at}")});
+    let mut spec = json!({"storageClassName": "local", "accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"}});
+    if is_bound {
+        spec["claimRef"] = taken;
+    }
+    let phase = if is_bound { "Bound" } else { "Available" };
+    json!({"metadata": {"name": format!("v{at:05}")}, "spec": spec, "status": {"phase": phase}})
+}
+
+#[test]
+fn pods_with_many_claims_among_many_volumes_hold_up_no_pod_of_another_namespace() {
+    let mut machine = pods_with_many_claims(10_000, |at| volume(at, false));
     machine.settle();
     let longest = machine.take_steps().into_iter().max().unwrap();
     assert!(longest < MOST, "a turn takes {longest} of {MOST} steps");
     let (decided, active) = probe(&mut machine);
     assert!(decided, "the probe goes before {active} older pods");
     assert!(active > 10, "most of the others are still to be decided: {active}");
+}
+
+#[test]
+fn volumes_of_other_claims_cost_a_decision_nothing() {
+    let steps = |volumes| {
+        let mut machine = pods_with_many_claims(volumes, |at| volume(at, true));
+        machine.settle();
+        machine.take_steps().into_iter().sum::<u64>()
+    };
+    assert_eq!(steps(10_000), steps(10));
 }
 
 /// They stand in the namespace's own pods' way alone, which wait for them.

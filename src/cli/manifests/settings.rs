@@ -117,7 +117,7 @@ impl Settings {
             let is_off = |rule: &Value| {
                 rights.iter().any(|(on, resources, verbs)| {
                     !on && rule["resources"] == *resources && rule["verbs"] == *verbs
-                })
+                }) || !scheduling.claims.enabled && rule["apiGroups"] == json!(["resource.k8s.io"])
             };
             rules.retain(|rule| !is_off(rule));
         }

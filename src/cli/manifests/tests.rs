@@ -344,6 +344,21 @@ fn the_right_to_evict_pods_is_left_out_where_neither_gangs_nor_zones_need_it() {
 }
 
 #[test]
+fn no_right_on_claims_is_granted_where_they_are_off() {
+    let on_claims = |file: &str, flags: &[&str]| {
+        let (settings, _) = Settings::parse(file.to_owned(), "berth.yaml").unwrap();
+        let objects = super::objects(&args(flags), &settings).unwrap();
+        objects
+            .iter()
+            .any(|object| object["kind"] == "ClusterRole" && object.to_string().contains("resource.k8s.io"))
+    };
+    for flags in [&[][..], &["--split"], &["--shadow"], &["--extender"]] {
+        assert!(on_claims("", flags), "{flags:?}");
+        assert!(!on_claims("scheduling: {claims: {enabled: false}}", flags), "{flags:?}");
+    }
+}
+
+#[test]
 fn a_shadow_has_names_of_its_own_and_no_right_to_write() {
     let objects = objects(&args(&["--shadow", "--namespace", "gpu"])).unwrap();
     let title = |object: &Value| {

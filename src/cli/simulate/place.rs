@@ -23,7 +23,7 @@ use crate::{
     scheduling::{
         Ask, Claim, Demand, FitError, NodeReasons, PodInfo, Reason, Snapshot, Uid,
         decide::{Decision, Filters, Refusal, class::Classes, evaluation::Evaluation, remedy::remedy},
-        model::{kind::Kind, name::NodeName, prebind_step::PrebindStep},
+        model::{claim_use::DeviceClaims, kind::Kind, name::NodeName, prebind_step::PrebindStep},
         plan::{
             eviction,
             preemption::{self, Candidate},
@@ -44,8 +44,11 @@ pub(super) fn simulate(
 ) -> Result<(Simulation, Vec<String>)> {
     let reader = reader::of(input, config);
     let facts = Facts { dialects: reader.dialects().clone(), ..input.facts.clone() };
+    let claims = config.scheduling.claims.served();
+    let snapshot = Snapshot::new(reader.device_resources()).divided(config.revocable_zones());
     let mut run = Run {
-        snapshot: Snapshot::new(reader.device_resources()).divided(config.revocable_zones()),
+        // What the input does not hold is not there: nothing is awaited.
+        snapshot: if claims == DeviceClaims::Off { snapshot.awaiting(claims) } else { snapshot },
         reader,
         classes: Classes::new(config.score_weights()),
         weights: config.score_weights(),
@@ -59,7 +62,9 @@ pub(super) fn simulate(
         facts,
         input,
     };
-    run.set_claims();
+    if claims == DeviceClaims::Served {
+        run.set_claims();
+    }
     let evictions = run.set_cluster();
     let mut rows: BTreeMap<u64, PodRow> = BTreeMap::new();
     let mut waiting = Entries::new();

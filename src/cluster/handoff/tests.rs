@@ -32,6 +32,7 @@ fn scheduler() -> Scheduler {
         gangs: None,
         details: crate::scheduling::Details::Full,
         held_percent: 50,
+        claims: crate::scheduling::model::claim_use::DeviceClaims::Served,
     })
 }
 

@@ -13,6 +13,7 @@ use crate::{
         wire::Watched,
     },
     object::{Node, Pod, ResourceClaim},
+    scheduling::model::claim_use::DeviceClaims,
 };
 
 /// The requests that are under way; dropping it cancels them.
@@ -29,7 +30,7 @@ pub enum Answer {
     EachPod(Vec<Version>),
     /// The version of nodes as a whole, and every node.
     EachNode(String, Vec<Version>),
-    /// Every claim of devices; none where the API server serves none, or not to this client.
+    /// Every claim of devices; none where claims are off, where the API server serves none, or not to this client.
     EachClaim(Vec<Version>),
 }
 
@@ -56,7 +57,7 @@ struct Named {
 impl Inquiry {
     /// Asks for nodes and claims of devices, which are few, and for the version of pods. Each question is a task, so that its answer is read while the
     /// scheduler is at work.
-    pub fn begin(client: &Client) -> Self {
+    pub fn begin(client: &Client, served: DeviceClaims) -> Self {
         let mut inquiry = Self { client: client.clone(), asked: JoinSet::new() };
         let (pods, nodes, claims) = (client.clone(), client.clone(), client.clone());
         inquiry.asked.spawn(async move { Ok(Answer::Pods(version(&pods, &path::<Pod>()).await?)) });
@@ -65,6 +66,9 @@ impl Inquiry {
             Ok(Answer::EachNode(version, nodes))
         });
         inquiry.asked.spawn(async move {
+            if served == DeviceClaims::Off {
+                return Ok(Answer::EachClaim(Vec::new()));
+            }
             match each::<ResourceClaim>(&claims, ListParams::default()).await {
                 Ok((_, claims)) => Ok(Answer::EachClaim(claims)),
                 // The watch has the same answer, and no pod with claims is placed.

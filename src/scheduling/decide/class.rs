@@ -20,7 +20,7 @@ use crate::scheduling::{
     model::{
         name::{NodeName, Uid},
         pod::{Ask, Demand},
-        steps::{Allowance, LOOK, TEST},
+        steps::{Allowance, JUDGE, LOOK, TEST},
     },
     plugin::{
         cycle::Preferences,
@@ -141,6 +141,11 @@ impl Classes {
         (&mut self.counts, self.weights)
     }
 
+    /// How many steps decisions have taken since they were last taken out.
+    pub(in crate::scheduling) fn steps(&mut self) -> u64 {
+        self.counts.steps().count()
+    }
+
     /// How many steps decisions have taken since this was last asked.
     pub(in crate::scheduling) fn take_steps(&mut self) -> u64 {
         std::mem::take(self.counts.steps()).count()
@@ -250,9 +255,21 @@ impl Classes {
         node: &NodeName,
         snapshot: &Snapshot,
     ) -> Option<Vec<Allocation>> {
-        let filters = Filters::prepare(demand, snapshot.world(), &mut self.counts);
-        let decision = filters.try_on(snapshot.node(node)?).ok()?;
+        let decision = self.decide_on(demand, node, snapshot)?;
         decision.steps.is_empty().then_some(decision.allocations)
+    }
+
+    /// The cards that one node would give a pod; `None`: it would not have it.
+    pub(in crate::scheduling) fn decide_on(
+        &mut self,
+        demand: &Demand,
+        node: &NodeName,
+        snapshot: &Snapshot,
+    ) -> Option<Decision> {
+        self.counts.steps().add(JUDGE + demand.ask.cost(), 1);
+        let filters = Filters::prepare(demand, snapshot.world(), &mut self.counts);
+        let fits = filters.rejected().is_none();
+        filters.try_on(snapshot.node(node).filter(|_| fits)?).ok()
     }
 
     /// Judges for pods that may come: when one does, only nodes that have changed since are asked. Nothing else follows from it.

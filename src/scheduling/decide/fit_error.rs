@@ -203,7 +203,9 @@ impl FitError {
             }
         };
         let tried = self.preemption.iter().filter(|preemption| preemption.was_tried());
-        tried.fold(words, |words, preemption| format!("{words} {preemption}"))
+        let words = tried.fold(words, |words, preemption| format!("{words} {preemption}"));
+        let nearest = self.nearest.as_ref().and_then(|nearest| nearest.own_words());
+        nearest.iter().fold(words, |words, nearest| format!("{words} nearest node: {nearest}."))
     }
 
     /// The same as [`Self::counted`], as far as it is told. Reasons that read the same without the devices that they name are counted together.

@@ -99,7 +99,8 @@ pub fn nearest<'a>(filters: &Filters<'_>, refused: impl Iterator<Item = Refused<
     });
     let (state, reasons, _) = closest?;
     let (ask, quotas) = (&filters.demand.ask, filters.quotas());
-    let (at, lacks) = lacks(ask, state, reasons, quotas);
+    let detailed = filters.cycle.as_ref().ok().map(|cycle| cycle.detailed(state, reasons));
+    let (at, lacks) = lacks(ask, state, detailed.as_ref().unwrap_or(reasons), quotas);
     let cards = reasons.iter().any(Reason::is_of_cards);
     let remedy = || remedy(ask, at, state, filters.world.device_resources(), quotas);
     Some(Nearest {
@@ -109,6 +110,18 @@ pub fn nearest<'a>(filters: &Filters<'_>, refused: impl Iterator<Item = Refused<
         // Nothing is said of a change that the other filters have not been asked about.
         remedy: if cards && filters.look_at_one_node() { remedy() } else { None },
     })
+}
+
+impl Nearest {
+    /// What the pod's owner is told of it who is told of her own objects alone; `None`: nothing.
+    pub(super) fn own_words(&self) -> Option<String> {
+        let of_node = |lack: &Lack| match lack {
+            Lack::Node(reason) => reason.own_detail(),
+            Lack::Card(_) | Lack::Cards(_) => None,
+        };
+        let words: Vec<String> = self.lacks.iter().filter_map(of_node).collect();
+        (!words.is_empty()).then(|| words.join(", "))
+    }
 }
 
 /// What a node lacks that is refused for these reasons: of its cards as many as are missing, those first that lack least; and the place

@@ -1,8 +1,18 @@
-//! The claims of devices that a pod names.
+//! The claims of devices that a pod names, and whether they are served.
 
 use std::sync::Arc;
 
 use crate::object::{Pod, pod::PodResourceClaim};
+
+/// Whether claims of devices are served.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum DeviceClaims {
+    /// They are.
+    #[default]
+    Served,
+    /// `scheduling.claims.enabled` is `false`: nothing of `resource.k8s.io` is read or written.
+    Off,
+}
 
 /// A claim of devices that a pod uses.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]

@@ -7,9 +7,11 @@ mod made_room;
 mod order;
 mod place;
 pub mod pool;
+mod search;
 mod shortfall;
 
-pub use made_room::MadeRoom;
-pub use place::{AsItIs, Room, Shortfall, place};
+pub use made_room::{Candidates, MadeRoom};
+pub use place::{AsItIs, Room, Shortfall};
 pub use pool::{Applicant, Pool};
+pub use search::{GangSearch, Placed, place};
 pub use shortfall::{Ungathered, Words};

@@ -73,6 +73,12 @@ pub trait PreFiltered<'a, R>: fmt::Debug {
     /// Every reason for which the plugin rejects the node.
     fn test(&self, node: &NodeState) -> Result<(), Reasons<R>>;
 
+    /// A reason for which it rejects the node, with what takes longer to find out: it is asked for the nearest node alone. `None`: there is no more to
+    /// say.
+    fn detailed(&self, _node: &NodeState, _reason: &R) -> Option<R> {
+        None
+    }
+
     /// What has to be written before the pod is bound to the node.
     fn steps(&self, _node: &NodeState) -> Result<Vec<PrebindStep>, Reasons<R>> {
         Ok(Vec::new())

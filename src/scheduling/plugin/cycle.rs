@@ -33,6 +33,15 @@ impl<'a> Cycle<'a> {
         self.0.iter().try_for_each(|prepared| prepared.test(node))
     }
 
+    /// The reasons with what takes longer to find out.
+    pub fn detailed(&self, node: &NodeState, reasons: &NodeReasons) -> NodeReasons {
+        let detailed = |reason: &Reason| {
+            let more = self.0.iter().find_map(|prepared| prepared.detailed(node, reason));
+            more.unwrap_or_else(|| reason.clone())
+        };
+        reasons.iter().map(detailed).collect()
+    }
+
     /// Whether the node has devices for the pod's claims.
     pub(in crate::scheduling) fn has_devices(&self, node: &NodeState) -> bool {
         let mut of_claims = self.0.iter().filter(|prepared| prepared.plugin() == Plugin::DynamicResources);

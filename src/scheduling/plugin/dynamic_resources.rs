@@ -6,6 +6,7 @@
 
 mod extended;
 pub mod rejection;
+pub mod shortage;
 
 use std::{ops::ControlFlow, sync::Arc};
 
@@ -40,6 +41,7 @@ use crate::{
 };
 use extended::PodExtended;
 pub use rejection::ClaimRejection;
+use shortage::{ClaimShortage, Holders};
 
 /// Rejects a node on which the pod's claims can't be used, and that has no devices for those that hold none yet.
 #[derive(Debug)]
@@ -87,6 +89,11 @@ impl PreFiltered<'_, ClaimRejection> for PodClaims<'_> {
         self.test_on(node).map_err(|reason| smallvec![reason])
     }
 
+    fn detailed(&self, node: &NodeState, reason: &ClaimRejection) -> Option<ClaimRejection> {
+        let found = (*reason == ClaimRejection::Unallocatable).then(|| self.shortage(node)).flatten();
+        found.map(|shortage| ClaimRejection::Short(Arc::new(shortage)))
+    }
+
     fn steps(&self, node: &NodeState) -> Result<Vec<PrebindStep>, Reasons<ClaimRejection>> {
         self.choose(node).map_err(|reason| smallvec![reason])
     }
@@ -96,6 +103,8 @@ impl PreFiltered<'_, ClaimRejection> for PodClaims<'_> {
 #[derive(Debug)]
 pub struct PodClaims<'a> {
     known: &'a ResourceClaims,
+    /// The pod's namespace.
+    namespace: Arc<str>,
     /// What the pod asks for, shares of cards included.
     ask: Arc<Ask>,
     /// What claims hold already.
@@ -144,9 +153,13 @@ impl<'a> PodClaims<'a> {
         if uses.is_empty() && extended.is_none() {
             return Ok(None);
         }
+        if !uses.is_empty() && world.objects().is_left_out(Kind::ResourceClaim) {
+            return Err(ClaimRejection::Off);
+        }
         let known = world.resource_claims();
         let mut claims = Self {
             known,
+            namespace: demand.footprint.namespace.clone(),
             ask: demand.ask.clone(),
             allocated: Vec::new(),
             joined: Vec::new(),
@@ -233,8 +246,7 @@ impl<'a> PodClaims<'a> {
         selected: &mut Selected,
         go_on: GoOn<'_>,
     ) -> Result<(Vec<ClaimChoice>, Option<AllocationResult>), ClaimRejection> {
-        let sought = self.extended.as_ref().map_or(Ok(None), |extended| extended.sought(node))?;
-        let claims: Vec<&Claim> = self.waiting.iter().map(|(_, claim)| &**claim).chain(sought).collect();
+        let claims = self.sought(node)?;
         if claims.is_empty() {
             return Ok((Vec::new(), None));
         }
@@ -251,6 +263,42 @@ impl<'a> PodClaims<'a> {
         let given = self.waiting.iter().zip(&mut results);
         let given = given.map(|((claim, _), allocation)| choice(claim, Some(Arc::new(allocation)))).collect();
         Ok((given, results.next()))
+    }
+
+    /// The claims that are to be given devices on the node, the one for extended resources last.
+    fn sought(&self, node: &NodeState) -> Result<Vec<&Claim>, ClaimRejection> {
+        let extended = self.extended.as_ref().map_or(Ok(None), |extended| extended.sought(node))?;
+        Ok(self.waiting.iter().map(|(_, claim)| &**claim).chain(extended).collect())
+    }
+
+    /// What the node lacks for the claims; `None`: that takes too long to find out.
+    fn shortage(&self, node: &NodeState) -> Option<ClaimShortage> {
+        let claims = self.sought(node).ok()?;
+        // Claims that ask for the same are read once, whatever their names.
+        let name = |at: usize| Some(self.waiting.get(at)?.0.metadata.name.as_str().into());
+        let held = self.known.in_use(node, self.beside(node));
+        let on = dra::Node { name: &node.info.name, labels: &node.info.labels };
+        let (mut selected, mut allowance) = (self.fits.selected(node), self.allowance);
+        let mut interrupted = false;
+        let mut go_on = |toll| {
+            let flow = allowance.take(toll);
+            interrupted |= flow.is_break();
+            flow
+        };
+        let found = dra::shortfall(&claims, on, (self.known.inventory(), &held), &mut selected, &mut go_on);
+        let Some(found) = found else {
+            let names = (0..self.waiting.len()).filter_map(name).collect();
+            return (!interrupted && !self.waiting.is_empty()).then_some(ClaimShortage::Together(names));
+        };
+        let all = self.known.holders(&found.in_use).into_iter().collect();
+        Some(ClaimShortage::Request {
+            claim: name(found.claim),
+            request: found.request.as_str().into(),
+            wanted: found.wanted,
+            matching: found.matching,
+            in_use: found.in_use.len(),
+            holders: Holders { all, namespace: self.namespace.clone() },
+        })
     }
 
     /// Whether the pod gets shares of registered cards on the node beside its claims.

@@ -26,6 +26,11 @@ pub trait Rejection: fmt::Display {
         self.to_string()
     }
 
+    /// What more than its kind the pod's owner is told of the nearest node, without names that are not the owner's; `None`: nothing.
+    fn own_detail(&self) -> Option<String> {
+        None
+    }
+
     /// What could make the node have the pod.
     fn cure(&self) -> Cure {
         Cure::Eviction

@@ -24,6 +24,9 @@ pub(super) trait InTable: SchedulingPlugin {
     /// One of its reasons among those of all plugins.
     fn reason(reason: Self::Reason) -> Reason;
 
+    /// The reason, if it is one of this plugin.
+    fn own(reason: &Reason) -> Option<&Self::Reason>;
+
     /// The reason without the amounts of one node.
     fn kind(reason: &Self::Reason) -> Reason {
         Self::reason(reason.kind())
@@ -42,6 +45,9 @@ pub(super) trait Prepared<'a>: fmt::Debug {
 
     /// As [`PreFiltered::test`].
     fn test(&self, node: &NodeState) -> Result<(), NodeReasons>;
+
+    /// As [`PreFiltered::detailed`]; `None` for another plugin's reason, too.
+    fn detailed(&self, node: &NodeState, reason: &Reason) -> Option<Reason>;
 
     /// As [`PreFiltered::steps`].
     fn steps(&self, node: &NodeState) -> Result<Vec<PrebindStep>, NodeReasons>;
@@ -149,6 +155,10 @@ impl<'a, P: InTable + PreFilter> Prepared<'a> for Found<'a, P> {
 
     fn test(&self, node: &NodeState) -> Result<(), NodeReasons> {
         self.0.test(node).map_err(P::reasons)
+    }
+
+    fn detailed(&self, node: &NodeState, reason: &Reason) -> Option<Reason> {
+        self.0.detailed(node, P::own(reason)?).map(P::reason)
     }
 
     fn steps(&self, node: &NodeState) -> Result<Vec<PrebindStep>, NodeReasons> {

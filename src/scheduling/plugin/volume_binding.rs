@@ -74,11 +74,10 @@ impl PreFilter for VolumeBinding {
         world: &'a World,
         counts: &mut PodCounts,
     ) -> Result<Option<Arc<Claims<'a>>>, VolumeReason> {
-        if !demand.footprint.claims.is_empty() {
-            // Each claim that is not bound is compared with all of them.
-            let storage = world.objects().volumes().count() + world.objects().capacities().count();
-            counts.steps().add(COMPARE * 4, storage.saturating_mul(demand.footprint.claims.len()));
-        }
+        let Footprint { namespace, claims, .. } = &*demand.footprint;
+        let claims = claims.iter().filter_map(|used| world.objects().claim(namespace, &used.name));
+        let compared = claims.map(|claim| world.objects().storage_for(claim)).sum();
+        counts.steps().add(COMPARE * 4, compared);
         Ok(Claims::of(demand, world)?.map(Arc::new))
     }
 }

@@ -6,6 +6,7 @@
 mod decide;
 mod mend;
 mod preempt;
+mod unfinished;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,13 +19,14 @@ use super::{Course, Scheduler, Work, decide::assumed, pods::Pods};
 use crate::scheduling::{
     decide::Decision,
     model::{
-        gang::{GangName, Member, Membership, Policy, Tally},
+        gang::{Gang, GangName, Member, Membership, Policy, Tally},
         kind::Kind,
         name::{NodeName, Uid},
         pod::{PodInfo, Stage},
     },
     world::ledger::{Charge, Commitment},
 };
+use unfinished::UnfinishedAttempts;
 
 /// For so long pods wait for the lists of PodGroups after a start.
 const PATIENCE: SignedDuration = SignedDuration::from_secs(5);
@@ -55,6 +57,8 @@ pub(super) struct Gangs {
     /// Gangs of which something has changed.
     touched: BTreeSet<GangName>,
     lists: Lists,
+    /// Attempts to place a gang that are to go on.
+    unfinished: UnfinishedAttempts,
 }
 
 /// How long pods wait for the lists of PodGroups after they were listed themselves.
@@ -82,6 +86,17 @@ impl Gangs {
     /// Whether the missing pods of the gang are decided before all other pods.
     fn comes_first(&self, gang: &GangName) -> bool {
         matches!(self.progress.get(gang), Some(Progress::PartlyBound(_) | Progress::FoundPartlyBound(_)))
+    }
+
+    /// Whether the pods of the gang are evicted, since not all could be bound: none is placed before they are gone.
+    fn is_rolling_back(&self, gang: &GangName) -> bool {
+        matches!(self.progress.get(gang), Some(Progress::RollingBack(_)))
+    }
+
+    /// For how long bound pods of the gang wait for the others; `None`: every pod is placed alone.
+    fn timeout_of(&self, gang: &Gang) -> Option<SignedDuration> {
+        let by_settings = self.timeout?;
+        Some(gang.timeout.unwrap_or(by_settings))
     }
 
     /// When the next gang is rolled back, or no longer comes first.
@@ -168,6 +183,7 @@ impl Scheduler {
             members.remove(uid);
             if members.is_empty() {
                 self.gangs.members.remove(&member.gang);
+                self.gangs.unfinished.forget(&member.gang);
                 self.gangs.set_progress(&member.gang, None, SignedDuration::ZERO);
                 return;
             }

@@ -7,7 +7,7 @@ use crate::{
     device::{CardId, Usage},
     object::resource_claim::AllocationResult,
     scheduling::{
-        model::{change::Change, footprint::Footprint, kind::Kind, name::NodeName},
+        model::{change::Change, claim_use::DeviceClaims, footprint::Footprint, kind::Kind, name::NodeName},
         world::{
             node_state::NodeState,
             object::Object,
@@ -20,6 +20,16 @@ use crate::{
 const DECIDING: &[Kind] = &[Kind::ResourceClaim, Kind::ResourceSlice];
 
 impl Snapshot {
+    /// The same, of a cluster whose claims of devices are still to be listed; or, where they are not served, whose cards count as held by none.
+    #[must_use]
+    pub fn awaiting(mut self, claims: DeviceClaims) -> Self {
+        match claims {
+            DeviceClaims::Served => self.world.awaits_claims = true,
+            DeviceClaims::Off => Arc::make_mut(&mut self.world.objects).leave_out(Kind::DEVICE_CLAIMS),
+        }
+        self
+    }
+
     /// Takes in that a kind is listed: once it is known what claims hold, no card of their pods' nodes is in doubt for that any more.
     pub(super) fn note_claims_listed(&mut self) {
         if !self.world.awaits_claims || !self.world.objects.are_listed(DECIDING) {

@@ -4,11 +4,14 @@ mod devices;
 mod groups;
 mod pod_selection;
 pub mod selecting;
+mod storage;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
+
+use storage::StorageIndex;
 
 use super::reservation::Reservation;
 use crate::{
@@ -139,9 +142,12 @@ impl Object {
 #[derive(Clone, Debug, Default)]
 pub struct Objects {
     by_kind: BTreeMap<Kind, BTreeMap<Arc<str>, Object>>,
+    storage: StorageIndex,
     listed: BTreeSet<Kind>,
     /// Of these the API server serves none.
     unserved: BTreeSet<Kind>,
+    /// These are not watched, as the settings have it.
+    left_out: &'static [Kind],
     no_labels: Arc<Labels>,
     version: u64,
     namespaces: u64,
@@ -158,6 +164,10 @@ impl Objects {
         if known.get(&name) == Some(&object) {
             return false;
         }
+        if let Some(before) = known.get(&name) {
+            self.storage.remove(&name, before);
+        }
+        self.storage.insert(&name, &object);
         known.insert(name, object);
         self.note_change(kind);
         true
@@ -165,11 +175,12 @@ impl Objects {
 
     /// Takes an object out; whether it was known.
     pub fn remove(&mut self, kind: Kind, name: &str) -> bool {
-        let known = self.by_kind.get_mut(&kind).is_some_and(|known| known.remove(name).is_some());
-        if known {
-            self.note_change(kind);
-        }
-        known
+        let Some(before) = self.by_kind.get_mut(&kind).and_then(|known| known.remove(name)) else {
+            return false;
+        };
+        self.storage.remove(name, &before);
+        self.note_change(kind);
+        true
     }
 
     fn note_change(&mut self, kind: Kind) {
@@ -193,6 +204,17 @@ impl Objects {
     /// Whether it is known that the API server does not serve this kind.
     pub fn is_unserved(&self, kind: Kind) -> bool {
         self.unserved.contains(&kind)
+    }
+
+    /// Takes in that these kinds are not watched, as the settings have it: nothing waits for their lists.
+    pub fn leave_out(&mut self, kinds: &'static [Kind]) {
+        self.listed.extend(kinds);
+        self.left_out = kinds;
+    }
+
+    /// Whether this kind is not watched, as the settings have it.
+    pub fn is_left_out(&self, kind: Kind) -> bool {
+        self.left_out.contains(&kind)
     }
 
     /// Whether all objects of these kinds are known.
@@ -220,70 +242,6 @@ impl Objects {
             Some(Object::Namespace(_, labels)) => labels,
             _ => &self.no_labels,
         }
-    }
-
-    /// A volume.
-    pub fn volume(&self, name: &str) -> Option<&Arc<PersistentVolume>> {
-        match self.get(Kind::PersistentVolume, name)? {
-            Object::PersistentVolume(volume) => Some(volume),
-            _ => None,
-        }
-    }
-
-    /// Every volume, by name.
-    pub fn volumes(&self) -> impl Iterator<Item = &Arc<PersistentVolume>> {
-        self.of_kind(Kind::PersistentVolume).filter_map(|object| match object {
-            Object::PersistentVolume(volume) => Some(volume),
-            _ => None,
-        })
-    }
-
-    /// A claim of a namespace.
-    pub fn claim(&self, namespace: &str, name: &str) -> Option<&Arc<PersistentVolumeClaim>> {
-        match self.get(Kind::PersistentVolumeClaim, &full_name(namespace, name))? {
-            Object::PersistentVolumeClaim(claim) => Some(claim),
-            _ => None,
-        }
-    }
-
-    /// A class of volumes.
-    pub fn class(&self, name: &str) -> Option<&StorageClass> {
-        match self.get(Kind::StorageClass, name)? {
-            Object::StorageClass(class) => Some(class),
-            _ => None,
-        }
-    }
-
-    /// The CSI drivers on a node.
-    pub fn csi_node(&self, node: &str) -> Option<&CsiNode> {
-        match self.get(Kind::CsiNode, node)? {
-            Object::CsiNode(node) => Some(node),
-            _ => None,
-        }
-    }
-
-    /// A CSI driver.
-    pub fn csi_driver(&self, name: &str) -> Option<&CsiDriver> {
-        match self.get(Kind::CsiDriver, name)? {
-            Object::CsiDriver(driver) => Some(driver),
-            _ => None,
-        }
-    }
-
-    /// How much storage there is, as far as CSI drivers say.
-    pub fn capacities(&self) -> impl Iterator<Item = &CsiStorageCapacity> {
-        self.of_kind(Kind::CsiStorageCapacity).filter_map(|object| match object {
-            Object::CsiStorageCapacity(capacity) => Some(&**capacity),
-            _ => None,
-        })
-    }
-
-    /// Volumes that are attached to nodes.
-    pub fn attachments(&self) -> impl Iterator<Item = &VolumeAttachment> {
-        self.of_kind(Kind::VolumeAttachment).filter_map(|object| match object {
-            Object::VolumeAttachment(attachment) => Some(&**attachment),
-            _ => None,
-        })
     }
 
     /// Every PodDisruptionBudget, by namespace and name.

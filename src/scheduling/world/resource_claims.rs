@@ -4,6 +4,7 @@
 //! held of a pool is folded anew where one of its claims changes, never adjusted.
 
 mod cards;
+mod holders;
 mod spec;
 mod twins;
 mod versions;
@@ -24,6 +25,7 @@ use versions::Versions;
 
 pub use crate::dra::held::unreadable;
 pub(in crate::scheduling) use cards::{Doubt, NodeClaims};
+pub use holders::DeviceHolder;
 pub(in crate::scheduling) use spec::SpecId;
 pub(in crate::scheduling) use twins::Beside;
 

@@ -63,6 +63,7 @@ impl World {
             gangs: None,
             details: berth::scheduling::Details::Full,
             held_percent: 50,
+            claims: berth::scheduling::model::claim_use::DeviceClaims::Served,
         };
         let (scheduler, now) = (Scheduler::new(settings), Timestamp::UNIX_EPOCH);
         let (pods, quotas, drift, told) = (Vec::new(), BTreeMap::new(), Vec::new(), Vec::new());

@@ -53,7 +53,8 @@ The objects of one file of manifests/, edited by values and settings, as YAML do
 {{- $registration := and $registers (eq $group "admissionregistration.k8s.io") -}}
 {{- $deletion := and (not $.settings.preempts) (eq (toJson $rule.resources) `["pods"]`) (eq (toJson $rule.verbs) `["delete"]`) -}}
 {{- $eviction := and (not $.settings.evicts) (eq (toJson $rule.resources) `["pods/eviction"]`) -}}
-{{- if not (or $registration $deletion $eviction) -}}{{- $kept = append $kept $rule -}}{{- end -}}
+{{- $claims := and (not $.settings.claims) (eq $group "resource.k8s.io") -}}
+{{- if not (or $registration $deletion $eviction $claims) -}}{{- $kept = append $kept $rule -}}{{- end -}}
 {{- end -}}
 {{- if and (eq $object.metadata.name "berth:webhook") .settings.checksTokens -}}
 {{- range $group, $resource := dict "authentication.k8s.io" "tokenreviews" "authorization.k8s.io" "subjectaccessreviews" -}}

@@ -5,6 +5,7 @@ What the settings (berth.yaml, the value `config`) change in the objects, as JSO
   optOut      whether namespaces come in unasked
   preempts    whether pods are preempted
   evicts      whether pods are evicted: those of gangs, and those of a revocable zone that closes
+  claims      whether claims of devices are served
   unmanaged, protection  the actions of the policies
   workloads   further kinds, as in the settings
   config      the text, where there is one
@@ -34,6 +35,7 @@ It follows src/cli/manifests/settings.rs. The program checks the settings; the c
 {{- end -}}
 {{- $preemption := get (get $config "scheduling" | default dict) "preemption" | default dict -}}
 {{- $gangs := get (get $config "scheduling" | default dict) "gangs" | default dict -}}
+{{- $claims := get (get $config "scheduling" | default dict) "claims" | default dict -}}
 {{- $evicts := ne (get $gangs "enabled" | toString) "false" -}}
 {{- $volcano := get (get $config "dialects" | default dict) "volcano" | default dict -}}
 {{- if ne (get $volcano "enabled" | toString) "false" -}}
@@ -47,6 +49,7 @@ It follows src/cli/manifests/settings.rs. The program checks the settings; the c
   "optOut" (eq $optOut "true")
   "checksTokens" (eq (get (get $config "metrics" | default dict) "authentication" | toString) "token")
   "evicts" $evicts
+  "claims" (ne (get $claims "enabled" | toString) "false")
   "preempts" (ne (get $preemption "enabled" | toString) "false")
   "unmanaged" $unmanaged
   "protection" $protection

@@ -11,10 +11,13 @@ use crate::scheduling::{
     model::name::{NodeName, Uid},
     plan::{
         Plan,
-        preemption::{self, Candidate, Rules},
+        preemption::{self, Candidate, Rules, Victim},
     },
     world::ledger::Charge,
 };
+
+/// The node of each pod for which others go, and these.
+pub type Candidates = BTreeMap<Uid, Candidate>;
 
 /// Room that is made by evicting pods of lower priority where there is none.
 pub struct MadeRoom<'a, C> {
@@ -23,7 +26,7 @@ pub struct MadeRoom<'a, C> {
     names: &'a dyn Fn(&Uid) -> Option<Arc<str>>,
     charge: C,
     /// For which pods others go.
-    candidates: BTreeMap<Uid, Candidate>,
+    candidates: Candidates,
 }
 
 impl<'a, C: Fn(&Uid, &Decision) -> Charge> MadeRoom<'a, C> {
@@ -34,7 +37,18 @@ impl<'a, C: Fn(&Uid, &Decision) -> Charge> MadeRoom<'a, C> {
         names: &'a dyn Fn(&Uid) -> Option<Arc<str>>,
         charge: C,
     ) -> Self {
-        Self { classes, rules, names, charge, candidates: BTreeMap::new() }
+        Self { classes, rules, names, charge, candidates: Candidates::default() }
+    }
+
+    /// As this, in a search that goes on: for these pods others were to go.
+    #[must_use]
+    pub fn going_on(self, candidates: Candidates) -> Self {
+        Self { candidates, ..self }
+    }
+
+    /// For which pods others go, for the search to go on with.
+    pub fn candidates(self) -> Candidates {
+        self.candidates
     }
 
     /// The node of each pod that was placed in the end, with the pods that go for it, in the same order; none go for one that fits
@@ -78,6 +92,29 @@ impl<C: Fn(&Uid, &Decision) -> Charge> Room for MadeRoom<'_, C> {
         let decision = self.classes.decide(demand, plan, there).map_err(Some)?;
         self.candidates.insert(demand.uid.clone(), candidate);
         Ok(decision)
+    }
+
+    /// The pods that went for it must still be on the node.
+    fn confirm(&mut self, applicant: &Applicant, plan: &mut Plan<'_>, found: &Decision) -> Option<Decision> {
+        let victims = self.candidates.get(applicant.uid()).map_or(&[][..], |candidate| &candidate.victims);
+        let is_there =
+            |victim: &Victim| plan.ledger().get(&victim.pod).is_some_and(|held| held.node == found.node);
+        if !victims.iter().all(is_there) {
+            return None;
+        }
+        let mark = plan.mark();
+        for victim in victims {
+            plan.evict(&victim.pod);
+        }
+        let confirmed = self.classes.decide_on(&applicant.demand, &found.node, plan);
+        if confirmed.is_none() {
+            plan.undo(mark);
+        }
+        confirmed
+    }
+
+    fn steps(&mut self) -> u64 {
+        self.classes.steps()
     }
 
     fn charge(&self, uid: &Uid, decision: &Decision) -> Charge {

@@ -65,7 +65,7 @@ impl<'a> Delayed<'a> {
     fn find_volumes(&mut self, own_name: &str, world: &'a World) {
         let needed = size(self.claim.spec.resources.request("storage"));
         let mut free = Vec::new();
-        for volume in world.objects().volumes() {
+        for volume in world.objects().volumes_for(self.claim) {
             let meant = is_meant_for(volume, self.claim);
             if !meant && (volume.spec.claim_ref.is_some() || !is_free_for(volume, self.claim)) {
                 continue;
@@ -151,10 +151,7 @@ fn published<'a>(
     driver.filter(|driver| driver.spec.storage_capacity)?;
     let needed = size(Some(claim.spec.resources.request("storage")?)).units_rounded_up();
     let mut published = Vec::new();
-    for capacity in world.objects().capacities() {
-        if capacity.storage_class_name != class.metadata.name {
-            continue;
-        }
+    for capacity in world.objects().capacities(&class.metadata.name) {
         let most = capacity.maximum_volume_size.as_ref().or(capacity.capacity.as_ref());
         if most.is_some_and(|most| size(Some(most)).units_rounded_up() >= needed) {
             published.push((capacity, needed_for(capacity)));

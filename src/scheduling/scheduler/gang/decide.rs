@@ -4,19 +4,22 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use jiff::Timestamp;
 
-use super::{Progress, Scheduler, Survey, Work, charge_of};
+use super::{
+    Scheduler, Survey, Work, charge_of,
+    unfinished::{MOST_IN_TURN, MOST_ON_TRIAL, UnfinishedAttempt},
+};
 use crate::scheduling::{
     decide::{Decision, blame::Blame, fit_error::FitError, no_room::NoRoom},
     model::{
         gang::{Gang, GangName, Membership, Policy},
         measure::{Attempt, GangAttempt, Measure},
         message::Message,
-        name::Uid,
+        name::{NodeName, Uid},
         pod::{Ask, Claim},
     },
     plan::{
         Plan,
-        gang::{Applicant, AsItIs, Pool, Shortfall, Ungathered, Words, place},
+        gang::{Applicant, AsItIs, GangSearch, Placed, Pool, Shortfall, Ungathered, Words},
     },
     queue::{backoff_end, flush_time},
     scheduler::prebind::held::{HeldCard, cards},
@@ -43,7 +46,7 @@ impl Scheduler {
         };
         let survey = self.survey(name);
         let placed = survey.placed.total();
-        if self.is_rolling_back(name) {
+        if self.gangs.is_rolling_back(name) {
             return self.leave_ungathered(name, Some(&gang), uid, &Ungathered::RollingBack, now);
         }
         if gang.room(&survey.placed) == 0 {
@@ -63,7 +66,7 @@ impl Scheduler {
             return true;
         }
         let pool = Pool { gang: &gang, placed: survey.placed, nodes: survey.nodes, applicants };
-        self.place_gang(name, &pool, now);
+        self.place_gang(name, uid, &pool, now);
         true
     }
 
@@ -91,36 +94,72 @@ impl Scheduler {
         applicants.into_iter().map(|(_, applicant)| applicant).collect()
     }
 
-    /// Places all pods, or says to each why they wait.
-    fn place_gang(&mut self, name: &GangName, pool: &Pool<'_>, now: Timestamp) {
+    /// Places all pods, or says to each why they wait; or goes on with that in a later turn.
+    fn place_gang(&mut self, name: &GangName, uid: &Uid, pool: &Pool<'_>, now: Timestamp) {
+        let mut attempt = self.gangs.unfinished.take(name, pool);
+        let shortfall = match attempt.shortfall.take() {
+            Some(shortfall) => shortfall,
+            None => match self.search_as_it_is(&mut attempt, pool, now) {
+                None => return self.put_off(uid, pool, attempt),
+                Some(Ok(placed)) => {
+                    self.outbox.measures.push(Measure::Gang(GangAttempt::Scheduled));
+                    return self.assume_gang(pool, placed, now);
+                }
+                Some(Err(shortfall)) => {
+                    if self.compare_for_gang(pool, &shortfall) {
+                        return;
+                    }
+                    if self.take_held_for_gang(pool, now) {
+                        return self.place_gang(name, uid, pool, now);
+                    }
+                    attempt.search = GangSearch::default();
+                    shortfall
+                }
+            },
+        };
+        if self.preempt_for_gang(&mut attempt, pool, &shortfall).is_break() {
+            attempt.shortfall = Some(shortfall);
+            return self.put_off(uid, pool, attempt);
+        }
+        self.outbox.measures.push(Measure::Gang(GangAttempt::Unschedulable));
+        self.outbox.measures.push(Measure::Attempt(Attempt::Unschedulable));
+        self.refuse_gang(name, pool, &shortfall, now);
+        if attempt.has_missed_changes(&self.snapshot) {
+            self.decide_waiting_again(uid);
+        }
+    }
+
+    /// The attempt goes on in a later turn, when it is the pod's turn again.
+    fn put_off(&mut self, uid: &Uid, pool: &Pool<'_>, attempt: UnfinishedAttempt) {
+        if let Some(applicant) = pool.applicants.first() {
+            let namespace = &applicant.demand.footprint.namespace;
+            self.gangs.unfinished.put_off(namespace, attempt, &self.snapshot);
+        }
+        self.enqueue(uid);
+    }
+
+    /// Goes on to look for places for the pods as the cluster is; they hold them if that makes the gang whole. `None`: it takes longer than a turn.
+    fn search_as_it_is(
+        &mut self,
+        attempt: &mut UnfinishedAttempt,
+        pool: &Pool<'_>,
+        now: Timestamp,
+    ) -> Option<Placed> {
         let before = self.versions();
         let (pods, flows) = (&self.pods, &self.flows);
         let charge = charge_of(pods, now);
         let mut plan = Plan::new(&mut self.snapshot);
         let mut room = AsItIs { classes: &mut self.classes, charge };
-        let found = place(pool, &mut plan, &mut room, &|node| flows.rank(node));
+        let rank = |node: &NodeName| flows.rank(node);
+        let found = attempt.search.go_on(pool, &mut plan, &mut room, &rank, MOST_IN_TURN);
         drop(room);
-        match found {
-            Ok(placed) => {
-                plan.commit();
-                self.outbox.measures.push(Measure::Gang(GangAttempt::Scheduled));
-                self.assume_gang(pool, placed, now);
-            }
-            Err(shortfall) => {
-                drop(plan);
-                self.keep_rejections(before);
-                if self.compare_for_gang(pool, &shortfall) {
-                    return;
-                }
-                if self.take_held_for_gang(pool, now) {
-                    return self.place_gang(name, pool, now);
-                }
-                self.outbox.measures.push(Measure::Gang(GangAttempt::Unschedulable));
-                self.outbox.measures.push(Measure::Attempt(Attempt::Unschedulable));
-                self.preempt_for_gang(pool, &shortfall);
-                self.refuse_gang(name, pool, &shortfall, now);
-            }
+        if let Some(Ok(_)) = found {
+            plan.commit();
+        } else {
+            drop(plan);
+            self.keep_rejections(before);
         }
+        found
     }
 
     /// Puts pods back that give their places to others, where the gang would find room without them; whether there were some. Those go that hold
@@ -141,7 +180,9 @@ impl Scheduler {
         }
         let charge = charge_of(pods, now);
         let mut room = AsItIs { classes: &mut self.classes, charge };
-        let placed = place(pool, &mut plan, &mut room, &|node| flows.rank(node)).unwrap_or_default();
+        let rank = |node: &NodeName| flows.rank(node);
+        let placed = GangSearch::default().go_on(pool, &mut plan, &mut room, &rank, MOST_ON_TRIAL);
+        let placed = placed.and_then(Result::ok).unwrap_or_default();
         drop((room, plan));
         self.keep_rejections(before);
         let won: Vec<Charge> =
@@ -266,8 +307,13 @@ impl Scheduler {
         self.set_work(uid, Work::Waiting(ask.clone()));
     }
 
-    /// Decides a gang on trial whose pods wait although they would find room together: that ought never to be.
+    /// Decides a gang on trial whose pods wait although they would find room together: that ought never to be. A gang of which a pod is in the
+    /// queue is decided with it.
     pub(in crate::scheduling::scheduler) fn audit_gang(&mut self, name: &GangName) {
+        let is_queued = |uid: &Uid| self.pods.get(uid).is_some_and(|entry| entry.work == Work::Queued);
+        if self.gangs.members(name).any(is_queued) {
+            return;
+        }
         let waits = |uid: &&Uid| {
             let entry = self.pods.get(uid);
             entry.is_some_and(|entry| matches!(entry.work, Work::Waiting(_) | Work::OverQuota))
@@ -278,15 +324,10 @@ impl Scheduler {
         }
     }
 
-    /// Whether the pods of the gang are evicted, since not all could be bound: none is placed before they are gone.
-    fn is_rolling_back(&self, name: &GangName) -> bool {
-        matches!(self.gangs.progress.get(name), Some(Progress::RollingBack(_)))
-    }
-
     /// Whether the gang of this pod would find room now.
     fn would_be_placed(&mut self, name: &GangName, uid: &Uid) -> bool {
         let Some((_, Membership::Policy(Policy::Gang(gang)))) = self.membership(uid) else { return false };
-        if self.is_rolling_back(name) {
+        if self.gangs.is_rolling_back(name) {
             return false;
         }
         let survey = self.survey(name);
@@ -297,10 +338,10 @@ impl Scheduler {
         let charge = charge_of(pods, Timestamp::UNIX_EPOCH);
         let mut room = AsItIs { classes: &mut self.classes, charge };
         let mut plan = Plan::new(&mut self.snapshot);
-        let whole = place(&pool, &mut plan, &mut room, &|node| flows.rank(node))
-            .is_ok_and(|placed| !placed.is_empty());
+        let rank = |node: &NodeName| flows.rank(node);
+        let placed = GangSearch::default().go_on(&pool, &mut plan, &mut room, &rank, MOST_ON_TRIAL);
         drop((room, plan));
         self.keep_rejections(before);
-        whole
+        placed.and_then(Result::ok).is_some_and(|placed| !placed.is_empty())
     }
 }

@@ -55,7 +55,7 @@ impl Scheduler {
 
     /// Keeps in mind how far the gang is.
     fn note_progress(&mut self, name: &GangName, gang: &Gang, survey: &Survey, now: Timestamp) {
-        let Some(timeout) = self.timeout_of(gang) else { return };
+        let Some(timeout) = self.gangs.timeout_of(gang) else { return };
         let known = self.gangs.progress.get(name).copied();
         let progress = match known {
             _ if survey.bound.total() == 0 => None,
@@ -68,11 +68,6 @@ impl Scheduler {
             None => Some(Progress::PartlyBound(now)),
         };
         self.gangs.set_progress(name, progress, timeout);
-    }
-
-    fn timeout_of(&self, gang: &Gang) -> Option<SignedDuration> {
-        let by_settings = self.gangs.timeout?;
-        Some(gang.timeout.unwrap_or(by_settings))
     }
 
     /// Evicts the bound pods of gangs that could not be completed in time.

@@ -1,15 +1,20 @@
 //! Preemption for a whole gang: victims are chosen for each pod that finds no room, beside the places and victims of those before it. If the
 //! gang would be whole then, each pod's node is kept for it, and the victims go as they do for a single pod.
 
+use std::ops::ControlFlow;
+
 use jiff::Timestamp;
 
-use super::{Scheduler, charge_of};
+use super::{
+    Scheduler, charge_of,
+    unfinished::{MOST_IN_TURN, UnfinishedAttempt},
+};
 use crate::scheduling::plan::Plan;
 use crate::scheduling::{
     decide::{blame::Resolvable, fit_error::FitError},
     model::{measure::Measure, name::Uid},
     plan::{
-        gang::{MadeRoom, Pool, Shortfall, place},
+        gang::{MadeRoom, Pool, Shortfall},
         preemption::Candidate,
     },
 };
@@ -24,32 +29,48 @@ fn is_in_vain(shortfall: &Shortfall) -> bool {
 
 impl Scheduler {
     /// Looks for pods of lower priority that can go so that the whole gang finds room, and begins to preempt them. Where that makes no
-    /// room, nothing is kept for its pods any more.
-    pub(super) fn preempt_for_gang(&mut self, pool: &Pool<'_>, shortfall: &Shortfall) {
+    /// room, nothing is kept for its pods any more. `Break`: that takes longer than a turn, and goes on later.
+    pub(super) fn preempt_for_gang(
+        &mut self,
+        attempt: &mut UnfinishedAttempt,
+        pool: &Pool<'_>,
+        shortfall: &Shortfall,
+    ) -> ControlFlow<()> {
         let waits = pool.applicants.iter().any(|applicant| self.awaits_victims(applicant.uid()));
         if !self.knows_budgets() || waits {
-            return;
+            return ControlFlow::Continue(());
         }
         if self.gang_preempts_not_before(pool).is_some() {
-            return self.withdraw_nominations(pool);
+            self.withdraw_nominations(pool);
+            return ControlFlow::Continue(());
         }
         let Some(rules) = self.preempting.rules().filter(|_| !is_in_vain(shortfall)) else {
-            return self.withdraw_nominations(pool);
+            self.withdraw_nominations(pool);
+            return ControlFlow::Continue(());
         };
         let before = self.versions();
         let pods = &self.pods;
         let names = |pod: &Uid| pods.get(pod).map(|entry| entry.info.key.name.clone());
         let charge = charge_of(pods, Timestamp::UNIX_EPOCH);
-        let mut room = MadeRoom::new(&mut self.classes, rules, &names, charge);
+        let candidates = std::mem::take(&mut attempt.candidates);
+        let mut room = MadeRoom::new(&mut self.classes, rules, &names, charge).going_on(candidates);
         let mut plan = Plan::new(&mut self.snapshot);
-        let placed = place(pool, &mut plan, &mut room, &|_| 0);
-        let nominations = placed.map(|placed| room.nominations(placed));
+        let found = attempt.search.go_on(pool, &mut plan, &mut room, &|_| 0, MOST_IN_TURN);
+        let nominations = match found {
+            Some(placed) => Some(placed.ok().map(|placed| room.nominations(placed))),
+            None => {
+                attempt.candidates = room.candidates();
+                None
+            }
+        };
         drop(plan);
         self.keep_rejections(before);
         match nominations {
-            Ok(nominations) => self.nominate_gang(pool, nominations),
-            Err(_) => self.withdraw_nominations(pool),
+            Some(Some(nominations)) => self.nominate_gang(pool, nominations),
+            Some(None) => self.withdraw_nominations(pool),
+            None => return ControlFlow::Break(()),
         }
+        ControlFlow::Continue(())
     }
 
     /// Until when no pods are preempted for the gang, since one of its pods has had others preempted in vain.

@@ -48,6 +48,7 @@ impl World {
             gangs: Some(SignedDuration::from_mins(10)),
             details: crate::scheduling::Details::Full,
             held_percent: 50,
+            claims: crate::scheduling::model::claim_use::DeviceClaims::Served,
         };
         let now = "2026-11-21T12:00:00Z".parse().unwrap();
         let mut world = Self { scheduler: Scheduler::new(settings), now, version: 1 };

@@ -108,6 +108,7 @@ impl Play {
             gangs: Some(SignedDuration::from_mins(10)),
             details: crate::scheduling::Details::Full,
             held_percent: 50,
+            claims: crate::scheduling::model::claim_use::DeviceClaims::Served,
         };
         let mut play = Self {
             scheduler: Scheduler::new(settings),

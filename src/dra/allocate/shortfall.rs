@@ -1,0 +1,70 @@
+//! Why devices were not found: the first request for which too few are free, whatever the other requests are given.
+
+use super::{
+    AllocationError, Claim, HeldDevices, Inventory, Node, Scene, Selected, candidates,
+    options::{self, Options, is_free},
+    toll::GoOn,
+};
+use crate::dra::{claim::Alternative, device::DeviceId};
+
+/// A request for which too few devices of a node are free.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Shortfall {
+    /// The claim's place among the claims.
+    pub claim: usize,
+    /// The request; of a prioritized list its first alternative, as `request/alternative`.
+    pub request: String,
+    /// How many devices it needs.
+    pub wanted: usize,
+    /// How many would do if nothing were in use.
+    pub matching: usize,
+    /// Those of them that are in use, or of which too little is left.
+    pub in_use: Vec<DeviceId>,
+}
+
+/// The first request for which too few devices of the node are free by themselves; `None`: there is none, so that requests stand in each
+/// other's way, or it takes longer to find out than `go_on` lets it. The parameters are those of [`super::allocate_again`].
+pub fn shortfall(
+    claims: &[&Claim],
+    node: Node<'_>,
+    (inventory, held): (&Inventory, &HeldDevices),
+    selected: &mut Selected,
+    go_on: GoOn<'_>,
+) -> Option<Shortfall> {
+    let pools = inventory.pools(node);
+    let candidates = candidates(&pools);
+    let nothing = HeldDevices::default();
+    let mut options = |held| {
+        let scene = Scene { pools: &pools, candidates: &candidates, held };
+        selected.start_over();
+        let of = |claim: &&Claim| options::of(claim, scene, selected, &mut Vec::new(), go_on);
+        claims.iter().map(of).collect::<Result<Vec<_>, AllocationError>>().ok()
+    };
+    let (left, all) = (options(held)?, options(&nothing)?);
+    let device = |at: &usize| candidates[*at].device;
+    let free = |alternative: &Alternative, left: &Options| -> Vec<usize> {
+        let free = left.devices.iter().filter(|at| is_free(alternative, device(at), held));
+        free.copied().collect()
+    };
+    for (place, claim) in claims.iter().enumerate() {
+        for (at, request) in claim.requests.iter().enumerate() {
+            let (left, all) = (&left[place][at], &all[place][at]);
+            let alternatives = || request.alternatives.iter().zip(left).zip(all);
+            let wanted = |all: &Options| all.count.max(1);
+            if alternatives().any(|((one, left), all)| free(one, left).len() >= wanted(all)) {
+                continue;
+            }
+            let ((first, left), all) = alternatives().next()?;
+            let free = free(first, left);
+            let in_use = all.devices.iter().filter(|at| !free.contains(at));
+            return Some(Shortfall {
+                claim: place,
+                request: first.full_name.clone(),
+                wanted: wanted(all),
+                matching: all.devices.len(),
+                in_use: in_use.map(|at| device(at).id.clone()).collect(),
+            });
+        }
+    }
+    None
+}

@@ -1,0 +1,157 @@
+//! What objects say of storage. Volumes that may be bound to a claim and published capacities are found by what a claim asks for, so that a
+//! decision costs as much as what there is for the claim, however many volumes others use.
+
+#[cfg(test)]
+mod tests;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use super::{Object, Objects};
+use crate::object::storage::{
+    CsiDriver, CsiNode, CsiStorageCapacity, PersistentVolume, PersistentVolumeClaim, StorageClass,
+    VolumeAttachment,
+};
+use crate::scheduling::model::{kind::Kind, name::full_name};
+
+/// The names of objects of storage by what claims ask for.
+#[derive(Clone, Debug, Default)]
+pub(super) struct StorageIndex(BTreeMap<StorageKey, BTreeSet<Arc<str>>>);
+
+/// By what an object of storage is found.
+#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
+enum StorageKey {
+    /// A volume that may be bound to any claim of this class.
+    AvailableOfClass(Arc<str>),
+    /// A volume that is bound to this claim or kept for it, by its full name.
+    ForClaim(Arc<str>),
+    /// What a driver publishes for this class.
+    CapacityOfClass(Arc<str>),
+}
+
+impl StorageKey {
+    fn of(object: &Object) -> Option<Self> {
+        match object {
+            Object::PersistentVolume(volume) => match &volume.spec.claim_ref {
+                Some(claim) => Some(Self::ForClaim(full_name(&claim.namespace, &claim.name))),
+                None if volume.status.phase == "Available" => {
+                    Some(Self::AvailableOfClass(volume.class().into()))
+                }
+                None => None,
+            },
+            Object::CsiStorageCapacity(capacity) => {
+                Some(Self::CapacityOfClass(capacity.storage_class_name.as_str().into()))
+            }
+            _ => None,
+        }
+    }
+}
+
+impl StorageIndex {
+    pub(super) fn insert(&mut self, name: &Arc<str>, object: &Object) {
+        if let Some(key) = StorageKey::of(object) {
+            self.0.entry(key).or_default().insert(name.clone());
+        }
+    }
+
+    pub(super) fn remove(&mut self, name: &str, object: &Object) {
+        let Some(key) = StorageKey::of(object) else { return };
+        if let Some(names) = self.0.get_mut(&key) {
+            names.remove(name);
+            if names.is_empty() {
+                self.0.remove(&key);
+            }
+        }
+    }
+
+    /// The names under a key, in order.
+    fn names<'a>(&'a self, key: &StorageKey) -> impl Iterator<Item = &'a Arc<str>> + use<'a> {
+        self.0.get(key).into_iter().flatten()
+    }
+
+    fn count(&self, key: &StorageKey) -> usize {
+        self.0.get(key).map_or(0, BTreeSet::len)
+    }
+}
+
+impl Objects {
+    /// A volume.
+    pub fn volume(&self, name: &str) -> Option<&Arc<PersistentVolume>> {
+        match self.get(Kind::PersistentVolume, name)? {
+            Object::PersistentVolume(volume) => Some(volume),
+            _ => None,
+        }
+    }
+
+    /// The volumes that may be bound to the claim: those that are meant for it, and available ones of its class; each by name.
+    pub fn volumes_for<'a>(
+        &'a self,
+        claim: &PersistentVolumeClaim,
+    ) -> impl Iterator<Item = &'a Arc<PersistentVolume>> + use<'a> {
+        let keys = volume_keys(claim);
+        let names: Vec<_> = keys.iter().flat_map(|key| self.storage.names(key)).collect();
+        names.into_iter().filter_map(|name| self.volume(name))
+    }
+
+    /// How many volumes and published capacities are compared with a claim.
+    pub fn storage_for(&self, claim: &PersistentVolumeClaim) -> usize {
+        let volumes: usize = volume_keys(claim).iter().map(|key| self.storage.count(key)).sum();
+        volumes + self.storage.count(&StorageKey::CapacityOfClass(claim.class().into()))
+    }
+
+    /// A claim of a namespace.
+    pub fn claim(&self, namespace: &str, name: &str) -> Option<&Arc<PersistentVolumeClaim>> {
+        match self.get(Kind::PersistentVolumeClaim, &full_name(namespace, name))? {
+            Object::PersistentVolumeClaim(claim) => Some(claim),
+            _ => None,
+        }
+    }
+
+    /// A class of volumes.
+    pub fn class(&self, name: &str) -> Option<&StorageClass> {
+        match self.get(Kind::StorageClass, name)? {
+            Object::StorageClass(class) => Some(class),
+            _ => None,
+        }
+    }
+
+    /// The CSI drivers on a node.
+    pub fn csi_node(&self, node: &str) -> Option<&CsiNode> {
+        match self.get(Kind::CsiNode, node)? {
+            Object::CsiNode(node) => Some(node),
+            _ => None,
+        }
+    }
+
+    /// A CSI driver.
+    pub fn csi_driver(&self, name: &str) -> Option<&CsiDriver> {
+        match self.get(Kind::CsiDriver, name)? {
+            Object::CsiDriver(driver) => Some(driver),
+            _ => None,
+        }
+    }
+
+    /// How much storage of a class there is, as far as CSI drivers say; by name.
+    pub fn capacities<'a>(&'a self, class: &str) -> impl Iterator<Item = &'a CsiStorageCapacity> + use<'a> {
+        let names: Vec<_> = self.storage.names(&StorageKey::CapacityOfClass(class.into())).collect();
+        names.into_iter().filter_map(|name| match self.get(Kind::CsiStorageCapacity, name)? {
+            Object::CsiStorageCapacity(capacity) => Some(&**capacity),
+            _ => None,
+        })
+    }
+
+    /// Volumes that are attached to nodes.
+    pub fn attachments(&self) -> impl Iterator<Item = &VolumeAttachment> {
+        self.of_kind(Kind::VolumeAttachment).filter_map(|object| match object {
+            Object::VolumeAttachment(attachment) => Some(&**attachment),
+            _ => None,
+        })
+    }
+}
+
+fn volume_keys(claim: &PersistentVolumeClaim) -> [StorageKey; 2] {
+    let own_name = full_name(&claim.metadata.namespace, &claim.metadata.name);
+    [StorageKey::ForClaim(own_name), StorageKey::AvailableOfClass(claim.class().into())]
+}

@@ -1,0 +1,95 @@
+//! What holds a device: the pods that use its claims, by name.
+
+use std::{collections::BTreeSet, fmt, sync::Arc};
+
+use super::{ResourceClaims, Standing};
+use crate::dra::{PoolId, device::DeviceId};
+
+/// What holds a device.
+#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub enum DeviceHolder {
+    /// A pod that uses a claim.
+    Pod {
+        /// Its namespace.
+        namespace: Arc<str>,
+        /// Its name.
+        name: Arc<str>,
+    },
+    /// A claim that no pod uses yet, as far as its status says.
+    Claim {
+        /// Its namespace.
+        namespace: Arc<str>,
+        /// Its name.
+        name: Arc<str>,
+    },
+    /// Pods with shares of the same hardware, which a device plugin registers.
+    Shares,
+}
+
+impl DeviceHolder {
+    /// Whether it is an object of this namespace.
+    pub fn is_of(&self, own: &str) -> bool {
+        match self {
+            Self::Pod { namespace, .. } | Self::Claim { namespace, .. } => **namespace == *own,
+            Self::Shares => false,
+        }
+    }
+}
+
+impl fmt::Display for DeviceHolder {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pod { namespace, name } => write!(formatter, "{namespace}/{name}"),
+            Self::Claim { namespace, name } => write!(formatter, "claim {namespace}/{name}"),
+            Self::Shares => formatter.write_str("GPU shares of pods"),
+        }
+    }
+}
+
+/// So many claims of a pool are looked at: a pool that many nodes reach may have thousands.
+const MOST_CLAIMS: usize = 1024;
+
+impl ResourceClaims {
+    /// What holds these devices, each once. Of a pool with very many claims, those by the first of them are found.
+    pub(in crate::scheduling) fn holders(&self, devices: &[DeviceId]) -> BTreeSet<DeviceHolder> {
+        let sought: BTreeSet<&DeviceId> = devices.iter().collect();
+        let pools: BTreeSet<PoolId> =
+            devices.iter().map(|device| (device.driver.clone(), device.pool.clone())).collect();
+        let claims = pools.iter().filter_map(|pool| self.by_pool.get(pool));
+        let mut claimed = BTreeSet::new();
+        let mut holders = BTreeSet::new();
+        for claim in claims.flat_map(|claims| claims.iter().take(MOST_CLAIMS)) {
+            let allocation = self.claims.get(claim).and_then(Standing::allocation);
+            let results = allocation.into_iter().flat_map(|allocation| &allocation.devices.results);
+            let held = results.map(|result| DeviceId::new(&result.driver, &result.pool, &result.device));
+            let held: Vec<_> = held.filter(|device| sought.contains(device)).collect();
+            if !held.is_empty() {
+                holders.extend(self.users_named(claim));
+            }
+            claimed.extend(held);
+        }
+        if devices.iter().any(|device| self.held.is_claimed(device) && !claimed.contains(device)) {
+            // By a claim that was not looked at.
+            return holders;
+        }
+        if claimed.len() < sought.len() {
+            holders.insert(DeviceHolder::Shares);
+        }
+        holders
+    }
+
+    /// The pods that use the claim; where its status names none, the claim.
+    fn users_named(&self, claim: &str) -> Vec<DeviceHolder> {
+        let (namespace, name) = claim.split_once('/').unwrap_or(("", claim));
+        let namespace: Arc<str> = namespace.into();
+        let seen = self.claims.get(claim).and_then(|standing| standing.seen.as_ref());
+        let users = seen.into_iter().flat_map(|seen| &seen.status.reserved_for);
+        let pods = users.filter(|user| user.resource == "pods");
+        let pod = |name: &str| DeviceHolder::Pod { namespace: namespace.clone(), name: name.into() };
+        let pods: Vec<_> = pods.map(|user| pod(&user.name)).collect();
+        if pods.is_empty() {
+            return vec![DeviceHolder::Claim { namespace: namespace.clone(), name: name.into() }];
+        }
+        pods
+    }
+}
