@@ -222,7 +222,7 @@ impl Scheduler {
         match self.audit_as_alike(uid) {
             Audited::Waits(error) if error.repeats(&reason) => {}
             Audited::Waits(error) => {
-                self.tell_unschedulable(uid, error.blame(), error.message(self.reports.details))
+                self.tell_unschedulable(uid, error.blame(), error.message(self.reports.details));
             }
             Audited::Fits => self.end_needless_wait(uid),
             Audited::Preempts => self.decide_waiting_again(uid),
