@@ -62,7 +62,7 @@ use pods::{Pods, Work};
 use prebind::Prebinding;
 use preempt::Preempting;
 use reports::{Outbox, Reports};
-use sync::Synced;
+use sync::Duty;
 use waiting::Waiting;
 
 pub use direct::Directed;
@@ -93,10 +93,6 @@ pub struct Settings {
 /// The scheduler.
 #[derive(Debug)]
 pub struct Scheduler {
-    /// As in [`Settings`].
-    lock_expiry: SignedDuration,
-    /// As in [`Settings`].
-    details: Details,
     /// Nodes, charges, and other objects that decide.
     snapshot: Snapshot,
     /// Every pod that was seen, and what is to be done for it.
@@ -115,10 +111,8 @@ pub struct Scheduler {
     flows: NodeFlows,
     /// Pods that leave nodes of closed zones.
     evictions: Evictions,
-    synced: Synced,
-    course: Course,
-    /// Whether kube-scheduler chooses the nodes.
-    directed: bool,
+    /// What it may decide.
+    duty: Duty,
     /// What people are told.
     reports: Reports,
     outbox: Outbox,
@@ -139,8 +133,6 @@ impl Scheduler {
             claims,
         } = settings;
         Self {
-            lock_expiry,
-            details,
             snapshot: Snapshot::new(device_resources).divided(zones).awaiting(claims),
             classes: Classes::new(weights).bounded(CLAIM_ALLOWANCE),
             pods: Pods::default(),
@@ -148,27 +140,27 @@ impl Scheduler {
             gangs: Gangs::new(gangs),
             preempting: Preempting::new(preemption),
             prebinding: Prebinding::new(held_percent),
-            flows: NodeFlows::default(),
+            flows: NodeFlows::new(lock_expiry),
             evictions: Evictions::default(),
-            synced: Synced::default(),
-            course: Course::default(),
-            directed: false,
-            reports: Reports::default(),
+            duty: Duty::default(),
+            reports: Reports { details, ..Reports::default() },
             outbox: Outbox::default(),
         }
     }
 
     /// A scheduler that has seen nothing yet and only looks on: it decides nothing and wants nothing done, ever.
     pub fn standing_by(settings: Settings) -> Self {
-        Self { course: Course::Standby, ..Self::new(settings) }
+        let mut scheduler = Self::new(settings);
+        scheduler.duty.course = Course::Standby;
+        scheduler
     }
 
     /// Takes in what happened.
     pub fn observe(&mut self, event: Event, now: Timestamp) {
         self.watch_zones(now);
-        let Some(event) = self.synced.admit(event) else { return };
+        let Some(event) = self.duty.synced.admit(event) else { return };
         self.take_event(event, now);
-        for event in self.synced.take_early() {
+        for event in self.duty.synced.take_early() {
             self.take_event(event, now);
         }
     }
@@ -223,7 +215,7 @@ impl Scheduler {
     /// From now on nothing new is decided: pods whose lock was asked for or whose Binding was sent are carried through, and no
     /// other is locked.
     pub fn drain(&mut self) {
-        self.course = Course::Draining;
+        self.duty.course = Course::Draining;
         self.flows.touch_all();
     }
 
@@ -242,13 +234,13 @@ impl Scheduler {
             self.advance_prebinds(now);
             self.watch_held(now);
             self.watch_kept(now);
-            if self.course == Course::Onward {
+            if self.duty.course == Course::Onward {
                 self.roll_back_gangs(now);
             }
             self.wake_moved();
             self.schedule(now);
             self.serve_nodes(now);
-            if self.course != Course::Standby {
+            if self.duty.course != Course::Standby {
                 self.evict_when_due(now);
                 self.refresh_reasons();
                 self.audit_when_due(now);
@@ -260,12 +252,12 @@ impl Scheduler {
         }
         self.end_turn();
         let effects = std::mem::take(&mut self.outbox.effects);
-        if self.course == Course::Standby { Vec::new() } else { effects }
+        if self.duty.course == Course::Standby { Vec::new() } else { effects }
     }
 
     /// Whether pods, nodes and quotas have been listed: the ledger is complete.
     pub fn is_synced(&self) -> bool {
-        self.synced.is_complete() && self.snapshot.objects().are_listed(&[Kind::Namespace])
+        self.duty.synced.is_complete() && self.snapshot.objects().are_listed(&[Kind::Namespace])
     }
 
     /// The cluster as it stands.
@@ -295,7 +287,7 @@ impl Scheduler {
     /// Waiting pods that the node would have now that so much is held of it are decided again, in this turn or the next.
     fn note_moved(&mut self, node: &NodeName, held: Held) {
         // A standby scheduler decides no pod.
-        if self.course != Course::Standby {
+        if self.duty.course != Course::Standby {
             let known = self.waiting.moved.entry(node.clone()).or_insert(held);
             *known = (*known).min(held);
         }

@@ -26,7 +26,6 @@ const MORE_FIELDS: &[(&str, usize)] = &[
     ("PodSpec", 21),
     ("Row", 14),
     ("Run", 13),
-    ("Scheduler", 16),
     ("Search", 14),
     ("Seen", 19),
     ("ServeArgs", 18),

@@ -88,22 +88,13 @@ struct Class {
     /// Pods that no node would have for what it is itself.
     waiting: BTreeSet<Uid>,
     /// Pods that some node would have, were it not for other nodes and their pods.
-    waiting_around: BTreeSet<Uid>,
+    waiting_for_others: BTreeSet<Uid>,
     /// Its place among the classes with waiting pods.
     waiting_place: Option<u64>,
     /// Its place among the classes whose verdicts are kept; `None`: it was only hinted at, or has none.
     judged_place: Option<u64>,
     /// What was last found to be too little of a quota, and of which generation the nodes were.
     too_little: Option<(Vec<Quota>, u64, FitError)>,
-}
-
-/// Which plugins rejected the nodes that a waiting pod found no place on.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Rejected {
-    /// Plugins that look at one node.
-    Itself,
-    /// Also plugins that look at more than one.
-    Around,
 }
 
 /// Every class.
@@ -370,7 +361,7 @@ impl Classes {
             closeness: Vec::new(),
             relation: Relation::Independent,
             waiting: BTreeSet::new(),
-            waiting_around: BTreeSet::new(),
+            waiting_for_others: BTreeSet::new(),
             waiting_place: None,
             judged_place: None,
             too_little: None,
@@ -381,7 +372,7 @@ impl Classes {
 
 impl Class {
     fn has_none_waiting(&self) -> bool {
-        self.waiting.is_empty() && self.waiting_around.is_empty()
+        self.waiting.is_empty() && self.waiting_for_others.is_empty()
     }
 
     /// Finds out how close each node comes that fails and has changed since the last time.

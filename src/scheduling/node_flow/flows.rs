@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::{
     NodeFlow,
@@ -29,6 +29,8 @@ const HELD_UP: usize = usize::MAX / 2;
 /// The flows of all nodes, those that are idle left out.
 #[derive(Debug, Default)]
 pub(in crate::scheduling) struct NodeFlows {
+    /// How long a device plugin may owe an answer.
+    pub(in crate::scheduling) lock_expiry: SignedDuration,
     flows: BTreeMap<NodeName, NodeFlow>,
     /// Nodes whose flows are to go on.
     touched: BTreeSet<NodeName>,
@@ -52,6 +54,11 @@ impl NodeFlow {
 }
 
 impl NodeFlows {
+    /// No flow yet; a device plugin may owe an answer for so long.
+    pub(in crate::scheduling) fn new(lock_expiry: SignedDuration) -> Self {
+        Self { lock_expiry, ..Self::default() }
+    }
+
     /// Takes in what happened at a node. The requests are to be carried out in their order.
     pub(in crate::scheduling) fn handle(
         &mut self,

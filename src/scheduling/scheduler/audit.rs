@@ -221,7 +221,9 @@ impl Scheduler {
         let reason = entry.reason.clone().unwrap_or_default();
         match self.audit_as_alike(uid) {
             Audited::Waits(error) if error.repeats(&reason) => {}
-            Audited::Waits(error) => self.tell_unschedulable(uid, error.blame(), error.message(self.details)),
+            Audited::Waits(error) => {
+                self.tell_unschedulable(uid, error.blame(), error.message(self.reports.details));
+            }
             Audited::Fits => self.end_needless_wait(uid),
             Audited::Preempts => self.decide_waiting_again(uid),
             Audited::Undecided => {}

@@ -25,7 +25,11 @@ use crate::{
 
 impl Scheduler {
     pub(super) fn schedule(&mut self, now: Timestamp) {
-        if self.course != Course::Onward || self.directed || !self.knows_gangs() || !self.knows_claims() {
+        if self.duty.course != Course::Onward
+            || self.duty.directed
+            || !self.knows_gangs()
+            || !self.knows_claims()
+        {
             return;
         }
         self.mend_gangs(now);
@@ -74,7 +78,7 @@ impl Scheduler {
                 let error = self.preempt(uid, error);
                 self.note_rejection(uid, &error);
                 self.wait(uid, ask, &error, now);
-                self.tell_unschedulable(uid, error.blame(), error.message(self.details));
+                self.tell_unschedulable(uid, error.blame(), error.message(self.reports.details));
             }
         }
     }
@@ -107,7 +111,7 @@ impl Scheduler {
 
     /// Judges for a pod that may come, once there is something to judge by.
     pub(super) fn prepare(&mut self, ask: &Arc<Ask>) {
-        if self.course == Course::Onward && self.is_synced() {
+        if self.duty.course == Course::Onward && self.is_synced() {
             self.classes.warm(ask, &self.snapshot);
         }
     }

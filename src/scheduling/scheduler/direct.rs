@@ -34,8 +34,9 @@ impl Scheduler {
     /// This scheduler, which takes no pod from its queue: the node of each pod is chosen by kube-scheduler and told by
     /// [`Event::Directed`](crate::scheduling::Event::Directed).
     #[must_use]
-    pub fn directed(self) -> Self {
-        Self { directed: true, ..self }
+    pub fn directed(mut self) -> Self {
+        self.duty.directed = true;
+        self
     }
 
     /// How far a pod is.

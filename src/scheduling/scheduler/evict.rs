@@ -73,7 +73,7 @@ impl Scheduler {
     /// The first round after now; `None`: there is nothing to evict from, or no right to decide yet.
     fn next_round(&self, now: Timestamp) -> Option<Timestamp> {
         let zones = self.snapshot.zones().settings();
-        let ready = self.course == Course::Onward && self.snapshot.objects().are_listed(BUDGETS);
+        let ready = self.duty.course == Course::Onward && self.snapshot.objects().are_listed(BUDGETS);
         if zones.is_off() || !ready {
             return None;
         }
@@ -123,7 +123,7 @@ impl Scheduler {
             format!("Not evicted yet from {eviction}; {why}"),
             format!("Not evicted yet: {closed}; {why}"),
         );
-        let (message, left_out) = message.told(self.details);
+        let (message, left_out) = message.told(self.reports.details);
         let said = self.evictions.postponed.insert(eviction.pod.uid.clone(), message.clone());
         if said.as_ref() != Some(&message) {
             let pod = eviction.pod.clone();

@@ -194,7 +194,7 @@ impl Scheduler {
     /// Something has changed of a gang.
     pub(super) fn touch_gang(&mut self, gang: Option<GangName>) {
         // A standby scheduler never goes on with one.
-        self.gangs.touched.extend(gang.filter(|_| self.course != Course::Standby));
+        self.gangs.touched.extend(gang.filter(|_| self.duty.course != Course::Standby));
     }
 
     /// The other pods of the pod's gang that are not bound.
@@ -273,7 +273,7 @@ impl Scheduler {
 
     /// What a pod is in its gang, and what its PodGroup says; `None`: it is placed alone.
     fn membership(&self, uid: &Uid) -> Option<(Arc<Member>, Membership)> {
-        self.gangs.timeout.filter(|_| !self.directed)?;
+        self.gangs.timeout.filter(|_| !self.duty.directed)?;
         let member = self.pods.get(uid)?.info.gang.clone()?;
         match self.snapshot.objects().membership(&member.gang) {
             Membership::Policy(Policy::Alone) => None,

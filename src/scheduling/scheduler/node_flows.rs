@@ -36,8 +36,8 @@ impl Scheduler {
                 ledger: self.snapshot.ledger(),
                 pods: &self.pods,
                 now: self.snapshot.now(),
-                course: self.course,
-                lock_expiry: self.lock_expiry,
+                course: self.duty.course,
+                lock_expiry: self.flows.lock_expiry,
             };
             for request in self.flows.handle(happened, &view) {
                 // Only the last of them is answered at once.
@@ -190,7 +190,7 @@ impl Scheduler {
 
     /// Sends pods that wait in the line of a node that is held up to nodes that are not and would have them; the others keep their places.
     fn find_other_nodes(&mut self, pods: &[Uid], node: &NodeName, now: Timestamp) {
-        if self.directed {
+        if self.duty.directed {
             return;
         }
         let mut stay: Vec<Demand> = Vec::new();
@@ -308,8 +308,8 @@ impl Scheduler {
             ledger: self.snapshot.ledger(),
             pods: &self.pods,
             now: self.snapshot.now(),
-            course: self.course,
-            lock_expiry: self.lock_expiry,
+            course: self.duty.course,
+            lock_expiry: self.flows.lock_expiry,
         };
         let to_come = charge.commitment != Commitment::Bound && charge.has_answer(Answer::ByLock);
         let in_flight = || self.flows.is_in_flight(uid, charge, &view);

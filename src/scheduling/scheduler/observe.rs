@@ -29,7 +29,7 @@ impl Scheduler {
         for pod in pods {
             self.take_in(pod, now);
         }
-        self.synced.pods = true;
+        self.duty.synced.pods = true;
         self.await_gangs(now);
         self.await_claim_lists(now);
         self.reports.next_audit = None;
@@ -45,7 +45,7 @@ impl Scheduler {
         for node in nodes {
             self.take_in_node(node, now);
         }
-        self.synced.nodes = true;
+        self.duty.synced.nodes = true;
     }
 
     /// Takes in a pod, unless what is known of it is newer: a read may be answered after the watch has gone on.

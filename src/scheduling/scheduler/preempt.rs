@@ -295,7 +295,7 @@ impl Scheduler {
         });
         let waits = waits && self.decide(&preemptor.uid).is_err();
         let under_way = self.preempting.under_way.get_mut(&preemptor.uid);
-        let Some(preemption) = under_way.filter(|_| waits && self.course == Course::Onward) else {
+        let Some(preemption) = under_way.filter(|_| waits && self.duty.course == Course::Onward) else {
             self.preempting.stop(&preemptor.uid);
             return;
         };

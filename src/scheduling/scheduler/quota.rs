@@ -11,10 +11,7 @@ use super::{Scheduler, Work, requeue::Rejection};
 use crate::{
     device::DeviceRequest,
     scheduling::{
-        decide::{
-            class::Rejected,
-            fit_error::{Awaits, FitError},
-        },
+        decide::fit_error::{Awaits, FitError},
         model::{
             name::Uid,
             pod::{Ask, Claim, Deletion, PodKey},
@@ -99,7 +96,7 @@ impl Scheduler {
         for quota in quotas {
             self.see_quota(quota);
         }
-        self.synced.quotas = true;
+        self.duty.synced.quotas = true;
     }
 
     pub(super) fn see_quota(&mut self, quota: QuotaInfo) {
@@ -120,10 +117,10 @@ impl Scheduler {
     /// The pod found no node: it waits for what may make room for it.
     pub(super) fn wait(&mut self, uid: &Uid, ask: &Arc<Ask>, error: &FitError, now: Timestamp) {
         let awaits = error.awaits();
-        let around: BTreeSet<Plugin> =
+        let of_cluster: BTreeSet<Plugin> =
             error.plugins().into_iter().filter(|plugin| plugin.reach() == Reach::Cluster).collect();
         // Only a node that would have the pod wakes it; else it is woken by what may help, and may not.
-        let surely = around.is_empty() && !error.is_beside_nominated() && awaits != Awaits::NodeOrQuota;
+        let surely = of_cluster.is_empty() && !error.is_beside_nominated() && awaits != Awaits::NodeOrQuota;
         let flush = flush_time(now);
         let again = self.preempts_not_before(uid).map_or(flush, |until| until.min(flush));
         if let Some(entry) = self.pods.get_mut(uid) {
@@ -137,10 +134,13 @@ impl Scheduler {
             self.set_work(uid, Work::OverQuota);
         } else {
             // What a node that is kept, or whose cards are too much for the quota, lacks may come with any change of it.
-            let itself = around.is_empty() || error.is_beside_nominated() || awaits == Awaits::NodeOrQuota;
-            let rejected = if itself { Rejected::Itself } else { Rejected::Around };
-            self.classes.wait(ask, uid.clone(), rejected);
-            self.waiting.requeue.wait(uid, Rejection { plugins: around, kept: error.is_beside_nominated() });
+            let itself =
+                of_cluster.is_empty() || error.is_beside_nominated() || awaits == Awaits::NodeOrQuota;
+            let rejected_by = if itself { Reach::Node } else { Reach::Cluster };
+            self.classes.wait(ask, uid.clone(), rejected_by);
+            self.waiting
+                .requeue
+                .wait(uid, Rejection { plugins: of_cluster, kept: error.is_beside_nominated() });
             self.set_work(uid, Work::Waiting(ask.clone()));
         }
     }

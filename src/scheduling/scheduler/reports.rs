@@ -9,13 +9,15 @@ use crate::{
     device::{CardId, ProfileName},
     scheduling::{
         effect::Effect,
-        model::{measure::Measure, name::Uid},
+        model::{measure::Measure, message::Details, name::Uid},
     },
 };
 
 /// What people are told, and when it is told again.
 #[derive(Debug, Default)]
 pub(super) struct Reports {
+    /// How much of a message stands where the users of a namespace read it.
+    pub(super) details: Details,
     /// Cards of which more is held than there is, in words.
     pub(super) excess: Said<CardId>,
     /// Pods of which some cards are unknown, and why.

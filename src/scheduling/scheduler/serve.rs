@@ -17,7 +17,7 @@ impl Scheduler {
         let queue =
             [self.waiting.queue.next_deadline(), self.turn_deadline(), self.waiting.unlisted.deadline()];
         // No pod is taken from the queue where kube-scheduler chooses the nodes.
-        let queue = queue.into_iter().filter(|_| !self.directed);
+        let queue = queue.into_iter().filter(|_| !self.duty.directed);
         let others = [
             self.reports.next_audit,
             self.prebind_deadline(),
@@ -28,7 +28,7 @@ impl Scheduler {
             self.claim_lists_deadline(),
         ];
         let onward = queue.chain(others).flatten();
-        let onward = onward.filter(|_| self.course == Course::Onward && self.is_synced());
+        let onward = onward.filter(|_| self.duty.course == Course::Onward && self.is_synced());
         let zones = self.snapshot.zones().next_change();
         self.flows.next_deadline().into_iter().chain(retell).chain(zones).chain(onward).min()
     }

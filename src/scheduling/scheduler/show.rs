@@ -103,7 +103,7 @@ impl Scheduler {
 
     /// How much of a message stands where the users of a namespace read it.
     pub fn details(&self) -> Details {
-        self.details
+        self.reports.details
     }
 
     /// Why pods wait that were refused and have found no place since.

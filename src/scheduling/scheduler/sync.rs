@@ -1,6 +1,17 @@
-//! What has been listed so far: nothing is decided before everything has.
+//! Whether the scheduler may decide: nothing is decided before everything has been listed.
 
-use crate::scheduling::event::Event;
+use crate::scheduling::{event::Event, node_flow::Course};
+
+/// What the scheduler may decide.
+#[derive(Debug, Default)]
+pub(super) struct Duty {
+    /// What has been listed.
+    pub(super) synced: Synced,
+    /// Which work is still to be done.
+    pub(super) course: Course,
+    /// Whether kube-scheduler chooses the nodes.
+    pub(super) directed: bool,
+}
 
 /// Which lists were taken in, and what waits for that of the pods.
 #[derive(Debug, Default)]

@@ -35,7 +35,7 @@ pub(super) enum Telling {
 impl Scheduler {
     /// Says why a pod waits, unless its condition says just that.
     pub(super) fn tell_unschedulable(&mut self, uid: &Uid, blame: Blame, message: impl Into<Message>) {
-        let (message, left_out) = message.into().told(self.details);
+        let (message, left_out) = message.into().told(self.reports.details);
         if let Some(entry) = self.pods.get_mut(uid) {
             entry.blame = Some(blame);
             // As its condition will have it, so that what was said is known again.
@@ -51,7 +51,7 @@ impl Scheduler {
 
     /// What of a message is told of this pod; what is left out is reported to administrators.
     pub(super) fn worded(&mut self, pod: &PodKey, message: impl Into<Message>) -> String {
-        let (message, left_out) = message.into().told(self.details);
+        let (message, left_out) = message.into().told(self.reports.details);
         let report = left_out.map(|message| Effect::ReportDetails { pod: pod.clone(), message });
         self.outbox.effects.extend(report);
         message

@@ -139,7 +139,7 @@ impl Scheduler {
         self.charge_turn();
         let steps = self.waiting.turn.steps;
         // Of one that stands by nobody asks what it measures.
-        let counts = steps > 0 && self.course != Course::Standby;
+        let counts = steps > 0 && self.duty.course != Course::Standby;
         self.outbox.measures.extend(counts.then_some(Measure::Steps(steps)));
     }
 

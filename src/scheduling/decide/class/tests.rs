@@ -3,6 +3,7 @@
 use super::*;
 use crate::scheduling::Footprint;
 use crate::scheduling::decide::outlook::tests;
+use crate::scheduling::plugin::contract::Reach;
 
 fn ask(memory: u64) -> Arc<Ask> {
     Arc::new(tests::ask(1, memory, 0))
@@ -39,7 +40,7 @@ fn a_flood_of_hints_pushes_out_hints_only() {
     let (mut classes, snapshot) = (Classes::default(), cluster());
     let (waits, decided) = (ask(9_000), ask(1));
     decide(&mut classes, &waits, &snapshot).unwrap_err();
-    classes.wait(&waits, "pod".into(), Rejected::Itself);
+    classes.wait(&waits, "pod".into(), Reach::Node);
     decide(&mut classes, &decided, &snapshot).unwrap();
     for memory in 10_000..10_000 + 3 * REMEMBERED as u64 {
         classes.warm(&ask(memory), &snapshot);
@@ -76,7 +77,7 @@ fn many_classes_push_out_those_without_waiting_pods_and_no_hints() {
     let (mut classes, snapshot) = (Classes::default(), cluster());
     let (waits, hinted) = (ask(9_000), ask(1));
     decide(&mut classes, &waits, &snapshot).unwrap_err();
-    classes.wait(&waits, "pod".into(), Rejected::Itself);
+    classes.wait(&waits, "pod".into(), Reach::Node);
     classes.warm(&hinted, &snapshot);
     for memory in 10_000..10_001 + REMEMBERED as u64 {
         decide(&mut classes, &ask(memory), &snapshot).unwrap_err();
@@ -92,7 +93,7 @@ fn any_number_of_classes_with_waiting_pods_keep_the_verdicts_of_so_many_and_all_
     let asks: Vec<_> = (0..3 * REMEMBERED as u64).map(|at| ask(9_000 + at)).collect();
     for (at, ask) in asks.iter().enumerate() {
         decide(&mut classes, ask, &snapshot).unwrap_err();
-        classes.wait(ask, format!("{at}").as_str().into(), Rejected::Itself);
+        classes.wait(ask, format!("{at}").as_str().into(), Reach::Node);
     }
     let verdicts =
         |classes: &Classes| classes.by_ask.values().map(|class| class.verdicts.len()).sum::<usize>();

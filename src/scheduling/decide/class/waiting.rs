@@ -4,13 +4,13 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use jiff::Timestamp;
 
-use super::{Classes, Judged, Known, Rejected};
+use super::{Classes, Judged, Known};
 use crate::{
     device::ProfileName,
     scheduling::{
         decide::verdict::NodeVerdict,
         model::{name::Uid, pod::Ask, steps::LOOK},
-        plugin::{filter::filter, tdm},
+        plugin::{contract::Reach, filter::filter, tdm},
         world::node_state::NodeState,
     },
 };
@@ -28,18 +28,18 @@ impl Classes {
     /// How many pods of all classes wait for a node to change.
     pub fn waiting(&self) -> usize {
         // Asked in each turn: no ask is looked up, which would take as long as its text is.
-        self.by_ask.values().map(|class| class.waiting.len() + class.waiting_around.len()).sum()
+        self.by_ask.values().map(|class| class.waiting.len() + class.waiting_for_others.len()).sum()
     }
 
-    /// A pod of this class found no node: it waits for one to change. `Around` says that a plugin which looks at more than one node
-    /// has rejected some: what these were is no reason to decide again.
-    pub fn wait(&mut self, ask: &Arc<Ask>, uid: Uid, rejected: Rejected) {
+    /// A pod of this class found no node: it waits for one to change. `rejected_by` is [`Reach::Cluster`] where a plugin
+    /// which looks at more than one node has rejected some: what these were is no reason to decide again.
+    pub fn wait(&mut self, ask: &Arc<Ask>, uid: Uid, rejected_by: Reach) {
         let Some(class) = self.by_ask.get_mut(ask) else {
             return;
         };
-        match rejected {
-            Rejected::Itself => class.waiting.insert(uid),
-            Rejected::Around => class.waiting_around.insert(uid),
+        match rejected_by {
+            Reach::Node => class.waiting.insert(uid),
+            Reach::Cluster => class.waiting_for_others.insert(uid),
         };
         if class.waiting_place.is_none() {
             let place = self.waiting.last_key_value().map_or(0, |(last, _)| last + 1);
@@ -51,14 +51,14 @@ impl Classes {
     /// As [`Self::wait`] for a pod whose class may not be known yet.
     pub(in crate::scheduling) fn wait_known(&mut self, ask: &Arc<Ask>, uid: Uid) {
         self.make_known(ask, Known::Decided);
-        self.wait(ask, uid, Rejected::Itself);
+        self.wait(ask, uid, Reach::Node);
     }
 
     /// A pod of this class waits no more.
     pub fn leave(&mut self, ask: &Arc<Ask>, uid: &Uid) {
         if let Some(class) = self.by_ask.get_mut(ask) {
             class.waiting.remove(uid);
-            class.waiting_around.remove(uid);
+            class.waiting_for_others.remove(uid);
             if class.has_none_waiting()
                 && let Some(place) = class.waiting_place.take()
             {
@@ -76,14 +76,14 @@ impl Classes {
     /// Whether a pod of this class waits.
     pub fn holds(&self, ask: &Arc<Ask>, uid: &Uid) -> bool {
         let class = self.by_ask.get(ask);
-        class.is_some_and(|class| class.waiting.contains(uid) || class.waiting_around.contains(uid))
+        class.is_some_and(|class| class.waiting.contains(uid) || class.waiting_for_others.contains(uid))
     }
 
     /// The pods that wait for a node to change and ask for cards or devices of one of these plugins, by uid.
     pub(in crate::scheduling) fn waiting_for(&self, profiles: &BTreeSet<ProfileName>) -> BTreeSet<Uid> {
         let asks = |ask: &&Arc<Ask>| ask.devices.iter().any(|asked| profiles.contains(&asked.profile.name));
         let classes = self.waiting.values().filter(asks).filter_map(|ask| self.by_ask.get(ask));
-        classes.flat_map(|class| class.waiting.iter().chain(&class.waiting_around)).cloned().collect()
+        classes.flat_map(|class| class.waiting.iter().chain(&class.waiting_for_others)).cloned().collect()
     }
 
     /// Forgets what was found of the node in this slot: it is judged anew, and wakes every waiting pod that it would have.
@@ -123,7 +123,7 @@ impl Classes {
             }
             woken.extend(std::mem::take(&mut class.waiting));
             if !fitted {
-                woken.extend(std::mem::take(&mut class.waiting_around));
+                woken.extend(std::mem::take(&mut class.waiting_for_others));
             }
             if class.has_none_waiting() {
                 class.waiting_place = None;

@@ -244,7 +244,7 @@ impl Scheduler {
     fn refuse_gang(&mut self, name: &GangName, pool: &Pool<'_>, shortfall: &Shortfall, now: Timestamp) {
         let pods = pool.placed.total() + pool.applicants.len();
         let words = Words { name, gang: pool.gang, pods, shortfall };
-        let details = self.details;
+        let details = self.reports.details;
         let named = |uid: &Uid| match self.pods.get(uid) {
             Some(entry) => entry.info.key.name.clone(),
             None => uid.clone(),

@@ -73,16 +73,16 @@ fn what_a_pod_is_rejected_for_is_found_once_for_all_pods_like_it_until_something
 }
 
 #[test]
-fn what_is_found_for_a_pod_that_looks_around_or_has_a_node_kept_for_it_holds_for_no_other() {
+fn what_is_found_for_a_pod_with_claims_or_with_a_node_kept_for_it_holds_for_no_other() {
     let play = Play::new();
     let alone = pod("a", 1000, play.now);
     assert!(Alike::of(&alone).is_some());
     let kept = crate::scheduling::PodInfo { nominated: Some("n1".into()), ..alone.clone() };
     assert_eq!(Alike::of(&kept), None);
-    let mut around = alone;
+    let mut with_claims = alone;
     let claims = vec![crate::scheduling::model::footprint::ClaimUse { name: "data".into(), owner: None }];
-    std::sync::Arc::make_mut(&mut around.footprint).claims = claims;
-    assert_eq!(Alike::of(&around), None);
+    std::sync::Arc::make_mut(&mut with_claims.footprint).claims = claims;
+    assert_eq!(Alike::of(&with_claims), None);
 }
 
 #[test]
