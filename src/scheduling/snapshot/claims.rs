@@ -77,7 +77,7 @@ impl Snapshot {
         info: &NodeInfo,
         counts: impl Fn(&Uid, &Charge) -> bool,
     ) -> Usage {
-        let usage = info.joined(self.ledger.usage_by(&info.name, counts));
+        let usage = info.joined(self.ledger.usage_by(&info.name, counts).without_asked());
         match self.resource_claims.on_node(&info.name) {
             Some(claims) => claims.join(info, usage, Doubt::Skipped),
             None => usage,
