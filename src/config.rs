@@ -112,6 +112,8 @@ pub enum Protection {
     Warn,
     /// Deny it.
     Deny,
+    /// Deny it where the manifests give the accounts of device plugins the right, and else warn.
+    Auto,
 }
 
 /// The dialects' settings.

@@ -26,7 +26,7 @@ pub mod slice;
 pub mod usage;
 
 pub use agent::{Answer, Remains};
-pub use allocation::Allocation;
+pub use allocation::{Allocation, UnknownCards};
 pub use amount::{CoreUnit, Cores, MiB, Percent};
 pub use amounts::{Amounts, NamedDimension, Proportion, Unit};
 pub use assignment::{Assignment, ContainerShares, Role, Share};

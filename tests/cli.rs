@@ -108,7 +108,7 @@ fn completions_and_man_pages_know_every_command() {
 fn the_schema_is_json_that_names_the_settings() {
     let schema = json(&call(&cases(), &["schema"]));
     assert_eq!(schema["additionalProperties"], false);
-    assert_eq!(schema["properties"]["protection"]["enum"], serde_json::json!(["warn", "deny"]));
+    assert_eq!(schema["properties"]["protection"]["enum"], serde_json::json!(["auto", "warn", "deny"]));
 }
 
 #[test]

@@ -221,7 +221,7 @@ on_both_floors! {
     leftovers::a_decision_of_another_scheduler_holds_its_cards,
     leftovers::the_pods_of_a_scheduler_that_is_gone_are_taken_over,
     leftovers::more_than_a_card_has_is_told_and_nothing_more_is_given_of_it,
-    leftovers::a_card_that_nobody_can_tell_keeps_further_pods_from_its_node,
+    leftovers::a_card_that_nobody_can_tell_counts_on_each_card_of_its_node,
     numbers::blocks_of_memory_share_the_lowest_card_that_has_room,
     numbers::whole_cards_are_given_once,
     numbers::what_the_plugin_would_fail_is_refused,

@@ -168,7 +168,7 @@ pub fn objects(args: &ManifestsArgs, settings: &Settings) -> Result<Vec<Value>, 
     // A budget that wants one replica of one would keep its node from being drained.
     objects.retain(|object| object["kind"] != "PodDisruptionBudget" || args.replicas != Some(1));
     for object in &mut objects {
-        settings.apply(object);
+        settings.apply(object, &args.agent);
         rename(object, &args.namespace);
         configure(object, args);
     }

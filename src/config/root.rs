@@ -36,8 +36,8 @@ pub(super) fn read(file: &Field, notices: &mut Vec<Notice>) -> Result<Config, Tr
     let choices =
         [("warn", UnmanagedPods::Warn), ("deny", UnmanagedPods::Deny), ("allow", UnmanagedPods::Allow)];
     let unmanaged_pods = root.choice("unmanagedPods", UnmanagedPods::Warn, &choices)?;
-    let modes = [("warn", Protection::Warn), ("deny", Protection::Deny)];
-    let protection = root.choice("protection", Protection::Warn, &modes)?;
+    let modes = [("auto", Protection::Auto), ("warn", Protection::Warn), ("deny", Protection::Deny)];
+    let protection = root.choice("protection", Protection::Auto, &modes)?;
     let guards = guards::read(root.section("guards")?)?;
     let scheduling = scheduling::read(root.section("scheduling")?)?;
     let workloads = workloads::read(root.take("workloads"))?;

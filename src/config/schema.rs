@@ -28,7 +28,7 @@ pub fn schema() -> Value {
         ("adoptSchedulers", list(&text())),
         ("schedulerNamespaces", list(&text())),
         ("unmanagedPods", one_of(&["warn", "deny", "allow"])),
-        ("protection", one_of(&["warn", "deny"])),
+        ("protection", one_of(&["auto", "warn", "deny"])),
         ("guards", mapping(guards.map(|guard| (guard, severity())))),
         (
             "metrics",

@@ -4,7 +4,10 @@
 
 use std::sync::Arc;
 
-use super::{agent::Answer, assignment::Assignment, node_devices::DeviceType, profile::ProfileName};
+use super::{
+    agent::Answer, assignment::Assignment, node_devices::DeviceType, profile::ProfileName,
+    request::PodRequest,
+};
 
 /// What a pod holds of the cards of one dialect.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -15,14 +18,41 @@ pub struct Allocation {
     pub assignment: Arc<Assignment>,
     /// Why some cards of this dialect that the pod holds are unknown; `None`: all are known.
     pub unread: Option<String>,
+    /// What it may hold of the cards that are unknown; `None`: nothing that counts.
+    pub unknown: Option<UnknownCards>,
     /// What the node's agent has made of the shares.
     pub answer: Answer,
+}
+
+/// What a pod may hold whose cards are unknown.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum UnknownCards {
+    /// What its spec asks for, of any card of the dialect.
+    Asked(Arc<PodRequest>),
+    /// Any card and any device of the dialect, as a whole.
+    Everything,
 }
 
 impl Allocation {
     /// An allocation of which every card is known.
     pub fn new(profile: ProfileName, assignment: Arc<Assignment>, answer: Answer) -> Self {
-        Self { profile, assignment, unread: None, answer }
+        Self { profile, assignment, unread: None, unknown: None, answer }
+    }
+
+    /// The same; where it can't be read, with the cards that were known before to be held by the pod.
+    #[must_use]
+    pub fn or_known(self, before: &[Self]) -> Self {
+        let known = before.iter().find(|known| known.profile == self.profile && known.names_all());
+        match known.filter(|_| self.unread.is_some()) {
+            Some(known) => Self { assignment: known.assignment.clone(), unknown: None, ..self },
+            None => self,
+        }
+    }
+
+    /// Whether it names cards or devices, and all that the pod holds.
+    fn names_all(&self) -> bool {
+        let names = self.assignment.shares().next().is_some() || !self.assignment.devices.is_empty();
+        self.unknown.is_none() && names
     }
 
     /// Whether the agent owes an answer: it has something to serve and has not answered.
@@ -42,7 +72,8 @@ impl Allocation {
 
     /// Whether both hold the same, whenever they were written and whatever the agent has answered.
     pub fn holds_as(&self, other: &Self) -> bool {
-        let Self { profile, assignment, unread, answer: _ } = other;
-        (&self.profile, &self.unread) == (profile, unread) && self.assignment.holds_as(assignment)
+        let Self { profile, assignment, unread, unknown, answer: _ } = other;
+        (&self.profile, &self.unread, &self.unknown) == (profile, unread, unknown)
+            && self.assignment.holds_as(assignment)
     }
 }

@@ -10,7 +10,6 @@ use super::{
     mark::Mark,
     profile::{CoreBudget, Profile},
     selection::Selection,
-    usage::{CardUsage, Held},
 };
 
 /// How much memory of each card.
@@ -100,23 +99,6 @@ pub struct ShareRequest {
     pub cores: CoreRequest,
 }
 
-impl ShareRequest {
-    /// The least that all its shares together come to.
-    fn least(self) -> CardUsage {
-        let cards = self.cards.get();
-        let memory = match self.memory {
-            MemoryRequest::Exact(amount) => amount.get(),
-            MemoryRequest::Part(_) => 0,
-        };
-        CardUsage {
-            slots: cards,
-            memory: MiB::new(memory.saturating_mul(cards.into())),
-            // The smallest card there may be has least of which to give a part.
-            cores: Cores::new(self.cores.of(Cores::NONE).get().saturating_mul(cards)),
-        }
-    }
-}
-
 /// One container and what it asks, if anything.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct ContainerRequest {
@@ -188,18 +170,6 @@ impl PodRequest {
         let cards =
             self.containers.iter().filter_map(|container| container.share).map(|share| share.cards.get());
         cards.max().unwrap_or(0)
-    }
-
-    /// The least that the pod holds at its peak, whichever cards it is given: a part of a card's memory counts as nothing, and one of its
-    /// compute units as one unit.
-    pub fn least(&self) -> CardUsage {
-        let mut held = Held::default();
-        for container in &self.containers {
-            if let Some(share) = container.share {
-                held = held.with(container.role, share.least());
-            }
-        }
-        held.most()
     }
 }
 

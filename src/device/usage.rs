@@ -4,18 +4,23 @@
 //! beside the sidecars started before it; then all sidecars and app containers run together (the rule of
 //! `k8s.io/component-helpers/resource`, applied to each card).
 
+mod asked;
 mod claimed;
 mod twins;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use super::{
     amount::{Cores, MiB},
     assignment::{Assignment, ContainerShares, Role, Share},
-    card::CardId,
+    card::{Card, CardId},
     joint::DevicesUsed,
     mark::Mark,
     profile::ProfileName,
+    request::PodRequest,
     slice::Slice,
 };
 
@@ -117,6 +122,8 @@ pub struct Usage {
     cards: BTreeMap<CardId, Users>,
     devices: DevicesUsed,
     unread: BTreeSet<ProfileName>,
+    /// What pods may hold whose cards are unknown, by dialect, until it is known which cards there are.
+    asked: Vec<(ProfileName, Arc<PodRequest>, InitPhase)>,
 }
 
 impl Usage {
@@ -148,6 +155,37 @@ impl Usage {
         self.cards.values_mut().for_each(Users::bound_compute);
         self.devices = self.devices.and(other.devices);
         self.unread.extend(other.unread);
+        self.asked.extend(other.asked);
+        self
+    }
+
+    /// With what a pod may hold of any card of this dialect.
+    #[must_use]
+    pub fn with_asked(mut self, profile: ProfileName, request: Arc<PodRequest>, init: InitPhase) -> Self {
+        self.asked.push((profile, request, init));
+        self
+    }
+
+    /// Without what pods may hold whose cards are unknown.
+    #[must_use]
+    pub fn without_asked(self) -> Self {
+        Self { asked: Vec::new(), ..self }
+    }
+
+    /// With what pods may hold of the node's cards, `cards_of` a dialect, counted on each of them.
+    #[must_use]
+    pub fn with_cards<'a, C: Iterator<Item = &'a Card>>(
+        mut self,
+        cards_of: impl Fn(&ProfileName) -> C,
+    ) -> Self {
+        for (profile, request, init) in std::mem::take(&mut self.asked) {
+            for card in cards_of(&profile) {
+                let most = request.most_of_card(card.memory, card.cores, init);
+                let users = self.cards.entry(card.id.clone()).or_default();
+                users.amounts = users.amounts.and(most);
+                users.unsliced = users.unsliced.saturating_add(1);
+            }
+        }
         self
     }
 
@@ -195,7 +233,10 @@ impl Usage {
 
     /// Whether no card and no device is in use, as far as is known, and none may be.
     pub fn is_nothing(&self) -> bool {
-        self.cards.is_empty() && self.unread.is_empty() && self.devices == DevicesUsed::default()
+        self.cards.is_empty()
+            && self.unread.is_empty()
+            && self.asked.is_empty()
+            && self.devices == DevicesUsed::default()
     }
 
     /// Every card in use, by uuid.

@@ -136,7 +136,7 @@ impl World {
 
     /// What is known to be in use of a node's cards, of which pods use so much, by claims too.
     pub(in crate::scheduling) fn known_use(&self, node: &NodeInfo, of_pods: Usage) -> Usage {
-        let usage = node.joined(of_pods);
+        let usage = node.joined(of_pods.without_asked());
         match self.resource_claims.on_node(&node.name) {
             Some(claims) => claims.join(node, usage, Doubt::Skipped),
             None => usage,

@@ -127,6 +127,18 @@ pub(crate) const CHOICES: &[Choice] = &[
         values: &["--set", "agents={kube-system/hami-device-plugin,volcano-system/a.b},split=false"],
         ..DEFAULT
     },
+    Choice {
+        settings: Some("protection: warn\n"),
+        flags: &["--split", "--agent", "kube-system/hami-device-plugin"],
+        values: &["--set", "agents={kube-system/hami-device-plugin}"],
+        ..DEFAULT
+    },
+    Choice {
+        settings: Some("protection: auto\n"),
+        flags: &["--split", "--agent", "kube-system/hami-device-plugin"],
+        values: &["--set", "agents={kube-system/hami-device-plugin}"],
+        ..DEFAULT
+    },
     Choice { namespace: "gpu", flags: &["--shadow"], values: &["--set", "shadow=true"], ..DEFAULT },
     Choice {
         settings: Some(NAMES),

@@ -400,12 +400,14 @@ fn said(details: Details, pods: &[Value], objects: impl IntoIterator<Item = Even
     listed(&mut machine);
     machine.tell(slice("n1", 2));
     objects.into_iter().for_each(|event| machine.tell(event));
-    pods.iter().for_each(|pod| machine.show_pod(pod));
+    for pod in pods {
+        machine.show_pod(pod);
+    }
     let told = |effect: &Effect| match effect {
         Effect::TellUnschedulable { pod, message, .. } if *pod.name == *"p" => Some(message.clone()),
         _ => None,
     };
-    machine.settle().iter().filter_map(told).last().unwrap_or_default()
+    machine.settle().iter().rev().find_map(told).unwrap_or_default()
 }
 
 #[test]

@@ -113,7 +113,7 @@ fn unread(effects: &[Effect]) -> (Vec<&str>, Vec<usize>) {
     (told.collect(), listed.collect())
 }
 
-const CLOSED: &str = "0/1 nodes are available: 1 node(s) had a Pod with an unreadable GPU assignment.";
+const NO_MEMORY: &str = "0/1 nodes are available: 1 Insufficient GPU memory.";
 
 fn refusals(effects: &[Effect]) -> Vec<&str> {
     let refused = effects.iter().filter_map(|effect| match effect {
@@ -124,9 +124,9 @@ fn refusals(effects: &[Effect]) -> Vec<&str> {
 }
 
 #[test]
-fn a_card_that_nobody_can_tell_keeps_further_pods_from_its_node_until_it_can() {
+fn a_card_that_nobody_can_tell_counts_as_the_pod_asks_on_each_card_of_its_node_until_it_can() {
     let words = "metadata.annotations[hami.io/vgpu-devices-allocated]: share `,NVIDIA,1,0` names no card: Berth can't read which \
-                 GPUs of node n1 the Pod holds, and places no further Pods on them until this is repaired or the Pod ends";
+                 GPUs of node n1 the Pod holds, and counts what the Pod asks for on each of them until this is repaired or the Pod ends";
     for devices in [",NVIDIA,1,0:;", "GPU-a,NVIDIA,1,0:,NVIDIA,1,0:;"] {
         let broken = holding("broken", devices);
         let nodes = [hami_node(&[card("GPU-a", 0), card("GPU-b", 1)])];
@@ -137,25 +137,54 @@ fn a_card_that_nobody_can_tell_keeps_further_pods_from_its_node_until_it_can() {
             .filter(|effect| matches!(effect, Effect::TellUnread { message, .. } if without_nearest(message) == words))
             .collect();
         assert_eq!((unread(&effects), said.len()), ((vec!["broken"], vec![1]), 1), "{devices}");
+        // It asks for 1000 MiB of the 16000 of a card.
         machine.show_pod(&broken);
-        machine.show_pod(&share("next", 1000));
+        machine.show_pod(&share("large", 15001));
         let (effects, placed) = machine.run();
         assert_eq!(
             (unread(&effects), placed, refusals(&effects)),
-            ((vec![], vec![]), vec![], vec![CLOSED]),
+            ((vec![], vec![]), vec![], vec![NO_MEMORY]),
             "said once"
         );
+        machine.show_pod(&share("next", 14999));
+        assert_eq!(machine.run().1.len(), 1, "{devices}");
         machine.show_pod(&holding("broken", "GPU-b,NVIDIA,16000,0:;"));
-        let (effects, placed) = machine.run();
-        assert_eq!((unread(&effects), placed.len()), ((vec![], vec![0]), 1), "mended: {devices}");
-        machine.show_pod(&holding("broken", devices));
-        machine.show_pod(&share("last", 1000));
-        assert_eq!((unread(&machine.run().0), machine.run().1), ((vec!["broken"], vec![1]), vec![]));
-        machine.tell(berth::scheduling::Event::PodEnded("broken".into()));
-        // The plugin is still at work for the pod that went first.
-        machine.tell(berth::scheduling::Event::PodEnded("next".into()));
-        assert_eq!(machine.run().1.len(), 1, "ended: {devices}");
+        assert_eq!(unread(&machine.run().0), (vec![], vec![0]), "mended: {devices}");
     }
+}
+
+#[test]
+fn an_assignment_that_was_known_counts_as_before_when_it_can_be_read_no_more() {
+    let nodes = [hami_node(&[card("GPU-a", 0), card("GPU-b", 1)])];
+    let known = holding("known", "GPU-a,NVIDIA,16000,0:;");
+    let mut machine = Machine::new(&Config::default(), &nodes, std::slice::from_ref(&known));
+    machine.run();
+    for _ in 0..2 {
+        machine.show_pod(&holding("known", "gibberish"));
+    }
+    let effects = machine.run().0;
+    assert_eq!(unread(&effects), (vec!["known"], vec![1]));
+    let said = effects.iter().any(|effect| {
+        matches!(effect, Effect::TellUnread { message, .. } if message.ends_with("goes by what it could read before"))
+    });
+    assert!(said, "{effects:?}");
+    machine.show_pod(&share("whole", 16000));
+    assert_eq!(machine.run().1.len(), 1, "GPU-b is free");
+    machine.show_pod(&share("another", 1));
+    assert_eq!(machine.run().1, [], "GPU-a is full, and the plugin is at work for the other");
+}
+
+#[test]
+fn what_an_annotation_says_can_not_make_a_pod_count_for_more_than_its_spec_asks() {
+    // The request could not be read either with this annotation.
+    let mut broken = holding("broken", "gibberish");
+    broken["metadata"]["annotations"]["nvidia.com/numa-bind"] = json!("perhaps");
+    broken["metadata"]["annotations"]["hami.io/gpu-scheduler-policy"] = json!("none that there is");
+    let nodes = [hami_node(&[card("GPU-a", 0)])];
+    let mut machine = Machine::new(&Config::default(), &nodes, &[broken]);
+    assert_eq!(unread(&machine.run().0), (vec!["broken"], vec![1]));
+    machine.show_pod(&share("next", 15000));
+    assert_eq!(machine.run().1.len(), 1);
 }
 
 #[test]
@@ -166,17 +195,18 @@ fn cards_that_nobody_can_tell_are_of_every_plugin_that_names_them_and_of_no_othe
     both["metadata"]["annotations"]["hami.io/node-dcu-register"] = json!(dcu.to_string());
     both["metadata"]["annotations"]["volcano.sh/node-vgpu-register"] =
         json!("GPU-a,10,16000,NVIDIA-NVIDIA A100,true,hami-core:");
-    let of_hygon = pod("of-hygon", &json!({"hygon.com/dcunum": "1", "hygon.com/dcumem": "1000"}));
+    let of_hygon =
+        |memory: &str| pod("of-hygon", &json!({"hygon.com/dcunum": "1", "hygon.com/dcumem": memory}));
     for broken in [holding("broken", "gibberish"), volcano_holding("broken", ",NVIDIA,1,0:")] {
         let mut machine =
             Machine::new(&Config::default(), std::slice::from_ref(&both), std::slice::from_ref(&broken));
         machine.run();
-        for same in [share("of-hami", 1), pod("of-volcano", &json!({"volcano.sh/vgpu-number": "1"}))] {
+        for same in [share("of-hami", 16000), pod("of-volcano", &json!({"volcano.sh/vgpu-number": "1"}))] {
             machine.show_pod(&same);
             let (effects, placed) = machine.run();
-            assert_eq!((placed, refusals(&effects)), (vec![], vec![CLOSED]), "{same} beside {broken}");
+            assert_eq!((placed, refusals(&effects)), (vec![], vec![NO_MEMORY]), "{same} beside {broken}");
         }
-        machine.show_pod(&of_hygon);
+        machine.show_pod(&of_hygon("16000"));
         assert_eq!(machine.run().1.len(), 1, "{broken}");
         // What its plugin names no longer may be any card.
         let mut silent = both.clone();
@@ -185,25 +215,27 @@ fn cards_that_nobody_can_tell_are_of_every_plugin_that_names_them_and_of_no_othe
             .unwrap()
             .retain(|key, _| key.ends_with("dcu-register"));
         let mut machine = Machine::new(&Config::default(), &[silent], &[broken]);
-        machine.show_pod(&of_hygon);
+        machine.show_pod(&of_hygon("16000"));
         assert_eq!(machine.run().1, []);
     }
 }
 
 #[test]
-fn numbers_and_uuids_of_the_same_cards_are_closed_together() {
+fn numbers_and_uuids_of_the_same_cards_count_together() {
     let text = "dialects: {volcano: {arguments: {deviceshare.GPUSharingEnable: true}}}";
     let config = Config::parse(text, "berth.yaml").unwrap().0;
     let mut node = hami_node(&[card("GPU-a", 0), card("GPU-b", 1)]);
     node["status"]["capacity"] = json!({"volcano.sh/gpu-memory": "32000", "volcano.sh/gpu-number": "2"});
-    let by_number = pod("by-number", &json!({"volcano.sh/gpu-memory": "1000"}));
-    let numbered = bound(by_number.clone(), "n1", json!({"volcano.sh/gpu-index": "first"}));
-    for (broken, next) in [(numbered, share("next", 1)), (holding("broken", ",NVIDIA,1,0:;"), by_number)] {
+    let by_number = |memory: &str| pod("by-number", &json!({"volcano.sh/gpu-memory": memory}));
+    let numbered = bound(by_number("1000"), "n1", json!({"volcano.sh/gpu-index": "first"}));
+    for (broken, next) in
+        [(numbered, share("next", 15001)), (holding("broken", ",NVIDIA,1,0:;"), by_number("15001"))]
+    {
         let mut machine = Machine::new(&config, std::slice::from_ref(&node), std::slice::from_ref(&broken));
         machine.run();
         machine.show_pod(&next);
         let (effects, placed) = machine.run();
-        assert_eq!((placed, refusals(&effects)), (vec![], vec![CLOSED]), "{next} beside {broken}");
+        assert_eq!((placed, refusals(&effects)), (vec![], vec![NO_MEMORY]), "{next} beside {broken}");
     }
 }
 

@@ -6,6 +6,7 @@ use std::{collections::BTreeSet, path::Path};
 
 use serde_json::{Value, json};
 
+use super::agent::Account;
 use crate::{
     config::{Authentication, Config, ConfigError, Notice, Protection, Scope, UnmanagedPods, WorkloadConfig},
     device::ProfileName,
@@ -68,13 +69,13 @@ impl Settings {
         &self.config
     }
 
-    /// Makes an object follow the settings.
-    pub(super) fn apply(&self, object: &mut Value) {
+    /// Makes an object follow the settings; `agents` are the accounts that the manifests let write assignments.
+    pub(super) fn apply(&self, object: &mut Value, agents: &[Account]) {
         if object["kind"] == "ValidatingAdmissionPolicyBinding" {
             let name = object["metadata"]["name"].as_str().unwrap_or_default();
             let actions = match name {
                 UNMANAGED_POLICY => Some(json!([self.unmanaged()])),
-                name if PROTECTION_POLICIES.contains(&name) => Some(self.protection()),
+                name if PROTECTION_POLICIES.contains(&name) => Some(self.protection(agents)),
                 _ => None,
             };
             if let Some(actions) = actions {
@@ -155,10 +156,12 @@ impl Settings {
     }
 
     /// The actions of the policies on assignments, locks and lists of cards.
-    fn protection(&self) -> Value {
+    fn protection(&self, agents: &[Account]) -> Value {
         match self.config.protection {
+            // Without the right, a device plugin could not serve a pod.
+            Protection::Auto if agents.is_empty() => json!(["Warn", "Audit"]),
             Protection::Warn => json!(["Warn", "Audit"]),
-            Protection::Deny => json!(["Deny"]),
+            Protection::Auto | Protection::Deny => json!(["Deny"]),
         }
     }
 

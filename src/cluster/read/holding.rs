@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::Reader;
 use crate::{
-    device::{Allocation, InitPhase, ProfileName, Remains},
-    dialect::{Carried, Dialect, Problem, Unreadable},
+    device::{Allocation, InitPhase, ProfileName, Remains, UnknownCards},
+    dialect::{Carried, Dialect, MissingCount, Problem, Unreadable},
     object::Pod,
     scheduling::{
         Holding,
@@ -27,7 +27,7 @@ impl Reader {
             (None, Some(node)) => {
                 // Until the pod is bound, its node has given it nothing.
                 for allocation in &mut allocations {
-                    allocation.unread = None;
+                    (allocation.unread, allocation.unknown) = (None, None);
                 }
                 (node, Binding::Intended)
             }
@@ -75,6 +75,7 @@ impl Reader {
             allocations.push(Allocation {
                 profile: dialect.name().clone(),
                 assignment: Arc::new(carried.assignment),
+                unknown: unread.as_ref().and_then(|_| unknown(dialect, pod)),
                 unread,
                 answer: dialect.answer(pod),
             });
@@ -109,4 +110,16 @@ impl Reader {
         troubles.extend(new);
         Some((carried?, missing))
     }
+}
+
+/// What a pod may hold of a dialect's cards whose assignment can't be read: what its spec asks for, which nobody can change, whatever stands in its
+/// annotations. A spec that can't be read was given nothing. Of devices by type, any may be held.
+fn unknown(dialect: &Arc<dyn Dialect>, pod: &Pod) -> Option<UnknownCards> {
+    let mut pod = pod.clone();
+    pod.metadata.annotations = None;
+    if matches!(dialect.joint_request(&pod), Ok(Some(_))) {
+        return Some(UnknownCards::Everything);
+    }
+    let request = dialect.request(&pod, MissingCount::Default).ok()??;
+    Some(UnknownCards::Asked(Arc::new(request)))
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Reading;
 use crate::{
-    device::{Allocation, Answer, Assignment, DeviceAllocations, ReservationName},
+    device::{Allocation, Answer, Assignment, DeviceAllocations, ReservationName, UnknownCards},
     dialect::{Dialects, Problem, Unreadable, koordinator},
     object::{self, Pod},
     scheduling::{
@@ -51,8 +51,9 @@ pub fn reservation(read: &object::Reservation) -> Reading<Object> {
         ResourceAmounts::default()
     });
     let assignment = Arc::new(Assignment { devices, ..Assignment::default() });
-    let allocation =
-        Allocation { unread, ..Allocation::new(koordinator::NAME.into(), assignment, Answer::Succeeded) };
+    let unknown = unread.as_ref().map(|_| UnknownCards::Everything);
+    let whole = Allocation::new(koordinator::NAME.into(), assignment, Answer::Succeeded);
+    let allocation = Allocation { unread, unknown, ..whole };
     let closed = spec.unschedulable || !spec.taints.is_empty();
     let reservation = Reservation {
         name: ReservationName { name: metadata.name.clone(), uid: metadata.uid.clone() },

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use crate::{
     cluster::unread::Unread,
+    device::UnknownCards,
     object::Metadata,
     scheduling::{
         Claim, NodeInfo, PodInfo,
@@ -58,6 +59,7 @@ pub(in crate::cluster) fn reservation(object: Object, unread: &[Unread]) -> Obje
             let mut reservation = Arc::unwrap_or_clone(reservation);
             reservation.admission = Admission::Closed;
             reservation.allocation.unread = Some(why(unread));
+            reservation.allocation.unknown = Some(UnknownCards::Everything);
             Object::Reservation(name, Arc::new(reservation))
         }
         object => object,

@@ -259,14 +259,24 @@ impl Classes {
         decision.steps.is_empty().then_some(decision.allocations)
     }
 
-    /// The cards that one node would give a pod; `None`: it would not have it.
-    pub(in crate::scheduling) fn decide_on(
+    /// The decision for a pod whose node was found before, which is counted; `None`: the node would not have it any more.
+    pub(in crate::scheduling) fn confirm(
         &mut self,
         demand: &Demand,
         node: &NodeName,
         snapshot: &Snapshot,
     ) -> Option<Decision> {
         self.counts.steps().add(JUDGE + demand.ask.cost(), 1);
+        self.decide_on(demand, node, snapshot)
+    }
+
+    /// The decision for a pod on one node; `None`: it would not have it.
+    pub(in crate::scheduling) fn decide_on(
+        &mut self,
+        demand: &Demand,
+        node: &NodeName,
+        snapshot: &Snapshot,
+    ) -> Option<Decision> {
         let filters = Filters::prepare(demand, snapshot.world(), &mut self.counts);
         let fits = filters.rejected().is_none();
         filters.try_on(snapshot.node(node).filter(|_| fits)?).ok()

@@ -217,8 +217,20 @@ impl NodeInfo {
             || offered.cards().iter().any(|card| self.names_of(id).any(|name| *name == card.id))
     }
 
-    /// What is in use of it, with each card that has several names or several plugins counted under each of them.
+    /// What is in use of it, with each card that has several names or several plugins counted under each of them. What a pod may hold whose cards are
+    /// unknown counts on each card of its plugin, and on each card of all where that names none.
     pub fn joined(&self, usage: Usage) -> Usage {
+        let cards_of = |profile: &ProfileName| {
+            let own = self.offer(profile).and_then(|offer| offer.inventory.as_ref()).map(Inventory::cards);
+            let own = own.filter(|cards| !cards.is_empty()).map(|_| profile.clone());
+            let offers =
+                self.offers.iter().filter(move |offer| own.as_ref().is_none_or(|own| offer.profile == *own));
+            let cards = offers.filter_map(|offer| offer.inventory.as_ref()).flat_map(Inventory::cards);
+            // Two plugins may name one card alike.
+            let mut named = BTreeSet::new();
+            cards.filter(move |card| named.insert(&card.id))
+        };
+        let usage = usage.with_cards(cards_of);
         let inventories = self.offers.iter().filter_map(|offer| offer.inventory.as_ref());
         let devices = inventories.map(Inventory::devices).filter(|devices| !devices.devices.is_empty());
         devices.fold(usage.with_aliases(&self.aliases), Usage::with_twins)

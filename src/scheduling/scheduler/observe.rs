@@ -225,10 +225,11 @@ impl Scheduler {
         }
         let since =
             held.filter(|held| bound && held.commitment == Commitment::Bound && held.node == holding.node);
+        let before = since.map_or(&[][..], |held| &held.allocations);
         let charge = Charge {
             node: holding.node.clone(),
             namespace: pod.key.namespace.clone(),
-            allocations: holding.allocations.clone(),
+            allocations: holding.allocations.iter().map(|one| one.clone().or_known(before)).collect(),
             init: holding.init,
             footprint: pod.footprint.clone(),
             steps: Vec::new(),

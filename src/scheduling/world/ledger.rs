@@ -14,7 +14,7 @@ use jiff::SignedDuration;
 
 use super::{resource_claims::ClaimCharge, volume_reservations::Reservations};
 use crate::{
-    device::{Allocation, CardUsage, Cuts, ProfileName, Usage},
+    device::{Allocation, CardUsage, Cuts, ProfileName, UnknownCards, Usage},
     scheduling::model::{
         footprint::Footprint,
         name::{NodeName, Uid, full_name},
@@ -158,9 +158,14 @@ impl Ledger {
             || charges().flat_map(|charge| charge.allocations.iter().map(move |one| (one, charge.init)));
         let cuts = self.cuts.get(node);
         let held: Vec<_> = allocations().map(|(one, init)| (sized(&one.assignment, cuts), init)).collect();
-        let unread = allocations().filter(|(one, _)| one.unread.is_some());
-        Usage::of(held.iter().map(|(assignment, init)| (assignment.as_ref(), *init)))
-            .with_unread(unread.map(|(one, _)| one.profile.clone()))
+        let usage = Usage::of(held.iter().map(|(assignment, init)| (assignment.as_ref(), *init)));
+        allocations().fold(usage, |usage, (one, init)| match &one.unknown {
+            None => usage,
+            Some(UnknownCards::Asked(request)) => {
+                usage.with_asked(one.profile.clone(), request.clone(), init)
+            }
+            Some(UnknownCards::Everything) => usage.with_unread([one.profile.clone()]),
+        })
     }
 
     /// What the pods of a namespace hold of the cards of each dialect, as quotas count it.
@@ -353,6 +358,7 @@ mod tests {
         let mut ledger = Ledger::default();
         let mut charge = of_two_vendors([Answer::Succeeded; 2]);
         charge.allocations[1].unread = Some("no card".to_owned());
+        charge.allocations[1].unknown = Some(UnknownCards::Everything);
         assert_eq!(charge.unread().as_deref(), Some("no card"));
         ledger.charge("a".into(), charge);
         let usage = ledger.usage(&"n1".into());

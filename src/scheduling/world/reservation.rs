@@ -286,7 +286,7 @@ pub(in crate::scheduling) fn fold<'r>(
         {
             let assignment = Assignment { devices: devices.clone(), ..Assignment::default() };
             usage = usage.and(Usage::of([(&assignment, InitPhase::Done)]));
-            let unread = reservation.allocation.unread.as_ref();
+            let unread = reservation.allocation.unknown.as_ref();
             usage = usage.with_unread(unread.map(|_| reservation.allocation.profile.clone()));
             requested.add(resources);
         }

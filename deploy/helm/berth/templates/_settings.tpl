@@ -25,9 +25,12 @@ It follows src/cli/manifests/settings.rs. The program checks the settings; the c
 {{- if not $unmanaged -}}
 {{- fail "config: unmanagedPods: must be `warn` or `deny` or `allow`" -}}
 {{- end -}}
-{{- $protection := get (dict "warn" (list "Warn" "Audit") "deny" (list "Deny")) ($config.protection | default "warn") -}}
+{{- $warn := list "Warn" "Audit" -}}
+{{- $deny := list "Deny" -}}
+{{- $auto := ternary $deny $warn (not (empty .Values.agents)) -}}
+{{- $protection := get (dict "auto" $auto "warn" $warn "deny" $deny) ($config.protection | default "auto") -}}
 {{- if not $protection -}}
-{{- fail "config: protection: must be `warn` or `deny`" -}}
+{{- fail "config: protection: must be `auto` or `warn` or `deny`" -}}
 {{- end -}}
 {{- $optOut := get (dict "opt-in" "false" "opt-out" "true") ($config.scope | default "opt-in") -}}
 {{- if not $optOut -}}

@@ -81,7 +81,7 @@ fn unmanaged_pods_are_the_action_of_their_policy() {
 }
 
 #[test]
-fn the_protection_policies_warn_until_they_are_set_to_deny() {
+fn the_protection_policies_warn_until_the_accounts_are_known_or_they_are_set_to_deny() {
     let cases = [
         ("", json!(["Warn", "Audit"])),
         ("protection: warn", json!(["Warn", "Audit"])),
@@ -97,6 +97,23 @@ fn the_protection_policies_warn_until_they_are_set_to_deny() {
         let bound: Vec<_> = PROTECTION_POLICIES.iter().filter_map(binding).collect();
         assert_eq!(bound.len(), 2);
         assert!(bound.iter().all(|binding| binding["spec"]["validationActions"] == actions), "{settings}");
+    }
+    let account = || Account { namespace: "kube-system".to_owned(), name: "hami-device-plugin".to_owned() };
+    for (text, actions) in [
+        ("", json!(["Deny"])),
+        ("protection: auto", json!(["Deny"])),
+        ("protection: warn", json!(["Warn", "Audit"])),
+    ] {
+        let settings = Settings::parse(text.to_owned(), "berth.yaml").unwrap().0;
+        let args = ManifestsArgs { agent: vec![account()], ..ManifestsArgs::default() };
+        let objects = objects(&args, &settings).unwrap();
+        let named = |object: &&Value| {
+            object["kind"] == "ValidatingAdmissionPolicyBinding"
+                && PROTECTION_POLICIES.iter().any(|name| object["metadata"]["name"] == *name)
+        };
+        let found: Vec<_> =
+            objects.iter().filter(named).map(|one| &one["spec"]["validationActions"]).collect();
+        assert_eq!(found, [&actions, &actions], "{text}: the accounts are known");
     }
 }
 

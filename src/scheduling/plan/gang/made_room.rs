@@ -106,7 +106,7 @@ impl<C: Fn(&Uid, &Decision) -> Charge> Room for MadeRoom<'_, C> {
         for victim in victims {
             plan.evict(&victim.pod);
         }
-        let confirmed = self.classes.decide_on(&applicant.demand, &found.node, plan);
+        let confirmed = self.classes.confirm(&applicant.demand, &found.node, plan);
         if confirmed.is_none() {
             plan.undo(mark);
         }

@@ -120,7 +120,7 @@ impl<C: Fn(&Uid, &Decision) -> Charge> Room for AsItIs<'_, C> {
     }
 
     fn confirm(&mut self, applicant: &Applicant, plan: &mut Plan<'_>, found: &Decision) -> Option<Decision> {
-        self.classes.decide_on(&applicant.demand, &found.node, plan)
+        self.classes.confirm(&applicant.demand, &found.node, plan)
     }
 
     fn steps(&mut self) -> u64 {

@@ -41,14 +41,14 @@ pub struct Holders {
 impl Holders {
     /// The first of them, and how many others there are; ` and 2 others`.
     fn words(&self, named: impl Fn(&DeviceHolder) -> bool) -> String {
-        let names = self.all.iter().filter(|holder| named(holder)).take(MOST_NAMED);
-        let names: Vec<String> = names.map(DeviceHolder::to_string).collect();
-        let others = self.all.len() - names.len();
-        match (names.is_empty(), others) {
+        let first = self.all.iter().filter(|holder| named(holder)).take(MOST_NAMED);
+        let first: Vec<String> = first.map(DeviceHolder::to_string).collect();
+        let others = self.all.len() - first.len();
+        match (first.is_empty(), others) {
             (true, 0) => String::new(),
             (true, others) => format!("; held by {others} other(s)"),
-            (false, 0) => format!("; held by {}", names.join(", ")),
-            (false, others) => format!("; held by {} and {others} other(s)", names.join(", ")),
+            (false, 0) => format!("; held by {}", first.join(", ")),
+            (false, others) => format!("; held by {} and {others} other(s)", first.join(", ")),
         }
     }
 }
@@ -70,11 +70,11 @@ impl ClaimShortage {
                 format!("{claim}, request {request}: {amounts}{}", holders.words(named))
             }
             Self::Together(claims) => {
-                let names: Vec<&str> = claims.iter().take(MOST_NAMED).map(|claim| &**claim).collect();
+                let first: Vec<&str> = claims.iter().take(MOST_NAMED).map(|claim| &**claim).collect();
                 let more = if claims.len() > MOST_NAMED { ", …" } else { "" };
                 format!(
                     "claim(s) {}{more}: devices are free for each request, but no choice of them meets all requests and constraints",
-                    names.join(", ")
+                    first.join(", ")
                 )
             }
         }
