@@ -58,7 +58,7 @@ use super::{
 use compare::CLAIM_ALLOWANCE;
 use evict::Evictions;
 use gang::Gangs;
-use pods::{Pods, Work};
+use pods::{PodProgress, Pods};
 use prebind::Prebinding;
 use preempt::Preempting;
 use reports::{Outbox, Reports};
@@ -300,7 +300,7 @@ impl Scheduler {
         };
         let (resources, now) = (self.snapshot.device_resources(), self.snapshot.now());
         for uid in self.classes.wake(slot, state, resources, (held, now)) {
-            self.set_work(&uid, Work::Idle);
+            self.set_progress(&uid, PodProgress::Idle);
             self.enqueue(&uid);
         }
         if held == Held::Less {
@@ -324,25 +324,25 @@ impl Scheduler {
                 Some(until) => self.waiting.queue.back_off(&entry.info, entry.seen, until),
                 None => self.waiting.queue.push(&entry.info, entry.seen),
             }
-            self.set_work(uid, Work::Queued);
+            self.set_progress(uid, PodProgress::Queued);
         }
     }
 
-    fn set_work(&mut self, uid: &Uid, work: Work) {
-        if !matches!(work, Work::Waiting(_)) {
+    fn set_progress(&mut self, uid: &Uid, progress: PodProgress) {
+        if !matches!(progress, PodProgress::Waiting(_)) {
             self.waiting.requeue.leave(uid);
         }
-        if work != Work::Unlisted {
+        if progress != PodProgress::Unlisted {
             self.waiting.unlisted.leave(uid);
         }
-        if work != Work::Comparing {
+        if progress != PodProgress::Comparing {
             self.waiting.comparisons.leave(uid);
         }
-        if !matches!(work, Work::Waiting(_) | Work::OverQuota | Work::Ungathered) {
+        if !matches!(progress, PodProgress::Waiting(_) | PodProgress::OverQuota | PodProgress::Ungathered) {
             self.waiting.queue.take_back(uid);
         }
         if let Some(entry) = self.pods.get_mut(uid) {
-            entry.work = work;
+            entry.progress = progress;
         }
     }
 }

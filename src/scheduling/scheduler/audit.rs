@@ -11,7 +11,7 @@ use std::{
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    Scheduler, Work,
+    PodProgress, Scheduler,
     alike::{Alike, Versions},
 };
 use crate::scheduling::{
@@ -154,8 +154,7 @@ impl Scheduler {
                 wrong.push((uid.clone(), Concern::Node(charge.node.clone())));
                 continue;
             };
-            let in_line =
-                matches!(&entry.work, Work::InLine(node) | Work::Prebinding(node) if *node == charge.node);
+            let in_line = matches!(&entry.progress, PodProgress::InLine(node) | PodProgress::Prebinding(node) if *node == charge.node);
             match charge.commitment {
                 Commitment::Assumed if !in_line => {
                     wrong.push((uid.clone(), Concern::Pod(entry.info.key.clone())));
@@ -181,18 +180,20 @@ impl Scheduler {
         let held = self.snapshot.ledger().get(uid);
         let bound = held.is_some_and(|charge| charge.commitment == Commitment::Bound);
         let wants = matches!(&entry.info.claim, Claim::Place(_));
-        let right = match &entry.work {
-            Work::Idle => !wants || bound,
-            Work::Queued | Work::BackingOff => self.waiting.queue.contains(uid),
-            Work::Waiting(ask) => self.classes.holds(ask, uid) && self.waiting.queue.has_set_aside(uid),
-            Work::OverQuota => {
+        let right = match &entry.progress {
+            PodProgress::Idle => !wants || bound,
+            PodProgress::Queued | PodProgress::BackingOff => self.waiting.queue.contains(uid),
+            PodProgress::Waiting(ask) => {
+                self.classes.holds(ask, uid) && self.waiting.queue.has_set_aside(uid)
+            }
+            PodProgress::OverQuota => {
                 self.waiting.over_quota.holds(&entry.info.key) && self.waiting.queue.has_set_aside(uid)
             }
-            Work::Ungathered => entry.info.gang.is_some() && self.waiting.queue.has_set_aside(uid),
-            Work::Unlisted => self.waiting.unlisted.holds(uid),
-            Work::Comparing => self.waiting.comparisons.holds(uid),
-            Work::Prebinding(_) => held.is_some() && self.prebinding.pods.contains_key(uid),
-            Work::InLine(node) => held.is_some() && self.flows.line(node).any(|pod| pod == uid),
+            PodProgress::Ungathered => entry.info.gang.is_some() && self.waiting.queue.has_set_aside(uid),
+            PodProgress::Unlisted => self.waiting.unlisted.holds(uid),
+            PodProgress::Comparing => self.waiting.comparisons.holds(uid),
+            PodProgress::Prebinding(_) => held.is_some() && self.prebinding.pods.contains_key(uid),
+            PodProgress::InLine(node) => held.is_some() && self.flows.line(node).any(|pod| pod == uid),
         };
         if !right {
             self.drift(Concern::Pod(entry.info.key.clone()), "the pod was in no queue and in no line");
@@ -214,7 +215,7 @@ impl Scheduler {
     /// What is said of a pod that waits is still true, and no node would have it.
     fn audit_reason(&mut self, uid: &Uid) {
         let Some(entry) = self.pods.get(uid).filter(|_| !self.is_in_gang(uid)) else { return };
-        let waits = matches!(&entry.work, Work::Waiting(_) | Work::OverQuota);
+        let waits = matches!(&entry.progress, PodProgress::Waiting(_) | PodProgress::OverQuota);
         if !waits || !matches!(&entry.info.claim, Claim::Place(_)) {
             return;
         }

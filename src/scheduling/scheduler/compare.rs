@@ -8,7 +8,7 @@ use std::{
     sync::Arc,
 };
 
-use super::{Scheduler, Work};
+use super::{PodProgress, Scheduler};
 use crate::scheduling::{
     decide::{
         comparison::{ClaimComparison, ComparedClaims},
@@ -103,7 +103,7 @@ impl Scheduler {
     pub(super) fn await_comparison(&mut self, uid: &Uid, namespace: &Arc<str>) {
         self.stop_waiting(uid);
         self.waiting.queue.remove(uid);
-        self.set_work(uid, Work::Comparing);
+        self.set_progress(uid, PodProgress::Comparing);
         self.waiting.comparisons.wait(uid, namespace);
     }
 
@@ -113,7 +113,7 @@ impl Scheduler {
         let (counts, _) = self.classes.counts_and_weights();
         compared.keep(counts, self.snapshot.world());
         for uid in self.waiting.comparisons.end(&namespace) {
-            self.set_work(&uid, Work::Idle);
+            self.set_progress(&uid, PodProgress::Idle);
             self.enqueue(&uid);
         }
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::{Course, Scheduler, Work};
+use super::{Course, PodProgress, Scheduler};
 use crate::{
     device::{Allocation, InitPhase},
     scheduling::{
@@ -39,9 +39,9 @@ impl Scheduler {
             };
             let namespace = entry.info.key.namespace.clone();
             match entry.info.claim.clone() {
-                Claim::None => self.set_work(&uid, Work::Idle),
+                Claim::None => self.set_progress(&uid, PodProgress::Idle),
                 Claim::Unreadable(message) => {
-                    self.set_work(&uid, Work::Idle);
+                    self.set_progress(&uid, PodProgress::Idle);
                     self.tell_unschedulable(&uid, Blame::Request, message);
                 }
                 Claim::Place(ask) => self.place(&uid, &ask, now),
@@ -136,7 +136,7 @@ impl Scheduler {
 
     /// The pod stands in the line of its node from now on.
     pub(super) fn join_line(&mut self, uid: &Uid, node: &NodeName, now: Timestamp) {
-        self.set_work(uid, Work::InLine(node.clone()));
+        self.set_progress(uid, PodProgress::InLine(node.clone()));
         self.advance(node, NodeFlowInput::Joined { pod: uid.clone(), since: Some(now) });
     }
 
@@ -149,16 +149,16 @@ impl Scheduler {
             self.preempting.note_going(uid);
             self.touch_gang_of_pod(uid);
         }
-        let in_line = self.pods.get(uid).and_then(|entry| match &entry.work {
-            Work::InLine(node) => Some(node.clone()),
+        let in_line = self.pods.get(uid).and_then(|entry| match &entry.progress {
+            PodProgress::InLine(node) => Some(node.clone()),
             _ => None,
         });
         if let Some(node) = in_line {
             self.advance(&node, NodeFlowInput::Left(uid));
-            self.set_work(uid, Work::Idle);
+            self.set_progress(uid, PodProgress::Idle);
         } else if self.prebinding.pods.contains_key(uid) {
             self.stop_prebind(uid);
-            self.set_work(uid, Work::Idle);
+            self.set_progress(uid, PodProgress::Idle);
         }
     }
 
@@ -169,7 +169,7 @@ impl Scheduler {
         if let Some(entry) = self.pods.get_mut(uid) {
             entry.failures += 1;
             self.waiting.queue.wait_out(&entry.info, entry.seen, backoff_end(now, entry.failures));
-            self.set_work(uid, Work::BackingOff);
+            self.set_progress(uid, PodProgress::BackingOff);
         }
     }
 }

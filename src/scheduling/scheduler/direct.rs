@@ -4,7 +4,7 @@
 
 use jiff::Timestamp;
 
-use super::{Scheduler, Work};
+use super::{PodProgress, Scheduler};
 use crate::device::Allocation;
 use crate::scheduling::{
     decide::Filters,
@@ -46,8 +46,8 @@ impl Scheduler {
         if let Some(charge) = charge.filter(|charge| charge.commitment == Commitment::Bound) {
             return Directed::Bound(charge.node.clone());
         }
-        match &entry.work {
-            Work::InLine(node) => Directed::InLine(node.clone()),
+        match &entry.progress {
+            PodProgress::InLine(node) => Directed::InLine(node.clone()),
             _ => Directed::Waiting(entry.refused.clone()),
         }
     }
@@ -75,7 +75,7 @@ impl Scheduler {
         };
         if let Some(entry) = self.pods.get_mut(uid) {
             entry.refused = refused;
-            if entry.work == Work::Idle {
+            if entry.progress == PodProgress::Idle {
                 self.enqueue_if_wanted(uid);
             }
         }

@@ -15,7 +15,7 @@ use std::{
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Course, Scheduler, Work, decide::assumed, pods::Pods};
+use super::{Course, PodProgress, Scheduler, decide::assumed, pods::Pods};
 use crate::scheduling::{
     decide::Decision,
     model::{
@@ -33,7 +33,7 @@ const PATIENCE: SignedDuration = SignedDuration::from_secs(5);
 
 /// How far a gang is of which pods were bound.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Progress {
+enum GangProgress {
     /// Some of the pods that must run together are bound since then, others are not.
     PartlyBound(Timestamp),
     /// The same, but it was found so after a start, with pods that have started: it may have been whole before others ended. So it is completed
@@ -51,7 +51,7 @@ pub(super) struct Gangs {
     /// For how long bound pods wait for the others; `None`: every pod is placed alone.
     timeout: Option<SignedDuration>,
     members: BTreeMap<GangName, BTreeSet<Uid>>,
-    progress: BTreeMap<GangName, Progress>,
+    progress: BTreeMap<GangName, GangProgress>,
     /// When gangs are rolled back, or no longer come first.
     deadlines: BTreeMap<GangName, Timestamp>,
     /// Gangs of which something has changed.
@@ -85,12 +85,15 @@ impl Gangs {
 
     /// Whether the missing pods of the gang are decided before all other pods.
     fn comes_first(&self, gang: &GangName) -> bool {
-        matches!(self.progress.get(gang), Some(Progress::PartlyBound(_) | Progress::FoundPartlyBound(_)))
+        matches!(
+            self.progress.get(gang),
+            Some(GangProgress::PartlyBound(_) | GangProgress::FoundPartlyBound(_))
+        )
     }
 
     /// Whether the pods of the gang are evicted, since not all could be bound: none is placed before they are gone.
     fn is_rolling_back(&self, gang: &GangName) -> bool {
-        matches!(self.progress.get(gang), Some(Progress::RollingBack(_)))
+        matches!(self.progress.get(gang), Some(GangProgress::RollingBack(_)))
     }
 
     /// For how long bound pods of the gang wait for the others; `None`: every pod is placed alone.
@@ -114,13 +117,13 @@ impl Gangs {
     }
 
     /// Sets how far a gang is; its deadline moves along.
-    fn set_progress(&mut self, name: &GangName, progress: Option<Progress>, timeout: SignedDuration) {
+    fn set_progress(&mut self, name: &GangName, progress: Option<GangProgress>, timeout: SignedDuration) {
         let deadline = match progress {
-            Some(Progress::PartlyBound(since) | Progress::FoundPartlyBound(since)) => {
+            Some(GangProgress::PartlyBound(since) | GangProgress::FoundPartlyBound(since)) => {
                 since.checked_add(timeout).ok()
             }
-            Some(Progress::RollingBack(again)) => Some(again),
-            Some(Progress::Complete) | None => None,
+            Some(GangProgress::RollingBack(again)) => Some(again),
+            Some(GangProgress::Complete) | None => None,
         };
         match progress {
             Some(progress) => self.progress.insert(name.clone(), progress),
@@ -324,7 +327,7 @@ impl Scheduler {
                     survey.bound.count(member);
                     survey.evictable.push(uid.clone());
                 }
-                Commitment::Assumed if self.is_being_bound(uid, &entry.work) => survey.is_binding = true,
+                Commitment::Assumed if self.is_being_bound(uid, &entry.progress) => survey.is_binding = true,
                 Commitment::Assumed => survey.assumed.push(uid.clone()),
                 Commitment::Intended => {}
             }
@@ -333,8 +336,8 @@ impl Scheduler {
     }
 
     /// Whether a Binding was sent for the pod, or a lock is being taken for it.
-    fn is_being_bound(&self, uid: &Uid, work: &Work) -> bool {
-        matches!(work, Work::InLine(node) if self.is_served(node, uid))
+    fn is_being_bound(&self, uid: &Uid, progress: &PodProgress) -> bool {
+        matches!(progress, PodProgress::InLine(node) if self.is_served(node, uid))
     }
 }
 

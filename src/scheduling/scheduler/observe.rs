@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 
-use super::{Scheduler, Work};
+use super::{PodProgress, Scheduler};
 use crate::scheduling::{
     model::{
         measure::Measure,
@@ -84,39 +84,39 @@ impl Scheduler {
         let held = self.snapshot.ledger().get(&uid);
         let bound = held.is_some_and(|charge| charge.commitment == Commitment::Bound);
         let wants = entry.info.claim != Claim::None && !bound;
-        match &entry.work {
-            Work::Idle if wants && changed => self.enqueue(&uid),
-            Work::Waiting(ask) if changed => {
+        match &entry.progress {
+            PodProgress::Idle if wants && changed => self.enqueue(&uid),
+            PodProgress::Waiting(ask) if changed => {
                 let ask = ask.clone();
                 self.classes.leave(&ask, &uid);
-                self.set_work(&uid, Work::Idle);
+                self.set_progress(&uid, PodProgress::Idle);
                 if wants {
                     self.enqueue(&uid);
                 }
             }
-            Work::OverQuota if changed => {
+            PodProgress::OverQuota if changed => {
                 self.waiting.over_quota.leave(&entry.info.key);
-                self.set_work(&uid, Work::Idle);
+                self.set_progress(&uid, PodProgress::Idle);
                 if wants {
                     self.enqueue(&uid);
                 }
             }
-            Work::Unlisted | Work::Ungathered | Work::Comparing if !wants || changed => {
-                self.set_work(&uid, Work::Idle);
+            PodProgress::Unlisted | PodProgress::Ungathered | PodProgress::Comparing if !wants || changed => {
+                self.set_progress(&uid, PodProgress::Idle);
                 if wants {
                     self.enqueue(&uid);
                 }
             }
-            Work::InLine(_) if !wants => self.unwanted_in_line(&uid),
-            Work::Prebinding(_) if !wants || changed => {
+            PodProgress::InLine(_) if !wants => self.unwanted_in_line(&uid),
+            PodProgress::Prebinding(_) if !wants || changed => {
                 self.forget(&uid);
                 if wants {
                     self.enqueue(&uid);
                 }
             }
-            Work::Queued | Work::BackingOff if !wants => {
+            PodProgress::Queued | PodProgress::BackingOff if !wants => {
                 self.waiting.queue.remove(&uid);
-                self.set_work(&uid, Work::Idle);
+                self.set_progress(&uid, PodProgress::Idle);
             }
             _ => {}
         }
@@ -139,7 +139,7 @@ impl Scheduler {
         let Some(entry) = self.pods.get(uid) else { return };
         let key = entry.info.key.clone();
         let node = entry.info.holding.as_ref().map(|holding| holding.node.clone());
-        if let Work::Waiting(ask) = &entry.work {
+        if let PodProgress::Waiting(ask) = &entry.progress {
             let ask = ask.clone();
             self.classes.leave(&ask, uid);
         }
@@ -245,15 +245,15 @@ impl Scheduler {
         }
         let shrunk = held.is_some_and(|held| !held.holds_as(&charge));
         self.snapshot.charge(uid.clone(), charge);
-        match self.pods.get(uid).map(|entry| entry.work.clone()) {
-            Some(Work::InLine(node)) => {
+        match self.pods.get(uid).map(|entry| entry.progress.clone()) {
+            Some(PodProgress::InLine(node)) => {
                 self.advance(&node, NodeFlowInput::Left(uid));
-                self.set_work(uid, Work::Idle);
+                self.set_progress(uid, PodProgress::Idle);
             }
-            Some(Work::Prebinding(_)) => {
+            Some(PodProgress::Prebinding(_)) => {
                 // Another scheduler has placed it.
                 self.stop_prebind(uid);
-                self.set_work(uid, Work::Idle);
+                self.set_progress(uid, PodProgress::Idle);
             }
             _ => {}
         }
@@ -281,7 +281,7 @@ impl Scheduler {
 
     /// A pod in line that no longer wants a place: out, unless a write for it is under way, whose answer settles it.
     fn unwanted_in_line(&mut self, uid: &Uid) {
-        let Some(Work::InLine(node)) = self.pods.get(uid).map(|entry| entry.work.clone()) else {
+        let Some(PodProgress::InLine(node)) = self.pods.get(uid).map(|entry| entry.progress.clone()) else {
             return;
         };
         if !self.is_served(&node, uid) {

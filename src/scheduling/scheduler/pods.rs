@@ -19,7 +19,7 @@ use crate::scheduling::{
 
 /// Where a pod that wants a place stands.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) enum Work {
+pub(super) enum PodProgress {
     /// Nothing is to be done for it.
     Idle,
     /// In the queue; after a rejection it may have to wait out its backoff there.
@@ -52,7 +52,7 @@ pub(super) struct Entry {
     /// When it was first seen.
     pub(super) since: Timestamp,
     /// Where it stands.
-    pub(super) work: Work,
+    pub(super) progress: PodProgress,
     /// How often its decision could not be carried out since it was last rejected.
     pub(super) failures: u32,
     /// How often it was rejected for more than what the nodes are themselves.
@@ -95,7 +95,7 @@ impl Pods {
             info: pod,
             seen: self.seen,
             since: now,
-            work: Work::Idle,
+            progress: PodProgress::Idle,
             failures: 0,
             rejections: 0,
             backoff_until: None,

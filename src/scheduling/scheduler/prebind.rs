@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Scheduler, Work};
+use super::{PodProgress, Scheduler};
 use crate::scheduling::{
     decide::blame::Blame,
     effect::{Effect, PrebindWrite, REACH},
@@ -104,7 +104,7 @@ impl State {
 }
 
 /// What a claim's step comes to.
-enum Progress {
+enum PrebindProgress {
     /// The claim is bound, and what it is bound to can be used on the node.
     Bound,
     /// A controller or a driver has its turn, or another pod's write.
@@ -117,7 +117,7 @@ enum Progress {
     Failed(Message),
 }
 
-impl Progress {
+impl PrebindProgress {
     /// The pod can't be placed there, for this reason.
     fn failed(why: impl Into<Message>) -> Self {
         Self::Failed(why.into())
@@ -173,7 +173,7 @@ impl Scheduler {
             Step { choice, tries, gave: false, stated: false, state: State::Unsent }
         };
         let steps = steps.into_iter().map(step).collect();
-        self.set_work(uid, Work::Prebinding(node.clone()));
+        self.set_progress(uid, PodProgress::Prebinding(node.clone()));
         let prebind =
             Prebind { node, since: now, steps, bound: false, awaited: None, is_said: false, yields: false };
         self.prebinding.pods.insert(uid.clone(), prebind);
@@ -199,20 +199,20 @@ impl Scheduler {
         for (at, step) in prebind.steps.iter_mut().enumerate() {
             step.state.come_due(now);
             match self.progress(&key, &prebind.node, step) {
-                Progress::Bound => continue,
-                Progress::Awaited if overdue => {
+                PrebindProgress::Bound => continue,
+                PrebindProgress::Awaited if overdue => {
                     let message = timed_out(&step.choice, &prebind.node);
                     return self.fail_prebind(&key, prebind, message, now);
                 }
-                Progress::Awaited => {}
-                Progress::Adopted(version) => step.state = State::Written(version),
-                Progress::Write(write) => {
+                PrebindProgress::Awaited => {}
+                PrebindProgress::Adopted(version) => step.state = State::Written(version),
+                PrebindProgress::Write(write) => {
                     (step.state, step.tries) = (State::Sent, step.tries + 1);
                     step.gave |= write.gives_devices();
                     step.stated |= write.is_of_pod();
                     self.outbox.effects.push(Effect::Prebind { pod: key.clone(), write });
                 }
-                Progress::Failed(message) => return self.fail_prebind(&key, prebind, message, now),
+                PrebindProgress::Failed(message) => return self.fail_prebind(&key, prebind, message, now),
             }
             prebind.awaited = prebind.awaited.or(Some(at));
         }
@@ -236,14 +236,17 @@ impl Scheduler {
     }
 
     /// What is to be done for one claim, as everything is known now.
-    fn progress(&self, pod: &PodKey, node: &NodeName, step: &Step) -> Progress {
+    fn progress(&self, pod: &PodKey, node: &NodeName, step: &Step) -> PrebindProgress {
         let Some(state) = self.snapshot.node(node) else {
-            return Progress::failed(Message::with_own(format!("node {node} is gone"), "the node is gone"));
+            return PrebindProgress::failed(Message::with_own(
+                format!("node {node} is gone"),
+                "the node is gone",
+            ));
         };
         match &step.choice {
             PrebindStep::Volume(choice) => self.volume_progress(pod, state, (choice, &step.state)),
             PrebindStep::Devices(_) | PrebindStep::Extended(_) if step.tries > MOST_WRITES => {
-                Progress::failed(format!("resourceclaim {:?} changes too often", step.choice.claim()))
+                PrebindProgress::failed(format!("resourceclaim {:?} changes too often", step.choice.claim()))
             }
             PrebindStep::Devices(choice) => self.claim_progress(pod, state, (choice, &step.state)),
             PrebindStep::Extended(choice) => self.extended_progress(pod, state, (choice, step)),

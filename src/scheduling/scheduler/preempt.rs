@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
-use super::{Course, Scheduler, Work};
+use super::{Course, PodProgress, Scheduler};
 use crate::scheduling::{
     decide::{fit_error::FitError, no_room::NoRoom},
     effect::Effect,
@@ -291,7 +291,13 @@ impl Scheduler {
     /// is just being bound is deleted once it is.
     fn delete_victims(&mut self, preemptor: &PodKey, now: Timestamp) {
         let waits = self.pods.get(&preemptor.uid).is_some_and(|entry| {
-            matches!(entry.work, Work::Waiting(_) | Work::OverQuota | Work::Queued | Work::BackingOff)
+            matches!(
+                entry.progress,
+                PodProgress::Waiting(_)
+                    | PodProgress::OverQuota
+                    | PodProgress::Queued
+                    | PodProgress::BackingOff
+            )
         });
         let waits = waits && self.decide(&preemptor.uid).is_err();
         let under_way = self.preempting.under_way.get_mut(&preemptor.uid);

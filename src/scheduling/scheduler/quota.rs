@@ -7,7 +7,7 @@ use std::{
 
 use jiff::Timestamp;
 
-use super::{Scheduler, Work, requeue::Rejection};
+use super::{PodProgress, Scheduler, requeue::Rejection};
 use crate::{
     device::DeviceRequest,
     scheduling::{
@@ -131,7 +131,7 @@ impl Scheduler {
             self.waiting.queue.set_aside(&entry.info, entry.seen, again);
         }
         if awaits == Awaits::Quota {
-            self.set_work(uid, Work::OverQuota);
+            self.set_progress(uid, PodProgress::OverQuota);
         } else {
             // What a node that is kept, or whose cards are too much for the quota, lacks may come with any change of it.
             let itself =
@@ -141,7 +141,7 @@ impl Scheduler {
             self.waiting
                 .requeue
                 .wait(uid, Rejection { plugins: of_cluster, kept: error.is_beside_nominated() });
-            self.set_work(uid, Work::Waiting(ask.clone()));
+            self.set_progress(uid, PodProgress::Waiting(ask.clone()));
         }
     }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
-use super::{Scheduler, Work};
+use super::{PodProgress, Scheduler};
 use crate::scheduling::{
     decide::class::Held,
     model::{
@@ -145,9 +145,9 @@ impl Scheduler {
     /// The pod waits for no node and no quota any more; whether it did.
     pub(super) fn stop_waiting(&mut self, uid: &Uid) -> bool {
         let Some(entry) = self.pods.get(uid) else { return false };
-        match entry.work.clone() {
-            Work::Waiting(ask) => self.classes.leave(&ask, uid),
-            Work::OverQuota | Work::Ungathered | Work::Comparing => {}
+        match entry.progress.clone() {
+            PodProgress::Waiting(ask) => self.classes.leave(&ask, uid),
+            PodProgress::OverQuota | PodProgress::Ungathered | PodProgress::Comparing => {}
             _ => return false,
         }
         self.waiting.over_quota.leave(&entry.info.key);

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::{Course, Scheduler, Work};
+use super::{Course, PodProgress, Scheduler};
 use crate::scheduling::model::{measure::Measure, name::Uid, steps::PER_MILLISECOND};
 
 /// So many pods are taken before their backoff ends in one turn at most: one change may have woken any number of them.
@@ -108,10 +108,13 @@ impl Scheduler {
     }
 
     fn on_their_way(&self) -> OnTheirWay {
-        let is_on_its_way = |work: &Work| matches!(work, Work::InLine(_) | Work::Prebinding(_));
+        let is_on_its_way =
+            |progress: &PodProgress| matches!(progress, PodProgress::InLine(_) | PodProgress::Prebinding(_));
         let entries = self.flows.pods().chain(self.prebinding.pods.keys());
         let mut found = OnTheirWay::None;
-        for entry in entries.filter_map(|uid| self.pods.get(uid)).filter(|entry| is_on_its_way(&entry.work)) {
+        for entry in
+            entries.filter_map(|uid| self.pods.get(uid)).filter(|entry| is_on_its_way(&entry.progress))
+        {
             let namespace = &entry.info.key.namespace;
             if found.has_other_than(namespace) {
                 return OnTheirWay::OfSeveral;

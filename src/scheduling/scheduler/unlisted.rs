@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Scheduler, Work};
+use super::{PodProgress, Scheduler};
 use crate::scheduling::{
     decide::blame::Blame,
     model::{footprint::Footprint, kind::Kind, name::Uid},
@@ -55,7 +55,7 @@ impl Scheduler {
         if self.unlisted_kinds(uid).is_empty() {
             return false;
         }
-        self.set_work(uid, Work::Unlisted);
+        self.set_progress(uid, PodProgress::Unlisted);
         self.waiting.unlisted.pods.insert(uid.clone());
         self.waiting.unlisted.since.get_or_insert(now);
         if self.waiting.unlisted.overdue {

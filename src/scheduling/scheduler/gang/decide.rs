@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use jiff::Timestamp;
 
 use super::{
-    Scheduler, Survey, Work, charge_of,
+    PodProgress, Scheduler, Survey, charge_of,
     unfinished::{MOST_IN_TURN, MOST_ON_TRIAL, UnfinishedAttempt},
 };
 use crate::scheduling::{
@@ -79,8 +79,12 @@ impl Scheduler {
             .filter_map(|mate| {
                 let entry = self.pods.get(mate)?;
                 let waits = matches!(
-                    entry.work,
-                    Work::Queued | Work::Waiting(_) | Work::OverQuota | Work::Ungathered | Work::Comparing
+                    entry.progress,
+                    PodProgress::Queued
+                        | PodProgress::Waiting(_)
+                        | PodProgress::OverQuota
+                        | PodProgress::Ungathered
+                        | PodProgress::Comparing
                 );
                 let waits = waits && !whole && self.unlisted_kinds(mate).is_empty();
                 let holds = self.snapshot.ledger().get(mate).is_some();
@@ -258,7 +262,7 @@ impl Scheduler {
             let uid = applicant.uid();
             self.stop_waiting(uid);
             self.waiting.queue.remove(uid);
-            self.set_work(uid, Work::Idle);
+            self.set_progress(uid, PodProgress::Idle);
             let blame = match shortfall.failure_of(uid) {
                 Some(Some(error)) => {
                     self.wait(uid, &applicant.demand.ask, error, now);
@@ -287,7 +291,7 @@ impl Scheduler {
             return true;
         };
         self.waiting.queue.set_aside(&entry.info, entry.seen, flush_time(now));
-        self.set_work(uid, Work::Ungathered);
+        self.set_progress(uid, PodProgress::Ungathered);
         self.tell_unschedulable(uid, Blame::Gang(why.name()), why.message(name, gang));
         true
     }
@@ -299,24 +303,27 @@ impl Scheduler {
             entry.rejections += 1;
             entry.backoff_until = Some(backoff_end(now, entry.rejections));
         }
-        if entry.work == Work::OverQuota || matches!(entry.work, Work::Waiting(_)) {
+        if entry.progress == PodProgress::OverQuota || matches!(entry.progress, PodProgress::Waiting(_)) {
             return;
         }
         self.waiting.queue.set_aside(&entry.info, entry.seen, flush_time(now));
         self.classes.wait_known(ask, uid.clone());
-        self.set_work(uid, Work::Waiting(ask.clone()));
+        self.set_progress(uid, PodProgress::Waiting(ask.clone()));
     }
 
     /// Decides a gang on trial whose pods wait although they would find room together: that ought never to be. A gang of which a pod is in the
     /// queue is decided with it.
     pub(in crate::scheduling::scheduler) fn audit_gang(&mut self, name: &GangName) {
-        let is_queued = |uid: &Uid| self.pods.get(uid).is_some_and(|entry| entry.work == Work::Queued);
+        let is_queued =
+            |uid: &Uid| self.pods.get(uid).is_some_and(|entry| entry.progress == PodProgress::Queued);
         if self.gangs.members(name).any(is_queued) {
             return;
         }
         let waits = |uid: &&Uid| {
             let entry = self.pods.get(uid);
-            entry.is_some_and(|entry| matches!(entry.work, Work::Waiting(_) | Work::OverQuota))
+            entry.is_some_and(|entry| {
+                matches!(entry.progress, PodProgress::Waiting(_) | PodProgress::OverQuota)
+            })
         };
         let waiting = self.gangs.members(name).find(waits).cloned();
         if let Some(uid) = waiting.filter(|uid| self.would_be_placed(name, uid)) {

@@ -5,7 +5,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Progress, Scheduler, Survey, Work};
+use super::{GangProgress, PodProgress, Scheduler, Survey};
 use crate::scheduling::{
     effect::Effect,
     model::{
@@ -43,11 +43,11 @@ impl Scheduler {
         let first = self.gangs.comes_first(name);
         let members: Vec<Uid> = self.gangs.members(name).cloned().collect();
         for uid in members {
-            match self.pods.get(&uid).map(|entry| &entry.work) {
-                Some(Work::Ungathered) => self.decide_waiting_again(&uid),
-                Some(Work::Waiting(_)) if open => self.decide_waiting_again(&uid),
+            match self.pods.get(&uid).map(|entry| &entry.progress) {
+                Some(PodProgress::Ungathered) => self.decide_waiting_again(&uid),
+                Some(PodProgress::Waiting(_)) if open => self.decide_waiting_again(&uid),
                 // It was queued before it was known that others of its gang are bound.
-                Some(Work::Queued) if first => self.enqueue(&uid),
+                Some(PodProgress::Queued) if first => self.enqueue(&uid),
                 _ => {}
             }
         }
@@ -59,13 +59,13 @@ impl Scheduler {
         let known = self.gangs.progress.get(name).copied();
         let progress = match known {
             _ if survey.bound.total() == 0 => None,
-            Some(Progress::RollingBack(_)) => known,
-            _ if gang.is_whole(&survey.bound) => Some(Progress::Complete),
+            Some(GangProgress::RollingBack(_)) => known,
+            _ if gang.is_whole(&survey.bound) => Some(GangProgress::Complete),
             Some(_) => known,
             None if survey.has_started && !gang.is_whole(&survey.placed) => {
-                Some(Progress::FoundPartlyBound(now))
+                Some(GangProgress::FoundPartlyBound(now))
             }
-            None => Some(Progress::PartlyBound(now)),
+            None => Some(GangProgress::PartlyBound(now)),
         };
         self.gangs.set_progress(name, progress, timeout);
     }
@@ -75,14 +75,14 @@ impl Scheduler {
         let due = self.gangs.deadlines.iter().filter(|(_, at)| **at <= now);
         let due: Vec<GangName> = due.map(|(gang, _)| gang.clone()).collect();
         for name in due {
-            if let Some(Progress::FoundPartlyBound(_)) = self.gangs.progress.get(&name) {
-                self.gangs.set_progress(&name, Some(Progress::Complete), AGAIN);
+            if let Some(GangProgress::FoundPartlyBound(_)) = self.gangs.progress.get(&name) {
+                self.gangs.set_progress(&name, Some(GangProgress::Complete), AGAIN);
                 continue;
             }
             let survey = self.survey(&name);
-            let again = Progress::RollingBack(now.checked_add(AGAIN).unwrap_or(now));
+            let again = GangProgress::RollingBack(now.checked_add(AGAIN).unwrap_or(now));
             let progress = (survey.bound.total() > 0).then_some(again);
-            let first = !matches!(self.gangs.progress.get(&name), Some(Progress::RollingBack(_)));
+            let first = !matches!(self.gangs.progress.get(&name), Some(GangProgress::RollingBack(_)));
             if first && progress.is_some() {
                 self.outbox.measures.push(Measure::Gang(GangAttempt::RolledBack));
             }

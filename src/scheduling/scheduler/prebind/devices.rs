@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::{Progress, Scheduler, State};
+use super::{PrebindProgress, Scheduler, State};
 use crate::{
     dra,
     object::{
@@ -38,25 +38,25 @@ impl Scheduler {
         pod: &PodKey,
         node: &NodeState,
         (choice, state): (&ClaimChoice, &State),
-    ) -> Progress {
+    ) -> PrebindProgress {
         let (claims, name) = (self.snapshot.resource_claims(), &choice.claim);
         let known = claims.claim(&pod.namespace, name).filter(|claim| *claim.metadata.uid == *choice.uid);
         let Some(claim) = known else {
-            return Progress::failed(format!("resourceclaim {name:?} not found"));
+            return PrebindProgress::failed(format!("resourceclaim {name:?} not found"));
         };
         if claim.metadata.deletion_timestamp.is_some() {
-            return Progress::failed(format!("resourceclaim {name:?} is being deleted"));
+            return PrebindProgress::failed(format!("resourceclaim {name:?} is being deleted"));
         }
         match state {
-            State::Sent | State::Due(_) => return Progress::Awaited,
+            State::Sent | State::Due(_) => return PrebindProgress::Awaited,
             // What is known may be older than what was written.
             State::Written(version) if is_older(&claim.metadata.resource_version, version) => {
-                return Progress::Awaited;
+                return PrebindProgress::Awaited;
             }
             State::Unsent | State::Written(_) => {}
         }
         if self.is_being_released(pod, choice) {
-            return Progress::Awaited;
+            return PrebindProgress::Awaited;
         }
         if let Some(allocation) = &claim.status.allocation {
             return with_devices(claim, allocation, pod, node);
@@ -64,14 +64,17 @@ impl Scheduler {
         let Some(chosen) = &choice.allocation else {
             // Another pod that is being placed gives it its devices.
             return match claims.allocation(&pod.namespace, name) {
-                Some(_) => Progress::Awaited,
-                None => Progress::failed(format!("resourceclaim {name:?} has lost its devices")),
+                Some(_) => PrebindProgress::Awaited,
+                None => PrebindProgress::failed(format!("resourceclaim {name:?} has lost its devices")),
             };
         };
         if !claim.metadata.finalizers.iter().any(|finalizer| finalizer == FINALIZER) {
-            return Progress::Write(PrebindWrite::ProtectClaim { claim: claim.clone() });
+            return PrebindProgress::Write(PrebindWrite::ProtectClaim { claim: claim.clone() });
         }
-        Progress::Write(PrebindWrite::ReserveClaim { claim: claim.clone(), allocation: Some(chosen.clone()) })
+        PrebindProgress::Write(PrebindWrite::ReserveClaim {
+            claim: claim.clone(),
+            allocation: Some(chosen.clone()),
+        })
     }
 
     /// The write that takes the pod from a claim's users, and its devices from the claim unless others use it; `None`: there is nothing
@@ -98,7 +101,7 @@ pub(super) fn with_devices(
     allocation: &AllocationResult,
     pod: &PodKey,
     node: &NodeState,
-) -> Progress {
+) -> PrebindProgress {
     let name = &claim.metadata.name;
     let selector = allocation.node_selector.as_ref();
     let on = dra::Node { name: &node.info.name, labels: &node.info.labels };
@@ -106,20 +109,20 @@ pub(super) fn with_devices(
         let elsewhere = format!("resourceclaim {name:?} has devices that are not on");
         let message =
             Message::with_own(format!("{elsewhere} node {}", on.name), format!("{elsewhere} the node"));
-        return Progress::Failed(message);
+        return PrebindProgress::Failed(message);
     }
     if is_reserved(claim, pod) {
         return match readiness(claim, allocation) {
-            Readiness::Ready => Progress::Bound,
-            Readiness::Awaited => Progress::Awaited,
-            Readiness::Failed(message) => Progress::failed(message),
+            Readiness::Ready => PrebindProgress::Bound,
+            Readiness::Awaited => PrebindProgress::Awaited,
+            Readiness::Failed(message) => PrebindProgress::failed(message),
         };
     }
     if claim.status.reserved_for.len() >= MOST_CONSUMERS {
         let message = format!("resourceclaim {name:?} is used by {MOST_CONSUMERS} pods, which is the most");
-        return Progress::failed(message);
+        return PrebindProgress::failed(message);
     }
-    Progress::Write(PrebindWrite::ReserveClaim { claim: claim.clone(), allocation: None })
+    PrebindProgress::Write(PrebindWrite::ReserveClaim { claim: claim.clone(), allocation: None })
 }
 
 fn is_reserved(claim: &ResourceClaim, pod: &PodKey) -> bool {

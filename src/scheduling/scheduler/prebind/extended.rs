@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use super::{Progress, Scheduler, State, Step, devices::with_devices, undo::Undo};
+use super::{PrebindProgress, Scheduler, State, Step, devices::with_devices, undo::Undo};
 use crate::{
     object::{ResourceClaim, resource_claim::AllocationResult},
     scheduling::{
@@ -29,20 +29,20 @@ impl Scheduler {
         pod: &PodKey,
         node: &NodeState,
         (choice, step): (&ExtendedChoice, &Step),
-    ) -> Progress {
+    ) -> PrebindProgress {
         if matches!(step.state, State::Sent | State::Due(_)) {
-            return Progress::Awaited;
+            return PrebindProgress::Awaited;
         }
         let known = self.snapshot.resource_claims().claim(&pod.namespace, &choice.claim);
         match &choice.made {
             Some(made) => match known {
                 Some(claim) => self.made_progress(pod, node, (claim, made), step),
                 None if step.gave => {
-                    Progress::failed(format!("resourceclaim {:?} was deleted", choice.claim))
+                    PrebindProgress::failed(format!("resourceclaim {:?} was deleted", choice.claim))
                 }
                 // It was made, and has not been seen yet.
-                None if matches!(step.state, State::Written(_)) => Progress::Awaited,
-                None => Progress::Write(PrebindWrite::CreateClaim {
+                None if matches!(step.state, State::Written(_)) => PrebindProgress::Awaited,
+                None => PrebindProgress::Write(PrebindWrite::CreateClaim {
                     claim: choice.claim.clone(),
                     made: made.0.clone(),
                 }),
@@ -58,29 +58,29 @@ impl Scheduler {
         node: &NodeState,
         (claim, (made, devices)): (&Arc<ResourceClaim>, &(Arc<ExtendedClaim>, Arc<AllocationResult>)),
         step: &Step,
-    ) -> Progress {
+    ) -> PrebindProgress {
         let name = &claim.metadata.name;
         if !is_own(claim, &pod.uid) {
-            return Progress::failed(format!("resourceclaim {name:?} was not created for this pod"));
+            return PrebindProgress::failed(format!("resourceclaim {name:?} was not created for this pod"));
         }
         if claim.metadata.deletion_timestamp.is_some() {
-            return Progress::failed(format!("resourceclaim {name:?} is being deleted"));
+            return PrebindProgress::failed(format!("resourceclaim {name:?} is being deleted"));
         }
         if !asks_for_same(&claim.spec, &made.spec) {
-            return Progress::failed(format!("resourceclaim {name:?} was made for another node"));
+            return PrebindProgress::failed(format!("resourceclaim {name:?} was made for another node"));
         }
         if is_behind(step, &claim.metadata.resource_version) {
-            return Progress::Awaited;
+            return PrebindProgress::Awaited;
         }
         if !is_protected(claim) {
-            return Progress::Write(PrebindWrite::ProtectClaim { claim: claim.clone() });
+            return PrebindProgress::Write(PrebindWrite::ProtectClaim { claim: claim.clone() });
         }
         let Some(allocation) = &claim.status.allocation else {
             let (claim, allocation) = (claim.clone(), Some(devices.clone()));
-            return Progress::Write(PrebindWrite::ReserveClaim { claim, allocation });
+            return PrebindProgress::Write(PrebindWrite::ReserveClaim { claim, allocation });
         };
         match with_devices(claim, allocation, pod, node) {
-            Progress::Bound => self.stated_progress(pod, Some(made), step, name),
+            PrebindProgress::Bound => self.stated_progress(pod, Some(made), step, name),
             other => other,
         }
     }
@@ -91,11 +91,11 @@ impl Scheduler {
         pod: &PodKey,
         known: Option<&Arc<ResourceClaim>>,
         (choice, step): (&ExtendedChoice, &Step),
-    ) -> Progress {
+    ) -> PrebindProgress {
         match known.map(|claim| (claim, deletion(claim))) {
-            Some((claim, _)) if is_behind(step, &claim.metadata.resource_version) => Progress::Awaited,
-            Some((_, Some(write))) if !has_no_version(&step.state) => Progress::Write(write),
-            Some((_, Some(_))) => Progress::Awaited,
+            Some((claim, _)) if is_behind(step, &claim.metadata.resource_version) => PrebindProgress::Awaited,
+            Some((_, Some(write))) if !has_no_version(&step.state) => PrebindProgress::Write(write),
+            Some((_, Some(_))) => PrebindProgress::Awaited,
             Some((_, None)) | None => self.stated_progress(pod, None, step, &choice.claim),
         }
     }
@@ -107,17 +107,19 @@ impl Scheduler {
         made: Option<&Arc<ExtendedClaim>>,
         step: &Step,
         claim: &str,
-    ) -> Progress {
-        let Some(info) = self.pods.get(&pod.uid).map(|entry| &entry.info) else { return Progress::Awaited };
+    ) -> PrebindProgress {
+        let Some(info) = self.pods.get(&pod.uid).map(|entry| &entry.info) else {
+            return PrebindProgress::Awaited;
+        };
         let status = made.map(|made| made.status(claim));
         if info.served.as_deref() == status.as_ref() {
-            return Progress::Bound;
+            return PrebindProgress::Bound;
         }
         match &step.state {
             State::Written(version) if step.stated && is_older(&info.resource_version, version) => {
-                Progress::Awaited
+                PrebindProgress::Awaited
             }
-            _ => Progress::Write(PrebindWrite::StateClaim {
+            _ => PrebindProgress::Write(PrebindWrite::StateClaim {
                 claim: claim.into(),
                 status: status.map(Arc::new),
             }),

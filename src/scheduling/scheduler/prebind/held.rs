@@ -11,7 +11,7 @@ use std::{
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Prebind, Scheduler, State, Step, Work};
+use super::{PodProgress, Prebind, Scheduler, State, Step};
 use crate::{
     device::{Allocation, CardId, DeviceType, Inventory, Minor, ProfileName},
     scheduling::{
@@ -113,7 +113,7 @@ impl Scheduler {
         let Some(state) = state else { return };
         let (resources, now) = (self.snapshot.device_resources(), self.snapshot.now());
         for uid in self.classes.wake(slot, &state, resources, (Held::Less, now)) {
-            self.set_work(&uid, Work::Idle);
+            self.set_progress(&uid, PodProgress::Idle);
             self.enqueue(&uid);
         }
     }

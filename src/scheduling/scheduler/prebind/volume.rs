@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::{Progress, Scheduler, State};
+use super::{PrebindProgress, Scheduler, State};
 use crate::{
     object::storage::{PersistentVolume, PersistentVolumeClaim},
     scheduling::{
@@ -26,35 +26,38 @@ impl Scheduler {
         pod: &PodKey,
         node: &NodeState,
         (choice, state): (&VolumeChoice, &State),
-    ) -> Progress {
+    ) -> PrebindProgress {
         let name = choice.claim();
         let Some(claim) = self.snapshot.objects().claim(&pod.namespace, name) else {
-            return Progress::failed(format!("persistentvolumeclaim {name:?} not found"));
+            return PrebindProgress::failed(format!("persistentvolumeclaim {name:?} not found"));
         };
         if claim.is_bound() {
             return self.mountable(node, claim);
         }
         if matches!(state, State::Sent | State::Due(_)) {
-            return Progress::Awaited;
+            return PrebindProgress::Awaited;
         }
         match choice {
             VolumeChoice::Provision { .. } => provision(&node.info.name, claim, state),
             VolumeChoice::Bind { volume, .. } => match self.snapshot.objects().volume(volume) {
                 Some(volume) => bind(volume, claim, state),
-                None => Progress::failed(format!("persistentvolume {volume:?} not found")),
+                None => PrebindProgress::failed(format!("persistentvolume {volume:?} not found")),
             },
         }
     }
 
     /// A claim that is bound must be bound to a volume that can be mounted on the node.
-    fn mountable(&self, node: &NodeState, claim: &PersistentVolumeClaim) -> Progress {
+    fn mountable(&self, node: &NodeState, claim: &PersistentVolumeClaim) -> PrebindProgress {
         let name = &claim.spec.volume_name;
-        let Some(volume) = self.snapshot.objects().volume(name) else { return Progress::Awaited };
+        let Some(volume) = self.snapshot.objects().volume(name) else { return PrebindProgress::Awaited };
         if volume_binding::is_mountable(volume, &node.info) {
-            return Progress::Bound;
+            return PrebindProgress::Bound;
         }
         let full = format!("pv {name:?} node affinity doesn't match node {:?}", node.info.name);
-        Progress::Failed(Message::with_own(full, format!("pv {name:?} node affinity doesn't match the node")))
+        PrebindProgress::Failed(Message::with_own(
+            full,
+            format!("pv {name:?} node affinity doesn't match the node"),
+        ))
     }
 
     /// The write that takes it back; `None`: the claim is bound or gone, or another pod makes use of what was written.
@@ -89,40 +92,49 @@ impl Scheduler {
 }
 
 /// A claim for which a volume is to be made on the node.
-fn provision(node: &str, claim: &Arc<PersistentVolumeClaim>, state: &State) -> Progress {
+fn provision(node: &str, claim: &Arc<PersistentVolumeClaim>, state: &State) -> PrebindProgress {
     let known = &claim.metadata.resource_version;
     let selected = volume_binding::selected_node(claim);
     match state {
         // What is known may be older than what was written.
-        State::Written(version) if is_older(known, version) => Progress::Awaited,
-        State::Written(_) if selected == Some(node) => Progress::Awaited,
-        _ if selected == Some(node) => Progress::Adopted(known.clone()),
+        State::Written(version) if is_older(known, version) => PrebindProgress::Awaited,
+        State::Written(_) if selected == Some(node) => PrebindProgress::Awaited,
+        _ if selected == Some(node) => PrebindProgress::Adopted(known.clone()),
         State::Written(_) => {
             // The provisioner takes the node away where it can't make the volume.
             let name = &claim.metadata.name;
             let failed = format!("provisioning failed for PVC {name:?}");
-            Progress::Failed(Message::with_own(format!("{failed} on node {node:?}"), failed))
+            PrebindProgress::Failed(Message::with_own(format!("{failed} on node {node:?}"), failed))
         }
-        _ => Progress::Write(PrebindWrite::SelectNode { claim: claim.clone(), node: Some(node.into()) }),
+        _ => {
+            PrebindProgress::Write(PrebindWrite::SelectNode { claim: claim.clone(), node: Some(node.into()) })
+        }
     }
 }
 
 /// A volume that is to be bound to the claim.
-fn bind(volume: &Arc<PersistentVolume>, claim: &Arc<PersistentVolumeClaim>, state: &State) -> Progress {
+fn bind(
+    volume: &Arc<PersistentVolume>,
+    claim: &Arc<PersistentVolumeClaim>,
+    state: &State,
+) -> PrebindProgress {
     let known = &volume.metadata.resource_version;
     let bound = volume_binding::is_bound_to(volume, claim);
     match state {
-        State::Written(version) if is_older(known, version) => Progress::Awaited,
-        State::Written(_) if bound => Progress::Awaited,
-        _ if bound => Progress::Adopted(known.clone()),
+        State::Written(version) if is_older(known, version) => PrebindProgress::Awaited,
+        State::Written(_) if bound => PrebindProgress::Awaited,
+        _ if bound => PrebindProgress::Adopted(known.clone()),
         State::Written(_) => {
             let full = format!("ClaimRef got reset for pv {:?}", volume.metadata.name);
-            Progress::Failed(Message::with_own(full, "ClaimRef got reset for a pv"))
+            PrebindProgress::Failed(Message::with_own(full, "ClaimRef got reset for a pv"))
         }
         _ if volume.spec.claim_ref.is_some() && !volume_binding::is_meant_for(volume, claim) => {
             let full = format!("pv {:?} is bound to another claim", volume.metadata.name);
-            Progress::Failed(Message::with_own(full, "a pv is bound to another claim"))
+            PrebindProgress::Failed(Message::with_own(full, "a pv is bound to another claim"))
         }
-        _ => Progress::Write(PrebindWrite::BindVolume { volume: volume.clone(), claim: Some(claim.clone()) }),
+        _ => PrebindProgress::Write(PrebindWrite::BindVolume {
+            volume: volume.clone(),
+            claim: Some(claim.clone()),
+        }),
     }
 }
