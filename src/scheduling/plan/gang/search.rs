@@ -286,7 +286,6 @@ impl Trials {
         rank: &dyn Fn(&NodeName) -> usize,
     ) -> Option<Trial> {
         let pool = ground.pool;
-        let mut known = std::mem::take(&mut self.found);
         let mut trial = Trial { placed: Vec::new(), failed: Vec::new(), whole: false };
         let mut tally = pool.placed.clone();
         // The pod that failed last, as long as none was placed after it: one like it fails for the same.
@@ -300,23 +299,7 @@ impl Trials {
             let like = refused.as_ref().filter(|(other, _)| fails_alike(&other.demand, &applicant.demand));
             let found = match like {
                 Some((_, error)) => Err(error.clone()),
-                None => {
-                    let confirmed = known.remove(applicant.uid());
-                    let confirmed = confirmed.and_then(|found| ground.confirm(applicant, found));
-                    let found = match confirmed {
-                        Some(found) => found,
-                        None => match ground.find(applicant, rank) {
-                            Some(found) => found,
-                            None => {
-                                // Some of those that come later may have been found before.
-                                self.found.extend(known);
-                                return None;
-                            }
-                        },
-                    };
-                    self.found.insert(applicant.uid().clone(), found.clone());
-                    found
-                }
+                None => self.place_of(applicant, ground, rank)?,
             };
             match found {
                 Ok(decision) if rank(&decision.node) != OUTSIDE => {
@@ -340,6 +323,20 @@ impl Trials {
         // Pods beyond the minimum are no gang's success where none of them is placed.
         trial.whole = pool.gang.is_whole(&tally) && !trial.placed.is_empty();
         Some(trial)
+    }
+
+    /// Where the pod goes beside those before it: where it went before, if that still holds. `None`: interrupted.
+    fn place_of<R: Room>(
+        &mut self,
+        applicant: &Applicant,
+        ground: &mut Ground<'_, '_, R>,
+        rank: &dyn Fn(&NodeName) -> usize,
+    ) -> Option<Found> {
+        let before = self.found.remove(applicant.uid());
+        let confirmed = before.and_then(|found| ground.confirm(applicant, found));
+        let found = confirmed.or_else(|| ground.find(applicant, rank))?;
+        self.found.insert(applicant.uid().clone(), found.clone());
+        Some(found)
     }
 }
 

@@ -56,19 +56,18 @@ impl Scheduler {
         let mut room = MadeRoom::new(&mut self.classes, rules, &names, charge).going_on(candidates);
         let mut plan = Plan::new(&mut self.snapshot);
         let found = attempt.search.go_on(pool, &mut plan, &mut room, &|_| 0, MOST_IN_TURN);
-        let nominations = match found {
-            Some(placed) => Some(placed.ok().map(|placed| room.nominations(placed))),
-            None => {
-                attempt.candidates = room.candidates();
-                None
-            }
+        let Some(placed) = found else {
+            attempt.candidates = room.candidates();
+            drop(plan);
+            self.keep_rejections(before);
+            return ControlFlow::Break(());
         };
+        let nominations = placed.map(|placed| room.nominations(placed));
         drop(plan);
         self.keep_rejections(before);
         match nominations {
-            Some(Some(nominations)) => self.nominate_gang(pool, nominations),
-            Some(None) => self.withdraw_nominations(pool),
-            None => return ControlFlow::Break(()),
+            Ok(nominations) => self.nominate_gang(pool, nominations),
+            Err(_) => self.withdraw_nominations(pool),
         }
         ControlFlow::Continue(())
     }
