@@ -4,10 +4,7 @@
 //! nowhere and would fit there; the holder is decided again after that one, and its volumes are made meanwhile. A namespace may hold only a part of
 //! the cluster's cards in this way, beside one pod or one gang.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -127,7 +124,13 @@ impl Scheduler {
         pod: Option<&Uid>,
     ) -> BTreeMap<NodeName, Vec<Holder>> {
         let own = pod.and_then(|uid| self.gang_name(uid));
-        let left_to_others = pod.and_then(|uid| self.leaves_to_others(uid));
+        // A pod that would hold a place for a volume itself takes none of its own namespace while pods of other namespaces are to be decided.
+        let left_to_others = pod.filter(|uid| self.lacks_volume(uid)).and_then(|uid| {
+            let own = &self.pods.get(uid)?.info.key.namespace;
+            let queue = &self.waiting.queue;
+            let comes_first = queue.namespaces().chain(queue.early_namespaces()).any(|other| other != own);
+            comes_first.then_some(own)
+        });
         let mut holders: BTreeMap<NodeName, Vec<Holder>> = BTreeMap::new();
         for (uid, prebind) in self.prebinding.pods.iter().filter(|(_, prebind)| prebind.yields) {
             let Some(charge) = self.snapshot.ledger().get(uid) else { continue };
@@ -141,14 +144,6 @@ impl Scheduler {
             holders.sort();
         }
         holders
-    }
-
-    /// The namespace of the pod, where the pod would hold a place for a volume and pods of other namespaces are to be decided.
-    fn leaves_to_others(&self, uid: &Uid) -> Option<&Arc<str>> {
-        let own = &self.pods.get(uid)?.info.key.namespace;
-        let queue = &self.waiting.queue;
-        let comes_first = queue.namespaces().chain(queue.early_namespaces()).any(|other| other != own);
-        (comes_first && self.lacks_volume(uid)).then_some(own)
     }
 
     /// Puts back as few pods as make room for one that fits nowhere, of those that give their places to others; whether there is room now.
