@@ -1,6 +1,9 @@
 //! Placing the pods of a gang in one plan, and what it is if they find no room.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use super::pool::{Applicant, Pool};
 use crate::scheduling::{
@@ -16,6 +19,9 @@ pub(super) const OUTSIDE: usize = usize::MAX;
 
 /// A node outside the preferred domain comes after every node inside.
 pub(super) const LAST: usize = usize::MAX / 4 * 3;
+
+/// The nodes with each value of a label.
+pub(super) type NodesByValue = BTreeMap<Arc<str>, BTreeSet<NodeName>>;
 
 impl Applicant {
     /// The pod.
@@ -69,7 +75,7 @@ impl Shortfall {
 
 impl Pool<'_> {
     /// The values of the node label in which the gang may be placed: that of the pods which are placed, else each.
-    pub(super) fn domains(&self, key: &str, snapshot: &Snapshot) -> Vec<Arc<str>> {
+    pub(super) fn domains(&self, key: &str, snapshot: &Snapshot, nodes: &NodesByValue) -> Vec<Arc<str>> {
         let value = |node: &NodeName| {
             let state = snapshot.node(node)?;
             state.info.labels.get(key).map(|value| value.as_str().into())
@@ -77,13 +83,7 @@ impl Pool<'_> {
         if let Some(taken) = self.nodes.iter().find_map(value) {
             return vec![taken];
         }
-        let mut sizes: BTreeMap<Arc<str>, usize> = BTreeMap::new();
-        for state in snapshot.nodes() {
-            if let Some(value) = state.info.labels.get(key) {
-                *sizes.entry(value.as_str().into()).or_default() += 1;
-            }
-        }
-        let mut domains: Vec<_> = sizes.into_iter().map(|(value, size)| (size, value)).collect();
+        let mut domains: Vec<_> = nodes.iter().map(|(value, nodes)| (nodes.len(), value.clone())).collect();
         // The smallest domain that has room leaves the larger ones whole.
         domains.sort();
         domains.into_iter().map(|(_, value)| value).collect()

@@ -9,13 +9,14 @@
 mod tests;
 
 use std::{
-    collections::{BTreeSet, HashMap, VecDeque},
+    cell::OnceCell,
+    collections::{HashMap, VecDeque},
     sync::Arc,
 };
 
 use super::{
     order::by_size,
-    place::{LAST, OUTSIDE, Room, Shortfall},
+    place::{LAST, NodesByValue, OUTSIDE, Room, Shortfall},
     pool::{Applicant, Pool},
 };
 use crate::scheduling::{
@@ -146,6 +147,8 @@ impl GangSearch {
     ) -> Option<Placed> {
         let mark = plan.mark();
         let mut ground = Ground { pool, plan, room, slice: Slice { most: most_steps, began: None } };
+        // A plan changes no label: the nodes are gone through once, however many domains are tried.
+        let by_value = OnceCell::new();
         loop {
             let trials = &mut self.trials;
             self.stage = match &mut self.stage {
@@ -156,16 +159,17 @@ impl GangSearch {
                         return Some(ground.end(mark, trial));
                     };
                     ground.plan.undo(mark);
-                    let left = pool.domains(&topology.key, ground.plan).into();
+                    let nodes = by_value.get_or_init(|| nodes_by_value(ground.plan, &topology.key));
+                    let left = pool.domains(&topology.key, ground.plan, nodes).into();
                     let (topology, failed) = (topology.clone(), trial.failed);
                     Stage::Domains(Domains { topology, left, best: None, failed })
                 }
                 Stage::Domains(domains) => match domains.left.front().cloned() {
                     Some(value) => {
-                        let domain = Domain { key: domains.topology.key.clone(), value };
-                        let labelled = domain.nodes(ground.plan);
-                        let inside =
-                            |node: &NodeName| if labelled.contains(node) { rank(node) } else { OUTSIDE };
+                        let key = &domains.topology.key;
+                        let nodes = by_value.get_or_init(|| nodes_by_value(ground.plan, key)).get(&value);
+                        let is_inside = |node: &NodeName| nodes.is_some_and(|nodes| nodes.contains(node));
+                        let inside = |node: &NodeName| if is_inside(node) { rank(node) } else { OUTSIDE };
                         let trial = trials.in_orders(&mut ground, &inside)?;
                         if trial.whole && trial.failed.is_empty() {
                             return Some(Ok(trial.placed));
@@ -180,13 +184,16 @@ impl GangSearch {
                     },
                 },
                 Stage::Chosen(strictness, domain) => {
-                    let labelled = domain.as_ref().map(|domain| domain.nodes(ground.plan));
+                    let nodes = domain.as_ref().map(|Domain { key, value }| {
+                        by_value.get_or_init(|| nodes_by_value(ground.plan, key)).get(value)
+                    });
                     let outside = |node: &NodeName| match strictness {
                         Strictness::Required => OUTSIDE,
                         Strictness::Preferred => LAST.saturating_add(rank(node)),
                     };
-                    let is_inside =
-                        |node: &NodeName| labelled.as_ref().is_none_or(|nodes| nodes.contains(node));
+                    let is_inside = |node: &NodeName| {
+                        nodes.is_none_or(|nodes| nodes.is_some_and(|nodes| nodes.contains(node)))
+                    };
                     let inside_first =
                         |node: &NodeName| if is_inside(node) { rank(node) } else { outside(node) };
                     let trial = trials.in_orders(&mut ground, &inside_first)?;
@@ -242,14 +249,15 @@ impl Domains {
     }
 }
 
-impl Domain {
-    fn nodes(&self, snapshot: &Snapshot) -> BTreeSet<NodeName> {
-        let labelled = snapshot.nodes().filter(|state| {
-            let value = state.info.labels.get(&*self.key);
-            value.is_some_and(|value| **value == *self.value)
-        });
-        labelled.map(|state| state.info.name.clone()).collect()
+/// The nodes with each value of the label.
+fn nodes_by_value(snapshot: &Snapshot, key: &str) -> NodesByValue {
+    let mut nodes = NodesByValue::new();
+    for state in snapshot.nodes() {
+        if let Some(value) = state.info.labels.get(key) {
+            nodes.entry(value.as_str().into()).or_default().insert(state.info.name.clone());
+        }
     }
+    nodes
 }
 
 impl Trials {

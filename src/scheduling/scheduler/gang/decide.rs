@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::{
     PodProgress, Scheduler, Survey, charge_of,
-    unfinished::{MOST_IN_TURN, MOST_ON_TRIAL, UnfinishedAttempt},
+    unfinished::{MOST_ON_TRIAL, UnfinishedAttempt},
 };
 use crate::scheduling::{
     decide::{Decision, blame::Blame, fit_error::FitError, no_room::NoRoom},
@@ -22,7 +22,10 @@ use crate::scheduling::{
         gang::{Applicant, AsItIs, GangSearch, Placed, Pool, Shortfall, Ungathered, Words},
     },
     queue::{backoff_end, flush_time},
-    scheduler::prebind::held::{HeldCard, cards},
+    scheduler::{
+        prebind::held::{HeldCard, cards},
+        turn::MOST_STEPS,
+    },
     world::ledger::Charge,
 };
 
@@ -155,7 +158,7 @@ impl Scheduler {
         let mut plan = Plan::new(&mut self.snapshot);
         let mut room = AsItIs { classes: &mut self.classes, charge };
         let rank = |node: &NodeName| flows.rank(node);
-        let found = attempt.search.go_on(pool, &mut plan, &mut room, &rank, MOST_IN_TURN);
+        let found = attempt.search.go_on(pool, &mut plan, &mut room, &rank, MOST_STEPS);
         drop(room);
         if let Some(Ok(_)) = found {
             plan.commit();

@@ -5,11 +5,7 @@ use std::ops::ControlFlow;
 
 use jiff::Timestamp;
 
-use super::{
-    Scheduler, charge_of,
-    unfinished::{MOST_IN_TURN, UnfinishedAttempt},
-};
-use crate::scheduling::plan::Plan;
+use super::{Scheduler, charge_of, unfinished::UnfinishedAttempt};
 use crate::scheduling::{
     decide::{blame::Resolvable, fit_error::FitError},
     model::{measure::Measure, name::Uid},
@@ -18,6 +14,7 @@ use crate::scheduling::{
         preemption::Candidate,
     },
 };
+use crate::scheduling::{plan::Plan, scheduler::turn::MOST_STEPS};
 
 /// Whether a pod of the gang fits nowhere, whichever pods go.
 fn is_in_vain(shortfall: &Shortfall) -> bool {
@@ -55,7 +52,7 @@ impl Scheduler {
         let candidates = std::mem::take(&mut attempt.candidates);
         let mut room = MadeRoom::new(&mut self.classes, rules, &names, charge).going_on(candidates);
         let mut plan = Plan::new(&mut self.snapshot);
-        let found = attempt.search.go_on(pool, &mut plan, &mut room, &|_| 0, MOST_IN_TURN);
+        let found = attempt.search.go_on(pool, &mut plan, &mut room, &|_| 0, MOST_STEPS);
         let Some(placed) = found else {
             attempt.candidates = room.candidates();
             drop(plan);

@@ -19,9 +19,6 @@ use crate::scheduling::{
     snapshot::Snapshot,
 };
 
-/// What one turn looks for places of a gang; and for pods that are preempted for it.
-pub(super) const MOST_IN_TURN: u64 = MOST_STEPS;
-
 /// What a search on trial takes, of which nothing is kept.
 pub(super) const MOST_ON_TRIAL: u64 = 2 * MOST_STEPS;
 

@@ -1,6 +1,6 @@
 //! A search that is interrupted after every pod finds what one finds that is not, and places that are lost meanwhile are found anew.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
