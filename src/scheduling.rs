@@ -2,12 +2,12 @@
 //!
 //! No client, no async, no clock, no log, no wire name: inputs are [`Event`]s with the time, outputs are [`Effect`]s and values.
 //! The way of a pod: [`queue`] → [`mod@plugin`] → [`decide`] → [`node_flow`]: its line → lock → bind → the agent's answer. Each folder imports only
-//! those above it in this order: [`model`], [`world`], [`mod@plugin`], [`mod@snapshot`], [`decide`], [`plan`], [`queue`], [`node_flow`].
+//! those above it in this order: [`model`], [`world`], [`mod@plugin`], [`mod@snapshot`], [`decide`], [`plan`], [`queue`], [`node_flow`], [`finding`].
 
 pub mod decide;
 pub mod effect;
 pub mod event;
-
+pub mod finding;
 pub mod model;
 pub mod node_flow;
 pub mod plan;
@@ -25,6 +25,7 @@ pub use event::{
     BindOutcome, Event, EvictionOutcome, LockOutcome, ReleaseOutcome, Setback, TellOutcome, WithdrawOutcome,
     WriteOutcome,
 };
+pub use finding::{Drift, Finding, NodeFindings};
 pub use model::footprint::Footprint;
 pub use model::measure::{Attempt, Measure, Standing};
 pub use model::message::Details;
