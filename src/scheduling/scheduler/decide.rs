@@ -63,7 +63,7 @@ impl Scheduler {
             return;
         }
         let decided = match self.decide_as_alike(uid) {
-            Err(error) if self.take_held(uid, &error) || self.take_kept(uid, &error, now) => self.decide(uid),
+            Err(error) if self.take_held(uid, &error) || self.take_kept(uid, &error) => self.decide(uid),
             decided => decided,
         };
         match decided {
@@ -107,9 +107,7 @@ impl Scheduler {
 
     /// What the pod asks for, with the node that is kept for it, whether its status states that already or not.
     pub(super) fn demand(&self, uid: &Uid) -> Option<Demand> {
-        let demand = self.pods.get(uid)?.info.demand()?;
-        let kept = self.snapshot.nominations().node_of(uid).cloned();
-        Some(Demand { nominated: kept.or(demand.nominated), ..demand })
+        self.snapshot.nominations().demand(&self.pods.get(uid)?.info)
     }
 
     /// Judges for a pod that may come, once there is something to judge by.

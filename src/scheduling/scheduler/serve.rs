@@ -21,7 +21,7 @@ impl Scheduler {
         let others = [
             self.reports.next_audit,
             self.prebinding.next_deadline(),
-            self.kept_deadline(),
+            self.preempting.kept_deadline(self.snapshot.nominations()),
             self.eviction_deadline(),
             self.gangs.deadline(),
             self.gang_lists_deadline(),

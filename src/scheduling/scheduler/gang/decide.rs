@@ -23,6 +23,7 @@ use crate::scheduling::{
         held_places::{HeldCard, cards},
     },
     prebind::{PrebindInput, PrebindView},
+    preempt::PreemptInput,
     queue::{backoff_end, flush_time},
     scheduler::turn::MOST_STEPS,
     world::ledger::Charge,
@@ -289,7 +290,7 @@ impl Scheduler {
         now: Timestamp,
     ) -> bool {
         self.stop_waiting(uid);
-        self.withdraw_nomination(uid);
+        self.advance_preempt(PreemptInput::Withdrawn(uid));
         let Some(entry) = self.pods.get(uid).filter(|entry| matches!(entry.info.claim, Claim::Place(_)))
         else {
             return true;
