@@ -113,7 +113,7 @@ fn stated(
 ) -> ClaimProgress {
     let Some(info) = view.pods.pod(&pod.uid) else { return ClaimProgress::Awaited };
     let status = made.map(|made| made.status(claim));
-    if info.served.as_deref() == status.as_ref() {
+    if info.status.served.as_deref() == status.as_ref() {
         return ClaimProgress::Bound;
     }
     match &step.state {
@@ -152,7 +152,8 @@ pub(super) fn is_used(
     let (Some(info), Some(_)) = (view.pods.pod(pod), view.snapshot.ledger().get(pod)) else {
         return false;
     };
-    let named = info.served.as_ref().is_some_and(|served| served.resource_claim_name == claim.metadata.name);
+    let named =
+        info.status.served.as_ref().is_some_and(|served| served.resource_claim_name == claim.metadata.name);
     named || flow.is_some_and(|flow| flow.has(PrebindStep::extended))
 }
 

@@ -210,7 +210,7 @@ fn lacks_volume(pod: &PodInfo, view: &PrebindView<'_>) -> bool {
 }
 
 fn gang_name(pod: &PodInfo) -> Option<&GangName> {
-    pod.gang.as_ref().map(|member| &member.gang)
+    pod.groups.gang.as_ref().map(|member| &member.gang)
 }
 
 fn gang_of<'a>(pod: &Uid, view: &PrebindView<'a>) -> Option<&'a GangName> {

@@ -51,7 +51,7 @@ impl Preempting {
     /// is not known may be one that is being made.
     pub(super) fn withdraw(&mut self, uid: &Uid, view: &PreemptView<'_>) {
         let Some(pod) = view.pods.pod(uid) else { return };
-        let kept = view.snapshot.nominations().node_of(uid).or(pod.nominated.as_ref());
+        let kept = view.snapshot.nominations().node_of(uid).or(pod.status.nominated.as_ref());
         if kept.and_then(|node| view.snapshot.node(node)).is_none() {
             return;
         }

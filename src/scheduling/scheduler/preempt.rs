@@ -53,7 +53,7 @@ impl Scheduler {
                 let is_behind = |known: &str| is_older(known, &resource_version);
                 if let Some(entry) = entry.filter(|entry| is_behind(&entry.info.resource_version)) {
                     entry.info.resource_version = resource_version;
-                    entry.info.nominated = node;
+                    entry.info.status.nominated = node;
                 }
             }
             PreemptRequest::NoteNominationWritten(uid) => self.snapshot.note_nomination_written(&uid),
