@@ -49,14 +49,14 @@ use super::{
     node_flow::{Course, NodeFlowInput, NodeFlows},
     plan::preemption::Rules,
     plugin::score::weights::ScoreWeights,
+    prebind::{PrebindInput, Prebinding},
+    preempt::{PreemptInput, Preempting},
     snapshot::Snapshot,
 };
 use compare::CLAIM_ALLOWANCE;
 use evict::Evictions;
 use gang::Gangs;
 use pods::{PodProgress, Pods};
-use prebind::Prebinding;
-use preempt::Preempting;
 use reports::{Outbox, Reports};
 use sync::Duty;
 use waiting::Waiting;
@@ -183,13 +183,20 @@ impl Scheduler {
             Event::BindAnswered { pod, node, outcome } => {
                 self.advance(&node, NodeFlowInput::BindAnswered { pod: &pod, outcome });
             }
-            Event::Prebound { pod, write, outcome } => self.prebound(&pod, &write, outcome, now),
+            Event::Prebound { pod, write, outcome } => {
+                self.advance_prebind(PrebindInput::Answered { pod: &pod, write: &write, outcome });
+            }
             Event::Withdrawn { pod, node, outcome } => {
                 self.advance(&node, NodeFlowInput::Withdrawn { pod: &pod, outcome });
             }
-            Event::Nominated { pod, node, outcome } => self.nominated(&pod, node.as_ref(), &outcome, now),
+            Event::Nominated { pod, node, outcome } => {
+                let (node, outcome) = (node.as_ref(), &outcome);
+                self.advance_preempt(PreemptInput::Nominated { pod: &pod, node, outcome });
+                self.tell(&pod.uid);
+            }
             Event::Preempted { pod, preemptor, outcome } => {
-                self.preempted(&pod, &preemptor, &outcome, now);
+                let (pod, preemptor, outcome) = (&pod, &preemptor, &outcome);
+                self.advance_preempt(PreemptInput::Deleted { pod, preemptor, outcome });
             }
             Event::EvictionAnswered { eviction, outcome } => self.eviction_answered(&eviction, outcome, now),
             Event::PodRead { pod, found } => self.pod_read(&pod, found, now),
@@ -228,8 +235,8 @@ impl Scheduler {
         if self.is_synced() {
             self.meet_deadlines(now);
             self.advance_prebinds(now);
-            self.watch_held(now);
-            self.watch_kept(now);
+            self.advance_prebind(PrebindInput::TimePassed);
+            self.advance_preempt(PreemptInput::TimePassed);
             if self.duty.course == Course::Onward {
                 self.roll_back_gangs(now);
             }

@@ -194,7 +194,7 @@ impl Scheduler {
             }
             PodProgress::Unlisted => self.waiting.unlisted.holds(uid),
             PodProgress::Comparing => self.waiting.comparisons.holds(uid),
-            PodProgress::Prebinding(_) => held.is_some() && self.prebinding.pods.contains_key(uid),
+            PodProgress::Prebinding(_) => held.is_some() && self.prebinding.contains(uid),
             PodProgress::InLine(node) => held.is_some() && self.flows.line(node).any(|pod| pod == uid),
         };
         if !right {

@@ -300,8 +300,7 @@ impl Scheduler {
     /// Whether the claims of every pod of the gang that is decided are bound.
     pub(super) fn is_permitted(&self, uid: &Uid) -> bool {
         let Some((member, _)) = self.membership(uid) else { return true };
-        let prebinding = |mate: &Uid| self.prebinding.pods.get(mate);
-        self.gangs.members(&member.gang).filter_map(prebinding).all(|prebind| prebind.bound)
+        !self.gangs.members(&member.gang).any(|mate| self.prebinding.is_binding(mate))
     }
 
     /// Whether the pod's gang has lost a place before any of its pods was bound: none of them is bound then.

@@ -13,6 +13,8 @@ use crate::scheduling::{
         pod::{Binding, Claim, Deletion, Holding, PodInfo, Stage, is_older},
     },
     node_flow::NodeFlowInput,
+    prebind::PrebindInput,
+    preempt::PreemptInput,
     world::ledger::{Charge, Commitment},
 };
 
@@ -64,7 +66,7 @@ impl Scheduler {
         if pod.importance.deletion != Deletion::None {
             self.preempting.note_going(&uid);
         } else if pod.holding.as_ref().is_some_and(|holding| holding.binding == Binding::Bound) {
-            self.delete_if_victim(&pod.key);
+            self.advance_preempt(PreemptInput::Bound(&pod.key));
         }
         let gang = self.note_member(&pod);
         let node = pod.holding.as_ref().map(|holding| holding.node.clone());
@@ -144,12 +146,10 @@ impl Scheduler {
             self.classes.leave(&ask, uid);
         }
         self.waiting.remove(&key);
-        self.preempting.vain.note_gone(&key, self.snapshot.now());
-        self.preempting.stop(uid);
-        self.preempting.note_going(uid);
+        self.preempting.note_gone(&key, self.snapshot.now());
         self.snapshot.end_nomination(uid);
         self.forget(uid);
-        self.drop_parked(&key);
+        self.advance_prebind(PrebindInput::PodGone(&key));
         self.release(uid);
         self.lose_member(uid);
         self.pods.remove(uid);
@@ -252,7 +252,7 @@ impl Scheduler {
             }
             Some(PodProgress::Prebinding(_)) => {
                 // Another scheduler has placed it.
-                self.stop_prebind(uid);
+                self.advance_prebind(PrebindInput::GivenUp(uid));
                 self.set_progress(uid, PodProgress::Idle);
             }
             _ => {}
@@ -267,7 +267,7 @@ impl Scheduler {
 
     /// The pod is bound: neither what was preempted for it nor a place that it has lost counts any more.
     pub(super) fn end_marks(&mut self, uid: &Uid) {
-        self.preempting.vain.end(uid);
+        self.preempting.end(uid);
         self.waiting.queue.end_behind(uid);
         self.prebinding.end_parked(uid);
     }

@@ -14,7 +14,7 @@ use crate::scheduling::{
         name::{NodeName, Uid},
         pod::{Ask, PodInfo, PodKey},
     },
-    node_flow::PodLister,
+    world::pod_lister::PodLister,
 };
 
 /// Where a pod that wants a place stands.

@@ -18,6 +18,7 @@ use crate::{
         },
         plan::Plan,
         plugin::{Plugin, contract::Reach},
+        preempt::PreemptInput,
         queue::{backoff_end, flush_time},
         world::{
             ledger::Charge,
@@ -122,7 +123,10 @@ impl Scheduler {
         // Only a node that would have the pod wakes it; else it is woken by what may help, and may not.
         let surely = of_cluster.is_empty() && !error.is_beside_nominated() && awaits != Awaits::NodeOrQuota;
         let flush = flush_time(now);
-        let again = self.preempts_not_before(uid).map_or(flush, |until| until.min(flush));
+        let again = self
+            .preempting
+            .preempts_not_before(uid, &self.preempt_view())
+            .map_or(flush, |until| until.min(flush));
         if let Some(entry) = self.pods.get_mut(uid) {
             entry.failures = 0;
             entry.rejections += u32::from(!surely);
@@ -168,7 +172,7 @@ impl Scheduler {
         drop(plan);
         self.keep_rejections(before);
         for uid in beyond {
-            self.withdraw_nomination(&uid);
+            self.advance_preempt(PreemptInput::Withdrawn(&uid));
             self.decide_waiting_again(&uid);
         }
     }

@@ -25,8 +25,8 @@ impl Scheduler {
         let queue = queue.into_iter().filter(|_| !self.duty.directed);
         let others = [
             self.reports.next_audit,
-            self.prebind_deadline(),
-            self.kept_deadline(),
+            self.prebinding.next_deadline(),
+            self.preempting.kept_deadline(self.snapshot.nominations()),
             self.eviction_deadline(),
             self.gangs.deadline(),
             self.gang_lists_deadline(),

@@ -69,7 +69,7 @@ impl Scheduler {
                 + self.waiting.over_quota.len()
                 + self.waiting.unlisted.len()
                 + self.waiting.comparisons.len(),
-            in_line: self.flows.in_line() + self.prebinding.pods.len(),
+            in_line: self.flows.in_line() + self.prebinding.pods().len(),
             silent_agents: self.snapshot.silent_agents(),
             longest_lock_wait: waits_since.map_or(SignedDuration::ZERO, |since| now.duration_since(since)),
         }

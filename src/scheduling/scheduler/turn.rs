@@ -110,7 +110,7 @@ impl Scheduler {
     fn on_their_way(&self) -> OnTheirWay {
         let is_on_its_way =
             |progress: &PodProgress| matches!(progress, PodProgress::InLine(_) | PodProgress::Prebinding(_));
-        let entries = self.flows.pods().chain(self.prebinding.pods.keys());
+        let entries = self.flows.pods().chain(self.prebinding.pods());
         let mut found = OnTheirWay::None;
         for entry in
             entries.filter_map(|uid| self.pods.get(uid)).filter(|entry| is_on_its_way(&entry.progress))

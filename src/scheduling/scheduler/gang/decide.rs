@@ -20,12 +20,12 @@ use crate::scheduling::{
     plan::{
         Plan,
         gang::{Applicant, AsItIs, GangSearch, Placed, Pool, Shortfall, Ungathered, Words},
+        held_places::{HeldCard, cards},
     },
+    prebind::{PrebindInput, PrebindView},
+    preempt::PreemptInput,
     queue::{backoff_end, flush_time},
-    scheduler::{
-        prebind::held::{HeldCard, cards},
-        turn::MOST_STEPS,
-    },
+    scheduler::turn::MOST_STEPS,
     world::ledger::Charge,
 };
 
@@ -174,7 +174,9 @@ impl Scheduler {
     fn take_held_for_gang(&mut self, pool: &Pool<'_>, now: Timestamp) -> bool {
         let demands = || pool.applicants.iter().map(|applicant| &applicant.demand);
         let Some(priority) = demands().map(|demand| demand.priority).min() else { return false };
-        let holders = self.yielding(priority, demands().next().map(|demand| &demand.uid));
+        let view = PrebindView { snapshot: &self.snapshot, pods: &self.pods };
+        let first = demands().next().map(|demand| &demand.uid);
+        let holders = self.prebinding.yielding(priority, first, &self.waiting.queue, &view);
         if holders.is_empty() {
             return false;
         }
@@ -202,7 +204,7 @@ impl Scheduler {
             held.retain(|(_, charge)| is_in_the_way(charge));
         }
         for (uid, _) in &held {
-            self.put_back(uid, now);
+            self.advance_prebind(PrebindInput::PlaceTaken(uid));
         }
         !held.is_empty()
     }
@@ -238,8 +240,8 @@ impl Scheduler {
         for (uid, Decision { node, steps, .. }) in placed {
             self.outbox.measures.push(Measure::Attempt(Attempt::Scheduled));
             self.note_decided(&uid);
-            let steps = [self.released_claims(&uid, &steps), steps].concat();
-            self.begin_prebind(&uid, node, steps, now);
+            let steps = [self.prebinding.released_claims(&uid, &steps), steps].concat();
+            self.begin_prebind(&uid, node, steps);
         }
         self.advance_prebinds(now);
         if let Some(applicant) = pool.applicants.first() {
@@ -288,7 +290,7 @@ impl Scheduler {
         now: Timestamp,
     ) -> bool {
         self.stop_waiting(uid);
-        self.withdraw_nomination(uid);
+        self.advance_preempt(PreemptInput::Withdrawn(uid));
         let Some(entry) = self.pods.get(uid).filter(|entry| matches!(entry.info.claim, Claim::Place(_)))
         else {
             return true;

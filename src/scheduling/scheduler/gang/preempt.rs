@@ -10,9 +10,10 @@ use crate::scheduling::{
     decide::{blame::Resolvable, fit_error::FitError},
     model::{measure::Measure, name::Uid},
     plan::{
-        gang::{MadeRoom, Pool, Shortfall},
+        gang::{Applicant, MadeRoom, Pool, Shortfall},
         preemption::Candidate,
     },
+    preempt::PreemptInput,
 };
 use crate::scheduling::{plan::Plan, scheduler::turn::MOST_STEPS};
 
@@ -33,8 +34,9 @@ impl Scheduler {
         pool: &Pool<'_>,
         shortfall: &Shortfall,
     ) -> ControlFlow<()> {
-        let waits = pool.applicants.iter().any(|applicant| self.awaits_victims(applicant.uid()));
-        if !self.knows_budgets() || waits {
+        let view = self.preempt_view();
+        let awaits = |applicant: &Applicant| self.preempting.awaits_victims(applicant.uid(), &view);
+        if !view.knows_budgets() || pool.applicants.iter().any(awaits) {
             return ControlFlow::Continue(());
         }
         if self.gang_preempts_not_before(pool).is_some() {
@@ -71,7 +73,9 @@ impl Scheduler {
 
     /// Until when no pods are preempted for the gang, since one of its pods has had others preempted in vain.
     pub(super) fn gang_preempts_not_before(&self, pool: &Pool<'_>) -> Option<Timestamp> {
-        pool.applicants.iter().filter_map(|applicant| self.preempts_not_before(applicant.uid())).max()
+        let view = self.preempt_view();
+        let paused = |applicant: &Applicant| self.preempting.preempts_not_before(applicant.uid(), &view);
+        pool.applicants.iter().filter_map(paused).max()
     }
 
     /// Keeps its node for each pod of the gang, whether others go for it or not.
@@ -81,13 +85,13 @@ impl Scheduler {
         for (uid, candidate) in nominations {
             let applicant = pool.applicants.iter().find(|applicant| *applicant.uid() == uid);
             let priority = applicant.map_or(0, |applicant| applicant.demand.priority);
-            self.nominate(&uid, priority, candidate);
+            self.advance_preempt(PreemptInput::Chosen { pod: &uid, priority, candidate });
         }
     }
 
     fn withdraw_nominations(&mut self, pool: &Pool<'_>) {
         for applicant in &pool.applicants {
-            self.withdraw_nomination(applicant.uid());
+            self.advance_preempt(PreemptInput::Withdrawn(applicant.uid()));
         }
     }
 }
