@@ -96,17 +96,17 @@ impl Scheduler {
 
     /// Decides waiting pods and gangs on trial, as many as the turn has room for.
     pub(super) fn go_on_auditing(&mut self) {
-        while self.has_room()
+        while self.queue.has_room()
             && let Some(uid) = self.reports.audits.pods.pop_front()
         {
             self.audit_reason(&uid);
-            self.charge_turn();
+            self.queue.charge_turn(self.classes.take_steps());
         }
-        while self.has_room()
+        while self.queue.has_room()
             && let Some(gang) = self.reports.audits.gangs.pop_front()
         {
             self.audit_gang(&gang);
-            self.charge_turn();
+            self.queue.charge_turn(self.classes.take_steps());
         }
         if !self.has_audits() {
             take(&mut self.reports.audits.found);
@@ -154,7 +154,7 @@ impl Scheduler {
                 wrong.push((uid.clone(), Concern::Node(charge.node.clone())));
                 continue;
             };
-            let in_line = matches!(&entry.progress, PodProgress::InLine(node) | PodProgress::Prebinding(node) if *node == charge.node);
+            let in_line = matches!(self.queue.progress(uid), PodProgress::InLine(node) | PodProgress::Prebinding(node) if *node == charge.node);
             match charge.commitment {
                 Commitment::Assumed if !in_line => {
                     wrong.push((uid.clone(), Concern::Pod(entry.info.key.clone())));
@@ -180,20 +180,13 @@ impl Scheduler {
         let held = self.snapshot.ledger().get(uid);
         let bound = held.is_some_and(|charge| charge.commitment == Commitment::Bound);
         let wants = matches!(&entry.info.claim, Claim::Place(_));
-        let right = match &entry.progress {
+        let waits = || self.queue.holds(&entry.info.key, &self.classes);
+        let right = match self.queue.progress(uid) {
             PodProgress::Idle => !wants || bound,
-            PodProgress::Queued | PodProgress::BackingOff => self.waiting.queue.contains(uid),
-            PodProgress::Waiting(ask) => {
-                self.classes.holds(ask, uid) && self.waiting.queue.has_set_aside(uid)
-            }
-            PodProgress::OverQuota => {
-                self.waiting.over_quota.holds(&entry.info.key) && self.waiting.queue.has_set_aside(uid)
-            }
-            PodProgress::Ungathered => entry.info.gang.is_some() && self.waiting.queue.has_set_aside(uid),
-            PodProgress::Unlisted => self.waiting.unlisted.holds(uid),
-            PodProgress::Comparing => self.waiting.comparisons.holds(uid),
             PodProgress::Prebinding(_) => held.is_some() && self.prebinding.pods.contains_key(uid),
             PodProgress::InLine(node) => held.is_some() && self.flows.line(node).any(|pod| pod == uid),
+            PodProgress::Ungathered => entry.info.gang.is_some() && waits(),
+            _ => waits(),
         };
         if !right {
             self.drift(Concern::Pod(entry.info.key.clone()), "the pod was in no queue and in no line");
@@ -215,7 +208,7 @@ impl Scheduler {
     /// What is said of a pod that waits is still true, and no node would have it.
     fn audit_reason(&mut self, uid: &Uid) {
         let Some(entry) = self.pods.get(uid).filter(|_| !self.is_in_gang(uid)) else { return };
-        let waits = matches!(&entry.progress, PodProgress::Waiting(_) | PodProgress::OverQuota);
+        let waits = matches!(self.queue.progress(uid), PodProgress::Waiting(_) | PodProgress::OverQuota);
         if !waits || !matches!(&entry.info.claim, Claim::Place(_)) {
             return;
         }

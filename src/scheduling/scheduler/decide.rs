@@ -18,18 +18,13 @@ use crate::{
             prebind_step::PrebindStep,
         },
         node_flow::NodeFlowInput,
-        queue::backoff_end,
         world::ledger::{Charge, Commitment},
     },
 };
 
 impl Scheduler {
     pub(super) fn schedule(&mut self, now: Timestamp) {
-        if self.duty.course != Course::Onward
-            || self.duty.directed
-            || !self.knows_gangs()
-            || !self.knows_claims()
-        {
+        if self.duty.course != Course::Onward || self.duty.directed || self.awaits_lists() {
             return;
         }
         self.mend_gangs(now);
@@ -39,19 +34,20 @@ impl Scheduler {
             };
             let namespace = entry.info.key.namespace.clone();
             match entry.info.claim.clone() {
-                Claim::None => self.set_progress(&uid, PodProgress::Idle),
+                Claim::None => self.queue.set_progress(&uid, PodProgress::Idle),
                 Claim::Unreadable(message) => {
-                    self.set_progress(&uid, PodProgress::Idle);
+                    self.queue.set_progress(&uid, PodProgress::Idle);
                     self.tell_unschedulable(&uid, Blame::Request, message);
                 }
                 Claim::Place(ask) => self.place(&uid, &ask, now),
             }
-            self.charge_steps(&namespace, now);
+            self.queue.charge(&namespace, self.classes.take_steps(), now);
         }
     }
 
     fn place(&mut self, uid: &Uid, ask: &Arc<Ask>, now: Timestamp) {
-        self.forget_unfinished();
+        // What earlier decisions have left to be compared is no longer asked for.
+        self.classes.counts().forget_unfinished();
         if self.wait_for_lists(uid, now) || self.wait_for_comparison(uid) {
             return;
         }
@@ -76,7 +72,9 @@ impl Scheduler {
                 self.give_up_claims(uid);
                 self.delete_stale_claim(uid);
                 let error = self.preempt(uid, error);
-                self.note_rejection(uid, &error);
+                if let Some(alike) = self.alike(uid) {
+                    self.queue.rejections.note(alike, &error);
+                }
                 self.wait(uid, ask, &error, now);
                 self.tell_unschedulable(uid, error.blame(), error.message(self.reports.details));
             }
@@ -104,9 +102,7 @@ impl Scheduler {
 
     /// What the pod asks for, with the node that is kept for it, whether its status states that already or not.
     pub(super) fn demand(&self, uid: &Uid) -> Option<Demand> {
-        let demand = self.pods.get(uid)?.info.demand()?;
-        let kept = self.snapshot.nominations().node_of(uid).cloned();
-        Some(Demand { nominated: kept.or(demand.nominated), ..demand })
+        self.pods.demand(uid, self.snapshot.nominations())
     }
 
     /// Judges for a pod that may come, once there is something to judge by.
@@ -136,7 +132,7 @@ impl Scheduler {
 
     /// The pod stands in the line of its node from now on.
     pub(super) fn join_line(&mut self, uid: &Uid, node: &NodeName, now: Timestamp) {
-        self.set_progress(uid, PodProgress::InLine(node.clone()));
+        self.queue.set_progress(uid, PodProgress::InLine(node.clone()));
         self.advance(node, NodeFlowInput::Joined { pod: uid.clone(), since: Some(now) });
     }
 
@@ -149,16 +145,12 @@ impl Scheduler {
             self.preempting.note_going(uid);
             self.touch_gang_of_pod(uid);
         }
-        let in_line = self.pods.get(uid).and_then(|entry| match &entry.progress {
-            PodProgress::InLine(node) => Some(node.clone()),
-            _ => None,
-        });
-        if let Some(node) = in_line {
+        if let PodProgress::InLine(node) = self.queue.progress(uid).clone() {
             self.advance(&node, NodeFlowInput::Left(uid));
-            self.set_progress(uid, PodProgress::Idle);
+            self.queue.set_progress(uid, PodProgress::Idle);
         } else if self.prebinding.pods.contains_key(uid) {
             self.stop_prebind(uid);
-            self.set_progress(uid, PodProgress::Idle);
+            self.queue.set_progress(uid, PodProgress::Idle);
         }
     }
 
@@ -166,10 +158,8 @@ impl Scheduler {
     pub(super) fn back_off(&mut self, uid: &Uid, now: Timestamp) {
         self.outbox.measures.push(Measure::Attempt(Attempt::Failed));
         self.forget(uid);
-        if let Some(entry) = self.pods.get_mut(uid) {
-            entry.failures += 1;
-            self.waiting.queue.wait_out(&entry.info, entry.seen, backoff_end(now, entry.failures));
-            self.set_progress(uid, PodProgress::BackingOff);
+        if let Some(entry) = self.pods.get(uid) {
+            self.queue.back_off(entry, now);
         }
     }
 }

@@ -28,9 +28,6 @@ use crate::scheduling::{
 };
 use unfinished::UnfinishedAttempts;
 
-/// For so long pods wait for the lists of PodGroups after a start.
-const PATIENCE: SignedDuration = SignedDuration::from_secs(5);
-
 /// How far a gang is of which pods were bound.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum GangProgress {
@@ -56,26 +53,18 @@ pub(super) struct Gangs {
     deadlines: BTreeMap<GangName, Timestamp>,
     /// Gangs of which something has changed.
     touched: BTreeSet<GangName>,
-    lists: Lists,
     /// Attempts to place a gang that are to go on.
     unfinished: UnfinishedAttempts,
-}
-
-/// How long pods wait for the lists of PodGroups after they were listed themselves.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-enum Lists {
-    /// The pods are still to be listed.
-    #[default]
-    Ahead,
-    /// Until then.
-    AwaitedUntil(Timestamp),
-    /// No longer.
-    Overdue,
 }
 
 impl Gangs {
     pub(super) fn new(timeout: Option<SignedDuration>) -> Self {
         Self { timeout, ..Self::default() }
+    }
+
+    /// Whether pods are placed together at all.
+    pub(super) fn has_timeout(&self) -> bool {
+        self.timeout.is_some()
     }
 
     /// Whether pods of the pod's gang are bound and wait for others.
@@ -244,36 +233,6 @@ impl Scheduler {
         }
     }
 
-    /// Whether it is known which pods are placed together: a pod that is decided earlier could take the room that a gang of which some pods are
-    /// bound needs. Where the lists do not come, as without the permission, other pods do not wait for long.
-    pub(super) fn knows_gangs(&self) -> bool {
-        self.gangs.timeout.is_none()
-            || self.gangs.lists == Lists::Overdue
-            || self.snapshot.objects().are_listed(Kind::POD_GROUPS)
-    }
-
-    /// The pods are listed: for some time from now on they wait for the PodGroups.
-    pub(super) fn await_gangs(&mut self, now: Timestamp) {
-        if self.gangs.lists == Lists::Ahead {
-            self.gangs.lists = Lists::AwaitedUntil(now.checked_add(PATIENCE).unwrap_or(now));
-        }
-    }
-
-    /// When pods are decided although PodGroups are not listed.
-    pub(super) fn gang_lists_deadline(&self) -> Option<Timestamp> {
-        match self.gangs.lists {
-            Lists::AwaitedUntil(at) if !self.knows_gangs() => Some(at),
-            Lists::Ahead | Lists::AwaitedUntil(_) | Lists::Overdue => None,
-        }
-    }
-
-    /// Ends the wait for PodGroups when its time is over.
-    pub(super) fn watch_gang_lists(&mut self, now: Timestamp) {
-        if matches!(self.gangs.lists, Lists::AwaitedUntil(at) if at <= now) {
-            self.gangs.lists = Lists::Overdue;
-        }
-    }
-
     /// What a pod is in its gang, and what its PodGroup says; `None`: it is placed alone.
     fn membership(&self, uid: &Uid) -> Option<(Arc<Member>, Membership)> {
         self.gangs.timeout.filter(|_| !self.duty.directed)?;
@@ -327,7 +286,7 @@ impl Scheduler {
                     survey.bound.count(member);
                     survey.evictable.push(uid.clone());
                 }
-                Commitment::Assumed if self.is_being_bound(uid, &entry.progress) => survey.is_binding = true,
+                Commitment::Assumed if self.is_being_bound(uid) => survey.is_binding = true,
                 Commitment::Assumed => survey.assumed.push(uid.clone()),
                 Commitment::Intended => {}
             }
@@ -336,8 +295,8 @@ impl Scheduler {
     }
 
     /// Whether a Binding was sent for the pod, or a lock is being taken for it.
-    fn is_being_bound(&self, uid: &Uid, progress: &PodProgress) -> bool {
-        matches!(progress, PodProgress::InLine(node) if self.is_served(node, uid))
+    fn is_being_bound(&self, uid: &Uid) -> bool {
+        matches!(self.queue.progress(uid), PodProgress::InLine(node) if self.is_served(node, uid))
     }
 }
 

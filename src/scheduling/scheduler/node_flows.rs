@@ -127,8 +127,8 @@ impl Scheduler {
     }
 
     fn tell_waiting(&mut self, uid: &Uid, node: &NodeName, message: Message) {
-        let waits = |progress: &PodProgress| matches!(progress, PodProgress::InLine(line) if line == node);
-        let entry = self.pods.get(uid).filter(|entry| waits(&entry.progress));
+        let waits = matches!(self.queue.progress(uid), PodProgress::InLine(line) if line == node);
+        let entry = self.pods.get(uid).filter(|_| waits);
         if let Some(pod) = entry.map(|entry| entry.info.key.clone()) {
             let message = self.worded(&pod, message);
             self.outbox.effects.push(Effect::TellWaiting { pod, message });
@@ -183,7 +183,7 @@ impl Scheduler {
             self.snapshot.charge(uid.clone(), charge);
             self.measure_bound(uid, now);
         }
-        self.set_progress(uid, PodProgress::Idle);
+        self.queue.set_progress(uid, PodProgress::Idle);
         self.end_marks(uid);
         self.touch_gang_of_pod(uid);
     }
@@ -222,7 +222,7 @@ impl Scheduler {
         plan.commit();
         let since = self.flows.joined(from, uid);
         self.advance(from, NodeFlowInput::Left(uid));
-        self.set_progress(uid, PodProgress::InLine(node.clone()));
+        self.queue.set_progress(uid, PodProgress::InLine(node.clone()));
         self.advance(&node, NodeFlowInput::Joined { pod: uid.clone(), since });
         // The node was judged without the pod already, and that woke no waiting pod.
         if let Some(slot) = self.snapshot.nodes.slot(from) {
@@ -263,7 +263,7 @@ impl Scheduler {
             return;
         };
         self.see_pod(*found, now);
-        if let Some(PodProgress::InLine(node)) = self.pods.get(&pod.uid).map(|entry| entry.progress.clone()) {
+        if let PodProgress::InLine(node) = self.queue.progress(&pod.uid).clone() {
             self.advance(&node, NodeFlowInput::PodRead(&pod.uid));
         }
     }

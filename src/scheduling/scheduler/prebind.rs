@@ -173,7 +173,7 @@ impl Scheduler {
             Step { choice, tries, gave: false, stated: false, state: State::Unsent }
         };
         let steps = steps.into_iter().map(step).collect();
-        self.set_progress(uid, PodProgress::Prebinding(node.clone()));
+        self.queue.set_progress(uid, PodProgress::Prebinding(node.clone()));
         let prebind =
             Prebind { node, since: now, steps, bound: false, awaited: None, is_said: false, yields: false };
         self.prebinding.pods.insert(uid.clone(), prebind);

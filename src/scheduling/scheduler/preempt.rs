@@ -290,15 +290,10 @@ impl Scheduler {
     /// Deletes the victims of a pod that still waits and still fits nowhere. One that is not bound yet is decided anew instead; one that
     /// is just being bound is deleted once it is.
     fn delete_victims(&mut self, preemptor: &PodKey, now: Timestamp) {
-        let waits = self.pods.get(&preemptor.uid).is_some_and(|entry| {
-            matches!(
-                entry.progress,
-                PodProgress::Waiting(_)
-                    | PodProgress::OverQuota
-                    | PodProgress::Queued
-                    | PodProgress::BackingOff
-            )
-        });
+        let waits = matches!(
+            self.queue.progress(&preemptor.uid),
+            PodProgress::Waiting(_) | PodProgress::OverQuota | PodProgress::Queued | PodProgress::BackingOff
+        );
         let waits = waits && self.decide(&preemptor.uid).is_err();
         let under_way = self.preempting.under_way.get_mut(&preemptor.uid);
         let Some(preemption) = under_way.filter(|_| waits && self.duty.course == Course::Onward) else {
@@ -385,7 +380,7 @@ impl Scheduler {
 
     /// Decides pods again that may preempt others, now that it is known which budgets there are.
     pub(super) fn end_wait_for_budgets(&mut self) {
-        let waiting = self.pods.uids().filter(|uid| self.waiting.queue.has_set_aside(uid));
+        let waiting = self.pods.uids().filter(|uid| self.queue.order.has_set_aside(uid));
         let mut waiting: Vec<Uid> = waiting.cloned().collect();
         waiting.sort();
         for uid in waiting {

@@ -14,8 +14,8 @@ impl Scheduler {
     /// When something is to be looked at again although nothing has happened.
     pub fn next_deadline(&self) -> Option<Timestamp> {
         let retell = self.reports.retells.first().map(|(at, _)| *at);
-        let queue =
-            [self.waiting.queue.next_deadline(), self.turn_deadline(), self.waiting.unlisted.deadline()];
+        let audit = self.has_audits().then(|| self.queue.turn_began());
+        let queue = [self.queue.deadline(), audit];
         // No pod is taken from the queue where kube-scheduler chooses the nodes.
         let queue = queue.into_iter().filter(|_| !self.duty.directed);
         let others = [
@@ -24,8 +24,7 @@ impl Scheduler {
             self.kept_deadline(),
             self.eviction_deadline(),
             self.gangs.deadline(),
-            self.gang_lists_deadline(),
-            self.claim_lists_deadline(),
+            self.queue.lists.deadline().filter(|_| self.awaits_lists()),
         ];
         let onward = queue.chain(others).flatten();
         let onward = onward.filter(|_| self.duty.course == Course::Onward && self.is_synced());
@@ -36,8 +35,7 @@ impl Scheduler {
     pub(super) fn meet_deadlines(&mut self, now: Timestamp) {
         self.flush(now);
         self.watch_lists(now);
-        self.watch_gang_lists(now);
-        self.watch_claim_lists(now);
+        self.queue.lists.watch(now);
         self.retell(now);
         self.flows.touch_due(now);
     }

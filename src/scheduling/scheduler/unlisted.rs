@@ -55,10 +55,10 @@ impl Scheduler {
         if self.unlisted_kinds(uid).is_empty() {
             return false;
         }
-        self.set_progress(uid, PodProgress::Unlisted);
-        self.waiting.unlisted.pods.insert(uid.clone());
-        self.waiting.unlisted.since.get_or_insert(now);
-        if self.waiting.unlisted.overdue {
+        self.queue.set_progress(uid, PodProgress::Unlisted);
+        self.queue.unlisted.pods.insert(uid.clone());
+        self.queue.unlisted.since.get_or_insert(now);
+        if self.queue.unlisted.overdue {
             self.tell_unlisted(uid);
         }
         true
@@ -66,10 +66,10 @@ impl Scheduler {
 
     /// Decides the pods that waited for lists once none is missing.
     pub(super) fn end_wait_for_lists(&mut self) {
-        for uid in self.waiting.unlisted.pods.clone() {
+        for uid in self.queue.unlisted.pods.clone() {
             if self.unlisted_kinds(&uid).is_empty() {
                 self.enqueue(&uid);
-            } else if self.waiting.unlisted.overdue {
+            } else if self.queue.unlisted.overdue {
                 self.tell_unlisted(&uid);
             }
         }
@@ -77,9 +77,9 @@ impl Scheduler {
 
     /// Has the pods say which lists are missing, once they have waited for long.
     pub(super) fn watch_lists(&mut self, now: Timestamp) {
-        if self.waiting.unlisted.deadline().is_some_and(|at| at <= now) {
-            self.waiting.unlisted.overdue = true;
-            for uid in self.waiting.unlisted.pods.clone() {
+        if self.queue.unlisted.deadline().is_some_and(|at| at <= now) {
+            self.queue.unlisted.overdue = true;
+            for uid in self.queue.unlisted.pods.clone() {
                 self.tell_unlisted(&uid);
             }
         }

@@ -1,6 +1,6 @@
 //! Deciding the pods of a gang together: all that wait are placed in one plan, which is committed if they are enough.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 
@@ -15,16 +15,15 @@ use crate::scheduling::{
         measure::{Attempt, GangAttempt, Measure},
         message::Message,
         name::{NodeName, Uid},
-        pod::{Ask, Claim},
+        pod::Claim,
     },
     plan::{
         Plan,
         gang::{Applicant, AsItIs, GangSearch, Placed, Pool, Shortfall, Ungathered, Words},
     },
-    queue::{backoff_end, flush_time},
     scheduler::{
         prebind::held::{HeldCard, cards},
-        turn::MOST_STEPS,
+        scheduling_queue::MOST_STEPS,
     },
     world::ledger::Charge,
 };
@@ -82,7 +81,7 @@ impl Scheduler {
             .filter_map(|mate| {
                 let entry = self.pods.get(mate)?;
                 let waits = matches!(
-                    entry.progress,
+                    self.queue.progress(mate),
                     PodProgress::Queued
                         | PodProgress::Waiting(_)
                         | PodProgress::OverQuota
@@ -215,7 +214,10 @@ impl Scheduler {
         let is_compared = shortfall.failed.iter().any(begins);
         if is_compared {
             for applicant in &pool.applicants {
-                self.await_comparison(applicant.uid(), &applicant.demand.footprint.namespace);
+                if let Some(entry) = self.pods.get(applicant.uid()) {
+                    let namespace = &applicant.demand.footprint.namespace;
+                    self.queue.await_comparison(&entry.info.key, namespace, &mut self.classes);
+                }
             }
         }
         is_compared
@@ -227,12 +229,12 @@ impl Scheduler {
         for uid in left.iter().filter(|uid| !placed.iter().any(|(placed, _)| placed == *uid)) {
             // Decided alone from now on, beside those that are placed.
             self.stop_waiting(uid);
-            self.waiting.queue.remove(uid);
+            self.queue.order.remove(uid);
             self.enqueue(uid);
         }
         for (uid, _) in &placed {
             self.stop_waiting(uid);
-            self.waiting.queue.remove(uid);
+            self.queue.order.remove(uid);
             self.preempting.stop(uid);
         }
         for (uid, Decision { node, steps, .. }) in placed {
@@ -264,8 +266,8 @@ impl Scheduler {
         for (applicant, message) in pool.applicants.iter().zip(messages) {
             let uid = applicant.uid();
             self.stop_waiting(uid);
-            self.waiting.queue.remove(uid);
-            self.set_progress(uid, PodProgress::Idle);
+            self.queue.order.remove(uid);
+            self.queue.set_progress(uid, PodProgress::Idle);
             let blame = match shortfall.failure_of(uid) {
                 Some(Some(error)) => {
                     self.wait(uid, &applicant.demand.ask, error, now);
@@ -273,7 +275,9 @@ impl Scheduler {
                 }
                 _ => Blame::Gang("TooFewFit"),
             };
-            self.wait_for_mates(uid, &applicant.demand.ask, now);
+            if let Some(entry) = self.pods.get(uid) {
+                self.queue.wait_for_mates(entry, &applicant.demand.ask, now, &mut self.classes);
+            }
             self.tell_unschedulable(uid, blame, message);
         }
     }
@@ -293,41 +297,20 @@ impl Scheduler {
         else {
             return true;
         };
-        self.waiting.queue.set_aside(&entry.info, entry.seen, flush_time(now));
-        self.set_progress(uid, PodProgress::Ungathered);
+        self.queue.wait_ungathered(entry, now);
         self.tell_unschedulable(uid, Blame::Gang(why.name()), why.message(name, gang));
         true
-    }
-
-    /// The pod waits for any node that would have it, since its place may leave room for another of its gang; not too often.
-    fn wait_for_mates(&mut self, uid: &Uid, ask: &Arc<Ask>, now: Timestamp) {
-        let Some(entry) = self.pods.get_mut(uid) else { return };
-        if entry.backoff_until.is_none_or(|until| until <= now) {
-            entry.rejections += 1;
-            entry.backoff_until = Some(backoff_end(now, entry.rejections));
-        }
-        if entry.progress == PodProgress::OverQuota || matches!(entry.progress, PodProgress::Waiting(_)) {
-            return;
-        }
-        self.waiting.queue.set_aside(&entry.info, entry.seen, flush_time(now));
-        self.classes.wait_known(ask, uid.clone());
-        self.set_progress(uid, PodProgress::Waiting(ask.clone()));
     }
 
     /// Decides a gang on trial whose pods wait although they would find room together: that ought never to be. A gang of which a pod is in the
     /// queue is decided with it.
     pub(in crate::scheduling::scheduler) fn audit_gang(&mut self, name: &GangName) {
-        let is_queued =
-            |uid: &Uid| self.pods.get(uid).is_some_and(|entry| entry.progress == PodProgress::Queued);
+        let is_queued = |uid: &Uid| *self.queue.progress(uid) == PodProgress::Queued;
         if self.gangs.members(name).any(is_queued) {
             return;
         }
-        let waits = |uid: &&Uid| {
-            let entry = self.pods.get(uid);
-            entry.is_some_and(|entry| {
-                matches!(entry.progress, PodProgress::Waiting(_) | PodProgress::OverQuota)
-            })
-        };
+        let waits =
+            |uid: &&Uid| matches!(self.queue.progress(uid), PodProgress::Waiting(_) | PodProgress::OverQuota);
         let waiting = self.gangs.members(name).find(waits).cloned();
         if let Some(uid) = waiting.filter(|uid| self.would_be_placed(name, uid)) {
             self.end_needless_wait(&uid);

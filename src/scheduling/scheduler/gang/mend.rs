@@ -43,11 +43,11 @@ impl Scheduler {
         let first = self.gangs.comes_first(name);
         let members: Vec<Uid> = self.gangs.members(name).cloned().collect();
         for uid in members {
-            match self.pods.get(&uid).map(|entry| &entry.progress) {
-                Some(PodProgress::Ungathered) => self.decide_waiting_again(&uid),
-                Some(PodProgress::Waiting(_)) if open => self.decide_waiting_again(&uid),
+            match self.queue.progress(&uid) {
+                PodProgress::Ungathered => self.decide_waiting_again(&uid),
+                PodProgress::Waiting(_) if open => self.decide_waiting_again(&uid),
                 // It was queued before it was known that others of its gang are bound.
-                Some(PodProgress::Queued) if first => self.enqueue(&uid),
+                PodProgress::Queued if first => self.enqueue(&uid),
                 _ => {}
             }
         }

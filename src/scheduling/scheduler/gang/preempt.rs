@@ -14,7 +14,7 @@ use crate::scheduling::{
         preemption::Candidate,
     },
 };
-use crate::scheduling::{plan::Plan, scheduler::turn::MOST_STEPS};
+use crate::scheduling::{plan::Plan, scheduler::scheduling_queue::MOST_STEPS};
 
 /// Whether a pod of the gang fits nowhere, whichever pods go.
 fn is_in_vain(shortfall: &Shortfall) -> bool {

@@ -15,7 +15,7 @@ use crate::scheduling::{
         name::{NodeName, Uid},
     },
     plan::gang::{Candidates, GangSearch, Pool, Shortfall},
-    scheduler::turn::MOST_STEPS,
+    scheduler::scheduling_queue::MOST_STEPS,
     snapshot::Snapshot,
 };
 

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{PodProgress, Prebind, Scheduler, State, Step};
+use super::{Prebind, Scheduler, State, Step};
 use crate::{
     device::{Allocation, CardId, DeviceType, Inventory, Minor, ProfileName},
     scheduling::{
@@ -110,7 +110,6 @@ impl Scheduler {
         let Some(state) = state else { return };
         let (resources, now) = (self.snapshot.device_resources(), self.snapshot.now());
         for uid in self.classes.wake(slot, &state, resources, (Held::Less, now)) {
-            self.set_progress(&uid, PodProgress::Idle);
             self.enqueue(&uid);
         }
     }
@@ -127,7 +126,7 @@ impl Scheduler {
         // A pod that would hold a place for a volume itself takes none of its own namespace while pods of other namespaces are to be decided.
         let left_to_others = pod.filter(|uid| self.lacks_volume(uid)).and_then(|uid| {
             let own = &self.pods.get(uid)?.info.key.namespace;
-            let queue = &self.waiting.queue;
+            let queue = &self.queue.order;
             let comes_first = queue.namespaces().chain(queue.early_namespaces()).any(|other| other != own);
             comes_first.then_some(own)
         });
@@ -192,9 +191,9 @@ impl Scheduler {
         self.park(uid, Prebind { steps: volumes, node: prebind.node.clone(), ..prebind }, now);
         self.undo(&key, prebind);
         for mate in self.unbound_mates(uid) {
-            self.waiting.queue.put_behind(&mate, now);
+            self.queue.order.put_behind(&mate, now);
         }
-        self.waiting.queue.put_behind(uid, now);
+        self.queue.order.put_behind(uid, now);
         self.back_off(uid, now);
         self.tell_unschedulable(uid, Blame::Claims, message);
     }

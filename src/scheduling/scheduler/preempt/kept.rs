@@ -32,7 +32,9 @@ impl Scheduler {
     pub(in crate::scheduling::scheduler) fn watch_kept(&mut self, now: Timestamp) {
         let is_due = |since: Timestamp| since.checked_add(KEPT).is_ok_and(|at| at <= now);
         if self.preempting.vain.take_kept(is_due) {
-            self.wake_kept();
+            for uid in self.queue.requeue.kept() {
+                self.decide_waiting_again(&uid);
+            }
         }
     }
 
