@@ -11,6 +11,7 @@ mod direct;
 mod evict;
 pub mod excess;
 mod gang;
+mod gangs;
 mod node_flows;
 mod objects;
 mod observe;
@@ -147,6 +148,7 @@ impl Scheduler {
     pub fn standing_by(settings: Settings) -> Self {
         let mut scheduler = Self::new(settings);
         scheduler.duty.course = Course::Standby;
+        scheduler.gangs = scheduler.gangs.standing_by();
         scheduler
     }
 
@@ -237,9 +239,7 @@ impl Scheduler {
             self.serve_nodes(now);
             if self.duty.course != Course::Standby {
                 self.evict_when_due(now);
-                self.refresh_reasons();
-                self.audit_when_due(now);
-                self.go_on_auditing();
+                self.audit(now);
                 self.wake_moved();
                 self.schedule(now);
                 self.serve_nodes(now);

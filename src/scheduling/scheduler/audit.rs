@@ -6,6 +6,7 @@
 use std::{
     collections::{HashMap, HashSet, VecDeque},
     mem::take,
+    sync::Arc,
 };
 
 use jiff::{SignedDuration, Timestamp};
@@ -13,16 +14,23 @@ use jiff::{SignedDuration, Timestamp};
 use super::{
     PodProgress, Scheduler,
     alike::{Alike, Versions},
+    pods::Pods,
+    prebind::Prebinding,
+    scheduling_queue::SchedulingQueue,
 };
 use crate::scheduling::{
-    decide::fit_error::{Awaits, FitError},
+    decide::{
+        class::Classes,
+        fit_error::{Awaits, FitError},
+    },
     effect::{Concern, Effect},
     model::{
         gang::GangName,
         name::{NodeName, Uid},
-        pod::{Binding, Claim, Holding, Stage},
+        pod::{Binding, Claim, Holding, PodKey, Stage},
     },
-    snapshot::Check,
+    node_flow::NodeFlows,
+    snapshot::{Check, Snapshot},
     world::ledger::{Charge, Commitment},
 };
 
@@ -60,184 +68,258 @@ impl Audits {
         let mut known: HashSet<Uid> = self.pods.iter().cloned().collect();
         self.pods.extend(uids.into_iter().filter(|uid| known.insert(uid.clone())));
     }
+
+    /// Whether waiting pods or gangs are still to be decided on trial.
+    pub(super) fn are_left(&self) -> bool {
+        !self.pods.is_empty() || !self.gangs.is_empty()
+    }
+
+    /// What was found for a pod like this, if nothing has changed since.
+    fn find(&mut self, alike: &Alike, versions: Versions) -> Option<Audited> {
+        if self.versions != versions {
+            (self.versions, self.found) = (versions, HashMap::new());
+        }
+        self.found.get(alike).cloned()
+    }
+
+    /// This was found for a pod. What was tried for that was undone: nothing has changed.
+    fn note(&mut self, alike: Alike, found: Audited, versions: Versions) {
+        self.versions = versions;
+        self.found.insert(alike, found);
+    }
+}
+
+/// Something that was not as the pods say.
+#[derive(Clone, Debug, Eq, PartialEq)]
+enum Drift {
+    /// The ledger did not have what the pod holds.
+    Uncharged(PodKey),
+    /// The ledger had a pod that holds nothing, which concerns this.
+    Overcharged(Uid, Concern),
+    /// The use of the node was not the sum of its pods.
+    NodeUse(NodeName),
+    /// What is used of the namespace's quota was not the sum of its pods.
+    QuotaUse(Arc<str>),
+    /// The pod was in no queue and in no line.
+    Lost(PodKey),
+    /// The pod stayed pending although a node accepts it.
+    NeedlessWait(PodKey),
+}
+
+impl Drift {
+    /// What it concerns.
+    fn concern(&self) -> Concern {
+        match self {
+            Self::Uncharged(pod) | Self::Lost(pod) | Self::NeedlessWait(pod) => Concern::Pod(pod.clone()),
+            Self::Overcharged(_, concern) => concern.clone(),
+            Self::NodeUse(node) => Concern::Node(node.clone()),
+            Self::QuotaUse(namespace) => Concern::Namespace(namespace.clone()),
+        }
+    }
+
+    /// The message.
+    fn message(&self) -> String {
+        match self {
+            Self::Uncharged(_) => "the ledger did not have what the pod holds".to_owned(),
+            Self::Overcharged(uid, _) => format!("the ledger had pod {uid}, which holds nothing"),
+            Self::NodeUse(_) => "the use of the node was not the sum of its pods".to_owned(),
+            Self::QuotaUse(_) => "what is used of its quota was not the sum of its pods".to_owned(),
+            Self::Lost(_) => "the pod was in no queue and in no line".to_owned(),
+            Self::NeedlessWait(_) => "the pod stayed pending although a node accepts it".to_owned(),
+        }
+    }
+}
+
+/// What an audit compares.
+#[derive(Clone, Copy)]
+struct AuditView<'a> {
+    pods: &'a Pods,
+    queue: &'a SchedulingQueue,
+    classes: &'a Classes,
+    snapshot: &'a Snapshot,
+    prebinding: &'a Prebinding,
+    flows: &'a NodeFlows,
+}
+
+impl AuditView<'_> {
+    /// Whether what a pod shows that it holds is what it is charged with.
+    fn holding(self, uid: &Uid) -> Option<Drift> {
+        let info = &self.pods.get(uid)?.info;
+        let holding = info.holding.as_ref().filter(|_| info.stage != Stage::Ended)?;
+        let right = |charge: &Charge| is_of(charge, holding) && charge.footprint == info.footprint;
+        let is_right = self.snapshot.ledger().get(uid).is_some_and(right);
+        (!is_right).then(|| Drift::Uncharged(info.key.clone()))
+    }
+
+    /// Whether a pod that wants a place is where its progress says.
+    fn progress(self, uid: &Uid) -> Option<Drift> {
+        let info = &self.pods.get(uid)?.info;
+        let held = self.snapshot.ledger().get(uid);
+        let bound = held.is_some_and(|charge| charge.commitment == Commitment::Bound);
+        let wants = matches!(&info.claim, Claim::Place(_));
+        let waits = || self.queue.holds(&info.key, self.classes);
+        let is_right = match self.queue.progress(uid) {
+            PodProgress::Idle => !wants || bound,
+            PodProgress::Prebinding(_) => held.is_some() && self.prebinding.pods.contains_key(uid),
+            PodProgress::InLine(node) => held.is_some() && self.flows.line(node).any(|pod| pod == uid),
+            PodProgress::Ungathered => info.gang.is_some() && waits(),
+            _ => waits(),
+        };
+        (!is_right).then(|| Drift::Lost(info.key.clone()))
+    }
+
+    /// Who is charged, shows nothing and is not being decided; and the pods that were bound a while ago and do not show it.
+    fn charges(self, now: Timestamp) -> (Vec<Drift>, Vec<PodKey>) {
+        let (mut wrong, mut unseen) = (Vec::new(), Vec::new());
+        for (uid, charge) in self.snapshot.ledger().all() {
+            let Some(info) = self.pods.get(uid).map(|entry| &entry.info) else {
+                wrong.push((uid, Concern::Node(charge.node.clone())));
+                continue;
+            };
+            let decided = match self.queue.progress(uid) {
+                PodProgress::InLine(node) | PodProgress::Prebinding(node) => *node == charge.node,
+                _ => false,
+            };
+            match charge.commitment {
+                Commitment::Assumed if !decided => wrong.push((uid, Concern::Pod(info.key.clone()))),
+                Commitment::Bound if info.holding.is_none() && charge.since + UNSEEN <= now => {
+                    unseen.push(info.key.clone());
+                }
+                _ => {}
+            }
+        }
+        wrong.sort_by_key(|(uid, _)| *uid);
+        unseen.sort();
+        let wrong = wrong.into_iter().map(|(uid, concern)| Drift::Overcharged(uid.clone(), concern));
+        (wrong.collect(), unseen)
+    }
 }
 
 impl Scheduler {
-    /// Audits if it is time.
-    pub(super) fn audit_when_due(&mut self, now: Timestamp) {
-        match self.reports.next_audit {
-            Some(at) if at > now => {}
-            _ => {
-                self.audit(now);
-                self.reports.next_audit = now.checked_add(PERIOD).ok();
-            }
+    /// Audits if it is time, and decides waiting pods and gangs on trial, as many as the turn has room for.
+    pub(super) fn audit(&mut self, now: Timestamp) {
+        // Pods that ask for devices which have changed by an object of their own: a change that helps no pod wakes none, and its message would
+        // say until the next audit what is no longer so.
+        let changed = take(&mut self.reports.changed_devices);
+        if !changed.is_empty() {
+            self.reports.audits.add_pods(self.classes.waiting_for(&changed));
         }
-    }
-
-    fn audit(&mut self, now: Timestamp) {
-        let mut uids: Vec<Uid> = self.pods.uids().cloned().collect();
-        uids.sort();
-        for uid in &uids {
-            self.audit_holding(uid, now);
-            self.audit_work(uid);
+        if self.reports.next_audit.is_none_or(|at| at <= now) {
+            self.compare_with_pods(now);
+            self.reports.next_audit = now.checked_add(PERIOD).ok();
         }
-        self.audit_charges(now);
-        let nodes: Vec<NodeName> = self.snapshot.nodes().map(|state| state.info.name.clone()).collect();
-        for node in nodes {
-            if self.snapshot.check(&node) == Check::Wrong {
-                self.drift(Concern::Node(node.clone()), "the use of the node was not the sum of its pods");
-                self.wake(&node);
-            }
-        }
-        self.audit_quotas();
-        self.reports.audits.add_pods(uids);
-        self.reports.audits.gangs = self.gangs.names().cloned().collect();
-    }
-
-    /// Decides waiting pods and gangs on trial, as many as the turn has room for.
-    pub(super) fn go_on_auditing(&mut self) {
         while self.queue.has_room()
             && let Some(uid) = self.reports.audits.pods.pop_front()
         {
-            self.audit_reason(&uid);
+            self.audit_reason(&uid, now);
             self.queue.charge_turn(self.classes.take_steps());
         }
         while self.queue.has_room()
             && let Some(gang) = self.reports.audits.gangs.pop_front()
         {
-            self.audit_gang(&gang);
+            if let Some((uid, gathered)) = self.gang_view().waiting(&gang)
+                && gathered.with_pool(|_, pool| self.gang_trial().would_be_placed(pool))
+                && let Some(entry) = self.pods.get(&uid)
+            {
+                self.put_right(Drift::NeedlessWait(entry.info.key.clone()), now);
+            }
             self.queue.charge_turn(self.classes.take_steps());
         }
-        if !self.has_audits() {
+        if !self.reports.audits.are_left() {
             take(&mut self.reports.audits.found);
         }
     }
 
-    /// Whether waiting pods or gangs are still to be decided on trial.
-    pub(super) fn has_audits(&self) -> bool {
-        !self.reports.audits.pods.is_empty() || !self.reports.audits.gangs.is_empty()
+    fn audit_view(&self) -> AuditView<'_> {
+        AuditView {
+            pods: &self.pods,
+            queue: &self.queue,
+            classes: &self.classes,
+            snapshot: &self.snapshot,
+            prebinding: &self.prebinding,
+            flows: &self.flows,
+        }
     }
 
-    /// What is used of a quota is the sum of what its namespace's pods hold.
-    fn audit_quotas(&mut self) {
+    fn compare_with_pods(&mut self, now: Timestamp) {
+        let mut uids: Vec<Uid> = self.pods.uids().cloned().collect();
+        uids.sort();
+        for uid in &uids {
+            if let Some(drift) = self.audit_view().holding(uid) {
+                self.put_right(drift, now);
+            }
+            if let Some(drift) = self.audit_view().progress(uid) {
+                self.put_right(drift, now);
+            }
+        }
+        let (wrong, unseen) = self.audit_view().charges(now);
+        for drift in wrong {
+            self.put_right(drift, now);
+        }
+        self.outbox.effects.extend(unseen.into_iter().map(|pod| Effect::ReadPod { pod }));
+        let nodes: Vec<NodeName> = self.snapshot.nodes().map(|state| state.info.name.clone()).collect();
+        for node in nodes {
+            if self.snapshot.check(&node) == Check::Wrong {
+                self.put_right(Drift::NodeUse(node), now);
+            }
+        }
         let namespaces: Vec<_> = self.snapshot.quotas().used().keys().cloned().collect();
         for namespace in namespaces {
             if self.snapshot.check_quota(&namespace) == Check::Wrong {
-                let what = "what is used of its quota was not the sum of its pods";
-                self.drift(Concern::Namespace(namespace.clone()), what);
-                self.wake_within_quota(&namespace);
+                self.put_right(Drift::QuotaUse(namespace), now);
             }
         }
+        self.reports.audits.add_pods(uids);
+        self.reports.audits.gangs = self.gangs.names().cloned().collect();
     }
 
-    fn drift(&mut self, of: Concern, what: &str) {
-        self.outbox.effects.push(Effect::ReportDrift { of, what: what.to_owned() });
-    }
-
-    /// What a pod shows that it holds is what it is charged with.
-    fn audit_holding(&mut self, uid: &Uid, now: Timestamp) {
-        let Some(info) = self.pods.get(uid).map(|entry| entry.info.clone()) else { return };
-        let Some(holding) = info.holding.as_ref().filter(|_| info.stage != Stage::Ended) else { return };
-        let right = |charge: &Charge| is_of(charge, holding) && charge.footprint == info.footprint;
-        if !self.snapshot.ledger().get(uid).is_some_and(right) {
-            self.drift(Concern::Pod(info.key.clone()), "the ledger did not have what the pod holds");
-            self.see_holding(&info, now);
-        }
-    }
-
-    /// Nobody is charged who shows nothing and is not being decided.
-    fn audit_charges(&mut self, now: Timestamp) {
-        let mut wrong = Vec::new();
-        let mut unseen = Vec::new();
-        for (uid, charge) in self.snapshot.ledger().all() {
-            let Some(entry) = self.pods.get(uid) else {
-                wrong.push((uid.clone(), Concern::Node(charge.node.clone())));
-                continue;
-            };
-            let in_line = matches!(self.queue.progress(uid), PodProgress::InLine(node) | PodProgress::Prebinding(node) if *node == charge.node);
-            match charge.commitment {
-                Commitment::Assumed if !in_line => {
-                    wrong.push((uid.clone(), Concern::Pod(entry.info.key.clone())));
+    /// Reports what was found, and puts it right. The uses of nodes and quotas are right already.
+    fn put_right(&mut self, drift: Drift, now: Timestamp) {
+        self.outbox.effects.push(Effect::ReportDrift { of: drift.concern(), what: drift.message() });
+        match drift {
+            Drift::Uncharged(pod) => {
+                if let Some(info) = self.pods.get(&pod.uid).map(|entry| entry.info.clone()) {
+                    self.see_holding(&info, now);
                 }
-                Commitment::Bound if entry.info.holding.is_none() && charge.since + UNSEEN <= now => {
-                    unseen.push(entry.info.key.clone());
-                }
-                _ => {}
             }
-        }
-        wrong.sort_by(|(one, _), (other, _)| one.cmp(other));
-        unseen.sort();
-        for (uid, of) in wrong {
-            self.drift(of, &format!("the ledger had pod {uid}, which holds nothing"));
-            self.release(&uid);
-        }
-        self.outbox.effects.extend(unseen.into_iter().map(|pod| Effect::ReadPod { pod }));
-    }
-
-    /// A pod that wants a place is where its work says.
-    fn audit_work(&mut self, uid: &Uid) {
-        let Some(entry) = self.pods.get(uid) else { return };
-        let held = self.snapshot.ledger().get(uid);
-        let bound = held.is_some_and(|charge| charge.commitment == Commitment::Bound);
-        let wants = matches!(&entry.info.claim, Claim::Place(_));
-        let waits = || self.queue.holds(&entry.info.key, &self.classes);
-        let right = match self.queue.progress(uid) {
-            PodProgress::Idle => !wants || bound,
-            PodProgress::Prebinding(_) => held.is_some() && self.prebinding.pods.contains_key(uid),
-            PodProgress::InLine(node) => held.is_some() && self.flows.line(node).any(|pod| pod == uid),
-            PodProgress::Ungathered => entry.info.gang.is_some() && waits(),
-            _ => waits(),
-        };
-        if !right {
-            self.drift(Concern::Pod(entry.info.key.clone()), "the pod was in no queue and in no line");
-            self.forget(uid);
-            self.enqueue(uid);
-        }
-    }
-
-    /// What pods wait for that ask for devices which have changed by an object of their own: a change that helps no pod wakes none, and its
-    /// message would say until the next audit what is no longer so.
-    pub(super) fn refresh_reasons(&mut self) {
-        let changed = std::mem::take(&mut self.reports.changed_devices);
-        if !changed.is_empty() {
-            let waiting = self.classes.waiting_for(&changed);
-            self.reports.audits.add_pods(waiting);
+            Drift::Overcharged(uid, _) => self.release(&uid),
+            Drift::NodeUse(node) => self.wake(&node),
+            Drift::QuotaUse(namespace) => self.wake_within_quota(&namespace),
+            Drift::Lost(pod) => {
+                self.forget(&pod.uid);
+                self.enqueue(&pod.uid);
+            }
+            Drift::NeedlessWait(pod) => self.decide_waiting_again(&pod.uid),
         }
     }
 
     /// What is said of a pod that waits is still true, and no node would have it.
-    fn audit_reason(&mut self, uid: &Uid) {
-        let Some(entry) = self.pods.get(uid).filter(|_| !self.is_in_gang(uid)) else { return };
+    fn audit_reason(&mut self, uid: &Uid, now: Timestamp) {
+        let Some(entry) = self.pods.get(uid).filter(|_| !self.gang_view().is_in_gang(uid)) else { return };
         let waits = matches!(self.queue.progress(uid), PodProgress::Waiting(_) | PodProgress::OverQuota);
         if !waits || !matches!(&entry.info.claim, Claim::Place(_)) {
             return;
         }
-        let reason = entry.reason.clone().unwrap_or_default();
-        match self.audit_as_alike(uid) {
+        let (pod, reason) = (entry.info.key.clone(), entry.reason.clone().unwrap_or_default());
+        let alike = self.alike(uid);
+        let versions = Versions::of(&self.snapshot);
+        let known = alike.as_ref().and_then(|alike| self.reports.audits.find(alike, versions));
+        let audited = known.unwrap_or_else(|| {
+            let found = self.audit_wait(uid);
+            if let Some(alike) = alike {
+                self.reports.audits.note(alike, found.clone(), Versions::of(&self.snapshot));
+            }
+            found
+        });
+        match audited {
             Audited::Waits(error) if error.repeats(&reason) => {}
             Audited::Waits(error) => {
                 self.tell_unschedulable(uid, error.blame(), error.message(self.reports.details));
             }
-            Audited::Fits => self.end_needless_wait(uid),
+            Audited::Fits => self.put_right(Drift::NeedlessWait(pod), now),
             Audited::Preempts => self.decide_waiting_again(uid),
             Audited::Undecided => {}
         }
-    }
-
-    fn audit_as_alike(&mut self, uid: &Uid) -> Audited {
-        let Some(alike) = self.alike(uid) else { return self.audit_wait(uid) };
-        let versions = self.versions();
-        if self.reports.audits.versions != versions {
-            (self.reports.audits.versions, self.reports.audits.found) = (versions, HashMap::new());
-        }
-        if let Some(found) = self.reports.audits.found.get(&alike) {
-            return found.clone();
-        }
-        let found = self.audit_wait(uid);
-        // What was tried was undone: nothing has changed.
-        self.reports.audits.versions = self.versions();
-        self.reports.audits.found.insert(alike, found.clone());
-        found
     }
 
     fn audit_wait(&mut self, uid: &Uid) -> Audited {
@@ -246,13 +328,6 @@ impl Scheduler {
             return Audited::Undecided;
         }
         self.still_waits(uid, error).map_or(Audited::Preempts, Audited::Waits)
-    }
-
-    pub(super) fn end_needless_wait(&mut self, uid: &Uid) {
-        if let Some(key) = self.pods.get(uid).map(|entry| entry.info.key.clone()) {
-            self.drift(Concern::Pod(key), "the pod stayed pending although a node accepts it");
-        }
-        self.decide_waiting_again(uid);
     }
 }
 

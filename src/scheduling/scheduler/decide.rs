@@ -86,7 +86,7 @@ impl Scheduler {
         self.outbox.measures.push(Measure::Attempt(Attempt::Scheduled));
         self.note_decided(uid);
         let steps = [self.released_claims(uid, &steps), steps].concat();
-        if steps.is_empty() && !self.is_in_gang(uid) {
+        if steps.is_empty() && !self.gang_view().is_in_gang(uid) {
             self.join_line(uid, &node, now);
         } else {
             self.prebind(uid, node, steps, now);
@@ -143,7 +143,9 @@ impl Scheduler {
         if assumed.is_some() {
             self.release(uid);
             self.preempting.note_going(uid);
-            self.touch_gang_of_pod(uid);
+            if let Some(entry) = self.pods.get(uid) {
+                self.gangs.touch_gang_of(&entry.info);
+            }
         }
         if let PodProgress::InLine(node) = self.queue.progress(uid).clone() {
             self.advance(&node, NodeFlowInput::Left(uid));

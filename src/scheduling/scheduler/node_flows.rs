@@ -138,7 +138,7 @@ impl Scheduler {
     /// Decides a pod once more, on the node in whose line it stands as that now is; `None`: the node would no longer have it, or its gang
     /// lost a place before any of its pods was bound.
     fn decide_again(&mut self, uid: &Uid, node: &NodeName, now: Timestamp) -> Option<()> {
-        if self.is_of_broken_gang(uid) {
+        if self.gang_view().is_of_broken_gang(uid) {
             return None;
         }
         let info = &self.pods.get(uid)?.info;
@@ -185,7 +185,9 @@ impl Scheduler {
         }
         self.queue.set_progress(uid, PodProgress::Idle);
         self.end_marks(uid);
-        self.touch_gang_of_pod(uid);
+        if let Some(entry) = self.pods.get(uid) {
+            self.gangs.touch_gang_of(&entry.info);
+        }
     }
 
     /// Sends pods that wait in the line of a node that is held up to nodes that are not and would have them; the others keep their places.
@@ -197,7 +199,7 @@ impl Scheduler {
         for uid in pods {
             let Some(demand) = self.pods.get(uid).and_then(|entry| entry.info.demand()) else { continue };
             // Its gang shares a domain, which a node elsewhere may not be in.
-            if self.shares_topology(uid) {
+            if self.gang_view().shares_topology(uid) {
                 continue;
             }
             if !stay.iter().any(|other| other.is_alike(&demand)) && !self.move_on(uid, node, now) {

@@ -65,7 +65,8 @@ impl Scheduler {
         } else if pod.holding.as_ref().is_some_and(|holding| holding.binding == Binding::Bound) {
             self.delete_if_victim(&pod.key);
         }
-        let gang = self.note_member(&pod);
+        let known = self.pods.get(&uid).map(|entry| &entry.info);
+        let gang = self.gangs.note_member(&pod, known);
         let node = pod.holding.as_ref().map(|holding| holding.node.clone());
         let changed = self.pods.see(pod, now);
         self.queue.add(&uid);
@@ -73,7 +74,9 @@ impl Scheduler {
             self.advance(&node, NodeFlowInput::HoldingSeen(&uid));
         }
         self.prebinding.note_pod(&uid);
-        self.touch_gang(gang);
+        if let Some(gang) = gang {
+            self.gangs.touch(gang);
+        }
         self.go_on_with(&uid, changed);
     }
 
@@ -146,7 +149,9 @@ impl Scheduler {
         self.forget(uid);
         self.drop_parked(&key);
         self.release(uid);
-        self.lose_member(uid);
+        if let Some(entry) = self.pods.get(uid) {
+            self.gangs.lose_member(&entry.info);
+        }
         self.pods.remove(uid);
         self.queue.remove(uid);
         if let Some(node) = node {

@@ -223,7 +223,8 @@ impl Scheduler {
     /// The pods whose claims are bound, and those of their gangs, join the lines of their nodes, in the order in which they were seen.
     fn permit(&mut self, now: Timestamp) {
         let bound = self.prebinding.pods.iter().filter(|(_, prebind)| prebind.bound);
-        let bound = bound.filter(|(uid, _)| self.is_permitted(uid));
+        let gangs = self.gang_view();
+        let bound = bound.filter(|(uid, _)| gangs.is_permitted(uid));
         let seen = |uid: &Uid| self.pods.get(uid).map(|entry| entry.seen);
         let mut permitted: Vec<(Option<u64>, Uid, NodeName)> =
             bound.map(|(uid, prebind)| (seen(uid), uid.clone(), prebind.node.clone())).collect();

@@ -31,10 +31,10 @@ use crate::scheduling::{
 };
 use comparisons::Comparisons;
 use initial_lists::InitialLists;
-use rejections::Rejections;
 use requeue::{Rejection, Requeue};
 use turn::Turn;
 
+pub(super) use rejections::Rejections;
 pub(super) use turn::MOST_STEPS;
 
 /// How far a pod is that wants a place.

@@ -14,7 +14,7 @@ impl Scheduler {
     /// When something is to be looked at again although nothing has happened.
     pub fn next_deadline(&self) -> Option<Timestamp> {
         let retell = self.reports.retells.first().map(|(at, _)| *at);
-        let audit = self.has_audits().then(|| self.queue.turn_began());
+        let audit = self.reports.audits.are_left().then(|| self.queue.turn_began());
         let queue = [self.queue.deadline(), audit];
         // No pod is taken from the queue where kube-scheduler chooses the nodes.
         let queue = queue.into_iter().filter(|_| !self.duty.directed);

@@ -10,7 +10,8 @@ use jiff::{SignedDuration, Timestamp};
 use super::{PodProgress, Scheduler};
 use crate::scheduling::{
     decide::blame::Blame,
-    model::{footprint::Footprint, kind::Kind, name::Uid},
+    model::{footprint::Footprint, kind::Kind, name::Uid, pod::PodInfo},
+    world::object::Objects,
 };
 
 /// For so long a missing list is nothing to speak of.
@@ -85,20 +86,9 @@ impl Scheduler {
         }
     }
 
-    /// The kinds that decide where the pod may go and are not listed yet: of a pod with claims, those of the claims; of one that asks for
-    /// devices by type, Reservations, which could hold them.
-    pub(super) fn unlisted_kinds(&self, uid: &Uid) -> Vec<Kind> {
-        let Some(entry) = self.pods.get(uid) else { return Vec::new() };
-        let Footprint { claims, resource_claims, extended, reservation, .. } = &*entry.info.footprint;
-        let shares = entry.info.demand().is_some_and(|demand| !demand.ask.devices.is_empty());
-        let extended = extended.is_some() && !shares || entry.info.served.is_some();
-        let kinds = [
-            (!claims.is_empty(), Kind::STORAGE),
-            (!resource_claims.is_empty() || extended, Kind::DEVICE_CLAIMS),
-            (reservation.is_some(), &[Kind::Reservation]),
-        ];
-        let kinds = kinds.into_iter().filter(|(needed, _)| *needed);
-        kinds.flat_map(|(_, kinds)| self.snapshot.objects().unlisted(kinds)).collect()
+    fn unlisted_kinds(&self, uid: &Uid) -> Vec<Kind> {
+        let entry = self.pods.get(uid);
+        entry.map_or_else(Vec::new, |entry| unlisted_kinds(&entry.info, self.snapshot.objects()))
     }
 
     fn tell_unlisted(&mut self, uid: &Uid) {
@@ -116,4 +106,19 @@ impl Scheduler {
         };
         self.tell_unschedulable(uid, Blame::Lists, message);
     }
+}
+
+/// The kinds that decide where the pod may go and are not listed yet: of a pod with claims, those of the claims; of one that asks for
+/// devices by type, Reservations, which could hold them.
+pub(super) fn unlisted_kinds(pod: &PodInfo, objects: &Objects) -> Vec<Kind> {
+    let Footprint { claims, resource_claims, extended, reservation, .. } = &*pod.footprint;
+    let shares = pod.demand().is_some_and(|demand| !demand.ask.devices.is_empty());
+    let extended = extended.is_some() && !shares || pod.served.is_some();
+    let kinds = [
+        (!claims.is_empty(), Kind::STORAGE),
+        (!resource_claims.is_empty() || extended, Kind::DEVICE_CLAIMS),
+        (reservation.is_some(), &[Kind::Reservation]),
+    ];
+    let kinds = kinds.into_iter().filter(|(needed, _)| *needed);
+    kinds.flat_map(|(_, kinds)| objects.unlisted(kinds)).collect()
 }

@@ -114,6 +114,13 @@ impl Scheduler {
         self.queue.stop_waiting(&entry.info.key, &mut self.classes)
     }
 
+    /// The pod is taken out of the queue, wherever it waits.
+    pub(super) fn take_out(&mut self, uid: &Uid) {
+        if let Some(entry) = self.pods.get(uid) {
+            self.queue.take_out(&entry.info.key, &mut self.classes);
+        }
+    }
+
     /// The pod is decided as soon as its turn comes.
     pub(super) fn enqueue(&mut self, uid: &Uid) {
         if let Some(entry) = self.pods.get(uid) {

@@ -190,7 +190,7 @@ impl Scheduler {
         let volumes = prebind.steps.extract_if(.., is_volume).collect();
         self.park(uid, Prebind { steps: volumes, node: prebind.node.clone(), ..prebind }, now);
         self.undo(&key, prebind);
-        for mate in self.unbound_mates(uid) {
+        for mate in self.gang_view().unbound_mates(uid) {
             self.queue.order.put_behind(&mate, now);
         }
         self.queue.order.put_behind(uid, now);
@@ -256,7 +256,7 @@ impl Scheduler {
         uid: &Uid,
         now: Timestamp,
     ) -> bool {
-        if !self.is_in_gang(uid) || !self.lacks_volume(uid) {
+        if !self.gang_view().is_in_gang(uid) || !self.lacks_volume(uid) {
             return false;
         }
         let held = self.held_beside(uid).len();

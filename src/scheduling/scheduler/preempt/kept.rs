@@ -41,7 +41,7 @@ impl Scheduler {
     /// When the node that is kept for this pod goes to others; `None`: not before victims of other namespaces are gone, or there are none.
     fn kept_until(&self, nominee: &Uid) -> Option<Timestamp> {
         let namespace = &self.pods.get(nominee)?.info.key.namespace;
-        let mut waiting = self.unbound_mates(nominee);
+        let mut waiting = self.gang_view().unbound_mates(nominee);
         waiting.push(nominee.clone());
         let (nominations, ledger) = (self.snapshot.nominations(), self.snapshot.ledger());
         let victims = waiting.iter().flat_map(|uid| nominations.victims(uid));
@@ -62,7 +62,7 @@ impl Scheduler {
         now: Timestamp,
     ) -> bool {
         let Some(demand) = self.demand(uid).filter(|_| error.is_beside_nominated()) else { return false };
-        let mates = self.unbound_mates(uid);
+        let mates = self.gang_view().unbound_mates(uid);
         let mut kept: BTreeMap<NodeName, Vec<Uid>> = BTreeMap::new();
         for (nominee, node) in self.snapshot.nominations().of_priority(demand.priority) {
             let is_other = nominee != uid && !mates.contains(nominee);
