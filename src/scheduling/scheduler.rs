@@ -148,6 +148,7 @@ impl Scheduler {
     pub fn standing_by(settings: Settings) -> Self {
         let mut scheduler = Self::new(settings);
         scheduler.duty.course = Course::Standby;
+        scheduler.queue = scheduler.queue.standing_by();
         scheduler.gangs = scheduler.gangs.standing_by();
         scheduler
     }

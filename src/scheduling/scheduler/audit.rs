@@ -158,14 +158,14 @@ impl AuditView<'_> {
         let bound = held.is_some_and(|charge| charge.commitment == Commitment::Bound);
         let wants = matches!(&info.claim, Claim::Place(_));
         let waits = || self.queue.holds(&info.key, self.classes);
-        let is_right = match self.queue.progress(uid) {
+        let stands = match self.queue.progress(uid) {
             PodProgress::Idle => !wants || bound,
             PodProgress::Prebinding(_) => held.is_some() && self.prebinding.pods.contains_key(uid),
             PodProgress::InLine(node) => held.is_some() && self.flows.line(node).any(|pod| pod == uid),
             PodProgress::Ungathered => info.gang.is_some() && waits(),
             _ => waits(),
         };
-        (!is_right).then(|| Drift::Lost(info.key.clone()))
+        (!stands).then(|| Drift::Lost(info.key.clone()))
     }
 
     /// Who is charged, shows nothing and is not being decided; and the pods that were bound a while ago and do not show it.
@@ -305,7 +305,11 @@ impl Scheduler {
         let versions = Versions::of(&self.snapshot);
         let known = alike.as_ref().and_then(|alike| self.reports.audits.find(alike, versions));
         let audited = known.unwrap_or_else(|| {
-            let found = self.audit_wait(uid);
+            let found = match self.decide(uid) {
+                Ok(_) => Audited::Fits,
+                Err(error) if error.awaits() == Awaits::Comparison => Audited::Undecided,
+                Err(error) => self.still_waits(uid, error).map_or(Audited::Preempts, Audited::Waits),
+            };
             if let Some(alike) = alike {
                 self.reports.audits.note(alike, found.clone(), Versions::of(&self.snapshot));
             }
@@ -320,14 +324,6 @@ impl Scheduler {
             Audited::Preempts => self.decide_waiting_again(uid),
             Audited::Undecided => {}
         }
-    }
-
-    fn audit_wait(&mut self, uid: &Uid) -> Audited {
-        let Err(error) = self.decide(uid) else { return Audited::Fits };
-        if error.awaits() == Awaits::Comparison {
-            return Audited::Undecided;
-        }
-        self.still_waits(uid, error).map_or(Audited::Preempts, Audited::Waits)
     }
 }
 

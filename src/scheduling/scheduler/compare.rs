@@ -23,18 +23,6 @@ use crate::scheduling::{
 pub(super) const CLAIM_ALLOWANCE: Allowance = Allowance::of(10 * PER_MILLISECOND);
 
 impl Scheduler {
-    /// Lets a pod with claims wait while claims of its namespace are compared; whether it has to.
-    pub(super) fn wait_for_comparison(&mut self, uid: &Uid) -> bool {
-        let Some(entry) = self.pods.get(uid) else { return false };
-        let (footprint, namespace) = (&entry.info.footprint, entry.info.key.namespace.clone());
-        let has_claims = !footprint.resource_claims.is_empty() || footprint.extended.is_some();
-        let waits = has_claims && self.queue.comparisons.is_under_way(&namespace);
-        if waits {
-            self.queue.await_comparison(&entry.info.key, &namespace, &mut self.classes);
-        }
-        waits
-    }
-
     /// Has the claims of a pod compared beside the decisions, where the decision that found this error could not; whether it is so.
     pub(super) fn compare_beside(&mut self, uid: &Uid, error: &FitError) -> bool {
         if error.awaits() != Awaits::Comparison {
@@ -45,7 +33,7 @@ impl Scheduler {
         let outlook = || Outlook::new(world.clone(), BTreeMap::new(), weights);
         let Some(comparison) = ClaimComparison::left(&demand, counts, outlook) else { return false };
         if let Some(entry) = self.pods.get(uid) {
-            self.queue.await_comparison(&entry.info.key, comparison.namespace(), &mut self.classes);
+            self.queue.await_comparison(&entry.info.key, &mut self.classes);
         }
         self.outbox.effects.push(Effect::CompareClaims(comparison));
         true

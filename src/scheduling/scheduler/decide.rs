@@ -48,7 +48,12 @@ impl Scheduler {
     fn place(&mut self, uid: &Uid, ask: &Arc<Ask>, now: Timestamp) {
         // What earlier decisions have left to be compared is no longer asked for.
         self.classes.counts().forget_unfinished();
-        if self.wait_for_lists(uid, now) || self.wait_for_comparison(uid) {
+        if self.wait_for_lists(uid, now) {
+            return;
+        }
+        if let Some(entry) = self.pods.get(uid)
+            && self.queue.wait_for_comparison(&entry.info, &mut self.classes)
+        {
             return;
         }
         if self.gang_waits_for_part(uid, now) || self.decide_in_gang(uid, now) {

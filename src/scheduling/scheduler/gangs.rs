@@ -20,7 +20,7 @@ use crate::scheduling::{
         name::Uid,
         pod::Claim,
     },
-    plan::gang::{GangSearch, Pool, Shortfall},
+    plan::gang::{Applicant, GangSearch, Pool, Shortfall},
 };
 
 impl Scheduler {
@@ -131,9 +131,9 @@ impl Scheduler {
     fn place_gang(&mut self, name: &GangName, uid: &Uid, pool: &Pool<'_>, now: Timestamp) {
         let mut attempt = self.gangs.take_attempt(name, pool);
         let shortfall = match attempt.shortfall.take() {
-            Some(shortfall) => shortfall,
+            Some(shortfall) => Some(shortfall),
             None => match self.gang_trial().search(&mut attempt, pool, now) {
-                None => return self.put_off_gang(uid, pool, attempt),
+                None => None,
                 Some(Ok(placed)) => {
                     self.outbox.measures.push(Measure::Gang(GangAttempt::Scheduled));
                     return self.assume_gang(pool, placed, now);
@@ -146,28 +146,26 @@ impl Scheduler {
                         return self.place_gang(name, uid, pool, now);
                     }
                     attempt.search = GangSearch::default();
-                    shortfall
+                    Some(shortfall)
                 }
             },
         };
-        if self.preempt_for_gang(&mut attempt, pool, &shortfall).is_break() {
-            attempt.shortfall = Some(shortfall);
-            return self.put_off_gang(uid, pool, attempt);
-        }
+        let made_room =
+            shortfall.as_ref().map(|shortfall| self.preempt_for_gang(&mut attempt, pool, shortfall));
+        let (Some(shortfall), Some(ControlFlow::Continue(()))) = (&shortfall, made_room) else {
+            // The attempt goes on in a later turn, when it is the pod's turn again.
+            attempt.shortfall = shortfall;
+            self.gangs.put_off(pool, attempt, &self.snapshot);
+            return self.enqueue(uid);
+        };
         self.outbox.measures.push(Measure::Gang(GangAttempt::Unschedulable));
         self.outbox.measures.push(Measure::Attempt(Attempt::Unschedulable));
         let paused = self.gang_preempts_not_before(pool);
-        let refusals = self.gang_view().refusals(name, pool, &shortfall, self.reports.details, paused);
+        let refusals = self.gang_view().refusals(name, pool, shortfall, self.reports.details, paused);
         self.carry_out_for_gang(refusals, now);
         if attempt.has_missed_changes(&self.snapshot) {
             self.decide_waiting_again(uid);
         }
-    }
-
-    /// The attempt goes on in a later turn, when it is the pod's turn again.
-    fn put_off_gang(&mut self, uid: &Uid, pool: &Pool<'_>, attempt: UnfinishedAttempt) {
-        self.gangs.put_off(pool, attempt, &self.snapshot);
-        self.enqueue(uid);
     }
 
     /// Has the claims of the gang's pods compared beside the decisions, where this decision could not; whether it is so.
@@ -176,8 +174,7 @@ impl Scheduler {
         let is_compared = failed.any(|(uid, error)| self.compare_beside(uid, error));
         let waiting = pool.applicants.iter().filter(|_| is_compared);
         for entry in waiting.filter_map(|applicant| self.pods.get(applicant.uid())) {
-            let key = &entry.info.key;
-            self.queue.await_comparison(key, &key.namespace, &mut self.classes);
+            self.queue.await_comparison(&entry.info.key, &mut self.classes);
         }
         is_compared
     }
@@ -245,7 +242,7 @@ impl Scheduler {
     /// Every pod that has found its place holds it now; those that were left over wait.
     fn assume_gang(&mut self, pool: &Pool<'_>, placed: Vec<(Uid, Decision)>, now: Timestamp) {
         let is_placed = |uid: &Uid| placed.iter().any(|(placed, _)| placed == uid);
-        for uid in pool.applicants.iter().map(|applicant| applicant.uid()).filter(|uid| !is_placed(uid)) {
+        for uid in pool.applicants.iter().map(Applicant::uid).filter(|uid| !is_placed(uid)) {
             // Decided alone from now on, beside those that are placed.
             self.take_out(uid);
             self.enqueue(uid);

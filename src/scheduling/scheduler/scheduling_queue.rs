@@ -24,7 +24,7 @@ use crate::scheduling::{
     },
     model::{
         name::{NodeName, Uid},
-        pod::{Ask, PodKey},
+        pod::{Ask, PodInfo, PodKey},
     },
     plugin::{Plugin, contract::Reach},
     queue::{Queue, Shares, backoff_end, flush_time},
@@ -110,9 +110,16 @@ pub(super) struct SchedulingQueue {
     pub(super) lists: InitialLists,
     /// Why pods were rejected since the last change.
     pub(super) rejections: Rejections,
+    /// Whether no pod is ever decided.
+    stands_by: bool,
 }
 
 impl SchedulingQueue {
+    /// As this, of a scheduler that decides no pod.
+    pub(super) fn standing_by(self) -> Self {
+        Self { stands_by: true, ..self }
+    }
+
     /// Takes in that a pod was seen.
     pub(super) fn add(&mut self, pod: &Uid) {
         if !self.attempts.contains_key(pod) {
@@ -273,17 +280,29 @@ impl SchedulingQueue {
         self.set_progress(&pod.info.key.uid, PodProgress::Ungathered);
     }
 
-    /// The pod waits until the comparison of this namespace's claims ends.
-    pub(super) fn await_comparison(&mut self, pod: &PodKey, namespace: &Arc<str>, classes: &mut Classes) {
+    /// A pod with claims waits while claims of its namespace are compared; whether it has to.
+    pub(super) fn wait_for_comparison(&mut self, pod: &PodInfo, classes: &mut Classes) -> bool {
+        let has_claims = !pod.footprint.resource_claims.is_empty() || pod.footprint.extended.is_some();
+        let waits = has_claims && self.comparisons.is_under_way(&pod.key.namespace);
+        if waits {
+            self.await_comparison(&pod.key, classes);
+        }
+        waits
+    }
+
+    /// The pod waits until a comparison of its namespace's claims ends.
+    pub(super) fn await_comparison(&mut self, pod: &PodKey, classes: &mut Classes) {
         self.take_out(pod, classes);
         self.set_progress(&pod.uid, PodProgress::Comparing);
-        self.comparisons.wait(&pod.uid, namespace);
+        self.comparisons.wait(&pod.uid, &pod.namespace);
     }
 
     /// Waiting pods that the node would have now that so much is held of it are to be woken, in this turn or the next.
     pub(super) fn note_moved(&mut self, node: &NodeName, held: Held) {
-        let known = self.moved.entry(node.clone()).or_insert(held);
-        *known = (*known).min(held);
+        if !self.stands_by {
+            let known = self.moved.entry(node.clone()).or_insert(held);
+            *known = (*known).min(held);
+        }
     }
 
     /// Whether the pod stands among those that wait for the same as it does.

@@ -7,7 +7,10 @@ use jiff::Timestamp;
 use super::{Course, Scheduler};
 use crate::{
     device::ProfileName,
-    scheduling::{model::name::NodeName, node_flow::NodeFlowInput},
+    scheduling::{
+        model::{measure::Measure, name::NodeName},
+        node_flow::NodeFlowInput,
+    },
 };
 
 impl Scheduler {
@@ -33,7 +36,10 @@ impl Scheduler {
     }
 
     pub(super) fn meet_deadlines(&mut self, now: Timestamp) {
-        self.flush(now);
+        for uid in self.queue.overdue(now) {
+            self.outbox.measures.push(Measure::Flushed);
+            self.decide_waiting_again(&uid);
+        }
         self.watch_lists(now);
         self.queue.lists.watch(now);
         self.retell(now);

@@ -4,13 +4,12 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 
-use super::{Course, Precedence, Scheduler};
+use super::{Precedence, Scheduler};
 use crate::scheduling::{
     decide::class::Held,
     model::{
         change::Change,
         kind::Kind,
-        measure::Measure,
         name::{NodeName, Uid},
     },
 };
@@ -21,7 +20,7 @@ impl Scheduler {
     pub(super) fn wake(&mut self, node: &NodeName) {
         let Some(state) = self.snapshot.node(node).cloned() else { return };
         self.flows.touch_held_up();
-        self.note_moved(node, Held::Less);
+        self.queue.note_moved(node, Held::Less);
         let reservations = &state.reservations.all;
         if !reservations.is_empty() {
             let profiles = reservations.iter().map(|one| one.reservation.allocation.profile.clone());
@@ -36,33 +35,19 @@ impl Scheduler {
         self.wake_nominated(node);
     }
 
-    /// Waiting pods that the node would have now that so much is held of it are decided again, in this turn or the next.
-    fn note_moved(&mut self, node: &NodeName, held: Held) {
-        // A standby scheduler decides no pod.
-        if self.duty.course != Course::Standby {
-            self.queue.note_moved(node, held);
-        }
-    }
-
     /// Wakes the pods that changed nodes would have, as many as half of the turn has room for: the rest is woken in the next one.
     pub(super) fn wake_moved(&mut self) {
         while let Some((node, held)) = self.queue.pop_moved() {
-            self.wake_waiting(&node, held);
+            if let (Some(state), Some(slot)) = (self.snapshot.node(&node), self.snapshot.nodes.slot(&node)) {
+                let (resources, now) = (self.snapshot.device_resources(), self.snapshot.now());
+                for uid in self.classes.wake(slot, state, resources, (held, now)) {
+                    self.enqueue(&uid);
+                }
+                if held == Held::Less {
+                    self.wake_for_held(&node);
+                }
+            }
             self.queue.charge_woken(self.classes.take_steps());
-        }
-    }
-
-    /// Waiting pods are decided again that the node would have now that so much is held of it.
-    fn wake_waiting(&mut self, node: &NodeName, held: Held) {
-        let (Some(state), Some(slot)) = (self.snapshot.node(node), self.snapshot.nodes.slot(node)) else {
-            return;
-        };
-        let (resources, now) = (self.snapshot.device_resources(), self.snapshot.now());
-        for uid in self.classes.wake(slot, state, resources, (held, now)) {
-            self.enqueue(&uid);
-        }
-        if held == Held::Less {
-            self.wake_for_held(node);
         }
     }
 
@@ -80,7 +65,7 @@ impl Scheduler {
             }
         }
         for node in charged {
-            self.note_moved(node, Held::More);
+            self.queue.note_moved(node, Held::More);
         }
         for node in claimed {
             self.wake(node);
@@ -89,14 +74,6 @@ impl Scheduler {
         self.prebinding.note(&changes, self.snapshot.ledger());
         let footprint = |uid: &Uid| Some(&*self.pods.get(uid)?.info.footprint);
         for uid in self.queue.requeue.helped(&changes, self.snapshot.objects(), footprint) {
-            self.decide_waiting_again(&uid);
-        }
-    }
-
-    /// Decides pods again that have waited for so long that it is done whatever has happened.
-    pub(super) fn flush(&mut self, now: Timestamp) {
-        for uid in self.queue.overdue(now) {
-            self.outbox.measures.push(Measure::Flushed);
             self.decide_waiting_again(&uid);
         }
     }

@@ -54,7 +54,7 @@ impl GangView<'_> {
     pub(in crate::scheduling::scheduler) fn gather(self, uid: &Uid) -> Gathering {
         let Some((member, membership)) = self.membership(uid) else { return Gathering::Alone };
         let name = &member.gang;
-        let alone = |why| Gathering::Postponed(vec![self.postponed(name, None, uid, &why)]);
+        let alone = |why| Gathering::Postponed(vec![postponed(name, None, uid, &why)]);
         let gang = match membership {
             Membership::Policy(Policy::Gang(gang)) => gang,
             Membership::Policy(Policy::Alone) => return Gathering::Alone,
@@ -63,24 +63,24 @@ impl GangView<'_> {
             Membership::Policy(Policy::Unserved(why)) => return alone(Ungathered::Unserved(why)),
         };
         let survey = self.survey(name);
-        let postponed = |pods: &[&Uid], why: &Ungathered| {
-            let pods = pods.iter().map(|uid| self.postponed(name, Some(&gang), uid, why));
+        let together = |pods: &[&Uid], why: &Ungathered| {
+            let pods = pods.iter().map(|uid| postponed(name, Some(&gang), uid, why));
             Gathering::Postponed(pods.collect())
         };
         if self.gangs.is_rolling_back(name) {
-            return postponed(&[uid], &Ungathered::RollingBack);
+            return together(&[uid], &Ungathered::RollingBack);
         }
         if gang.room(&survey.placed) == 0 {
-            return postponed(&[uid], &Ungathered::Full(survey.placed.total()));
+            return together(&[uid], &Ungathered::Full(survey.placed.total()));
         }
         if gang.is_whole(&survey.placed) && gang.topology.is_none() {
             return Gathering::Alone;
         }
         let applicants = self.applicants(name, uid, &gang, &survey);
-        let together = survey.placed.clone().beside(applicants.iter().map(|applicant| &applicant.member));
-        if !gang.is_whole(&together) {
+        let all = survey.placed.clone().beside(applicants.iter().map(|applicant| &applicant.member));
+        if !gang.is_whole(&all) {
             let pods: Vec<_> = applicants.iter().map(Applicant::uid).collect();
-            return postponed(&pods, &Ungathered::TooFew(together.total()));
+            return together(&pods, &Ungathered::TooFew(all.total()));
         }
         Gathering::Together(Gathered { name: name.clone(), gang, survey, applicants })
     }
@@ -113,11 +113,6 @@ impl GangView<'_> {
             .collect();
         applicants.sort_by_key(|(place, _)| *place);
         applicants.into_iter().map(|(_, applicant)| applicant).collect()
-    }
-
-    /// The pod can't be decided for now.
-    fn postponed(self, name: &GangName, gang: Option<&Gang>, uid: &Uid, why: &Ungathered) -> GangRequest {
-        GangRequest::Postpone(uid.clone(), Blame::Gang(why.name()), why.message(name, gang).into())
     }
 
     /// A gang of which pods wait, to find out whether they would find room together: that ought never to be. `None`: none waits, or one is in the
@@ -162,4 +157,9 @@ impl GangView<'_> {
         };
         pool.applicants.iter().map(refusal).collect()
     }
+}
+
+/// The pod can't be decided for now.
+fn postponed(name: &GangName, gang: Option<&Gang>, uid: &Uid, why: &Ungathered) -> GangRequest {
+    GangRequest::Postpone(uid.clone(), Blame::Gang(why.name()), why.message(name, gang).into())
 }

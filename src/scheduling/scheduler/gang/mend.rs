@@ -102,3 +102,91 @@ impl GangView<'_> {
         helped.collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scheduling::model::{
+        gang::{GroupApi, Member},
+        name::Uid,
+    };
+
+    fn name() -> GangName {
+        GangName { api: GroupApi::Volcano, group: "default/training".into() }
+    }
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    /// Two pods that must run together, of which these are assumed and those bound.
+    fn mend(gangs: &mut Gangs, assumed: &[&str], bound: &[&str], now: i64) -> Vec<String> {
+        let gang = Gang { min: 2, ..Gang::default() };
+        words(gangs.mend(&name(), &gang, &survey(assumed, bound), at(now)))
+    }
+
+    fn roll_back(gangs: &mut Gangs, assumed: &[&str], bound: &[&str], now: i64) -> Vec<String> {
+        words(gangs.roll_back(&name(), &survey(assumed, bound), at(now)))
+    }
+
+    fn survey(assumed: &[&str], bound: &[&str]) -> Survey {
+        let mut survey = Survey::default();
+        let member = Member { gang: name(), task: None };
+        let uids = |uids: &[&str]| uids.iter().map(|uid| Uid::from(*uid)).collect::<Vec<_>>();
+        (survey.assumed, survey.evictable) = (uids(assumed), uids(bound));
+        for _ in bound {
+            survey.bound.count(&member);
+        }
+        for _ in assumed.iter().chain(bound) {
+            survey.placed.count(&member);
+        }
+        survey
+    }
+
+    fn words(requests: Vec<GangRequest>) -> Vec<String> {
+        let word = |request| match request {
+            GangRequest::Requeue(uid) => format!("requeue {uid}"),
+            GangRequest::RollBack(uid, _) => format!("evict {uid}"),
+            GangRequest::Measure(Measure::Gang(GangAttempt::RolledBack)) => "count".to_owned(),
+            other => format!("{other:?}"),
+        };
+        requests.into_iter().map(word).collect()
+    }
+
+    fn gangs() -> Gangs {
+        Gangs::new(Some(SignedDuration::from_secs(60)))
+    }
+
+    #[test]
+    fn a_gang_that_is_not_whole_holds_nothing_until_one_of_its_pods_is_bound() {
+        let mut gangs = gangs();
+        assert_eq!(mend(&mut gangs, &["a", "b"], &[], 0), [""; 0]);
+        assert_eq!(mend(&mut gangs, &["a"], &[], 1), ["requeue a"]);
+        assert_eq!(mend(&mut gangs, &[], &["a"], 2), [""; 0]);
+        assert!(gangs.comes_first(&name()));
+        assert_eq!(gangs.deadline(), Some(at(62)));
+    }
+
+    #[test]
+    fn bound_pods_are_evicted_again_and_again_and_counted_once() {
+        let mut gangs = gangs();
+        mend(&mut gangs, &["b"], &["a"], 0);
+        assert_eq!(gangs.due(at(59)), []);
+        assert_eq!(gangs.due(at(60)), [name()]);
+        assert_eq!(roll_back(&mut gangs, &["b"], &["a"], 60), ["count", "requeue b", "evict a"]);
+        assert!(gangs.is_rolling_back(&name()));
+        assert_eq!(gangs.due(at(89)), []);
+        assert_eq!(roll_back(&mut gangs, &[], &["a"], 90), ["evict a"]);
+        assert_eq!(roll_back(&mut gangs, &[], &[], 120), [""; 0]);
+        assert_eq!(gangs.deadline(), None);
+    }
+
+    #[test]
+    fn a_gang_that_was_whole_at_one_time_is_not_rolled_back() {
+        let mut gangs = gangs();
+        mend(&mut gangs, &["b"], &["a"], 0);
+        mend(&mut gangs, &[], &["a", "b"], 1);
+        mend(&mut gangs, &[], &["a"], 2);
+        assert_eq!(gangs.deadline(), None);
+    }
+}

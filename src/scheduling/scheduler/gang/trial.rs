@@ -128,13 +128,11 @@ impl GangTrial<'_> {
         let found = attempt.search.go_on(pool, &mut plan, &mut room, &|_| 0, MOST_STEPS);
         drop(plan);
         self.rejections.keep(before, self.snapshot);
-        match found {
-            Some(placed) => Some(placed.map(|placed| room.nominations(placed))),
-            None => {
-                attempt.candidates = room.candidates();
-                None
-            }
-        }
+        let Some(placed) = found else {
+            attempt.candidates = room.candidates();
+            return None;
+        };
+        Some(placed.map(|placed| room.nominations(placed)))
     }
 }
 

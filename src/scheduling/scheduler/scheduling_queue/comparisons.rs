@@ -17,7 +17,7 @@ pub(in crate::scheduling::scheduler) struct Comparisons {
 
 impl Comparisons {
     /// Whether claims of this namespace are being compared.
-    pub(in crate::scheduling::scheduler) fn is_under_way(&self, namespace: &str) -> bool {
+    pub(super) fn is_under_way(&self, namespace: &str) -> bool {
         self.under_way.contains_key(namespace)
     }
 
