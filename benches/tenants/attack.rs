@@ -39,16 +39,18 @@ impl Attack {
     /// Creates what it needs in this namespace.
     pub(crate) async fn begin(self, client: &Client, namespace: &str) -> anyhow::Result<()> {
         match self {
-            Self::Selector => claimed(client, namespace, 1, |_| vec![request("r", &[loops()])], None).await,
+            Self::Selector => {
+                claimed(client, (namespace, "selector"), 1, |_| vec![request("r", &[loops()])], None).await
+            }
             Self::Selectors => {
                 let selectors: Vec<_> = (0..31).map(|at| format!("{} || {at} < 0", loops())).collect();
                 let requests = move |_| (0..8).map(|at| request(&format!("r{at}"), &selectors)).collect();
-                claimed(client, namespace, 1, requests, None).await
+                claimed(client, (namespace, "selectors"), 1, requests, None).await
             }
             Self::Searches => {
                 let requests = |_| (0..8).map(|at| request(&format!("r{at}"), &[])).collect();
                 let constraint = json!({"matchAttribute": format!("{CLASS}/group")});
-                claimed(client, namespace, 60, requests, Some(constraint)).await
+                claimed(client, (namespace, "searches"), 60, requests, Some(constraint)).await
             }
             Self::Gangs => gangs(client, namespace).await,
             Self::Classes => {
@@ -83,10 +85,10 @@ fn request(name: &str, selectors: &[String]) -> Value {
     json!({"name": name, "exactly": {"deviceClassName": CLASS, "selectors": selectors}})
 }
 
-/// A pod for each of so many claims.
+/// A pod for each of so many claims, in this namespace and with this word in their names.
 async fn claimed(
     client: &Client,
-    namespace: &str,
+    (namespace, word): (&str, &str),
     count: usize,
     requests: impl Fn(usize) -> Vec<Value>,
     constraint: Option<Value>,
@@ -95,13 +97,13 @@ async fn claimed(
     let constraints: Vec<_> = constraint.into_iter().collect();
     for at in 0..count {
         let devices = json!({"requests": requests(at), "constraints": constraints});
-        let claim = json!({"metadata": {"name": format!("claim-{at}")}, "spec": {"devices": devices}});
+        let claim = json!({"metadata": {"name": format!("{word}-{at}")}, "spec": {"devices": devices}});
         create(&claims, claim).await?;
     }
     let user = |at: usize| {
-        let mut pod = share(&format!("user-{at}"), 0);
+        let mut pod = share(&format!("{word}-{at}"), 0);
         pod["spec"]["containers"][0]["resources"] = json!({"claims": [{"name": "c"}]});
-        pod["spec"]["resourceClaims"] = json!([{"name": "c", "resourceClaimName": format!("claim-{at}")}]);
+        pod["spec"]["resourceClaims"] = json!([{"name": "c", "resourceClaimName": format!("{word}-{at}")}]);
         pod
     };
     pods(client, namespace, (0..count).map(user)).await

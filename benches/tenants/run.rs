@@ -51,13 +51,13 @@ pub(crate) async fn all(nodes: usize, probes: usize, attacks: &[Attack]) -> anyh
     // Only a scheduler that has listed everything binds the first one.
     probe::waits(&client, "other", 1).await?;
     let mut alone = probe::waits(&client, "other", probes).await?;
-    print("no attack", &mut alone);
+    print("no attack", &mut alone, &replica);
     for attack in attacks {
         let name = format!("{attack:?}").to_lowercase();
         namespace(&client, &name).await?;
         attack.begin(&client, &name).await.with_context(|| format!("attack {name}"))?;
         let mut waits = probe::waits(&client, "other", probes).await?;
-        print(&name, &mut waits);
+        print(&name, &mut waits, &replica);
         clear(&client, &name).await?;
         probe::waits(&client, "other", 1).await?;
     }
@@ -66,19 +66,20 @@ pub(crate) async fn all(nodes: usize, probes: usize, attacks: &[Attack]) -> anyh
         attack.begin(&client, "all").await.with_context(|| format!("attack {attack:?}"))?;
     }
     let mut waits = probe::waits(&client, "other", probes).await?;
-    print("all of them", &mut waits);
+    print("all of them", &mut waits, &replica);
     let began = tokio::time::Instant::now();
     let status = replica.stop().await;
     println!("  SIGTERM beside all of them: {status} after {:.1} s", began.elapsed().as_secs_f64());
     Ok(())
 }
 
-fn print(what: &str, waits: &mut [Duration]) {
+fn print(what: &str, waits: &mut [Duration], replica: &Replica) {
+    let (now, most) = replica.memory();
     waits.sort();
     let milliseconds = |at: usize| waits.get(at).map_or(0.0, |wait| wait.as_secs_f64() * 1000.0);
-    let (median, most) = (milliseconds(waits.len() / 2), milliseconds(waits.len().saturating_sub(1)));
+    let (median, slowest) = (milliseconds(waits.len() / 2), milliseconds(waits.len().saturating_sub(1)));
     println!(
-        "  {what:<14} probe bound after {median:>7.1} ms (median), {most:>7.1} ms (most) of {}",
+        "  {what:<14} probe bound after {median:>7.1} ms (median), {slowest:>7.1} ms (most) of {}; RSS {now} MiB, {most} at most",
         waits.len()
     );
 }

@@ -1,7 +1,7 @@
 //! The writes that wait and those that are under way: which goes first, and how many at once.
 //!
 //! What frees a node goes first, then what leads to a Binding, then what only reports. Within each of the last two, namespaces take
-//! turns, and reports have half of the places at most: no number of pods of one namespace that are reported or bound holds up a
+//! turns, and few reports are under way at a time: no number of pods of one namespace that are reported or bound holds up a
 //! pod of another. It does not know what a write does.
 
 use std::{
@@ -13,6 +13,16 @@ use tokio::task::JoinSet;
 
 use super::{act::Hands, binder::ClusterError};
 use crate::scheduling::{Concern, Effect, Event, LockOutcome};
+
+/// So many reports are written at a time: the API server takes its time for each, and with more of them every request of anybody waits for theirs.
+const MOST_REPORTS: usize = 4;
+
+/// How many reports may be under way beside so many writes for which pods wait: fewer than without any, but never so few that reports come to nothing
+/// in a cluster that always binds.
+fn most_reports(at_once: usize, awaited: usize) -> usize {
+    let most = if awaited == 0 { MOST_REPORTS } else { 1 + awaited / 4 };
+    most.min(at_once.div_ceil(2))
+}
 
 /// How soon a write is sent.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -87,7 +97,8 @@ impl Writes {
         if let Some(effect) = self.binding.pop() {
             return Some((Urgency::Binds, effect));
         }
-        let has_room = self.reports < self.at_once.div_ceil(2);
+        let awaited = self.under_way.len() - self.comparisons - self.reports;
+        let has_room = self.reports < most_reports(self.at_once, awaited);
         has_room.then(|| self.reporting.pop()).flatten().map(|effect| (Urgency::Reports, effect))
     }
 
@@ -269,6 +280,14 @@ mod tests {
     fn reports(namespace: &str, name: &str) -> Effect {
         let pod = PodKey { namespace: namespace.into(), name: name.into(), uid: name.into() };
         Effect::TellUnschedulable { pod, resource_version: "1".to_owned(), message: String::new() }
+    }
+
+    #[test]
+    fn reports_leave_the_api_server_to_the_writes_for_which_pods_wait() {
+        let with = |at_once| [0, 1, 3, 4, 16, 64].map(|awaited| most_reports(at_once, awaited));
+        assert_eq!(with(128), [4, 1, 1, 2, 5, 17]);
+        assert_eq!(with(2), [1; 6], "half of the places at most");
+        assert_eq!(with(1), [1; 6], "and one at least");
     }
 
     #[test]

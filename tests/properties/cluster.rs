@@ -13,8 +13,8 @@ use std::{
 use berth::{
     device::{Allocation, Card, CoreUnit, Cores, Health, InitPhase, Inventory, MiB, Mode, Slicing},
     scheduling::{
-        Claim, Effect, Event, Footprint, Holding, Importance, NodeInfo, Offer, PodInfo, PodKey,
-        PreemptionPolicy, Scheduler, Stage,
+        Claim, Effect, Event, Footprint, Holding, Importance, Lifetime, NodeInfo, Offer, PodGroups, PodInfo,
+        PodKey, PodStatus, Scheduler, Stage,
         model::{
             gang::{Gang, GangName, Group, GroupApi, Member, Policy},
             kind::Kind,
@@ -117,20 +117,15 @@ impl Pod {
                 deletion: self.deletion,
                 ..Importance::default()
             },
-            preemption_policy: PreemptionPolicy::default(),
-            created: self.created,
-            nominated: self.nominated.clone(),
+            lifetime: Lifetime { created: self.created, leaving: self.is_leaving().then_some(self.created) },
+            status: PodStatus { nominated: self.nominated.clone(), ..PodStatus::default() },
             placer: Placer::Berth,
-            leaving: self.is_leaving().then_some(self.created),
             stage: if self.bound.is_some() && self.started { Stage::Running } else { Stage::Pending },
             claim: if wants { Claim::Place(Arc::new(ask(PROFILE, 1, self.memory))) } else { Claim::None },
             holding,
             footprint: Arc::new(Footprint { namespace: "default".into(), ..Footprint::default() }),
             origin: None,
-            served: None,
-            gang: self.gang.as_ref().map(of_group),
-            member: None,
-            told: None,
+            groups: PodGroups { gang: self.gang.as_ref().map(of_group), ..PodGroups::default() },
         }
     }
 }

@@ -8,8 +8,8 @@ use berth::{
         Profile,
     },
     scheduling::{
-        Ask, BindOutcome, Claim, Constraints, Demand, Effect, Event, Footprint, Holding, NodeInfo, Offer,
-        PodInfo, PodKey, ResourceAmounts, Scheduler, Stage,
+        Ask, BindOutcome, Claim, Constraints, Demand, Effect, Event, Footprint, Holding, Lifetime, NodeInfo,
+        Offer, PodGroups, PodInfo, PodKey, PodStatus, ResourceAmounts, Scheduler, Stage,
         model::{
             kind::Kind,
             pod::{Binding, Placer},
@@ -99,19 +99,14 @@ fn seen(key: PodKey, version: u64, claim: Claim, holding: Option<Holding>) -> Ev
         key,
         resource_version: version.to_string(),
         importance: berth::scheduling::Importance::default(),
-        preemption_policy: berth::scheduling::PreemptionPolicy::default(),
-        nominated: None,
+        status: PodStatus::default(),
         placer: Placer::Berth,
-        created: Timestamp::UNIX_EPOCH,
+        lifetime: Lifetime { created: Timestamp::UNIX_EPOCH, leaving: None },
         stage: Stage::Pending,
-        leaving: None,
         claim,
         holding,
         origin: None,
-        served: None,
-        gang: None,
-        member: None,
-        told: None,
+        groups: PodGroups::default(),
     }))
 }
 

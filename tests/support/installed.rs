@@ -89,6 +89,17 @@ impl Replica {
         tokio::time::timeout(END_LIMIT, ended).await.expect("it ends in time")
     }
 
+    /// The memory that it holds now and held at most, in MiB.
+    pub fn memory(&self) -> (u64, u64) {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let of = |name: &str| {
+            let kilobytes =
+                status.lines().find_map(|line| line.strip_prefix(name)?.split_whitespace().next());
+            kilobytes.and_then(|kilobytes| kilobytes.parse::<u64>().ok()).unwrap_or_default() / 1024
+        };
+        (of("VmRSS:"), of("VmHWM:"))
+    }
+
     /// Whether a Lease names this process as its holder: the second part of an identity is the process's number.
     pub fn is_named_by(&self, holder: &str) -> bool {
         holder.split('_').nth(1) == Some(self.child.id().to_string().as_str())

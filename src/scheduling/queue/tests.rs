@@ -1,7 +1,9 @@
 //! The order of pods, the times of their turns, and what is taken early.
 
 use super::*;
-use crate::scheduling::model::pod::{Claim, Importance, Placer, PodKey, PreemptionPolicy, Stage};
+use crate::scheduling::model::pod::{
+    Claim, Importance, Lifetime, Placer, PodGroups, PodKey, PodStatus, Stage,
+};
 
 fn at(second: i64) -> Timestamp {
     Timestamp::from_second(second).unwrap()
@@ -12,20 +14,15 @@ fn pod(name: &str, priority: i32) -> PodInfo {
         key: PodKey { uid: name.into(), namespace: "default".into(), name: name.into() },
         resource_version: "1".to_owned(),
         importance: Importance { priority, ..Importance::default() },
-        preemption_policy: PreemptionPolicy::default(),
-        created: at(0),
-        nominated: None,
+        lifetime: Lifetime { created: at(0), leaving: None },
+        status: PodStatus::default(),
         placer: Placer::Berth,
         stage: Stage::Pending,
-        leaving: None,
         claim: Claim::None,
         holding: None,
         footprint: std::sync::Arc::default(),
-        told: None,
         origin: None,
-        served: None,
-        gang: None,
-        member: None,
+        groups: PodGroups::default(),
     }
 }
 
@@ -108,7 +105,10 @@ fn of_the_overdue_the_longest_waiting_come_first() {
 #[test]
 fn a_pod_that_has_lost_a_place_comes_after_those_that_were_created_before_that() {
     let mut queue = Queue::default();
-    let created = |name: &str, second: i64| PodInfo { created: at(second), ..pod(name, 0) };
+    let created = |name: &str, second: i64| PodInfo {
+        lifetime: Lifetime { created: at(second), ..Lifetime::default() },
+        ..pod(name, 0)
+    };
     queue.put_behind(&"old".into(), at(50));
     let pods = [created("old", 0), created("middle", 10), created("new", 60), pod("high", 1)];
     for (seen, pod) in (0..).zip(&pods) {

@@ -162,7 +162,7 @@ impl AuditView<'_> {
             PodProgress::Idle => !wants || bound,
             PodProgress::Prebinding(_) => held.is_some() && self.prebinding.pods.contains_key(uid),
             PodProgress::InLine(node) => held.is_some() && self.flows.line(node).any(|pod| pod == uid),
-            PodProgress::Ungathered => info.gang.is_some() && waits(),
+            PodProgress::Ungathered => info.groups.gang.is_some() && waits(),
             _ => waits(),
         };
         (!stands).then(|| Drift::Lost(info.key.clone()))

@@ -84,7 +84,7 @@ impl Gangs {
 
     /// Whether pods of the pod's gang are bound and wait for others.
     pub(super) fn is_partly_bound(&self, pod: &PodInfo) -> bool {
-        pod.gang.as_ref().is_some_and(|member| self.comes_first(&member.gang))
+        pod.groups.gang.as_ref().is_some_and(|member| self.comes_first(&member.gang))
     }
 
     /// Whether the missing pods of the gang are decided before all other pods.
@@ -124,10 +124,10 @@ impl Gangs {
     /// Takes in which gang a pod belongs to; the gang, if the pod is new to it or is not as it was `known` any more.
     pub(super) fn note_member(&mut self, pod: &PodInfo, known: Option<&PodInfo>) -> Option<GangName> {
         self.timeout?;
-        let gang = &pod.gang.as_ref()?.gang;
+        let gang = &pod.groups.gang.as_ref()?.gang;
         let is_same = |known: &PodInfo| {
-            (&known.claim, &known.holding, known.stage, known.leaving)
-                == (&pod.claim, &pod.holding, pod.stage, pod.leaving)
+            (&known.claim, &known.holding, known.stage, known.lifetime.leaving)
+                == (&pod.claim, &pod.holding, pod.stage, pod.lifetime.leaving)
         };
         if known.is_some_and(is_same) {
             return None;
@@ -138,7 +138,7 @@ impl Gangs {
 
     /// A pod is gone, and its gang has one pod less.
     pub(super) fn lose_member(&mut self, pod: &PodInfo) {
-        let Some(member) = &pod.gang else { return };
+        let Some(member) = &pod.groups.gang else { return };
         if let Some(members) = self.members.get_mut(&member.gang) {
             members.remove(&pod.key.uid);
             if members.is_empty() {
@@ -160,7 +160,7 @@ impl Gangs {
 
     /// Something has changed of the pod's gang.
     pub(super) fn touch_gang_of(&mut self, pod: &PodInfo) {
-        if let Some(member) = pod.gang.as_ref().filter(|_| self.timeout.is_some()) {
+        if let Some(member) = pod.groups.gang.as_ref().filter(|_| self.timeout.is_some()) {
             self.touch(member.gang.clone());
         }
     }

@@ -113,7 +113,7 @@ impl Scheduler {
 pub(super) fn unlisted_kinds(pod: &PodInfo, objects: &Objects) -> Vec<Kind> {
     let Footprint { claims, resource_claims, extended, reservation, .. } = &*pod.footprint;
     let shares = pod.demand().is_some_and(|demand| !demand.ask.devices.is_empty());
-    let extended = extended.is_some() && !shares || pod.served.is_some();
+    let extended = extended.is_some() && !shares || pod.status.served.is_some();
     let kinds = [
         (!claims.is_empty(), Kind::STORAGE),
         (!resource_claims.is_empty() || extended, Kind::DEVICE_CLAIMS),

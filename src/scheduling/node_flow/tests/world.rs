@@ -20,7 +20,7 @@ use crate::{
             name::Uid,
             node::{NodeInfo, NodeLock, Offer, Signature},
             outcome::{BindOutcome, LockOutcome, REACH, ReleaseOutcome, Setback, WithdrawOutcome},
-            pod::{Claim, Importance, Placer, PodInfo, PodKey, PreemptionPolicy, Stage},
+            pod::{Claim, Importance, Lifetime, Placer, PodGroups, PodInfo, PodKey, PodStatus, Stage},
         },
         world::{ledger::Ledger, node_state::Agent},
     },
@@ -188,20 +188,15 @@ impl World {
             key,
             resource_version: String::new(),
             importance: Importance::default(),
-            preemption_policy: PreemptionPolicy::default(),
-            created: self.now,
-            nominated: None,
+            lifetime: Lifetime { created: self.now, leaving: None },
+            status: PodStatus::default(),
             placer,
-            leaving: None,
             stage: Stage::Pending,
             claim,
             holding: None,
             footprint: Arc::new(footprint),
             origin: None,
-            served: None,
-            gang: None,
-            member: None,
-            told: None,
+            groups: PodGroups::default(),
         });
     }
 
@@ -220,8 +215,8 @@ impl World {
         if pod.holding.is_none() {
             self.pods.remove(name);
             self.pods_to_show.push_back(Shown::Gone(name.into()));
-        } else if pod.leaving.is_none() {
-            pod.leaving = Some(self.now + SignedDuration::from_secs(30));
+        } else if pod.lifetime.leaving.is_none() {
+            pod.lifetime.leaving = Some(self.now + SignedDuration::from_secs(30));
             pod.claim = Claim::None;
             self.set_pod(pod);
         }
@@ -229,7 +224,7 @@ impl World {
 
     /// A pod that is being deleted has ended: its node is done with it.
     pub(in super::super) fn end(&mut self, name: &str) {
-        if self.pods.get(name).is_some_and(|pod| pod.leaving.is_some()) {
+        if self.pods.get(name).is_some_and(|pod| pod.lifetime.leaving.is_some()) {
             self.pods.remove(name);
             self.pods_to_show.push_back(Shown::Ended(name.into()));
         }

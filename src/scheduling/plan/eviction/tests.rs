@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use super::*;
 use crate::scheduling::{
-    Claim, Footprint, Holding, Importance, PodKey,
+    Claim, Footprint, Holding, Importance, Lifetime, PodGroups, PodKey, PodStatus,
     model::{
         kind::Kind,
         pod::Placer,
@@ -42,25 +42,20 @@ fn pod(name: &str) -> PodInfo {
         key,
         resource_version: "1".to_owned(),
         importance: Importance::default(),
-        preemption_policy: crate::scheduling::PreemptionPolicy::default(),
-        created: Timestamp::UNIX_EPOCH,
-        nominated: None,
+        lifetime: Lifetime { created: Timestamp::UNIX_EPOCH, leaving: None },
+        status: PodStatus::default(),
         placer: Placer::Berth,
-        leaving: None,
         stage: Stage::Running,
         claim: Claim::None,
         holding: Some(holding),
         footprint: Arc::new(footprint),
         origin: None,
-        served: None,
-        gang: None,
-        member: Some(Arc::new(member)),
-        told: None,
+        groups: PodGroups { job: Some(Arc::new(member)), ..PodGroups::default() },
     }
 }
 
 fn member(mut pod: PodInfo, change: impl FnOnce(&mut JobMember)) -> PodInfo {
-    change(Arc::make_mut(pod.member.as_mut().unwrap()));
+    change(Arc::make_mut(pod.groups.job.as_mut().unwrap()));
     pod
 }
 
@@ -107,7 +102,10 @@ const ALL: JobBudget = JobBudget::MaxUnavailable(Quantum::Percent(100));
 fn the_least_important_pods_go_first() {
     let important =
         PodInfo { importance: Importance { priority: 10, ..Importance::default() }, ..pod("important") };
-    let young = PodInfo { created: Timestamp::from_second(9).unwrap(), ..pod("young") };
+    let young = PodInfo {
+        lifetime: Lifetime { created: Timestamp::from_second(9).unwrap(), ..Lifetime::default() },
+        ..pod("young")
+    };
     let pods = with(ALL, vec![important, pod("old"), pod("elder"), young]);
     assert_eq!(evicted(&pods), ["young", "elder", "old", "important"]);
 }
@@ -120,7 +118,10 @@ fn only_preemptable_pods_of_closed_zones_go() {
         pod
     };
     let fixed = member(pod("fixed"), |member| member.evictable = Evictable::No);
-    let leaving = PodInfo { leaving: Some(Timestamp::UNIX_EPOCH), ..pod("leaving") };
+    let leaving = PodInfo {
+        lifetime: Lifetime { leaving: Some(Timestamp::UNIX_EPOCH), ..Lifetime::default() },
+        ..pod("leaving")
+    };
     let ended = PodInfo { stage: Stage::Ended, ..pod("ended") };
     let mut intended = pod("intended");
     intended.holding.as_mut().unwrap().binding = Binding::Intended;

@@ -106,8 +106,8 @@ impl GangView<'_> {
                 let holds = self.snapshot.ledger().get(mate).is_some();
                 let demand = self.pods.demand(mate, self.snapshot.nominations());
                 let demand = demand.filter(|_| (waits || mate == uid) && !holds)?;
-                let member = (**entry.info.gang.as_ref()?).clone();
-                let place = (Reverse(demand.priority), entry.info.created, entry.seen);
+                let member = (**entry.info.groups.gang.as_ref()?).clone();
+                let place = (Reverse(demand.priority), entry.info.lifetime.created, entry.seen);
                 Some((place, Applicant { demand, member }))
             })
             .collect();

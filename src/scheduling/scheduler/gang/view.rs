@@ -68,7 +68,7 @@ impl<'a> GangView<'a> {
     /// What a pod is in its gang, and what its PodGroup says; `None`: it is placed alone.
     pub(super) fn membership(self, uid: &Uid) -> Option<(&'a Arc<Member>, Membership)> {
         self.gangs.timeout.filter(|_| !self.directed)?;
-        let member = self.pods.get(uid)?.info.gang.as_ref()?;
+        let member = self.pods.get(uid)?.info.groups.gang.as_ref()?;
         match self.snapshot.objects().membership(&member.gang) {
             Membership::Policy(Policy::Alone) => None,
             membership => Some((member, membership)),
@@ -128,7 +128,7 @@ impl<'a> GangView<'a> {
             let (Some(entry), Some(charge)) = (self.pods.get(uid), self.snapshot.ledger().get(uid)) else {
                 continue;
             };
-            let Some(member) = &entry.info.gang else { continue };
+            let Some(member) = &entry.info.groups.gang else { continue };
             survey.placed.count(member);
             survey.nodes.push(charge.node.clone());
             survey.has_started |= charge.stage == Stage::Running;

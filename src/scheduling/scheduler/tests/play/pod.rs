@@ -11,8 +11,8 @@ use crate::{
         NodePolicy, PodRequest, Profile, Role, Selection, ShareRequest, SlicesOfCard, Tie,
     },
     scheduling::{
-        Ask, Claim, Constraints, Footprint, Importance, PodInfo, PodKey, PreemptionPolicy, ResourceAmounts,
-        Stage, model::pod::Placer,
+        Ask, Claim, Constraints, Footprint, Importance, Lifetime, PodGroups, PodInfo, PodKey, PodStatus,
+        ResourceAmounts, Stage, model::pod::Placer,
     },
 };
 
@@ -51,19 +51,14 @@ pub(in super::super) fn pod(name: &str, memory: u64, created: Timestamp) -> PodI
         key: key(name),
         resource_version: "1".to_owned(),
         importance: Importance::default(),
-        preemption_policy: PreemptionPolicy::default(),
-        created,
-        nominated: None,
+        lifetime: Lifetime { created, leaving: None },
+        status: PodStatus::default(),
         placer: Placer::Berth,
-        leaving: None,
         stage: Stage::Pending,
         claim: Claim::Place(Arc::new(ask)),
         holding: None,
         footprint: Arc::new(Footprint { namespace: "default".into(), ..Footprint::default() }),
         origin: None,
-        served: None,
-        gang: None,
-        member: None,
-        told: None,
+        groups: PodGroups::default(),
     }
 }
