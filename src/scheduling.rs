@@ -1,8 +1,9 @@
 //! Which pod next, which node, which cards, and what has to be written for it: decisions only.
 //!
 //! No client, no async, no clock, no log, no wire name: inputs are [`Event`]s with the time, outputs are [`Effect`]s and values.
-//! The way of a pod: [`queue`] → [`mod@plugin`] → [`decide`] → [`node_flow`]: its line → lock → bind → the agent's answer. Each folder imports only
-//! those above it in this order: [`model`], [`world`], [`mod@plugin`], [`mod@snapshot`], [`decide`], [`plan`], [`queue`], [`node_flow`].
+//! The way of a pod: [`queue`] → [`mod@plugin`] → [`decide`] → [`mod@prebind`]: its claims → [`node_flow`]: its line → lock → bind → the
+//! agent's answer. Each folder imports only those above it in this order: [`model`], [`world`], [`mod@plugin`], [`mod@snapshot`], [`decide`],
+//! [`plan`], [`queue`], [`mod@prebind`], [`node_flow`].
 
 pub mod decide;
 pub mod effect;
@@ -12,6 +13,7 @@ pub mod model;
 pub mod node_flow;
 pub mod plan;
 pub mod plugin;
+pub mod prebind;
 pub mod queue;
 pub mod scheduler;
 pub mod shadow;

@@ -20,6 +20,7 @@ pub mod pod;
 pub mod pod_reservation;
 pub mod pod_selector;
 pub mod prebind_step;
+pub mod prebind_write;
 pub mod resources;
 pub mod steps;
 pub mod tdm;

@@ -108,7 +108,7 @@ pub(in crate::scheduling) use flows::NodeFlows;
 pub(in crate::scheduling) use input::{Fit, NodeFlowInput};
 pub(in crate::scheduling) use lock::owner_of;
 pub(in crate::scheduling) use request::NodeFlowRequest;
-pub(in crate::scheduling) use view::{Course, NodeView, PodLister};
+pub(in crate::scheduling) use view::{Course, NodeView};
 
 /// What goes on at one node.
 #[derive(Debug, Default)]

@@ -6,6 +6,7 @@
 pub mod eviction;
 pub mod extension;
 pub mod gang;
+pub mod held_places;
 pub mod preemption;
 
 use std::ops::Deref;

@@ -49,13 +49,13 @@ use super::{
     node_flow::{Course, NodeFlowInput, NodeFlows},
     plan::preemption::Rules,
     plugin::score::weights::ScoreWeights,
+    prebind::{PrebindInput, Prebinding},
     snapshot::Snapshot,
 };
 use compare::CLAIM_ALLOWANCE;
 use evict::Evictions;
 use gang::Gangs;
 use pods::Pods;
-use prebind::Prebinding;
 use preempt::Preempting;
 use reports::{Outbox, Reports};
 use scheduling_queue::{PodProgress, Precedence, SchedulingQueue};
@@ -185,7 +185,9 @@ impl Scheduler {
             Event::BindAnswered { pod, node, outcome } => {
                 self.advance(&node, NodeFlowInput::BindAnswered { pod: &pod, outcome });
             }
-            Event::Prebound { pod, write, outcome } => self.prebound(&pod, &write, outcome, now),
+            Event::Prebound { pod, write, outcome } => {
+                self.advance_prebind(PrebindInput::Answered { pod: &pod, write: &write, outcome });
+            }
             Event::Withdrawn { pod, node, outcome } => {
                 self.advance(&node, NodeFlowInput::Withdrawn { pod: &pod, outcome });
             }
@@ -230,7 +232,7 @@ impl Scheduler {
         if self.is_synced() {
             self.meet_deadlines(now);
             self.advance_prebinds(now);
-            self.watch_held(now);
+            self.advance_prebind(PrebindInput::TimePassed);
             self.watch_kept(now);
             if self.duty.course == Course::Onward {
                 self.roll_back_gangs(now);

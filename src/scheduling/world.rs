@@ -8,6 +8,7 @@ pub mod node_state;
 pub mod nodes;
 pub mod nominations;
 pub mod object;
+pub(in crate::scheduling) mod pod_lister;
 pub mod quota;
 pub mod quota_holder;
 pub mod reservation;

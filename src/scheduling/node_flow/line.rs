@@ -4,10 +4,12 @@ use std::collections::{HashMap, VecDeque};
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::view::PodLister;
-use crate::scheduling::model::{
-    name::Uid,
-    outcome::{REACH, Setback},
+use crate::scheduling::{
+    model::{
+        name::Uid,
+        outcome::{REACH, Setback},
+    },
+    world::pod_lister::PodLister,
 };
 
 /// A wait of this length is not reported: a device plugin takes its time. After it, other nodes come first.

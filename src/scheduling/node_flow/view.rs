@@ -10,7 +10,10 @@ use crate::{
             node::NodeInfo,
             pod::{Claim, PodInfo},
         },
-        world::ledger::{Charge, Ledger},
+        world::{
+            ledger::{Charge, Ledger},
+            pod_lister::PodLister,
+        },
     },
 };
 
@@ -24,15 +27,6 @@ pub(in crate::scheduling) enum Course {
     Draining,
     /// Nothing: another scheduler decides, and this one only observes.
     Standby,
-}
-
-/// The pods that were seen.
-pub(in crate::scheduling) trait PodLister {
-    /// The pod with this uid.
-    fn pod(&self, uid: &str) -> Option<&PodInfo>;
-
-    /// The newest pod of this name.
-    fn named(&self, namespace: &str, name: &str) -> Option<&PodInfo>;
 }
 
 /// The cluster as one node's flow reads it.

@@ -15,7 +15,6 @@ use super::{
     PodProgress, Scheduler,
     alike::{Alike, Versions},
     pods::Pods,
-    prebind::Prebinding,
     scheduling_queue::SchedulingQueue,
 };
 use crate::scheduling::{
@@ -30,6 +29,7 @@ use crate::scheduling::{
         pod::{Binding, Claim, Holding, PodKey, Stage},
     },
     node_flow::NodeFlows,
+    prebind::Prebinding,
     snapshot::{Check, Snapshot},
     world::ledger::{Charge, Commitment},
 };
@@ -160,7 +160,7 @@ impl AuditView<'_> {
         let waits = || self.queue.holds(&info.key, self.classes);
         let stands = match self.queue.progress(uid) {
             PodProgress::Idle => !wants || bound,
-            PodProgress::Prebinding(_) => held.is_some() && self.prebinding.pods.contains_key(uid),
+            PodProgress::Prebinding(_) => held.is_some() && self.prebinding.contains(uid),
             PodProgress::InLine(node) => held.is_some() && self.flows.line(node).any(|pod| pod == uid),
             PodProgress::Ungathered => info.groups.gang.is_some() && waits(),
             _ => waits(),

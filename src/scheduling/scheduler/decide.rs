@@ -18,6 +18,7 @@ use crate::{
             prebind_step::PrebindStep,
         },
         node_flow::NodeFlowInput,
+        prebind::{PrebindInput, Wanted},
         world::ledger::{Charge, Commitment},
     },
 };
@@ -56,17 +57,18 @@ impl Scheduler {
         {
             return;
         }
-        if self.gang_waits_for_part(uid, now) || self.decide_in_gang(uid, now) {
+        if self.gang_view().is_in_gang(uid) && self.waits_for_part(uid, Wanted::ForGang, now) {
+            return;
+        }
+        if self.decide_in_gang(uid, now) {
             return;
         }
         let decided = match self.decide_as_alike(uid) {
-            Err(error) if self.take_held(uid, &error, now) || self.take_kept(uid, &error, now) => {
-                self.decide(uid)
-            }
+            Err(error) if self.take_held(uid, &error) || self.take_kept(uid, &error, now) => self.decide(uid),
             decided => decided,
         };
         match decided {
-            Ok(decision) if self.waits_for_part(uid, &decision, now) => {}
+            Ok(decision) if self.waits_for_part(uid, Wanted::Decided(&decision), now) => {}
             Ok(Decision { node, allocations, steps }) => {
                 self.assume(uid, node.clone(), allocations, steps.clone(), now);
                 self.carry_on(uid, node, steps, now);
@@ -74,8 +76,7 @@ impl Scheduler {
             Err(error) if self.compare_beside(uid, &error) => {}
             Err(error) => {
                 self.outbox.measures.push(Measure::Attempt(Attempt::Unschedulable));
-                self.give_up_claims(uid);
-                self.delete_stale_claim(uid);
+                self.advance_prebind(PrebindInput::Unschedulable(uid));
                 let error = self.preempt(uid, error);
                 if let Some(alike) = self.alike(uid) {
                     self.queue.rejections.note(alike, &error);
@@ -90,11 +91,13 @@ impl Scheduler {
     pub(super) fn carry_on(&mut self, uid: &Uid, node: NodeName, steps: Vec<PrebindStep>, now: Timestamp) {
         self.outbox.measures.push(Measure::Attempt(Attempt::Scheduled));
         self.note_decided(uid);
-        let steps = [self.released_claims(uid, &steps), steps].concat();
+        let steps = [self.prebinding.released_claims(uid, &steps), steps].concat();
         if steps.is_empty() && !self.gang_view().is_in_gang(uid) {
             self.join_line(uid, &node, now);
         } else {
-            self.prebind(uid, node, steps, now);
+            self.begin_prebind(uid, node, steps);
+            self.advance_prebind(PrebindInput::Touched(uid));
+            self.permit();
         }
     }
 
@@ -155,8 +158,8 @@ impl Scheduler {
         if let PodProgress::InLine(node) = self.queue.progress(uid).clone() {
             self.advance(&node, NodeFlowInput::Left(uid));
             self.queue.set_progress(uid, PodProgress::Idle);
-        } else if self.prebinding.pods.contains_key(uid) {
-            self.stop_prebind(uid);
+        } else if self.prebinding.contains(uid) {
+            self.advance_prebind(PrebindInput::GivenUp(uid));
             self.queue.set_progress(uid, PodProgress::Idle);
         }
     }

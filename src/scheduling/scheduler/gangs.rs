@@ -21,6 +21,7 @@ use crate::scheduling::{
         pod::Claim,
     },
     plan::gang::{Applicant, GangSearch, Pool, Shortfall},
+    prebind::{PrebindInput, PrebindView},
 };
 
 impl Scheduler {
@@ -183,14 +184,16 @@ impl Scheduler {
     fn take_held_for_gang(&mut self, pool: &Pool<'_>, now: Timestamp) -> bool {
         let demands = || pool.applicants.iter().map(|applicant| &applicant.demand);
         let Some(priority) = demands().map(|demand| demand.priority).min() else { return false };
-        let holders = self.yielding(priority, demands().next().map(|demand| &demand.uid));
+        let view = PrebindView { snapshot: &self.snapshot, pods: &self.pods };
+        let first = demands().next().map(|demand| &demand.uid);
+        let holders = self.prebinding.yielding(priority, first, &self.queue.order, &view);
         let holders: Vec<Uid> = holders.into_values().flatten().map(|(.., uid)| uid).collect();
         if holders.is_empty() {
             return false;
         }
         let in_the_way = self.gang_trial().in_the_way(&holders, pool, now);
         for uid in &in_the_way {
-            self.put_back(uid, now);
+            self.advance_prebind(PrebindInput::PlaceTaken(uid));
         }
         !in_the_way.is_empty()
     }
@@ -254,8 +257,8 @@ impl Scheduler {
         for (uid, Decision { node, steps, .. }) in placed {
             self.outbox.measures.push(Measure::Attempt(Attempt::Scheduled));
             self.note_decided(&uid);
-            let steps = [self.released_claims(&uid, &steps), steps].concat();
-            self.begin_prebind(&uid, node, steps, now);
+            let steps = [self.prebinding.released_claims(&uid, &steps), steps].concat();
+            self.begin_prebind(&uid, node, steps);
         }
         self.advance_prebinds(now);
         if let Some(applicant) = pool.applicants.first() {

@@ -8,6 +8,7 @@ use super::Scheduler;
 use crate::scheduling::{
     event::Event,
     model::{kind::Kind, name::NodeName, node::NodeInfo},
+    prebind::PrebindInput,
     world::object::Object,
 };
 
@@ -76,7 +77,7 @@ impl Scheduler {
             self.flows.touch(&node);
         }
         if let Some(claim) = claim {
-            self.delete_if_stray(&claim);
+            self.advance_prebind(PrebindInput::ClaimSeen(&claim));
         }
         self.join_anew(&nodes, now);
     }

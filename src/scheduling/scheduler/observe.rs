@@ -13,6 +13,7 @@ use crate::scheduling::{
         pod::{Binding, Claim, Deletion, Holding, PodInfo, Stage, is_older},
     },
     node_flow::NodeFlowInput,
+    prebind::PrebindInput,
     world::ledger::{Charge, Commitment},
 };
 
@@ -147,7 +148,7 @@ impl Scheduler {
         self.preempting.note_going(uid);
         self.snapshot.end_nomination(uid);
         self.forget(uid);
-        self.drop_parked(&key);
+        self.advance_prebind(PrebindInput::PodGone(&key));
         self.release(uid);
         if let Some(entry) = self.pods.get(uid) {
             self.gangs.lose_member(&entry.info);
@@ -253,7 +254,7 @@ impl Scheduler {
             }
             PodProgress::Prebinding(_) => {
                 // Another scheduler has placed it.
-                self.stop_prebind(uid);
+                self.advance_prebind(PrebindInput::GivenUp(uid));
                 self.queue.set_progress(uid, PodProgress::Idle);
             }
             _ => {}

@@ -14,8 +14,7 @@ use crate::scheduling::{
         name::Uid,
         pod::{Demand, PodInfo, PodKey},
     },
-    node_flow::PodLister,
-    world::nominations::Nominations,
+    world::{nominations::Nominations, pod_lister::PodLister},
 };
 
 /// One pod.

@@ -23,7 +23,7 @@ impl Scheduler {
         let queue = queue.into_iter().filter(|_| !self.duty.directed);
         let others = [
             self.reports.next_audit,
-            self.prebind_deadline(),
+            self.prebinding.next_deadline(),
             self.kept_deadline(),
             self.eviction_deadline(),
             self.gangs.deadline(),

@@ -66,7 +66,7 @@ impl Scheduler {
             active: self.queue.order.len(),
             backing_off: self.queue.order.backing_off(),
             unschedulable: self.queue.unschedulable(&self.classes),
-            in_line: self.flows.in_line() + self.prebinding.pods.len(),
+            in_line: self.flows.in_line() + self.prebinding.pods().len(),
             silent_agents: self.snapshot.silent_agents(),
             longest_lock_wait: waits_since.map_or(SignedDuration::ZERO, |since| now.duration_since(since)),
         }

@@ -111,7 +111,7 @@ impl Scheduler {
     pub(super) fn pop(&mut self, now: Timestamp) -> Option<Uid> {
         self.wake_helped();
         self.wake_moved();
-        let decided = self.flows.pods().chain(self.prebinding.pods.keys());
+        let decided = self.flows.pods().chain(self.prebinding.pods());
         self.queue.pop(now, &self.pods, decided)
     }
 

@@ -11,7 +11,7 @@ use std::{
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::super::{NodeFlowRequest, NodeFlows, PodLister, owner_of};
+use super::super::{NodeFlowRequest, NodeFlows, owner_of};
 use crate::{
     device::{Answer, CoreUnit, Lock, LockName, LockOwner},
     scheduling::{
@@ -22,7 +22,7 @@ use crate::{
             outcome::{BindOutcome, LockOutcome, REACH, ReleaseOutcome, Setback, WithdrawOutcome},
             pod::{Claim, Importance, Lifetime, Placer, PodGroups, PodInfo, PodKey, PodStatus, Stage},
         },
-        world::{ledger::Ledger, node_state::Agent},
+        world::{ledger::Ledger, node_state::Agent, pod_lister::PodLister},
     },
 };
 use objects::{ask, holding, is_awaited, key, lock_name, profile};

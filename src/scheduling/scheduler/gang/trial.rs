@@ -14,13 +14,13 @@ use crate::scheduling::{
     plan::{
         Plan,
         gang::{AsItIs, GangSearch, MadeRoom, Placed, Pool, Shortfall},
+        held_places::{HeldCard, cards},
         preemption::{Candidate, Rules},
     },
     scheduler::{
         alike::Versions,
         decide::assumed,
         pods::Pods,
-        prebind::held::{HeldCard, cards},
         scheduling_queue::{MOST_STEPS, Rejections},
     },
     snapshot::Snapshot,

@@ -10,9 +10,9 @@ use crate::scheduling::{
         pod::Stage,
     },
     node_flow::NodeFlows,
+    prebind::Prebinding,
     scheduler::{
         pods::Pods,
-        prebind::Prebinding,
         scheduling_queue::{PodProgress, SchedulingQueue},
     },
     snapshot::Snapshot,
@@ -89,8 +89,7 @@ impl<'a> GangView<'a> {
     /// Whether the claims of every pod of the gang that is decided are bound.
     pub(in crate::scheduling::scheduler) fn is_permitted(self, uid: &Uid) -> bool {
         let Some((member, _)) = self.membership(uid) else { return true };
-        let prebinding = |mate: &Uid| self.prebinding.pods.get(mate);
-        self.gangs.members(&member.gang).filter_map(prebinding).all(|prebind| prebind.bound)
+        !self.gangs.members(&member.gang).any(|mate| self.prebinding.is_binding(mate))
     }
 
     /// Whether the pod's gang has lost a place before any of its pods was bound: none of them is bound then.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    super::super::{Course, Fit, NodeFlowInput, NodeFlowRequest, NodeFlows, NodeView, PodLister, owner_of},
+    super::super::{Course, Fit, NodeFlowInput, NodeFlowRequest, NodeFlows, NodeView, owner_of},
     EXPIRY, Heard, NODE, Outcome, Seen, Shown, World,
     objects::{charge, key, lock_name},
 };
@@ -21,6 +21,7 @@ use crate::{
         world::{
             ledger::{Commitment, Ledger},
             node_state::Agent,
+            pod_lister::PodLister,
         },
     },
 };

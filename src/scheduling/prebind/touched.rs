@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 
-use super::{Prebind, Prebinding, State};
+use super::{Prebinding, flow::PrebindFlow};
 use crate::scheduling::{
     model::{change::Change, kind::Kind, name::Uid, prebind_step::PrebindStep},
     world::ledger::Ledger,
@@ -26,19 +26,18 @@ impl Touched {
         self.pods.insert(pod.clone());
     }
 
-    fn is_about(&self, pod: &Uid, prebind: &Prebind) -> bool {
-        let has = |kind: fn(&PrebindStep) -> bool| prebind.steps.iter().any(|step| kind(&step.choice));
+    fn is_about(&self, pod: &Uid, flow: &PrebindFlow) -> bool {
         self.all
             || self.pods.contains(pod)
-            || (self.volumes && has(|step| step.volume().is_some()))
-            || (self.extended && has(|step| step.extended().is_some()))
+            || (self.volumes && flow.has(PrebindStep::volume))
+            || (self.extended && flow.has(PrebindStep::extended))
     }
 }
 
 impl Prebinding {
     /// Takes in what has changed; the ledger tells who uses a claim.
-    pub(in crate::scheduling::scheduler) fn note(&mut self, changes: &[Change], ledger: &Ledger) {
-        if self.pods.is_empty() {
+    pub(in crate::scheduling) fn note(&mut self, changes: &[Change], ledger: &Ledger) {
+        if self.flows.is_empty() {
             return;
         }
         for change in changes {
@@ -60,22 +59,17 @@ impl Prebinding {
     }
 
     /// Takes in that a pod was seen: its status may name its claim now.
-    pub(in crate::scheduling::scheduler) fn note_pod(&mut self, pod: &Uid) {
-        if self.pods.contains_key(pod) {
-            self.touched.pods.insert(pod.clone());
+    pub(in crate::scheduling) fn note_pod(&mut self, pod: &Uid) {
+        if self.flows.contains_key(pod) {
+            self.touched.add(pod);
         }
     }
 
     /// The pods for whose claims something has changed since this was asked last, or a time has come.
-    pub(super) fn take_touched(&mut self, now: Timestamp) -> Vec<Uid> {
+    pub(in crate::scheduling) fn take_touched(&mut self, now: Timestamp) -> Vec<Uid> {
         let touched = std::mem::take(&mut self.touched);
-        let due = |prebind: &Prebind| {
-            let mut states = prebind.steps.iter().map(|step| &step.state);
-            states.any(|state| matches!(state, State::Due(at) if *at <= now)) || prebind.is_overdue(now)
-        };
-        let pods = self.pods.iter();
-        pods.filter(|(uid, prebind)| touched.is_about(uid, prebind) || due(prebind))
-            .map(|(uid, _)| uid.clone())
-            .collect()
+        let flows = self.flows.iter();
+        let touched = flows.filter(|(uid, flow)| touched.is_about(uid, flow) || flow.is_due(now));
+        touched.map(|(uid, _)| uid.clone()).collect()
     }
 }

@@ -1,0 +1,153 @@
+//! Claims of devices: the finalizer that keeps a claim, then its status with the devices and the pod as a user, then what drivers
+//! state of the devices.
+//!
+//! Source: v1.36 `pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go`, `PreBind`, `bindClaim`, `Unreserve`.
+
+use std::sync::Arc;
+
+use super::{
+    reason::{DevicesFailure, PrebindReason},
+    step::{ClaimProgress, ClaimState},
+    view::PrebindView,
+};
+use crate::{
+    dra,
+    object::{
+        ResourceClaim,
+        resource_claim::{AllocatedDevice, AllocatedDeviceStatus, AllocationResult},
+    },
+    scheduling::{
+        model::{
+            claim_use::FINALIZER,
+            pod::{PodKey, is_older},
+            prebind_step::ClaimChoice,
+            prebind_write::PrebindWrite,
+        },
+        world::{node_state::NodeState, resource_claims::MOST_CONSUMERS},
+    },
+};
+
+/// What is to be done for one claim, as it is known now.
+pub(super) fn progress(
+    pod: &PodKey,
+    node: &NodeState,
+    (choice, state): (&ClaimChoice, &ClaimState),
+    is_being_released: impl FnOnce() -> bool,
+    view: &PrebindView<'_>,
+) -> ClaimProgress {
+    let (claims, name) = (view.snapshot.resource_claims(), &choice.claim);
+    let known = claims.claim(&pod.namespace, name).filter(|claim| *claim.metadata.uid == *choice.uid);
+    let Some(claim) = known else { return failed(name, DevicesFailure::NotFound) };
+    if claim.metadata.deletion_timestamp.is_some() {
+        return failed(name, DevicesFailure::BeingDeleted);
+    }
+    match state {
+        ClaimState::Sent | ClaimState::Due(_) => return ClaimProgress::Awaited,
+        // What is known may be older than what was written.
+        ClaimState::Written(version) if is_older(&claim.metadata.resource_version, version) => {
+            return ClaimProgress::Awaited;
+        }
+        ClaimState::Unsent | ClaimState::Written(_) => {}
+    }
+    if is_being_released() {
+        return ClaimProgress::Awaited;
+    }
+    if let Some(allocation) = &claim.status.allocation {
+        return with_devices(claim, allocation, pod, node);
+    }
+    let Some(chosen) = &choice.allocation else {
+        // Another pod that is being placed gives it its devices.
+        return match claims.allocation(&pod.namespace, name) {
+            Some(_) => ClaimProgress::Awaited,
+            None => failed(name, DevicesFailure::LostDevices),
+        };
+    };
+    if !claim.metadata.finalizers.iter().any(|finalizer| finalizer == FINALIZER) {
+        return ClaimProgress::Write(PrebindWrite::ProtectClaim { claim: claim.clone() });
+    }
+    ClaimProgress::Write(PrebindWrite::ReserveClaim {
+        claim: claim.clone(),
+        allocation: Some(chosen.clone()),
+    })
+}
+
+/// The write that takes the pod from a claim's users, and its devices from the claim unless others use it; `None`: there is nothing
+/// to take back, or the pod is being placed where it can use the claim.
+pub(super) fn taken_back(pod: &PodKey, choice: &ClaimChoice, view: &PrebindView<'_>) -> Option<PrebindWrite> {
+    let claims = view.snapshot.resource_claims();
+    let claim = claims.claim(&pod.namespace, &choice.claim);
+    let claim = claim.filter(|claim| *claim.metadata.uid == *choice.uid)?;
+    if view.snapshot.ledger().get(&pod.uid).is_some() {
+        return None;
+    }
+    let reserved = is_reserved(claim, pod);
+    let unused = claims.users(&pod.namespace, &choice.claim).iter().all(|user| *user == &*pod.uid);
+    let ours =
+        choice.allocation.is_some() && claim.status.allocation.as_ref() == choice.allocation.as_deref();
+    let deallocate = unused && ours;
+    (reserved || deallocate).then(|| PrebindWrite::ReleaseClaim { claim: claim.clone(), deallocate })
+}
+
+/// A claim that has devices: the pod must be one of its users, and the devices ready.
+pub(super) fn with_devices(
+    claim: &Arc<ResourceClaim>,
+    allocation: &AllocationResult,
+    pod: &PodKey,
+    node: &NodeState,
+) -> ClaimProgress {
+    let name = &claim.metadata.name;
+    let selector = allocation.node_selector.as_ref();
+    let on = dra::Node { name: &node.info.name, labels: &node.info.labels };
+    if !selector.is_none_or(|selector| on.matches(selector)) {
+        return failed(name, DevicesFailure::NotOnNode(node.info.name.clone()));
+    }
+    if is_reserved(claim, pod) {
+        return match readiness(claim, allocation) {
+            Ok(Readiness::Ready) => ClaimProgress::Bound,
+            Ok(Readiness::Awaited) => ClaimProgress::Awaited,
+            Err(failure) => failed(name, failure),
+        };
+    }
+    if claim.status.reserved_for.len() >= MOST_CONSUMERS {
+        return failed(name, DevicesFailure::InUse(MOST_CONSUMERS));
+    }
+    ClaimProgress::Write(PrebindWrite::ReserveClaim { claim: claim.clone(), allocation: None })
+}
+
+fn is_reserved(claim: &ResourceClaim, pod: &PodKey) -> bool {
+    claim.status.reserved_for.iter().any(|user| *user.uid == *pod.uid)
+}
+
+/// How far drivers are with the devices of a claim (KEP-5007).
+enum Readiness {
+    Ready,
+    Awaited,
+}
+
+/// Whether every device has the conditions that it must have before a pod is bound, and none of those that it must not have.
+fn readiness(claim: &ResourceClaim, allocation: &AllocationResult) -> Result<Readiness, DevicesFailure> {
+    let mut ready = true;
+    for device in &allocation.devices.results {
+        let status = claim.status.devices.iter().find(|status| is_of(status, device));
+        let conditions = status.map(|status| status.conditions.as_slice()).unwrap_or_default();
+        let is_true =
+            |kind: &&String| conditions.iter().any(|one| one.kind == **kind && one.status == "True");
+        if let Some(failed) = device.binding_failure_conditions.iter().find(is_true) {
+            return Err(DevicesFailure::Condition {
+                device: device.device.as_str().into(),
+                condition: failed.as_str().into(),
+            });
+        }
+        ready &= device.binding_conditions.iter().all(|kind| is_true(&kind));
+    }
+    Ok(if ready { Readiness::Ready } else { Readiness::Awaited })
+}
+
+fn is_of(status: &AllocatedDeviceStatus, device: &AllocatedDevice) -> bool {
+    (&status.driver, &status.pool, &status.device) == (&device.driver, &device.pool, &device.device)
+        && status.share_id == device.share_id
+}
+
+fn failed(claim: &str, failure: DevicesFailure) -> ClaimProgress {
+    ClaimProgress::Failed(PrebindReason::devices(claim, failure))
+}

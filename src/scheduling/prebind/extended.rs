@@ -1,0 +1,191 @@
+//! The claim that serves extended resources of a pod: it is made, given its devices, and named in the pod's status, before the pod is bound.
+//!
+//! Its name is the pod's own ([`crate::scheduling::model::extended_resources`]), so that a claim whose creation had no answer is not made twice,
+//! and one that an earlier attempt or an earlier process has made is taken up. One that is no longer needed is deleted.
+//! Source: v1.36 `pkg/scheduler/framework/plugins/dynamicresources/extendeddynamicresources.go`.
+
+use std::sync::Arc;
+
+use super::{
+    devices::with_devices,
+    flow::PrebindFlow,
+    reason::{DevicesFailure, PrebindReason},
+    step::{ClaimProgress, ClaimState, ClaimStep},
+    view::PrebindView,
+};
+use crate::{
+    object::{ResourceClaim, resource_claim::AllocationResult},
+    scheduling::{
+        model::{
+            claim_use::FINALIZER,
+            extended_resources::{ANNOTATION, ExtendedChoice, ExtendedClaim, asks_for_same},
+            name::Uid,
+            pod::{PodKey, is_older},
+            prebind_step::PrebindStep,
+            prebind_write::PrebindWrite,
+        },
+        world::node_state::NodeState,
+    },
+};
+
+/// What is to be done for the claim, as it is known now.
+pub(super) fn progress(
+    pod: &PodKey,
+    node: &NodeState,
+    (choice, step): (&ExtendedChoice, &ClaimStep),
+    view: &PrebindView<'_>,
+) -> ClaimProgress {
+    if matches!(step.state, ClaimState::Sent | ClaimState::Due(_)) {
+        return ClaimProgress::Awaited;
+    }
+    let known = view.snapshot.resource_claims().claim(&pod.namespace, &choice.claim);
+    let Some(made) = &choice.made else {
+        return unmade(pod, known.filter(|claim| is_own(claim, &pod.uid)), (choice, step), view);
+    };
+    match known {
+        Some(claim) => self::made(pod, node, (claim, made), step, view),
+        None if step.gave => failed(&choice.claim, DevicesFailure::Deleted),
+        // It was made, and has not been seen yet.
+        None if matches!(step.state, ClaimState::Written(_)) => ClaimProgress::Awaited,
+        None => ClaimProgress::Write(PrebindWrite::CreateClaim {
+            claim: choice.claim.clone(),
+            made: made.0.clone(),
+        }),
+    }
+}
+
+/// A claim that exists: it is given its devices, then the pod's status names it.
+fn made(
+    pod: &PodKey,
+    node: &NodeState,
+    (claim, (made, devices)): (&Arc<ResourceClaim>, &(Arc<ExtendedClaim>, Arc<AllocationResult>)),
+    step: &ClaimStep,
+    view: &PrebindView<'_>,
+) -> ClaimProgress {
+    let name = &claim.metadata.name;
+    if !is_own(claim, &pod.uid) {
+        return failed(name, DevicesFailure::OfAnother);
+    }
+    if claim.metadata.deletion_timestamp.is_some() {
+        return failed(name, DevicesFailure::BeingDeleted);
+    }
+    if !asks_for_same(&claim.spec, &made.spec) {
+        return failed(name, DevicesFailure::ForAnotherNode);
+    }
+    if is_behind(step, &claim.metadata.resource_version) {
+        return ClaimProgress::Awaited;
+    }
+    if !is_protected(claim) {
+        return ClaimProgress::Write(PrebindWrite::ProtectClaim { claim: claim.clone() });
+    }
+    let Some(allocation) = &claim.status.allocation else {
+        let (claim, allocation) = (claim.clone(), Some(devices.clone()));
+        return ClaimProgress::Write(PrebindWrite::ReserveClaim { claim, allocation });
+    };
+    match with_devices(claim, allocation, pod, node) {
+        ClaimProgress::Bound => stated(pod, Some(made), step, name, view),
+        other => other,
+    }
+}
+
+/// A claim that the node needs none of: it is deleted, and the pod's status names it no longer.
+fn unmade(
+    pod: &PodKey,
+    known: Option<&Arc<ResourceClaim>>,
+    (choice, step): (&ExtendedChoice, &ClaimStep),
+    view: &PrebindView<'_>,
+) -> ClaimProgress {
+    match known.map(|claim| (claim, deletion(claim))) {
+        Some((claim, _)) if is_behind(step, &claim.metadata.resource_version) => ClaimProgress::Awaited,
+        Some((_, Some(write))) if !has_no_version(&step.state) => ClaimProgress::Write(write),
+        Some((_, Some(_))) => ClaimProgress::Awaited,
+        Some((_, None)) | None => stated(pod, None, step, &choice.claim, view),
+    }
+}
+
+/// What the pod's status says of the claim: kubelet gives containers the devices that it names.
+fn stated(
+    pod: &PodKey,
+    made: Option<&Arc<ExtendedClaim>>,
+    step: &ClaimStep,
+    claim: &str,
+    view: &PrebindView<'_>,
+) -> ClaimProgress {
+    let Some(info) = view.pods.pod(&pod.uid) else { return ClaimProgress::Awaited };
+    let status = made.map(|made| made.status(claim));
+    if info.status.served.as_deref() == status.as_ref() {
+        return ClaimProgress::Bound;
+    }
+    match &step.state {
+        ClaimState::Written(version) if step.stated && is_older(&info.resource_version, version) => {
+            ClaimProgress::Awaited
+        }
+        _ => ClaimProgress::Write(PrebindWrite::StateClaim {
+            claim: claim.into(),
+            status: status.map(Arc::new),
+        }),
+    }
+}
+
+/// The write that deletes a claim of the pod's own that is not used after all, of which so much was written back; `None`: there is nothing to
+/// delete, or the pod, which goes this way, is being placed where it uses it.
+pub(super) fn taken_back(
+    pod: &PodKey,
+    (choice, state): (&ExtendedChoice, &ClaimState),
+    flow: Option<&PrebindFlow>,
+    view: &PrebindView<'_>,
+) -> Option<PrebindWrite> {
+    let claim = view.snapshot.resource_claims().claim(&pod.namespace, &choice.claim)?;
+    if !is_own(claim, &pod.uid) || has_no_version(state) || is_used(claim, &pod.uid, flow, view) {
+        return None;
+    }
+    deletion(claim)
+}
+
+/// Whether the pod is placed, or being placed, where it uses the claim, or where the claim is taken from it.
+pub(super) fn is_used(
+    claim: &ResourceClaim,
+    pod: &Uid,
+    flow: Option<&PrebindFlow>,
+    view: &PrebindView<'_>,
+) -> bool {
+    let (Some(info), Some(_)) = (view.pods.pod(pod), view.snapshot.ledger().get(pod)) else {
+        return false;
+    };
+    let named =
+        info.status.served.as_ref().is_some_and(|served| served.resource_claim_name == claim.metadata.name);
+    named || flow.is_some_and(|flow| flow.has(PrebindStep::extended))
+}
+
+/// Whether the claim was made for extended resources of this pod.
+pub(super) fn is_own(claim: &ResourceClaim, pod: &Uid) -> bool {
+    let owned = claim.metadata.controller.as_ref().is_some_and(|owner| owner.uid() == &**pod);
+    owned && claim.metadata.annotation(ANNOTATION) == Some("true")
+}
+
+/// The next write on the way to its deletion; `None`: nothing is left to be written. The finalizer goes last, so that the claim is never there with
+/// devices and without it.
+pub(super) fn deletion(claim: &Arc<ResourceClaim>) -> Option<PrebindWrite> {
+    if claim.metadata.deletion_timestamp.is_none() {
+        return Some(PrebindWrite::DeleteClaim { claim: claim.clone() });
+    }
+    is_protected(claim).then(|| PrebindWrite::UnprotectClaim { claim: claim.clone() })
+}
+
+fn is_protected(claim: &ResourceClaim) -> bool {
+    claim.metadata.finalizers.iter().any(|finalizer| finalizer == FINALIZER)
+}
+
+/// Whether what is known of the claim is older than what was written to it.
+fn is_behind(step: &ClaimStep, known: &str) -> bool {
+    !step.stated && matches!(&step.state, ClaimState::Written(version) if is_older(known, version))
+}
+
+/// Whether the last write was a deletion, whose answer has no version.
+fn has_no_version(state: &ClaimState) -> bool {
+    matches!(state, ClaimState::Written(version) if version.is_empty())
+}
+
+fn failed(claim: &str, failure: DevicesFailure) -> ClaimProgress {
+    ClaimProgress::Failed(PrebindReason::devices(claim, failure))
+}

@@ -1,0 +1,234 @@
+//! Taking back what was written for claims of pods that went elsewhere.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::{
+    Prebinding, devices, extended,
+    flow::PrebindFlow,
+    request::PrebindRequest,
+    step::{ClaimState, ClaimStep},
+    view::PrebindView,
+    volume,
+};
+use crate::{
+    object::ResourceClaim,
+    scheduling::model::{
+        extended_resources::ExtendedChoice,
+        name::{NodeName, Uid, full_name},
+        outcome::{REACH, WriteOutcome},
+        pod::{Placer, PodKey, is_older},
+        prebind_step::{ClaimChoice, PrebindStep, VolumeChoice},
+        prebind_write::PrebindWrite,
+    },
+};
+
+/// Writes of this kind that are refused so often are left as they are: controllers settle them.
+const MOST_UNDOS: u32 = 5;
+
+/// Something that was written for a pod that went elsewhere.
+#[derive(Debug)]
+struct Undo {
+    node: NodeName,
+    choice: PrebindStep,
+    pod: PodKey,
+    tries: u32,
+    state: ClaimState,
+}
+
+/// What was written for claims of pods that went elsewhere.
+#[derive(Debug, Default)]
+pub(super) struct Undos(Vec<Undo>);
+
+impl Undos {
+    /// Takes this claim of a pod back, unless that is under way. There is no node that it was to be used on.
+    fn add(&mut self, pod: &PodKey, choice: PrebindStep) {
+        let is_same = |undo: &Undo| undo.choice.claim() == choice.claim() && undo.pod == *pod;
+        if !self.0.iter().any(is_same) {
+            let (node, pod, state) = (NodeName::default(), pod.clone(), ClaimState::Unsent);
+            self.0.push(Undo { node, choice, pod, tries: 0, state });
+        }
+    }
+
+    /// The claims of devices that a write, which may still arrive or is not seen yet, takes from a pod: what is known of them is from before it.
+    fn releasing(&self, pod: &Uid) -> impl Iterator<Item = &ClaimChoice> {
+        let undos = self.0.iter().filter(move |undo| undo.pod.uid == *pod);
+        let written = undos.filter(|undo| undo.tries > 0 || undo.state != ClaimState::Unsent);
+        written.filter_map(|undo| undo.choice.devices())
+    }
+
+    /// Whether such a write is of this claim.
+    pub(super) fn are_releasing(&self, pod: &PodKey, choice: &ClaimChoice) -> bool {
+        self.releasing(&pod.uid).any(|one| (&one.claim, &one.uid) == (&choice.claim, &choice.uid))
+    }
+
+    /// When the next write is to be tried again.
+    pub(super) fn next_deadline(&self) -> Option<Timestamp> {
+        self.0.iter().filter_map(|undo| undo.state.due()).min()
+    }
+}
+
+impl Undo {
+    /// Whether the answer of the write is awaited, or the object as it was written, or the time of the next try.
+    fn is_pending(&self, view: &PrebindView<'_>) -> bool {
+        let (objects, namespace) = (view.snapshot.objects(), &self.pod.namespace);
+        let known = match &self.choice {
+            PrebindStep::Volume(VolumeChoice::Provision { claim }) => {
+                objects.claim(namespace, claim).map(|claim| &claim.metadata)
+            }
+            PrebindStep::Volume(VolumeChoice::Bind { volume, .. }) => {
+                objects.volume(volume).map(|volume| &volume.metadata)
+            }
+            PrebindStep::Devices(_) | PrebindStep::Extended(_) => {
+                let claims = view.snapshot.resource_claims();
+                claims.claim(namespace, self.choice.claim()).map(|claim| &claim.metadata)
+            }
+        };
+        match &self.state {
+            ClaimState::Sent => true,
+            ClaimState::Unsent => false,
+            ClaimState::Due(at) => *at > view.now(),
+            ClaimState::Written(version) => {
+                known.is_some_and(|known| is_older(&known.resource_version, version))
+            }
+        }
+    }
+
+    /// What came of its write.
+    fn note(&mut self, write: &PrebindWrite, outcome: &WriteOutcome, now: Timestamp) {
+        let later = || ClaimState::Due(now.checked_add(REACH).unwrap_or(now));
+        self.state = match outcome {
+            // It has not been seen yet.
+            WriteOutcome::Written { .. } if matches!(write, PrebindWrite::CreateClaim { .. }) => later(),
+            WriteOutcome::Written { resource_version } => ClaimState::Written(resource_version.clone()),
+            // It may still arrive.
+            WriteOutcome::Failed(_) | WriteOutcome::Refused(_) => later(),
+        };
+    }
+}
+
+impl Prebinding {
+    /// Takes back what was written for a pod. Devices that a write may still give to a claim are held until that is settled.
+    pub(super) fn take_back(&mut self, flow: PrebindFlow) {
+        let PrebindFlow { node, pod, steps, .. } = flow;
+        for ClaimStep { choice, gave, state, .. } in steps.into_iter().filter(|step| step.tries > 0) {
+            if let Some((claim, allocation)) = choice.given().filter(|_| gave) {
+                let name = full_name(&pod.namespace, claim);
+                self.requests.push(PrebindRequest::Linger(name, Some(allocation.clone())));
+            }
+            let (node, pod, state) = (node.clone(), pod.clone(), state.when_undone());
+            self.undos.0.push(Undo { node, choice, pod, tries: 0, state });
+        }
+    }
+
+    /// Goes on with everything that is taken back.
+    pub(super) fn settle_undos(&mut self, view: &PrebindView<'_>) {
+        for mut undo in std::mem::take(&mut self.undos.0) {
+            if undo.is_pending(view) {
+                self.undos.0.push(undo);
+            } else if let Some(write) = self.taken_back(&undo, view).filter(|_| undo.tries < MOST_UNDOS) {
+                (undo.state, undo.tries) = (ClaimState::Sent, undo.tries + 1);
+                self.requests.push(PrebindRequest::Write(undo.pod.clone(), write));
+                self.undos.0.push(undo);
+            } else if undo.choice.volume().is_none() {
+                // The pod may wait to use the claim again.
+                self.touched.add(&undo.pod.uid);
+                let name = full_name(&undo.pod.namespace, undo.choice.claim());
+                self.requests.push(PrebindRequest::Linger(name, None));
+            }
+        }
+    }
+
+    /// The write that takes it back; `None`: there is nothing to take back, or it is in use.
+    fn taken_back(&self, undo: &Undo, view: &PrebindView<'_>) -> Option<PrebindWrite> {
+        let pod = &undo.pod;
+        match &undo.choice {
+            PrebindStep::Volume(choice) if self.uses_volume(&pod.namespace, choice) => None,
+            PrebindStep::Volume(choice) => volume::taken_back(pod, &undo.node, choice, view),
+            PrebindStep::Devices(choice) => devices::taken_back(pod, choice, view),
+            PrebindStep::Extended(choice) => {
+                extended::taken_back(pod, (choice, &undo.state), self.flows.get(&pod.uid), view)
+            }
+        }
+    }
+
+    /// Whether a pod of the namespace makes use of what was written for this volume.
+    fn uses_volume(&self, namespace: &Arc<str>, choice: &VolumeChoice) -> bool {
+        let flows = self.flows.values().filter(|flow| flow.pod.namespace == *namespace);
+        let mut steps = flows.flat_map(|flow| &flow.steps);
+        steps.any(|step| step.choice.volume() == Some(choice))
+    }
+
+    /// What came of a write that takes something back; whether it was such a write.
+    pub(super) fn note_undone(
+        &mut self,
+        pod: &PodKey,
+        write: &PrebindWrite,
+        outcome: &WriteOutcome,
+        now: Timestamp,
+    ) -> bool {
+        let awaits = |undo: &&mut Undo| {
+            undo.pod == *pod && undo.state == ClaimState::Sent && write.is_of(&undo.choice)
+        };
+        let undo = self.undos.0.iter_mut().find(awaits);
+        undo.map(|undo| undo.note(write, outcome, now)).is_some()
+    }
+
+    /// Gives up the claims of a pod that fits nowhere where these can be used: devices are freed that no other pod uses, as kube-scheduler's
+    /// PostFilter of `DynamicResources` does, and of a claim that others use the pod is no longer a user. The claim that an earlier attempt has made
+    /// is deleted.
+    pub(super) fn give_up_claims(&mut self, uid: &Uid, view: &PrebindView<'_>) {
+        let Some(pod) = view.pods.pod(uid) else { return };
+        let (key, claims) = (&pod.key, view.snapshot.resource_claims());
+        for claim in pod.footprint.resource_claims.iter().filter_map(|used| used.claim.clone()) {
+            let Some(known) = claims.claim(&key.namespace, &claim) else { continue };
+            let pinned = known.status.allocation.as_ref().is_some_and(|held| held.node_selector.is_some());
+            let unused = claims.users(&key.namespace, &claim).iter().all(|user| *user == &*key.uid);
+            let reserved = known.status.reserved_for.iter().any(|user| *user.uid == *key.uid);
+            if pinned && (unused || reserved) {
+                let choice = ClaimChoice {
+                    claim,
+                    uid: known.metadata.uid.as_str().into(),
+                    allocation: known.status.allocation.clone().map(Into::into),
+                };
+                self.undos.add(key, PrebindStep::Devices(choice));
+            }
+        }
+        let Some(made) = &pod.footprint.extended else { return };
+        let known = claims.claim(&key.namespace, &made.claim);
+        if known.is_some_and(|claim| extended::is_own(claim, uid) && extended::deletion(claim).is_some()) {
+            self.delete_claim(key, made.claim.clone());
+        }
+    }
+
+    /// Deletes a claim that turns up when its pod has been placed without it: its creation had no answer, and arrived late.
+    pub(super) fn delete_if_stray(&mut self, claim: &ResourceClaim, view: &PrebindView<'_>) {
+        let Some(owner) = claim.metadata.controller.as_ref() else { return };
+        let Some(pod) = view.pods.pod(owner.uid()) else { return };
+        let uid = &pod.key.uid;
+        let placed = pod.placer == Placer::Berth && view.snapshot.ledger().get(uid).is_some();
+        let is_used = || extended::is_used(claim, uid, self.flows.get(uid), view);
+        if placed && extended::is_own(claim, uid) && !is_used() {
+            self.delete_claim(&pod.key, claim.metadata.name.as_str().into());
+        }
+    }
+
+    fn delete_claim(&mut self, pod: &PodKey, claim: Arc<str>) {
+        self.undos.add(pod, PrebindStep::Extended(ExtendedChoice { claim, made: None }));
+    }
+
+    /// What was taken back of claims of devices that a pod uses and none of these steps is for: the pod is added to their users if it is no
+    /// longer one.
+    pub(in crate::scheduling) fn released_claims(
+        &self,
+        pod: &Uid,
+        steps: &[PrebindStep],
+    ) -> Vec<PrebindStep> {
+        let left = |choice: &&ClaimChoice| steps.iter().all(|step| *step.claim() != choice.claim);
+        let released = self.undos.releasing(pod).filter(left);
+        released
+            .map(|choice| PrebindStep::Devices(ClaimChoice { allocation: None, ..choice.clone() }))
+            .collect()
+    }
+}
