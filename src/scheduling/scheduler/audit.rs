@@ -157,15 +157,15 @@ impl AuditView<'_> {
         let held = self.snapshot.ledger().get(uid);
         let bound = held.is_some_and(|charge| charge.commitment == Commitment::Bound);
         let wants = matches!(&info.claim, Claim::Place(_));
-        let waits = || self.queue.holds(&info.key, self.classes);
-        let stands = match self.queue.progress(uid) {
+        let listed = || self.queue.holds(&info.key, self.classes);
+        let is_right = match self.queue.progress(uid) {
             PodProgress::Idle => !wants || bound,
             PodProgress::Prebinding(_) => held.is_some() && self.prebinding.contains(uid),
             PodProgress::InLine(node) => held.is_some() && self.flows.line(node).any(|pod| pod == uid),
-            PodProgress::Ungathered => info.groups.gang.is_some() && waits(),
-            _ => waits(),
+            PodProgress::Ungathered => info.groups.gang.is_some() && listed(),
+            _ => listed(),
         };
-        (!stands).then(|| Drift::Lost(info.key.clone()))
+        (!is_right).then(|| Drift::Lost(info.key.clone()))
     }
 
     /// Who is charged, shows nothing and is not being decided; and the pods that were bound a while ago and do not show it.

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use super::Scheduler;
 use crate::scheduling::{
     decide::{
+        class::Classes,
         comparison::{ClaimComparison, ComparedClaims},
         fit_error::{Awaits, FitError},
         outlook::Outlook,
@@ -15,28 +16,42 @@ use crate::scheduling::{
     effect::Effect,
     model::{
         name::Uid,
+        pod::Demand,
         steps::{Allowance, PER_MILLISECOND},
     },
+    snapshot::Snapshot,
 };
 
 /// How long one decision compares claims with devices: about 10 ms. A search of 4,000 steps takes as long.
 pub(super) const CLAIM_ALLOWANCE: Allowance = Allowance::of(10 * PER_MILLISECOND);
 
+/// What the last decision for the pod has left to be compared, where it could not say more than this error; `None`: nothing.
+pub(super) fn left_to_compare(
+    demand: impl FnOnce() -> Option<Demand>,
+    error: &FitError,
+    snapshot: &Snapshot,
+    classes: &mut Classes,
+) -> Option<ClaimComparison> {
+    if error.awaits() != Awaits::Comparison {
+        return None;
+    }
+    let demand = demand()?;
+    let (counts, weights) = classes.counts_and_weights();
+    let outlook = || Outlook::new(snapshot.world().clone(), BTreeMap::new(), weights);
+    ClaimComparison::left(&demand, counts, outlook)
+}
+
 impl Scheduler {
-    /// Has the claims of a pod compared beside the decisions, where the decision that found this error could not; whether it is so.
-    pub(super) fn compare_beside(&mut self, uid: &Uid, error: &FitError) -> bool {
-        if error.awaits() != Awaits::Comparison {
-            return false;
-        }
-        let Some(demand) = self.demand(uid) else { return false };
-        let (world, (counts, weights)) = (self.snapshot.world(), self.classes.counts_and_weights());
-        let outlook = || Outlook::new(world.clone(), BTreeMap::new(), weights);
-        let Some(comparison) = ClaimComparison::left(&demand, counts, outlook) else { return false };
-        if let Some(entry) = self.pods.get(uid) {
+    /// Has claims compared beside the decisions; these pods wait for that.
+    pub(super) fn compare_beside<'a>(
+        &mut self,
+        comparison: ClaimComparison,
+        pods: impl IntoIterator<Item = &'a Uid>,
+    ) {
+        for entry in pods.into_iter().filter_map(|uid| self.pods.get(uid)) {
             self.queue.await_comparison(&entry.info.key, &mut self.classes);
         }
         self.outbox.effects.push(Effect::CompareClaims(comparison));
-        true
     }
 
     /// A comparison is over: the pods that wait for it are decided again.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::{Course, PodProgress, Scheduler};
+use super::{Course, PodProgress, Scheduler, compare::left_to_compare};
 use crate::{
     device::{Allocation, InitPhase},
     scheduling::{
@@ -73,8 +73,12 @@ impl Scheduler {
                 self.assume(uid, node.clone(), allocations, steps.clone(), now);
                 self.carry_on(uid, node, steps, now);
             }
-            Err(error) if self.compare_beside(uid, &error) => {}
             Err(error) => {
+                let demand = || self.pods.demand(uid, self.snapshot.nominations());
+                let left = left_to_compare(demand, &error, &self.snapshot, &mut self.classes);
+                if let Some(comparison) = left {
+                    return self.compare_beside(comparison, [uid]);
+                }
                 self.outbox.measures.push(Measure::Attempt(Attempt::Unschedulable));
                 self.advance_prebind(PrebindInput::Unschedulable(uid));
                 let error = self.preempt(uid, error);

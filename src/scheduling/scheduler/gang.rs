@@ -32,7 +32,7 @@ use unfinished::UnfinishedAttempts;
 
 pub(super) use gather::Gathering;
 pub(super) use request::GangRequest;
-pub(super) use trial::{GangTrial, is_in_vain};
+pub(super) use trial::{GangOutcome, GangTrial, is_in_vain};
 pub(super) use unfinished::UnfinishedAttempt;
 pub(super) use view::GangView;
 

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use super::{
     PodProgress, Scheduler,
-    gang::{GangRequest, GangTrial, GangView, Gathering, UnfinishedAttempt, is_in_vain},
+    gang::{GangOutcome, GangRequest, GangTrial, GangView, Gathering, UnfinishedAttempt, is_in_vain},
 };
 use crate::scheduling::{
     decide::{Decision, blame::Blame},
@@ -20,7 +20,7 @@ use crate::scheduling::{
         name::Uid,
         pod::Claim,
     },
-    plan::gang::{Applicant, GangSearch, Pool, Shortfall},
+    plan::gang::{Applicant, Pool, Shortfall},
     prebind::{PrebindInput, PrebindView},
 };
 
@@ -131,26 +131,27 @@ impl Scheduler {
     /// Places all pods, or says to each why they wait; or goes on with that in a later turn.
     fn place_gang(&mut self, name: &GangName, uid: &Uid, pool: &Pool<'_>, now: Timestamp) {
         let mut attempt = self.gangs.take_attempt(name, pool);
-        let shortfall = match attempt.shortfall.take() {
-            Some(shortfall) => Some(shortfall),
-            None => match self.gang_trial().search(&mut attempt, pool, now) {
-                None => None,
-                Some(Ok(placed)) => {
+        if attempt.shortfall.is_none() {
+            let holders = self.yielding_to(pool);
+            match self.gang_trial().place(&mut attempt, pool, &holders, now) {
+                GangOutcome::Placed(placed) => {
                     self.outbox.measures.push(Measure::Gang(GangAttempt::Scheduled));
                     return self.assume_gang(pool, placed, now);
                 }
-                Some(Err(shortfall)) => {
-                    if self.compare_for_gang(pool, &shortfall) {
-                        return;
-                    }
-                    if self.take_held_for_gang(pool, now) {
-                        return self.place_gang(name, uid, pool, now);
-                    }
-                    attempt.search = GangSearch::default();
-                    Some(shortfall)
+                GangOutcome::Unknown(comparison) => {
+                    return self.compare_beside(comparison, pool.applicants.iter().map(Applicant::uid));
                 }
-            },
-        };
+                GangOutcome::InTheWay(holders) => {
+                    for uid in &holders {
+                        self.advance_prebind(PrebindInput::PlaceTaken(uid));
+                    }
+                    return self.place_gang(name, uid, pool, now);
+                }
+                GangOutcome::NoRoom(shortfall) => attempt.shortfall = Some(shortfall),
+                GangOutcome::Unfinished => {}
+            }
+        }
+        let shortfall = attempt.shortfall.take();
         let made_room =
             shortfall.as_ref().map(|shortfall| self.preempt_for_gang(&mut attempt, pool, shortfall));
         let (Some(shortfall), Some(ControlFlow::Continue(()))) = (&shortfall, made_room) else {
@@ -167,35 +168,6 @@ impl Scheduler {
         if attempt.has_missed_changes(&self.snapshot) {
             self.decide_waiting_again(uid);
         }
-    }
-
-    /// Has the claims of the gang's pods compared beside the decisions, where this decision could not; whether it is so.
-    fn compare_for_gang(&mut self, pool: &Pool<'_>, shortfall: &Shortfall) -> bool {
-        let mut failed = shortfall.failed.iter().filter_map(|(uid, error)| Some((uid, error.as_ref()?)));
-        let is_compared = failed.any(|(uid, error)| self.compare_beside(uid, error));
-        let waiting = pool.applicants.iter().filter(|_| is_compared);
-        for entry in waiting.filter_map(|applicant| self.pods.get(applicant.uid())) {
-            self.queue.await_comparison(&entry.info.key, &mut self.classes);
-        }
-        is_compared
-    }
-
-    /// Puts pods back that give their places to others, where the gang would find room without them; whether there were some.
-    fn take_held_for_gang(&mut self, pool: &Pool<'_>, now: Timestamp) -> bool {
-        let demands = || pool.applicants.iter().map(|applicant| &applicant.demand);
-        let Some(priority) = demands().map(|demand| demand.priority).min() else { return false };
-        let view = PrebindView { snapshot: &self.snapshot, pods: &self.pods };
-        let first = demands().next().map(|demand| &demand.uid);
-        let holders = self.prebinding.yielding(priority, first, &self.queue.order, &view);
-        let holders: Vec<Uid> = holders.into_values().flatten().map(|(.., uid)| uid).collect();
-        if holders.is_empty() {
-            return false;
-        }
-        let in_the_way = self.gang_trial().in_the_way(&holders, pool, now);
-        for uid in &in_the_way {
-            self.advance_prebind(PrebindInput::PlaceTaken(uid));
-        }
-        !in_the_way.is_empty()
     }
 
     /// Looks for pods of lower priority that can go so that the whole gang finds room, and begins to preempt them: victims are chosen for each pod
@@ -235,6 +207,18 @@ impl Scheduler {
             self.nominate(&uid, priority, candidate);
         }
         ControlFlow::Continue(())
+    }
+
+    /// The pods that give their places to the gang.
+    fn yielding_to(&self, pool: &Pool<'_>) -> Vec<Uid> {
+        let demands = || pool.applicants.iter().map(|applicant| &applicant.demand);
+        let (first, priority) = (demands().next(), demands().map(|demand| demand.priority).min());
+        let Some((first, priority)) = first.zip(priority).filter(|_| self.prebinding.yields_any()) else {
+            return Vec::new();
+        };
+        let view = PrebindView { snapshot: &self.snapshot, pods: &self.pods };
+        let holders = self.prebinding.yielding(priority, Some(&first.uid), &self.queue.order, &view);
+        holders.into_values().flatten().map(|(.., uid)| uid).collect()
     }
 
     /// Until when no pods are preempted for the gang, since one of its pods has had others preempted in vain.

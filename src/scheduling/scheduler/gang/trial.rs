@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use super::unfinished::{MOST_ON_TRIAL, UnfinishedAttempt};
 use crate::scheduling::{
-    decide::{Decision, blame::Resolvable, class::Classes, fit_error::FitError},
+    decide::{Decision, blame::Resolvable, class::Classes, comparison::ClaimComparison, fit_error::FitError},
     model::name::{NodeName, Uid},
     node_flow::NodeFlows,
     plan::{
@@ -19,6 +19,7 @@ use crate::scheduling::{
     },
     scheduler::{
         alike::Versions,
+        compare::left_to_compare,
         decide::assumed,
         pods::Pods,
         scheduling_queue::{MOST_STEPS, Rejections},
@@ -41,17 +42,53 @@ pub(in crate::scheduling::scheduler) struct GangTrial<'a> {
     pub(in crate::scheduling::scheduler) flows: &'a NodeFlows,
 }
 
+/// What comes of an attempt to place a gang.
+pub(in crate::scheduling::scheduler) enum GangOutcome {
+    /// Its pods hold these places.
+    Placed(Vec<(Uid, Decision)>),
+    /// It takes longer than a turn, and goes on later.
+    Unfinished,
+    /// Claims are to be compared with devices first.
+    Unknown(ClaimComparison),
+    /// It finds room once these pods have given it their places.
+    InTheWay(Vec<Uid>),
+    /// It finds no room.
+    NoRoom(Shortfall),
+}
+
 impl GangTrial<'_> {
-    /// Goes on to look for places for the pods as the cluster is; they hold them if that makes the gang whole. `None`: it takes longer than a turn.
-    pub(in crate::scheduling::scheduler) fn search(
-        self,
+    /// Goes on to place the pods, beside these that give their places to others.
+    pub(in crate::scheduling::scheduler) fn place(
+        mut self,
         attempt: &mut UnfinishedAttempt,
         pool: &Pool<'_>,
+        holders: &[Uid],
         now: Timestamp,
-    ) -> Option<Placed> {
+    ) -> GangOutcome {
+        let shortfall = match self.search(attempt, pool, now) {
+            None => return GangOutcome::Unfinished,
+            Some(Ok(placed)) => return GangOutcome::Placed(placed),
+            Some(Err(shortfall)) => shortfall,
+        };
+        for (uid, error) in shortfall.failed.iter().filter_map(|(uid, error)| Some((uid, error.as_ref()?))) {
+            let demand = || self.pods.demand(uid, self.snapshot.nominations());
+            if let Some(comparison) = left_to_compare(demand, error, self.snapshot, self.classes) {
+                return GangOutcome::Unknown(comparison);
+            }
+        }
+        let in_the_way = if holders.is_empty() { Vec::new() } else { self.in_the_way(holders, pool, now) };
+        if !in_the_way.is_empty() {
+            return GangOutcome::InTheWay(in_the_way);
+        }
+        attempt.search = GangSearch::default();
+        GangOutcome::NoRoom(shortfall)
+    }
+
+    /// Goes on to look for places for the pods as the cluster is; they hold them if that makes the gang whole. `None`: it takes longer than a turn.
+    fn search(&mut self, attempt: &mut UnfinishedAttempt, pool: &Pool<'_>, now: Timestamp) -> Option<Placed> {
         let before = Versions::of(self.snapshot);
         let mut plan = Plan::new(self.snapshot);
-        let mut room = AsItIs { classes: self.classes, charge: charge_of(self.pods, now) };
+        let mut room = AsItIs { classes: &mut *self.classes, charge: charge_of(self.pods, now) };
         let rank = |node: &NodeName| self.flows.rank(node);
         let found = attempt.search.go_on(pool, &mut plan, &mut room, &rank, MOST_STEPS);
         if let Some(Ok(_)) = found {
@@ -70,12 +107,7 @@ impl GangTrial<'_> {
 
     /// The pods of these that are in the way of the gang, which finds room without all of them; none: it finds none. Those are that hold cards of
     /// its places, or all on its nodes.
-    pub(in crate::scheduling::scheduler) fn in_the_way(
-        self,
-        holders: &[Uid],
-        pool: &Pool<'_>,
-        now: Timestamp,
-    ) -> Vec<Uid> {
+    fn in_the_way(self, holders: &[Uid], pool: &Pool<'_>, now: Timestamp) -> Vec<Uid> {
         let (mut held, won) = self.place_without(holders, pool, now);
         held.retain(|(_, charge)| won.iter().any(|place| place.node == charge.node));
         let of = |charge: &Charge| cards(&charge.node, &charge.allocations);
