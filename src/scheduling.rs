@@ -3,7 +3,7 @@
 //! No client, no async, no clock, no log, no wire name: inputs are [`Event`]s with the time, outputs are [`Effect`]s and values.
 //! The way of a pod: [`queue`] → [`mod@plugin`] → [`decide`] → [`mod@prebind`]: its claims → [`node_flow`]: its line → lock → bind → the
 //! agent's answer. Each folder imports only those above it in this order: [`model`], [`world`], [`mod@plugin`], [`mod@snapshot`], [`decide`],
-//! [`plan`], [`queue`], [`mod@prebind`], [`node_flow`].
+//! [`plan`], [`queue`], [`mod@prebind`], [`node_flow`], [`mod@preempt`].
 
 pub mod decide;
 pub mod effect;
@@ -14,6 +14,7 @@ pub mod node_flow;
 pub mod plan;
 pub mod plugin;
 pub mod prebind;
+pub mod preempt;
 pub mod queue;
 pub mod scheduler;
 pub mod shadow;

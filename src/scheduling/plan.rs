@@ -7,6 +7,7 @@ pub mod eviction;
 pub mod extension;
 pub mod gang;
 pub mod held_places;
+pub mod kept_nodes;
 pub mod preemption;
 
 use std::ops::Deref;

@@ -50,13 +50,13 @@ use super::{
     plan::preemption::Rules,
     plugin::score::weights::ScoreWeights,
     prebind::{PrebindInput, Prebinding},
+    preempt::{PreemptInput, Preempting},
     snapshot::Snapshot,
 };
 use compare::CLAIM_ALLOWANCE;
 use evict::Evictions;
 use gang::Gangs;
 use pods::Pods;
-use preempt::Preempting;
 use reports::{Outbox, Reports};
 use scheduling_queue::{PodProgress, Precedence, SchedulingQueue};
 use sync::Duty;
@@ -191,9 +191,14 @@ impl Scheduler {
             Event::Withdrawn { pod, node, outcome } => {
                 self.advance(&node, NodeFlowInput::Withdrawn { pod: &pod, outcome });
             }
-            Event::Nominated { pod, node, outcome } => self.nominated(&pod, node.as_ref(), &outcome, now),
+            Event::Nominated { pod, node, outcome } => {
+                let (node, outcome) = (node.as_ref(), &outcome);
+                self.advance_preempt(PreemptInput::Nominated { pod: &pod, node, outcome });
+                self.tell(&pod.uid);
+            }
             Event::Preempted { pod, preemptor, outcome } => {
-                self.preempted(&pod, &preemptor, &outcome, now);
+                let (pod, preemptor, outcome) = (&pod, &preemptor, &outcome);
+                self.advance_preempt(PreemptInput::Deleted { pod, preemptor, outcome });
             }
             Event::EvictionAnswered { eviction, outcome } => self.eviction_answered(&eviction, outcome, now),
             Event::PodRead { pod, found } => self.pod_read(&pod, found, now),
@@ -233,7 +238,7 @@ impl Scheduler {
             self.meet_deadlines(now);
             self.advance_prebinds(now);
             self.advance_prebind(PrebindInput::TimePassed);
-            self.watch_kept(now);
+            self.advance_preempt(PreemptInput::TimePassed);
             if self.duty.course == Course::Onward {
                 self.roll_back_gangs(now);
             }

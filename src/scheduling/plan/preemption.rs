@@ -1,7 +1,7 @@
 //! Preemption: which pods of one node must go so that a pod of higher priority fits there, and on which node that does the least harm.
 //!
 //! Source: v1.36 `pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go`, `framework/preemption/preemption.go`. Each
-//! node is tried in a plan that is undone; `scheduler/preempt` carries out the choice.
+//! node is tried in a plan that is undone; `preempt` carries out the choice.
 
 mod budgets;
 #[cfg(test)]

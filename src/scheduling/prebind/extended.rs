@@ -40,10 +40,10 @@ pub(super) fn progress(
     }
     let known = view.snapshot.resource_claims().claim(&pod.namespace, &choice.claim);
     let Some(made) = &choice.made else {
-        return unmade(pod, known.filter(|claim| is_own(claim, &pod.uid)), (choice, step), view);
+        return unmade_progress(pod, known.filter(|claim| is_own(claim, &pod.uid)), (choice, step), view);
     };
     match known {
-        Some(claim) => self::made(pod, node, (claim, made), step, view),
+        Some(claim) => made_progress(pod, node, (claim, made), step, view),
         None if step.gave => failed(&choice.claim, DevicesFailure::Deleted),
         // It was made, and has not been seen yet.
         None if matches!(step.state, ClaimState::Written(_)) => ClaimProgress::Awaited,
@@ -55,7 +55,7 @@ pub(super) fn progress(
 }
 
 /// A claim that exists: it is given its devices, then the pod's status names it.
-fn made(
+fn made_progress(
     pod: &PodKey,
     node: &NodeState,
     (claim, (made, devices)): (&Arc<ResourceClaim>, &(Arc<ExtendedClaim>, Arc<AllocationResult>)),
@@ -83,13 +83,13 @@ fn made(
         return ClaimProgress::Write(PrebindWrite::ReserveClaim { claim, allocation });
     };
     match with_devices(claim, allocation, pod, node) {
-        ClaimProgress::Bound => stated(pod, Some(made), step, name, view),
+        ClaimProgress::Bound => stated_progress(pod, Some(made), step, name, view),
         other => other,
     }
 }
 
 /// A claim that the node needs none of: it is deleted, and the pod's status names it no longer.
-fn unmade(
+fn unmade_progress(
     pod: &PodKey,
     known: Option<&Arc<ResourceClaim>>,
     (choice, step): (&ExtendedChoice, &ClaimStep),
@@ -99,12 +99,12 @@ fn unmade(
         Some((claim, _)) if is_behind(step, &claim.metadata.resource_version) => ClaimProgress::Awaited,
         Some((_, Some(write))) if !has_no_version(&step.state) => ClaimProgress::Write(write),
         Some((_, Some(_))) => ClaimProgress::Awaited,
-        Some((_, None)) | None => stated(pod, None, step, &choice.claim, view),
+        Some((_, None)) | None => stated_progress(pod, None, step, &choice.claim, view),
     }
 }
 
 /// What the pod's status says of the claim: kubelet gives containers the devices that it names.
-fn stated(
+fn stated_progress(
     pod: &PodKey,
     made: Option<&Arc<ExtendedClaim>>,
     step: &ClaimStep,
@@ -127,8 +127,8 @@ fn stated(
     }
 }
 
-/// The write that deletes a claim of the pod's own that is not used after all, of which so much was written back; `None`: there is nothing to
-/// delete, or the pod, which goes this way, is being placed where it uses it.
+/// The next write that deletes a claim of the pod's own that is not used after all; `state` is how far that is, and `flow` how far the pod is with
+/// its claims. `None`: there is nothing to delete, or the pod is being placed where it uses the claim.
 pub(super) fn taken_back(
     pod: &PodKey,
     (choice, state): (&ExtendedChoice, &ClaimState),

@@ -94,7 +94,7 @@ impl Scheduler {
         let demand = || self.pods.get(uid).and_then(|entry| entry.info.demand());
         let is_for_it = || demand().is_some_and(|demand| self.snapshot.has_reservation_for(&demand));
         let by_claim = || demand().is_some_and(|demand| self.snapshot.may_serve_by_claim(&demand));
-        let is_paused = || self.preempts_not_before(uid).is_some();
+        let is_paused = || self.preempting.preempts_not_before(uid, &self.preempt_view()).is_some();
         alike.filter(|_| {
             !self.snapshot.nominations().holds(uid) && !is_for_it() && !by_claim() && !is_paused()
         })

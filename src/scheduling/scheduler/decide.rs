@@ -64,7 +64,7 @@ impl Scheduler {
             return;
         }
         let decided = match self.decide_as_alike(uid) {
-            Err(error) if self.take_held(uid, &error) || self.take_kept(uid, &error, now) => self.decide(uid),
+            Err(error) if self.take_held(uid, &error) || self.take_kept(uid, &error) => self.decide(uid),
             decided => decided,
         };
         match decided {
@@ -74,7 +74,7 @@ impl Scheduler {
                 self.carry_on(uid, node, steps, now);
             }
             Err(error) => {
-                let demand = || self.pods.demand(uid, self.snapshot.nominations());
+                let demand = || self.snapshot.nominations().demand(&self.pods.get(uid)?.info);
                 let left = left_to_compare(demand, &error, &self.snapshot, &mut self.classes);
                 if let Some(comparison) = left {
                     return self.compare_beside(comparison, [uid]);
@@ -114,7 +114,7 @@ impl Scheduler {
 
     /// What the pod asks for, with the node that is kept for it, whether its status states that already or not.
     pub(super) fn demand(&self, uid: &Uid) -> Option<Demand> {
-        self.pods.demand(uid, self.snapshot.nominations())
+        self.snapshot.nominations().demand(&self.pods.get(uid)?.info)
     }
 
     /// Judges for a pod that may come, once there is something to judge by.

@@ -22,6 +22,7 @@ use crate::scheduling::{
     },
     plan::gang::{Applicant, Pool, Shortfall},
     prebind::{PrebindInput, PrebindView},
+    preempt::PreemptInput,
 };
 
 impl Scheduler {
@@ -92,7 +93,7 @@ impl Scheduler {
                 }
                 GangRequest::Postpone(uid, blame, message) => {
                     self.stop_waiting(&uid);
-                    self.withdraw_nomination(&uid);
+                    self.advance_preempt(PreemptInput::Withdrawn(&uid));
                     let wants = |claim: &Claim| matches!(claim, Claim::Place(_));
                     if let Some(entry) = self.pods.get(&uid).filter(|entry| wants(&entry.info.claim)) {
                         self.queue.wait_ungathered(entry, now);
@@ -180,8 +181,9 @@ impl Scheduler {
         pool: &Pool<'_>,
         shortfall: &Shortfall,
     ) -> ControlFlow<()> {
-        let waits = pool.applicants.iter().any(|applicant| self.awaits_victims(applicant.uid()));
-        if !self.knows_budgets() || waits {
+        let view = self.preempt_view();
+        let awaits = |applicant: &Applicant| self.preempting.awaits_victims(applicant.uid(), &view);
+        if !view.knows_budgets() || pool.applicants.iter().any(awaits) {
             return ControlFlow::Continue(());
         }
         let is_paused = self.gang_preempts_not_before(pool).is_some();
@@ -195,7 +197,7 @@ impl Scheduler {
         };
         let Some(nominations) = nominations else {
             for applicant in &pool.applicants {
-                self.withdraw_nomination(applicant.uid());
+                self.advance_preempt(PreemptInput::Withdrawn(applicant.uid()));
             }
             return ControlFlow::Continue(());
         };
@@ -204,7 +206,7 @@ impl Scheduler {
         for (uid, candidate) in nominations {
             let applicant = pool.applicants.iter().find(|applicant| *applicant.uid() == uid);
             let priority = applicant.map_or(0, |applicant| applicant.demand.priority);
-            self.nominate(&uid, priority, candidate);
+            self.advance_preempt(PreemptInput::Chosen { pod: &uid, priority, candidate });
         }
         ControlFlow::Continue(())
     }
@@ -223,7 +225,9 @@ impl Scheduler {
 
     /// Until when no pods are preempted for the gang, since one of its pods has had others preempted in vain.
     fn gang_preempts_not_before(&self, pool: &Pool<'_>) -> Option<Timestamp> {
-        pool.applicants.iter().filter_map(|applicant| self.preempts_not_before(applicant.uid())).max()
+        let view = self.preempt_view();
+        let paused = |applicant: &Applicant| self.preempting.preempts_not_before(applicant.uid(), &view);
+        pool.applicants.iter().filter_map(paused).max()
     }
 
     /// Every pod that has found its place holds it now; those that were left over wait.

@@ -14,6 +14,7 @@ use crate::scheduling::{
     },
     node_flow::NodeFlowInput,
     prebind::PrebindInput,
+    preempt::PreemptInput,
     world::ledger::{Charge, Commitment},
 };
 
@@ -64,7 +65,7 @@ impl Scheduler {
         if pod.importance.deletion != Deletion::None {
             self.preempting.note_going(&uid);
         } else if pod.holding.as_ref().is_some_and(|holding| holding.binding == Binding::Bound) {
-            self.delete_if_victim(&pod.key);
+            self.advance_preempt(PreemptInput::Bound(&pod.key));
         }
         let known = self.pods.get(&uid).map(|entry| &entry.info);
         let gang = self.gangs.note_member(&pod, known);
@@ -143,9 +144,7 @@ impl Scheduler {
         let key = entry.info.key.clone();
         let node = entry.info.holding.as_ref().map(|holding| holding.node.clone());
         self.queue.end_waits(&key, &mut self.classes);
-        self.preempting.vain.note_gone(&key, self.snapshot.now());
-        self.preempting.stop(uid);
-        self.preempting.note_going(uid);
+        self.preempting.note_gone(&key, self.snapshot.now());
         self.snapshot.end_nomination(uid);
         self.forget(uid);
         self.advance_prebind(PrebindInput::PodGone(&key));
@@ -269,7 +268,7 @@ impl Scheduler {
 
     /// The pod is bound: neither what was preempted for it nor a place that it has lost counts any more.
     pub(super) fn end_marks(&mut self, uid: &Uid) {
-        self.preempting.vain.end(uid);
+        self.preempting.end(uid);
         self.queue.order.end_behind(uid);
         self.prebinding.end_parked(uid);
     }

@@ -12,9 +12,9 @@ use crate::scheduling::{
     decide::blame::Blame,
     model::{
         name::Uid,
-        pod::{Demand, PodInfo, PodKey},
+        pod::{PodInfo, PodKey},
     },
-    world::{nominations::Nominations, pod_lister::PodLister},
+    world::pod_lister::PodLister,
 };
 
 /// One pod.
@@ -88,13 +88,6 @@ impl Pods {
     /// A pod, to change what was said of it.
     pub(super) fn get_mut(&mut self, uid: &str) -> Option<&mut Entry> {
         self.entries.get_mut(uid)
-    }
-
-    /// What a pod asks for, with the node that is kept for it, whether its status states that already or not.
-    pub(super) fn demand(&self, uid: &Uid, nominations: &Nominations) -> Option<Demand> {
-        let demand = self.get(uid)?.info.demand()?;
-        let kept = nominations.node_of(uid).cloned();
-        Some(Demand { nominated: kept.or(demand.nominated), ..demand })
     }
 
     /// Whether the pod is known.

@@ -17,6 +17,7 @@ use crate::{
             pod::{Ask, Claim, Deletion, PodKey},
         },
         plan::Plan,
+        preempt::PreemptInput,
         world::{
             ledger::Charge,
             quota::{QuotaInfo, QuotaKey},
@@ -115,7 +116,7 @@ impl Scheduler {
 
     /// The pod found no node: it waits for what may make room for it.
     pub(super) fn wait(&mut self, uid: &Uid, ask: &Arc<Ask>, error: &FitError, now: Timestamp) {
-        let again = self.preempts_not_before(uid);
+        let again = self.preempting.preempts_not_before(uid, &self.preempt_view());
         if let Some(entry) = self.pods.get(uid) {
             self.queue.wait(entry, ask, error, now, again, &mut self.classes);
         }
@@ -144,7 +145,7 @@ impl Scheduler {
         drop(plan);
         self.keep_rejections(before);
         for uid in beyond {
-            self.withdraw_nomination(&uid);
+            self.advance_preempt(PreemptInput::Withdrawn(&uid));
             self.decide_waiting_again(&uid);
         }
     }

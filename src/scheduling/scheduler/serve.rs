@@ -24,7 +24,7 @@ impl Scheduler {
         let others = [
             self.reports.next_audit,
             self.prebinding.next_deadline(),
-            self.kept_deadline(),
+            self.preempting.kept_deadline(self.snapshot.nominations()),
             self.eviction_deadline(),
             self.gangs.deadline(),
             self.queue.lists.deadline().filter(|_| self.awaits_lists()),

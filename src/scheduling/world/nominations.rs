@@ -119,6 +119,12 @@ impl Nominations {
         self.by_pod.contains_key(pod)
     }
 
+    /// What a pod asks for, with the node that is kept for it, whether its status states that already or not; `None`: it wants no place.
+    pub(in crate::scheduling) fn demand(&self, pod: &PodInfo) -> Option<Demand> {
+        let demand = pod.demand()?;
+        Some(Demand { nominated: self.node_of(&pod.key.uid).cloned().or(demand.nominated), ..demand })
+    }
+
     /// The node that is kept for the pod.
     pub fn node_of(&self, pod: &Uid) -> Option<&NodeName> {
         self.by_pod.get(pod).map(|nomination| &nomination.node)

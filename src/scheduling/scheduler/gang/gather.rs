@@ -104,7 +104,7 @@ impl GangView<'_> {
                 let waits =
                     waits && !whole && unlisted_kinds(&entry.info, self.snapshot.objects()).is_empty();
                 let holds = self.snapshot.ledger().get(mate).is_some();
-                let demand = self.pods.demand(mate, self.snapshot.nominations());
+                let demand = self.snapshot.nominations().demand(&entry.info);
                 let demand = demand.filter(|_| (waits || mate == uid) && !holds)?;
                 let member = (**entry.info.groups.gang.as_ref()?).clone();
                 let place = (Reverse(demand.priority), entry.info.lifetime.created, entry.seen);

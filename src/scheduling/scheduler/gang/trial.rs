@@ -71,7 +71,7 @@ impl GangTrial<'_> {
             Some(Err(shortfall)) => shortfall,
         };
         for (uid, error) in shortfall.failed.iter().filter_map(|(uid, error)| Some((uid, error.as_ref()?))) {
-            let demand = || self.pods.demand(uid, self.snapshot.nominations());
+            let demand = || self.snapshot.nominations().demand(&self.pods.get(uid)?.info);
             if let Some(comparison) = left_to_compare(demand, error, self.snapshot, self.classes) {
                 return GangOutcome::Unknown(comparison);
             }

@@ -11,7 +11,7 @@ use std::{
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::Scheduler;
+use super::{Preempting, view::PreemptView};
 use crate::scheduling::{
     model::{
         name::{NodeName, Uid},
@@ -79,7 +79,7 @@ struct InNamespace {
 
 /// Preemptions that came to nothing so far.
 #[derive(Debug, Default)]
-pub(in crate::scheduling::scheduler) struct Vain {
+pub(super) struct Vain {
     by_pod: BTreeMap<Uid, Spent>,
     by_namespace: HashMap<Arc<str>, InNamespace>,
 }
@@ -127,21 +127,24 @@ impl Vain {
     }
 
     /// The pod is bound: nothing was in vain.
-    pub(in crate::scheduling::scheduler) fn end(&mut self, pod: &Uid) {
+    pub(super) fn end(&mut self, pod: &Uid) {
         self.by_pod.remove(pod);
     }
 
     /// The pod is gone.
-    pub(in crate::scheduling::scheduler) fn note_gone(&mut self, pod: &PodKey, now: Timestamp) {
+    pub(super) fn note_gone(&mut self, pod: &PodKey, now: Timestamp) {
         let spent = self.by_pod.remove(&pod.uid);
         if spent.is_some_and(|spent| spent.is_asked || spent.pause.times > 0) {
             self.in_namespace(&pod.namespace, now).gone.note(now);
         }
     }
 
-    /// The pod preempts others again for a room that it has lost to no fault of its own: what was before does not count, this once.
-    fn excuse(&mut self, pod: &Uid) {
-        if let Some(spent) = self.by_pod.get_mut(pod) {
+    /// Room is made for the pod again. Where that is so before its pause is over, it has lost its room to no fault of its own: what was before does
+    /// not count, this once.
+    pub(super) fn note_again(&mut self, pod: &PodKey, now: Timestamp) {
+        if self.pauses(pod).0 > now
+            && let Some(spent) = self.by_pod.get_mut(&pod.uid)
+        {
             (spent.is_excused, spent.pause.times) = (true, 0);
         }
     }
@@ -160,31 +163,26 @@ impl Vain {
     }
 }
 
-impl Scheduler {
+impl Preempting {
     /// Until when no pods are preempted for this one, since some were before and it is not bound, or since that was so for others of its
     /// namespace that are gone; `None`: they may be.
-    pub(in crate::scheduling::scheduler) fn preempts_not_before(&self, uid: &Uid) -> Option<Timestamp> {
-        let key = &self.pods.get(uid)?.info.key;
-        let (own, of_namespace) = self.preempting.vain.pauses(key);
-        let now = self.snapshot.now();
-        let own = if own > now && self.is_excused(uid) { Timestamp::MIN } else { own };
+    pub(in crate::scheduling) fn preempts_not_before(
+        &self,
+        uid: &Uid,
+        view: &PreemptView<'_>,
+    ) -> Option<Timestamp> {
+        let (own, of_namespace) = self.vain.pauses(&view.pods.pod(uid)?.key);
+        let now = view.now();
+        let own = if own > now && self.is_excused(uid, view) { Timestamp::MIN } else { own };
         Some(own.max(of_namespace)).filter(|until| *until > now)
     }
 
     /// Whether the pod has lost the room that was made for it to no fault of its own, for the first time: the node is gone or can't have it
     /// any more, or a pod of higher priority has taken it.
-    fn is_excused(&self, uid: &Uid) -> bool {
-        let spent = self.preempting.vain.by_pod.get(uid).filter(|spent| !spent.is_excused);
-        let (Some(spent), Some(demand)) = (spent, self.demand(uid)) else { return false };
-        preemption::has_lost_node(&demand, &spent.node, spent.pause.since, &self.snapshot)
-    }
-
-    /// Room is made for the pod again.
-    pub(super) fn note_preemption_again(&mut self, uid: &Uid) {
-        let Some(key) = self.pods.get(uid).map(|entry| &entry.info.key) else { return };
-        if self.preempting.vain.pauses(key).0 > self.snapshot.now() {
-            self.preempting.vain.excuse(uid);
-        }
+    fn is_excused(&self, uid: &Uid, view: &PreemptView<'_>) -> bool {
+        let spent = self.vain.by_pod.get(uid).filter(|spent| !spent.is_excused);
+        let (Some(spent), Some(demand)) = (spent, view.demand(uid)) else { return false };
+        preemption::has_lost_node(&demand, &spent.node, spent.pause.since, view.snapshot)
     }
 }
 

@@ -1,0 +1,57 @@
+//! Everything that is requested where pods are preempted: one closed list.
+
+use std::collections::BTreeSet;
+
+use crate::scheduling::model::{
+    name::{NodeName, Uid},
+    pod::PodKey,
+};
+
+/// Something that is requested. The requests of one input are carried out in their order.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(in crate::scheduling) enum PreemptRequest {
+    /// Keep the node for the pod, for which these victims go.
+    Keep {
+        /// Which pod.
+        pod: Uid,
+        /// Which node.
+        node: NodeName,
+        /// Who goes.
+        victims: BTreeSet<Uid>,
+    },
+    /// Keep no node for the pod any more.
+    EndNomination(Uid),
+    /// Write into the pod's status which node is kept for it; `None`: none is. Answered by `Nominated`.
+    Nominate(PodKey, Option<NodeName>),
+    /// Note what the pod's status states of that now.
+    NoteStated {
+        /// Which pod.
+        pod: Uid,
+        /// The node; `None`: it states none.
+        node: Option<NodeName>,
+        /// The pod's version since then.
+        resource_version: String,
+    },
+    /// Note that the nomination stands in the pod's status: once the status states none any more, it is over.
+    NoteNominationWritten(Uid),
+    /// Find out whether the pod still waits and fits nowhere. Answered at once by [`Confirmed`](super::input::PreemptInput::Confirmed). It is the
+    /// last request of an input.
+    Confirm(PodKey),
+    /// Delete a victim. Answered by `Deleted`.
+    Delete {
+        /// Which pod.
+        pod: PodKey,
+        /// On which node.
+        node: NodeName,
+        /// For which pod.
+        preemptor: PodKey,
+    },
+    /// Take the decision for a victim that is not bound yet back, and decide it again after a backoff.
+    BackOff(Uid),
+    /// Decide the pod again after a backoff, if it waits.
+    BackOffIfWaiting(Uid),
+    /// Decide the pod again, if it waits.
+    DecideAgain(Uid),
+    /// Decide pods again for which nodes had no room beside those that they are kept for.
+    WakeKept,
+}

@@ -1,0 +1,90 @@
+//! Deleting the pods that go for another.
+
+use super::{
+    Preempting, Preemption, PreemptionStep, input::Need, request::PreemptRequest, view::PreemptView,
+};
+use crate::scheduling::{
+    model::{
+        name::NodeName,
+        outcome::WriteOutcome,
+        pod::{Deletion, PodKey},
+    },
+    node_flow::Course,
+    world::ledger::Commitment,
+};
+
+impl Preempting {
+    /// Deletes the victims of a pod that still waits and still fits nowhere. One that is not bound yet is decided anew instead; one that
+    /// is just being bound is deleted once it is.
+    pub(super) fn confirmed(&mut self, preemptor: &PodKey, need: Need, view: &PreemptView<'_>) {
+        let goes_on = need == Need::Still && view.course == Course::Onward;
+        let Some(preemption) = self.under_way.get_mut(&preemptor.uid).filter(|_| goes_on) else {
+            self.stop(&preemptor.uid);
+            return;
+        };
+        preemption.step = PreemptionStep::Deleting;
+        let (node, victims) = (preemption.node.clone(), preemption.victims.clone());
+        for victim in victims {
+            let stays = view.snapshot.ledger().get(&victim).filter(|charge| charge.node == node);
+            let stays = stays.filter(|charge| charge.importance.deletion == Deletion::None);
+            let (Some(charge), Some(pod)) = (stays, view.pods.pod(&victim)) else {
+                self.note_going(&victim);
+                continue;
+            };
+            match charge.commitment {
+                Commitment::Assumed if view.flows.serves(&node, &victim) => {}
+                Commitment::Assumed => {
+                    self.note_going(&victim);
+                    self.requests.push(PreemptRequest::BackOff(victim));
+                }
+                Commitment::Intended | Commitment::Bound => self.delete(&pod.key, preemptor, &node, view),
+            }
+        }
+    }
+
+    /// A pod is bound. If it is to go for another, it is deleted now.
+    pub(super) fn delete_if_victim(&mut self, pod: &PodKey, view: &PreemptView<'_>) {
+        let awaits = |preemption: &Preemption| {
+            preemption.step == PreemptionStep::Deleting
+                && preemption.victims.contains(&pod.uid)
+                && !preemption.asked.contains(&pod.uid)
+        };
+        let found = self.under_way.iter().find(|(_, preemption)| awaits(preemption));
+        let Some((preemptor, node)) = found.map(|(uid, preemption)| (uid, preemption.node.clone())) else {
+            return;
+        };
+        if let Some(preemptor) = view.pods.pod(preemptor) {
+            self.delete(pod, &preemptor.key, &node, view);
+        }
+    }
+
+    fn delete(&mut self, pod: &PodKey, preemptor: &PodKey, node: &NodeName, view: &PreemptView<'_>) {
+        if let Some(preemption) = self.under_way.get_mut(&preemptor.uid) {
+            if preemption.asked.is_empty() {
+                self.vain.begin(&preemptor.uid, node, view.now());
+            }
+            preemption.asked.insert(pod.uid.clone());
+        }
+        let (pod, preemptor, node) = (pod.clone(), preemptor.clone(), node.clone());
+        self.requests.push(PreemptRequest::Delete { pod, node, preemptor });
+    }
+
+    /// What came of deleting a victim.
+    pub(super) fn deleted(
+        &mut self,
+        pod: &PodKey,
+        preemptor: &PodKey,
+        outcome: &WriteOutcome,
+        view: &PreemptView<'_>,
+    ) {
+        let under_way = self.under_way.get(&preemptor.uid);
+        let awaited = under_way.is_some_and(|preemption| preemption.victims.contains(&pod.uid));
+        match outcome {
+            WriteOutcome::Written { .. } => self.vain.note_deleted(preemptor, view.now()),
+            WriteOutcome::Failed(_) | WriteOutcome::Refused(_) if awaited => {
+                self.preempt_again(&preemptor.uid, view);
+            }
+            WriteOutcome::Failed(_) | WriteOutcome::Refused(_) => {}
+        }
+    }
+}
