@@ -7,7 +7,9 @@
 pub mod decide;
 pub mod effect;
 pub mod event;
-
+#[cfg(test)]
+#[path = "../tests/support/fixtures.rs"]
+mod fixtures;
 pub mod model;
 pub mod node_flow;
 pub mod plan;

@@ -11,6 +11,8 @@ mod call;
 mod dra_allocator;
 #[path = "conformance/dra_consumable_capacity.rs"]
 mod dra_consumable_capacity;
+#[path = "support/fixtures.rs"]
+mod fixtures;
 #[path = "conformance/hami_codec.rs"]
 mod hami_codec;
 #[path = "conformance/hami_filter.rs"]

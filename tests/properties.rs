@@ -10,6 +10,8 @@ mod cluster;
 mod decoders;
 #[path = "properties/devices_per_container.rs"]
 mod devices_per_container;
+#[path = "support/fixtures.rs"]
+mod fixtures;
 #[path = "properties/gangs.rs"]
 mod gangs;
 #[path = "properties/hints.rs"]

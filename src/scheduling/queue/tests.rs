@@ -1,7 +1,10 @@
 //! The order of pods, the times of their turns, and what is taken early.
 
 use super::*;
-use crate::scheduling::model::pod::{Claim, Importance, Placer, PodKey, PreemptionPolicy, Stage};
+use crate::scheduling::{
+    fixtures,
+    model::pod::{Claim, Importance},
+};
 
 fn at(second: i64) -> Timestamp {
     Timestamp::from_second(second).unwrap()
@@ -9,23 +12,8 @@ fn at(second: i64) -> Timestamp {
 
 fn pod(name: &str, priority: i32) -> PodInfo {
     PodInfo {
-        key: PodKey { uid: name.into(), namespace: "default".into(), name: name.into() },
-        resource_version: "1".to_owned(),
         importance: Importance { priority, ..Importance::default() },
-        preemption_policy: PreemptionPolicy::default(),
-        created: at(0),
-        nominated: None,
-        placer: Placer::Berth,
-        stage: Stage::Pending,
-        leaving: None,
-        claim: Claim::None,
-        holding: None,
-        footprint: std::sync::Arc::default(),
-        told: None,
-        origin: None,
-        served: None,
-        gang: None,
-        member: None,
+        ..fixtures::pod(name, Claim::None)
     }
 }
 
