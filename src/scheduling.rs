@@ -37,7 +37,10 @@ pub use model::{
 };
 pub use model::{
     name::Uid,
-    pod::{Ask, Claim, Constraints, Demand, Holding, Importance, PodInfo, PodKey, PreemptionPolicy, Stage},
+    pod::{
+        Ask, Claim, Constraints, Demand, Holding, Importance, Lifetime, PodGroups, PodInfo, PodKey,
+        PodStatus, PreemptionPolicy, Stage,
+    },
 };
 pub use plugin::{
     NodeReasons, Reason,

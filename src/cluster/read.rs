@@ -18,7 +18,7 @@ use jiff::Timestamp;
 
 use names::{Named, Names};
 pub(in crate::cluster) use pod::PREEMPTION_BY_SCHEDULER;
-use pod::{constraints, importance, nominated, preemption_policy, stage, told, unconstrained};
+use pod::{constraints, importance, nominated, stage, told, unconstrained};
 use scope::{Claims, Division, Judged};
 
 use crate::{
@@ -29,7 +29,8 @@ use crate::{
     },
     object::{ConfigMap, Device, Node, Pod, ResourceQuota, quota::key_of},
     scheduling::{
-        Ask, Claim, NodeInfo, Offer, PodInfo, PodKey, QuotaInfo, QuotaKey, ResourceAmounts,
+        Ask, Claim, Lifetime, NodeInfo, Offer, PodGroups, PodInfo, PodKey, PodStatus, QuotaInfo, QuotaKey,
+        ResourceAmounts,
         model::{
             extended_resources::ShareRequests,
             footprint::Footprint,
@@ -164,20 +165,25 @@ impl Reader {
             key: key(pod),
             resource_version: pod.metadata.resource_version.clone(),
             importance: importance(pod),
-            preemption_policy: preemption_policy(pod),
-            created: pod.metadata.creation_timestamp.unwrap_or(Timestamp::UNIX_EPOCH),
-            nominated: nominated(pod).filter(|_| holding.is_none()),
+            lifetime: Lifetime {
+                created: pod.metadata.creation_timestamp.unwrap_or(Timestamp::UNIX_EPOCH),
+                leaving: pod.metadata.deletion_timestamp,
+            },
+            status: PodStatus {
+                nominated: nominated(pod).filter(|_| holding.is_none()),
+                served,
+                told: told(pod),
+            },
             placer: self.placer(pod),
             stage: stage(pod),
-            leaving: pod.metadata.deletion_timestamp,
             origin: self.origin(pod, &claim).map(Arc::new),
             claim,
             holding,
-            served,
             footprint: Arc::new(footprint),
-            gang: group::member(pod).filter(|_| self.judged == Judged::Everything).map(Arc::new),
-            member: self.divides_time().then(|| Arc::new(time_division::member(pod, self.placer(pod)))),
-            told: told(pod),
+            groups: PodGroups {
+                gang: group::member(pod).filter(|_| self.judged == Judged::Everything).map(Arc::new),
+                job: self.divides_time().then(|| Arc::new(time_division::member(pod, self.placer(pod)))),
+            },
         };
         (info, troubles)
     }

@@ -164,7 +164,7 @@ impl NodeFlow {
             NodeFlowInput::HoldingSeen(uid) => {
                 let Some(pod) = view.pods.pod(uid) else { return };
                 self.agent.see_holding(pod, view);
-                if pod.leaving.is_some() {
+                if pod.lifetime.leaving.is_some() {
                     self.pass_over_if_stuck(view);
                 }
             }

@@ -156,7 +156,8 @@ impl Queue {
     fn put_as(&mut self, part: Part, pod: &PodInfo, seen: u64, (at, priority): (Timestamp, i32)) {
         let uid = pod.key.uid.clone();
         self.remove(&uid);
-        let created = self.behind.get(&uid).map_or(pod.created, |since| pod.created.max(*since));
+        let created =
+            self.behind.get(&uid).map_or(pod.lifetime.created, |since| pod.lifetime.created.max(*since));
         let turn = (at, (Reverse(priority), created, seen, uid.clone()));
         let waiting = Waiting { part, turn, namespace: pod.key.namespace.clone() };
         self.insert(uid, waiting);

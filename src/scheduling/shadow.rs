@@ -182,7 +182,7 @@ impl Shadow {
         };
         let known = self.waiting.get_mut(&pod.key.uid);
         if let Some(known) = known.filter(|known| asks_the_same(&known.asked, &asked)) {
-            (known.asked, known.told, known.intended) = (asked, pod.told.clone(), None);
+            (known.asked, known.told, known.intended) = (asked, pod.status.told.clone(), None);
             return;
         }
         let since = self.waiting.get(&pod.key.uid).map_or(now, |known| known.since);
@@ -192,7 +192,7 @@ impl Shadow {
             workload: Workload::of(pod),
             asked,
             since,
-            told: pod.told.clone(),
+            told: pod.status.told.clone(),
             intended: None,
             fits_since: None,
             due: None,

@@ -21,7 +21,6 @@ const MORE_FIELDS: &[(&str, usize)] = &[
     ("Device", 13),
     ("HamiConfig", 18),
     ("NodeInfo", 15),
-    ("PodInfo", 17),
     ("PodRow", 17),
     ("PodSpec", 21),
     ("Row", 14),

@@ -13,7 +13,8 @@ use std::{
 use berth::{
     device::{Allocation, Card},
     scheduling::{
-        Claim, Effect, Event, Importance, NodeInfo, PodInfo, Scheduler, Stage,
+        Claim, Effect, Event, Importance, Lifetime, NodeInfo, PodGroups, PodInfo, PodStatus, Scheduler,
+        Stage,
         model::{
             gang::{Gang, GangName, Group, GroupApi, Member, Policy},
             kind::Kind,
@@ -102,12 +103,11 @@ impl Pod {
                 deletion: self.deletion,
                 ..Importance::default()
             },
-            created: self.created,
-            nominated: self.nominated.clone(),
-            leaving: self.is_leaving().then_some(self.created),
+            lifetime: Lifetime { created: self.created, leaving: self.is_leaving().then_some(self.created) },
+            status: PodStatus { nominated: self.nominated.clone(), ..PodStatus::default() },
             stage: if self.bound.is_some() && self.started { Stage::Running } else { Stage::Pending },
             holding,
-            gang: self.gang.as_ref().map(of_group),
+            groups: PodGroups { gang: self.gang.as_ref().map(of_group), ..PodGroups::default() },
             ..fixtures::pod(name, claim)
         }
     }

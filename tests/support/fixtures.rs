@@ -13,8 +13,8 @@ use berth::{
         Slicing, Tie,
     },
     scheduling::{
-        Ask, Claim, Constraints, Demand, Details, Event, Footprint, Holding, Importance, NodeInfo, Offer,
-        PodInfo, PodKey, PreemptionPolicy, ResourceAmounts, Stage,
+        Ask, Claim, Constraints, Demand, Details, Event, Footprint, Holding, Importance, Lifetime, NodeInfo,
+        Offer, PodGroups, PodInfo, PodKey, PodStatus, PreemptionPolicy, ResourceAmounts, Stage,
         model::{
             claim_use::DeviceClaims,
             kind::Kind,
@@ -139,19 +139,14 @@ pub(crate) fn pod(name: &str, claim: Claim) -> PodInfo {
         key,
         resource_version: "1".to_owned(),
         importance: Importance::default(),
-        preemption_policy: PreemptionPolicy::default(),
-        created: Timestamp::UNIX_EPOCH,
-        nominated: None,
+        lifetime: Lifetime { created: Timestamp::UNIX_EPOCH, leaving: None },
         placer: Placer::Berth,
-        leaving: None,
         stage: Stage::Pending,
         claim,
         holding: None,
         origin: None,
-        served: None,
-        gang: None,
-        member: None,
-        told: None,
+        status: PodStatus::default(),
+        groups: PodGroups::default(),
     }
 }
 

@@ -22,7 +22,7 @@ use crate::scheduling::{
 impl Run<'_> {
     /// Takes in that a pod holds a place.
     pub(super) fn note_holder(&mut self, info: &PodInfo, charge: &Charge) {
-        if let Some(member) = &info.gang {
+        if let Some(member) = &info.groups.gang {
             let holders = self.holders.entry(member.gang.clone()).or_default();
             holders.push((member.clone(), charge.node.clone()));
         }
@@ -30,7 +30,7 @@ impl Run<'_> {
 
     /// What the pod's PodGroup says; `None`: the pod is placed alone.
     pub(super) fn membership(&self, info: &PodInfo) -> Option<(Arc<Member>, Membership)> {
-        let member = info.gang.clone().filter(|_| self.gangs)?;
+        let member = info.groups.gang.clone().filter(|_| self.gangs)?;
         match self.snapshot.objects().membership(&member.gang) {
             Membership::Policy(Policy::Alone) => None,
             membership => Some((member, membership)),
@@ -169,15 +169,17 @@ impl Run<'_> {
 
 /// The pod and, unless its gang is whole, all others of the gang that wait, in the order of the queue.
 fn together(first: Entry, waiting: &mut Entries, name: &GangName, whole: bool) -> Vec<Entry> {
-    let is_mate = |info: &PodInfo| info.gang.as_ref().is_some_and(|member| member.gang == *name);
+    let is_mate = |info: &PodInfo| info.groups.gang.as_ref().is_some_and(|member| member.gang == *name);
     let mates = waiting.iter().filter(|(_, (_, _, info))| !whole && is_mate(info));
     let mates: Vec<Uid> = mates.map(|(uid, _)| uid.clone()).collect();
     let mut entries = vec![first];
     entries.extend(mates.iter().filter_map(|uid| waiting.remove(uid)));
-    entries.sort_by_key(|(at, _, info)| (std::cmp::Reverse(info.importance.priority), info.created, *at));
+    entries.sort_by_key(|(at, _, info)| {
+        (std::cmp::Reverse(info.importance.priority), info.lifetime.created, *at)
+    });
     entries
 }
 
 fn applicant(info: &PodInfo) -> Option<Applicant> {
-    Some(Applicant { demand: info.demand()?, member: (**info.gang.as_ref()?).clone() })
+    Some(Applicant { demand: info.demand()?, member: (**info.groups.gang.as_ref()?).clone() })
 }

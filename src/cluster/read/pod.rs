@@ -23,7 +23,7 @@ pub(super) fn nominated(pod: &Pod) -> Option<NodeName> {
     (!pod.is_terminal() && pod.metadata.deletion_timestamp.is_none()).then(|| node.into())
 }
 
-pub(super) fn preemption_policy(pod: &Pod) -> PreemptionPolicy {
+fn preemption_policy(pod: &Pod) -> PreemptionPolicy {
     match pod.spec.preemption_policy.as_deref() {
         Some("Never") => PreemptionPolicy::Never,
         _ => PreemptionPolicy::PreemptLowerPriority,
@@ -44,6 +44,7 @@ pub(super) fn importance(pod: &Pod) -> Importance {
             Some(_) if preempted => Deletion::Preempted,
             Some(_) => Deletion::Requested,
         },
+        preemption_policy: preemption_policy(pod),
     }
 }
 

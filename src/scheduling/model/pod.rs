@@ -194,7 +194,7 @@ pub enum Deletion {
     Preempted,
 }
 
-/// What decides whether, and in which order, a placed pod is a victim of preemption.
+/// What decides whether a pod preempts others, and whether, and in which order, it is a victim of preemption.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Importance {
     /// Its priority. A pod is a victim of pods of higher priority only.
@@ -205,6 +205,8 @@ pub struct Importance {
     pub preemptable: bool,
     /// Whether it is being deleted.
     pub deletion: Deletion,
+    /// Whether it may preempt pods of lower priority.
+    pub preemption_policy: PreemptionPolicy,
 }
 
 /// Who places a pod.
@@ -226,6 +228,35 @@ pub enum Binding {
     Intended,
 }
 
+/// When a pod came, and when it is to go.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Lifetime {
+    /// When it was created.
+    pub created: Timestamp,
+    /// When it is to be gone, where it is being deleted.
+    pub leaving: Option<Timestamp>,
+}
+
+/// What the status of a waiting pod says.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct PodStatus {
+    /// The node that is kept for it.
+    pub nominated: Option<NodeName>,
+    /// The claim that serves extended resources of it.
+    pub served: Option<Arc<ExtendedResourceClaimStatus>>,
+    /// The message of its `PodScheduled=False/Unschedulable` condition, where it has one.
+    pub told: Option<String>,
+}
+
+/// The groups of pods that a pod belongs to.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct PodGroups {
+    /// The one that it is placed with.
+    pub gang: Option<Arc<Member>>,
+    /// The job whose budget evictions at the end of a window observe, where the settings have windows.
+    pub job: Option<Arc<JobMember>>,
+}
+
 /// A pod.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct PodInfo {
@@ -235,18 +266,12 @@ pub struct PodInfo {
     pub resource_version: String,
     /// Its priority, and what else decides whether it is a victim of preemption.
     pub importance: Importance,
-    /// Whether it may preempt pods of lower priority.
-    pub preemption_policy: PreemptionPolicy,
-    /// When it was created.
-    pub created: Timestamp,
-    /// The node that is kept for it while it waits, as its status says.
-    pub nominated: Option<NodeName>,
+    /// When it was created, and when it is to be gone.
+    pub lifetime: Lifetime,
     /// Who places it.
     pub placer: Placer,
     /// How far it is.
     pub stage: Stage,
-    /// When it is to be gone, where it is being deleted.
-    pub leaving: Option<Timestamp>,
     /// What there is to do for it.
     pub claim: Claim,
     /// What it holds.
@@ -255,14 +280,10 @@ pub struct PodInfo {
     pub footprint: Arc<Footprint>,
     /// What it is made from, while it waits.
     pub origin: Option<Arc<Origin>>,
-    /// The claim that serves extended resources of it, as its status says.
-    pub served: Option<Arc<ExtendedResourceClaimStatus>>,
-    /// The group of pods that it is placed with.
-    pub gang: Option<Arc<Member>>,
-    /// What evictions at the end of a window read of it, where the settings have windows.
-    pub member: Option<Arc<JobMember>>,
-    /// The message of its `PodScheduled=False/Unschedulable` condition, where it has one.
-    pub told: Option<String>,
+    /// What its status says while it waits.
+    pub status: PodStatus,
+    /// The groups of pods that it belongs to.
+    pub groups: PodGroups,
 }
 
 impl PodInfo {
@@ -273,11 +294,11 @@ impl PodInfo {
                 ask: ask.clone(),
                 footprint: self.footprint.clone(),
                 priority: self.importance.priority,
-                preemption_policy: self.preemption_policy,
+                preemption_policy: self.importance.preemption_policy,
                 uid: self.key.uid.clone(),
-                nominated: self.nominated.clone(),
+                nominated: self.status.nominated.clone(),
                 origin: self.origin.clone(),
-                served: self.served.clone(),
+                served: self.status.served.clone(),
             }),
             Claim::None | Claim::Unreadable(_) => None,
         }

@@ -150,7 +150,7 @@ impl NodeAgent {
     /// owed an answer for longer than is usual. A plugin that serves a living pod in the usual time is busy, and not stuck.
     pub(super) fn is_stuck(&self, locks: &NodeLocks, view: &NodeView<'_>) -> bool {
         let is_late = |charge: &Charge| charge.since.checked_add(USUAL).is_ok_and(|at| at <= view.now);
-        let leaves = |uid: &Uid| view.pods.pod(uid).is_some_and(|pod| pod.leaving.is_some());
+        let leaves = |uid: &Uid| view.pods.pod(uid).is_some_and(|pod| pod.lifetime.leaving.is_some());
         self.is_vacated(view)
             || view.charges().any(|(uid, charge)| {
                 let in_flight = locks.is_in_flight(uid, charge, view);
@@ -174,7 +174,8 @@ impl NodeAgent {
     pub(super) fn see_holding(&mut self, pod: &PodInfo, view: &NodeView<'_>) {
         let holding = pod.holding.as_ref().filter(|holding| holding.binding == Binding::Bound);
         let Some(holding) = holding else { return };
-        let dead = pod.stage == Stage::Ended || (pod.stage == Stage::Pending && pod.leaving.is_some());
+        let dead =
+            pod.stage == Stage::Ended || (pod.stage == Stage::Pending && pod.lifetime.leaving.is_some());
         if dead && !holding.takeable.is_empty() {
             self.remnants.note(&pod.key, &holding.takeable, view.now);
         } else {
@@ -320,5 +321,5 @@ fn goes_by(uid: &Uid, charge: &Charge, view: &NodeView<'_>) -> Option<Timestamp>
     let withdrawn = charge.has_answer(Answer::Withdrawn)
         && charge.commitment == Commitment::Bound
         && charge.stage == Stage::Pending;
-    view.pods.pod(uid).filter(|_| withdrawn)?.leaving?.checked_add(CLEARANCE).ok()
+    view.pods.pod(uid).filter(|_| withdrawn)?.lifetime.leaving?.checked_add(CLEARANCE).ok()
 }

@@ -155,7 +155,7 @@ fn jobs<'a>(
 ) -> BTreeMap<&'a JobName, Job> {
     let mut jobs: BTreeMap<&JobName, Job> = BTreeMap::new();
     for pod in pods.filter(|pod| pod.stage != Stage::Ended) {
-        let Some(member) = &pod.member else { continue };
+        let Some(member) = &pod.groups.job else { continue };
         let job = jobs.entry(&member.job).or_default();
         job.total += 1;
         job.running += usize::from(pod.stage == Stage::Running && !leaves(pod) && !asked(&pod.key.uid));
@@ -174,7 +174,7 @@ fn candidates<'a>(
     asked: impl Fn(&Uid) -> bool,
 ) -> Vec<(&'a PodInfo, &'a JobMember, Eviction)> {
     let candidate = |pod: &'a PodInfo| {
-        let member = pod.member.as_deref().filter(|member| may_go(&member.evictable, objects))?;
+        let member = pod.groups.job.as_deref().filter(|member| may_go(&member.evictable, objects))?;
         let node = bound(pod)?;
         let stays = pod.stage != Stage::Ended && !leaves(pod) && !asked(&pod.key.uid);
         let closed = zone(node).filter(|state| stays && !state.is_open())?;
@@ -185,7 +185,7 @@ fn candidates<'a>(
     let mut candidates: Vec<_> = pods.filter_map(candidate).collect();
     candidates.sort_by(|(one, ..), (other, ..)| {
         let order = |pod: &'a PodInfo| {
-            (pod.importance.priority, Reverse(pod.created), &pod.key.namespace, &pod.key.name)
+            (pod.importance.priority, Reverse(pod.lifetime.created), &pod.key.namespace, &pod.key.name)
         };
         order(one).cmp(&order(other))
     });
@@ -206,7 +206,7 @@ fn bound(pod: &PodInfo) -> Option<&NodeName> {
 }
 
 fn leaves(pod: &PodInfo) -> bool {
-    pod.leaving.is_some()
+    pod.lifetime.leaving.is_some()
 }
 
 /// The PodDisruptionBudgets by namespace, and how many pods each still lets go.

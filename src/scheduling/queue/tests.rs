@@ -3,7 +3,7 @@
 use super::*;
 use crate::scheduling::{
     fixtures,
-    model::pod::{Claim, Importance},
+    model::pod::{Claim, Importance, Lifetime},
 };
 
 fn at(second: i64) -> Timestamp {
@@ -96,7 +96,10 @@ fn of_the_overdue_the_longest_waiting_come_first() {
 #[test]
 fn a_pod_that_has_lost_a_place_comes_after_those_that_were_created_before_that() {
     let mut queue = Queue::default();
-    let created = |name: &str, second: i64| PodInfo { created: at(second), ..pod(name, 0) };
+    let created = |name: &str, second: i64| PodInfo {
+        lifetime: Lifetime { created: at(second), ..Lifetime::default() },
+        ..pod(name, 0)
+    };
     queue.put_behind(&"old".into(), at(50));
     let pods = [created("old", 0), created("middle", 10), created("new", 60), pod("high", 1)];
     for (seen, pod) in (0..).zip(&pods) {

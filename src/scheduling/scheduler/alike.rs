@@ -29,7 +29,7 @@ impl Alike {
     pub(super) fn of(pod: &PodInfo) -> Option<Self> {
         let Claim::Place(ask) = &pod.claim else { return None };
         let footprint = &pod.footprint;
-        if footprint.is_cross_node() || pod.nominated.is_some() {
+        if footprint.is_cross_node() || pod.status.nominated.is_some() {
             return None;
         }
         Some(Self {
@@ -37,7 +37,7 @@ impl Alike {
             namespace: footprint.namespace.clone(),
             labels: footprint.labels.clone(),
             priority: pod.importance.priority,
-            preemption_policy: pod.preemption_policy,
+            preemption_policy: pod.importance.preemption_policy,
         })
     }
 }

@@ -189,7 +189,9 @@ impl Scheduler {
             PodProgress::OverQuota => {
                 self.waiting.over_quota.holds(&entry.info.key) && self.waiting.queue.has_set_aside(uid)
             }
-            PodProgress::Ungathered => entry.info.gang.is_some() && self.waiting.queue.has_set_aside(uid),
+            PodProgress::Ungathered => {
+                entry.info.groups.gang.is_some() && self.waiting.queue.has_set_aside(uid)
+            }
             PodProgress::Unlisted => self.waiting.unlisted.holds(uid),
             PodProgress::Comparing => self.waiting.comparisons.holds(uid),
             PodProgress::Prebinding(_) => held.is_some() && self.prebinding.pods.contains_key(uid),

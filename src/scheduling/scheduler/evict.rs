@@ -85,7 +85,7 @@ impl Scheduler {
 
     fn round(&mut self, now: Timestamp) -> Round {
         let pods = &self.pods;
-        let stays = |uid: &Uid| pods.get(uid).is_some_and(|entry| entry.info.leaving.is_none());
+        let stays = |uid: &Uid| pods.get(uid).is_some_and(|entry| entry.info.lifetime.leaving.is_none());
         let holds = |asked: &Asked| !matches!(asked, Asked::Doubtful(until) if *until <= now);
         self.evictions.asked.retain(|uid, asked| stays(uid) && holds(asked));
         self.evictions.postponed.retain(|uid, _| stays(uid));

@@ -80,7 +80,7 @@ impl Gangs {
 
     /// Whether pods of the pod's gang are bound and wait for others.
     pub(super) fn is_partly_bound(&self, pod: &PodInfo) -> bool {
-        pod.gang.as_ref().is_some_and(|member| self.comes_first(&member.gang))
+        pod.groups.gang.as_ref().is_some_and(|member| self.comes_first(&member.gang))
     }
 
     /// Whether the missing pods of the gang are decided before all other pods.
@@ -166,11 +166,11 @@ impl Scheduler {
     /// Takes in which gang a pod belongs to; the gang, if the pod is new to it or has changed.
     pub(super) fn note_member(&mut self, pod: &PodInfo) -> Option<GangName> {
         self.gangs.timeout?;
-        let gang = &pod.gang.as_ref()?.gang;
+        let gang = &pod.groups.gang.as_ref()?.gang;
         let known = self.pods.get(&pod.key.uid).map(|entry| &entry.info);
         let is_same = |known: &PodInfo| {
-            (&known.claim, &known.holding, known.stage, known.leaving)
-                == (&pod.claim, &pod.holding, pod.stage, pod.leaving)
+            (&known.claim, &known.holding, known.stage, known.lifetime.leaving)
+                == (&pod.claim, &pod.holding, pod.stage, pod.lifetime.leaving)
         };
         if known.is_some_and(is_same) {
             return None;
@@ -181,7 +181,9 @@ impl Scheduler {
 
     /// A pod is gone, and its gang has one pod less.
     pub(super) fn lose_member(&mut self, uid: &Uid) {
-        let Some(member) = self.pods.get(uid).and_then(|entry| entry.info.gang.clone()) else { return };
+        let Some(member) = self.pods.get(uid).and_then(|entry| entry.info.groups.gang.clone()) else {
+            return;
+        };
         if let Some(members) = self.gangs.members.get_mut(&member.gang) {
             members.remove(uid);
             if members.is_empty() {
@@ -213,7 +215,7 @@ impl Scheduler {
 
     /// Something has changed of the pod's gang.
     pub(super) fn touch_gang_of_pod(&mut self, uid: &Uid) {
-        let gang = self.pods.get(uid).and_then(|entry| entry.info.gang.as_ref());
+        let gang = self.pods.get(uid).and_then(|entry| entry.info.groups.gang.as_ref());
         let gang = gang.filter(|_| self.gangs.timeout.is_some()).map(|member| member.gang.clone());
         self.touch_gang(gang);
     }
@@ -277,7 +279,7 @@ impl Scheduler {
     /// What a pod is in its gang, and what its PodGroup says; `None`: it is placed alone.
     fn membership(&self, uid: &Uid) -> Option<(Arc<Member>, Membership)> {
         self.gangs.timeout.filter(|_| !self.duty.directed)?;
-        let member = self.pods.get(uid)?.info.gang.clone()?;
+        let member = self.pods.get(uid)?.info.groups.gang.clone()?;
         match self.snapshot.objects().membership(&member.gang) {
             Membership::Policy(Policy::Alone) => None,
             membership => Some((member, membership)),
@@ -318,7 +320,7 @@ impl Scheduler {
             let (Some(entry), Some(charge)) = (self.pods.get(uid), self.snapshot.ledger().get(uid)) else {
                 continue;
             };
-            let Some(member) = &entry.info.gang else { continue };
+            let Some(member) = &entry.info.groups.gang else { continue };
             survey.placed.count(member);
             survey.nodes.push(charge.node.clone());
             survey.has_started |= charge.stage == Stage::Running;

@@ -85,8 +85,8 @@ impl Pods {
         self.by_name.insert(name_of(&pod.key), uid.clone());
         if let Some(entry) = self.entries.get_mut(&uid) {
             let known = &entry.info;
-            let changed = (&known.claim, &known.footprint, known.importance.priority, &known.gang)
-                != (&pod.claim, &pod.footprint, pod.importance.priority, &pod.gang);
+            let changed = (&known.claim, &known.footprint, known.importance.priority, &known.groups.gang)
+                != (&pod.claim, &pod.footprint, pod.importance.priority, &pod.groups.gang);
             entry.info = pod;
             return changed;
         }

@@ -215,7 +215,7 @@ impl Scheduler {
     /// is not known may be one that is being made.
     pub(super) fn withdraw_nomination(&mut self, uid: &Uid) {
         let Some(entry) = self.pods.get(uid) else { return };
-        let stated = entry.info.nominated.as_ref();
+        let stated = entry.info.status.nominated.as_ref();
         let Some(node) = self.snapshot.nominations().node_of(uid).or(stated) else { return };
         if self.snapshot.node(node).is_none() {
             return;
@@ -283,7 +283,7 @@ impl Scheduler {
         let entry = self.pods.get_mut(uid);
         if let Some(entry) = entry.filter(|entry| is_older(&entry.info.resource_version, resource_version)) {
             resource_version.clone_into(&mut entry.info.resource_version);
-            entry.info.nominated = node.cloned();
+            entry.info.status.nominated = node.cloned();
         }
     }
 

@@ -66,7 +66,7 @@ impl Scheduler {
         let Some(entry) = self.pods.get_mut(uid) else { return };
         let waits = entry.info.claim != Claim::None && entry.telling == Telling::Idle;
         let Some(message) = entry.reason.clone().filter(|_| waits) else { return };
-        if entry.info.told.as_ref() == Some(&message) {
+        if entry.info.status.told.as_ref() == Some(&message) {
             return;
         }
         entry.telling = Telling::UnderWay;
@@ -79,7 +79,7 @@ impl Scheduler {
         match outcome {
             TellOutcome::Done => {
                 entry.telling = Telling::Idle;
-                entry.info.told = Some(message);
+                entry.info.status.told = Some(message);
                 self.tell(&pod.uid);
             }
             TellOutcome::Failed { wait } => {

@@ -91,7 +91,7 @@ impl Scheduler {
         let Some(entry) = self.pods.get(uid) else { return Vec::new() };
         let Footprint { claims, resource_claims, extended, reservation, .. } = &*entry.info.footprint;
         let shares = entry.info.demand().is_some_and(|demand| !demand.ask.devices.is_empty());
-        let extended = extended.is_some() && !shares || entry.info.served.is_some();
+        let extended = extended.is_some() && !shares || entry.info.status.served.is_some();
         let kinds = [
             (!claims.is_empty(), Kind::STORAGE),
             (!resource_claims.is_empty() || extended, Kind::DEVICE_CLAIMS),

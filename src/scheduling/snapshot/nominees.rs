@@ -22,7 +22,7 @@ impl Snapshot {
         let before = self.world.nominations.node_of(&pod.key.uid).cloned();
         let holds = self.ledger.get(&pod.key.uid).is_some();
         if !holds && Arc::make_mut(&mut self.world.nominations).see(pod) {
-            self.note_nomination(before, pod.nominated.clone());
+            self.note_nomination(before, pod.status.nominated.clone());
         }
     }
 

@@ -61,7 +61,7 @@ impl Nominations {
     /// written is kept where the status states none.
     pub(in crate::scheduling) fn see(&mut self, pod: &PodInfo) -> bool {
         let known = self.by_pod.get(&pod.key.uid);
-        let Some(node) = &pod.nominated else {
+        let Some(node) = &pod.status.nominated else {
             return known.is_some_and(|known| known.stated) && self.remove(&pod.key.uid);
         };
         let known = known.filter(|known| known.node == *node);

@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use berth::{
     device::{Answer, Assignment, Card, Dimension, InitPhase, PodRequest, Profile, ProfileName, Role},
     scheduling::{
-        BindOutcome, Claim, Effect, Event, Holding, NodeInfo, PodInfo, PodKey, QuotaInfo, QuotaKey,
+        BindOutcome, Claim, Effect, Event, Holding, Lifetime, NodeInfo, PodInfo, PodKey, QuotaInfo, QuotaKey,
         Scheduler, TellOutcome, world::quota::Bound,
     },
 };
@@ -227,7 +227,7 @@ fn arriving(at: usize, namespace: &str, profile: Profile, request: &PodRequest, 
     let pod = fixtures::pod(&format!("pod-{at}"), Claim::Place(Arc::new(ask)));
     PodInfo {
         key: PodKey { namespace: namespace.into(), ..pod.key },
-        created: now,
+        lifetime: Lifetime { created: now, leaving: None },
         footprint: fixtures::footprint(namespace),
         ..pod
     }

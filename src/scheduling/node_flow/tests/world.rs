@@ -20,7 +20,7 @@ use crate::{
             name::Uid,
             node::{NodeInfo, NodeLock, Offer, Signature},
             outcome::{BindOutcome, LockOutcome, REACH, ReleaseOutcome, Setback, WithdrawOutcome},
-            pod::{Claim, Placer, PodInfo, PodKey},
+            pod::{Claim, Lifetime, Placer, PodInfo, PodKey},
         },
         world::{ledger::Ledger, node_state::Agent},
     },
@@ -182,7 +182,11 @@ impl World {
     }
 
     fn create_for(&mut self, name: &str, placer: Placer, claim: Claim) {
-        self.set_pod(PodInfo { created: self.now, placer, ..pod(name, claim) });
+        self.set_pod(PodInfo {
+            lifetime: Lifetime { created: self.now, leaving: None },
+            placer,
+            ..pod(name, claim)
+        });
     }
 
     pub(in super::super) fn create(&mut self, name: &str) {
@@ -200,8 +204,8 @@ impl World {
         if pod.holding.is_none() {
             self.pods.remove(name);
             self.pods_to_show.push_back(Shown::Gone(name.into()));
-        } else if pod.leaving.is_none() {
-            pod.leaving = Some(self.now + SignedDuration::from_secs(30));
+        } else if pod.lifetime.leaving.is_none() {
+            pod.lifetime.leaving = Some(self.now + SignedDuration::from_secs(30));
             pod.claim = Claim::None;
             self.set_pod(pod);
         }
@@ -209,7 +213,7 @@ impl World {
 
     /// A pod that is being deleted has ended: its node is done with it.
     pub(in super::super) fn end(&mut self, name: &str) {
-        if self.pods.get(name).is_some_and(|pod| pod.leaving.is_some()) {
+        if self.pods.get(name).is_some_and(|pod| pod.lifetime.leaving.is_some()) {
             self.pods.remove(name);
             self.pods_to_show.push_back(Shown::Ended(name.into()));
         }

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use super::*;
 use crate::scheduling::{
-    Claim, Footprint, Importance, fixtures,
+    Claim, Footprint, Importance, Lifetime, PodGroups, fixtures,
     model::{
         kind::Kind,
         tdm::{WindowState, job::Quantum},
@@ -32,7 +32,7 @@ fn pod(name: &str) -> PodInfo {
         stage: Stage::Running,
         holding: Some(fixtures::holding("rz1-node", Vec::new())),
         footprint: Arc::new(footprint),
-        member: Some(Arc::new(member)),
+        groups: PodGroups { job: Some(Arc::new(member)), ..PodGroups::default() },
         ..fixtures::pod(name, Claim::None)
     };
     pod.key.namespace = "team".into();
@@ -40,7 +40,7 @@ fn pod(name: &str) -> PodInfo {
 }
 
 fn member(mut pod: PodInfo, change: impl FnOnce(&mut JobMember)) -> PodInfo {
-    change(Arc::make_mut(pod.member.as_mut().unwrap()));
+    change(Arc::make_mut(pod.groups.job.as_mut().unwrap()));
     pod
 }
 
@@ -87,7 +87,10 @@ const ALL: JobBudget = JobBudget::MaxUnavailable(Quantum::Percent(100));
 fn the_least_important_pods_go_first() {
     let important =
         PodInfo { importance: Importance { priority: 10, ..Importance::default() }, ..pod("important") };
-    let young = PodInfo { created: Timestamp::from_second(9).unwrap(), ..pod("young") };
+    let young = PodInfo {
+        lifetime: Lifetime { created: Timestamp::from_second(9).unwrap(), ..Lifetime::default() },
+        ..pod("young")
+    };
     let pods = with(ALL, vec![important, pod("old"), pod("elder"), young]);
     assert_eq!(evicted(&pods), ["young", "elder", "old", "important"]);
 }
@@ -100,7 +103,10 @@ fn only_preemptable_pods_of_closed_zones_go() {
         pod
     };
     let fixed = member(pod("fixed"), |member| member.evictable = Evictable::No);
-    let leaving = PodInfo { leaving: Some(Timestamp::UNIX_EPOCH), ..pod("leaving") };
+    let leaving = PodInfo {
+        lifetime: Lifetime { leaving: Some(Timestamp::UNIX_EPOCH), ..Lifetime::default() },
+        ..pod("leaving")
+    };
     let ended = PodInfo { stage: Stage::Ended, ..pod("ended") };
     let mut intended = pod("intended");
     intended.holding.as_mut().unwrap().binding = Binding::Intended;

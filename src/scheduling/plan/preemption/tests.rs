@@ -7,7 +7,7 @@ use crate::{
     device::{Answer, Dimension},
     object::{LabelSelector, Labels, pod_disruption_budget::PodDisruptionBudget},
     scheduling::{
-        Footprint, PodInfo, QuotaInfo, QuotaKey,
+        Footprint, PodInfo, PodStatus, QuotaInfo, QuotaKey,
         decide::class::Classes,
         fixtures::{self, PROFILE, allocation, ask, demand, node, share},
         model::pod::Claim,
@@ -162,7 +162,6 @@ fn room_in_a_quota_is_made_too() {
 fn pod(demand: &Demand) -> PodInfo {
     PodInfo {
         importance: Importance { priority: demand.priority, ..Importance::default() },
-        preemption_policy: demand.preemption_policy,
         footprint: demand.footprint.clone(),
         ..fixtures::pod(&demand.uid, Claim::Place(demand.ask.clone()))
     }
@@ -190,7 +189,10 @@ fn the_cards_that_become_free_are_kept_for_the_preemptor() {
     let mut leaving = held(("n1", 0), 12_000, 0);
     leaving.importance.deletion = Deletion::Preempted;
     snapshot.charge("low".into(), leaving);
-    snapshot.nominate(&PodInfo { nominated: Some("n1".into()), ..pod(&preemptor) });
+    snapshot.nominate(&PodInfo {
+        status: PodStatus { nominated: Some("n1".into()), ..PodStatus::default() },
+        ..pod(&preemptor)
+    });
     assert_eq!(goes_to(&other(0, 2_000), &snapshot).as_deref(), Some("GPU-n1-1"));
     snapshot.release(&"low".into());
     assert_eq!(goes_to(&other(0, 2_000), &snapshot).as_deref(), Some("GPU-n1-1"));
@@ -205,7 +207,10 @@ fn the_cards_of_a_pod_do_not_move_with_the_victims_of_another() {
     for full in [0, 1] {
         let mut snapshot = cluster(&["n1"], &[("low", held(("n1", full), 12_000, 0))]);
         let first = Demand { uid: "first".into(), ..preemptor(10_000) };
-        snapshot.nominate(&PodInfo { nominated: Some("n1".into()), ..pod(&first) });
+        snapshot.nominate(&PodInfo {
+            status: PodStatus { nominated: Some("n1".into()), ..PodStatus::default() },
+            ..pod(&first)
+        });
         let second = Demand { uid: "second".into(), ..preemptor(10_000) };
         assert_eq!(goes_to(&second, &snapshot), None, "the other card is kept");
         snapshot.keep_for(&pod(&second), &"n1".into(), BTreeSet::from(["low".into()]));
@@ -222,7 +227,10 @@ fn a_pod_preempts_once_and_if_it_may() {
     assert!(is_eligible(&preemptor, &snapshot));
     let never = Demand { preemption_policy: PreemptionPolicy::Never, ..preemptor.clone() };
     assert!(!is_eligible(&never, &snapshot));
-    snapshot.nominate(&PodInfo { nominated: Some("n1".into()), ..pod(&preemptor) });
+    snapshot.nominate(&PodInfo {
+        status: PodStatus { nominated: Some("n1".into()), ..PodStatus::default() },
+        ..pod(&preemptor)
+    });
     let mut leaving = held(("n1", 0), 12_000, 0);
     leaving.importance.deletion = Deletion::Requested;
     snapshot.charge("low".into(), leaving.clone());
@@ -233,7 +241,10 @@ fn a_pod_preempts_once_and_if_it_may() {
     snapshot.end_nomination(&preemptor.uid);
     let stated = Demand { nominated: Some("n1".into()), ..preemptor.clone() };
     assert!(!is_eligible(&stated, &snapshot), "its status states the node");
-    snapshot.nominate(&PodInfo { nominated: Some("n1".into()), ..pod(&preemptor) });
+    snapshot.nominate(&PodInfo {
+        status: PodStatus { nominated: Some("n1".into()), ..PodStatus::default() },
+        ..pod(&preemptor)
+    });
     let mut cordoned = node("n1", 2, 16_000);
     cordoned.cordoned = true;
     snapshot.set_node(cordoned);

@@ -92,8 +92,8 @@ impl Scheduler {
                 let waits = waits && !whole && self.unlisted_kinds(mate).is_empty();
                 let holds = self.snapshot.ledger().get(mate).is_some();
                 let demand = self.demand(mate).filter(|_| (waits || mate == uid) && !holds)?;
-                let member = (**entry.info.gang.as_ref()?).clone();
-                let place = (std::cmp::Reverse(demand.priority), entry.info.created, entry.seen);
+                let member = (**entry.info.groups.gang.as_ref()?).clone();
+                let place = (std::cmp::Reverse(demand.priority), entry.info.lifetime.created, entry.seen);
                 Some((place, Applicant { demand, member }))
             })
             .collect();

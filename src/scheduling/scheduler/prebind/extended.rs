@@ -112,7 +112,7 @@ impl Scheduler {
             return PrebindProgress::Awaited;
         };
         let status = made.map(|made| made.status(claim));
-        if info.served.as_deref() == status.as_ref() {
+        if info.status.served.as_deref() == status.as_ref() {
             return PrebindProgress::Bound;
         }
         match &step.state {
@@ -142,6 +142,7 @@ impl Scheduler {
         };
         let named = entry
             .info
+            .status
             .served
             .as_ref()
             .is_some_and(|served| served.resource_claim_name == claim.metadata.name);

@@ -313,7 +313,7 @@ impl Scheduler {
     }
 
     fn gang_name(&self, uid: &Uid) -> Option<&GangName> {
-        self.pods.get(uid).and_then(|entry| entry.info.gang.as_ref()).map(|member| &member.gang)
+        self.pods.get(uid).and_then(|entry| entry.info.groups.gang.as_ref()).map(|member| &member.gang)
     }
 }
 

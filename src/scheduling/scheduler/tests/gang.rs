@@ -13,7 +13,7 @@ use super::{
 use crate::{
     device::Answer,
     scheduling::{
-        Event, PodInfo, PreemptionPolicy, WriteOutcome,
+        Event, Lifetime, PodGroups, PodInfo, PreemptionPolicy, WriteOutcome,
         event::BindOutcome,
         model::{
             gang::{Gang, GangName, Group, GroupApi, Member, Policy, SharedTopology, Strictness},
@@ -38,7 +38,10 @@ fn least(min: usize) -> Gang {
 /// A pod of the group that asks for so many MiB of a card that has 10,000.
 fn member(play: &Play, name: &str, memory: u64) -> PodInfo {
     let gang = GangName { api: GroupApi::Volcano, group: "default/g".into() };
-    PodInfo { gang: Some(Arc::new(Member { gang, task: None })), ..pod(name, memory, play.now) }
+    PodInfo {
+        groups: PodGroups { gang: Some(Arc::new(Member { gang, task: None })), ..PodGroups::default() },
+        ..pod(name, memory, play.now)
+    }
 }
 
 fn create(play: &mut Play, name: &str, memory: u64) {
@@ -167,7 +170,7 @@ fn two_gangs_do_not_hold_halves_against_each_other() {
         let mut pod = member(&play, name, 4_000);
         if ["x", "y"].contains(&name) {
             let gang = GangName { api: GroupApi::Volcano, group: "default/h".into() };
-            pod.gang = Some(Arc::new(Member { gang, task: None }));
+            pod.groups.gang = Some(Arc::new(Member { gang, task: None }));
         }
         play.happens(Event::PodSeen(Box::new(pod)));
     }
@@ -260,8 +263,8 @@ fn each_task_has_its_own_minimum() {
     play.happens(Event::Seen(group(Gang { min: 3, tasks, ..Gang::default() })));
     for (name, task) in [("a", "worker"), ("b", "worker"), ("c", "worker"), ("d", "master")] {
         let mut pod = member(&play, name, 1000);
-        let gang = pod.gang.as_ref().unwrap().gang.clone();
-        pod.gang = Some(Arc::new(Member { gang, task: Some(task.into()) }));
+        let gang = pod.groups.gang.as_ref().unwrap().gang.clone();
+        pod.groups.gang = Some(Arc::new(Member { gang, task: Some(task.into()) }));
         play.happens(Event::PodSeen(Box::new(pod)));
         let placed = play.scheduler.snapshot().ledger().all().count();
         assert_eq!(placed, if name == "d" { 4 } else { 0 }, "{name}");
@@ -348,7 +351,7 @@ fn victims_go_for_a_whole_gang_or_not_at_all() {
     play.happens(Event::PodSeen(Box::new(small)));
     assert!(!play.is_charged("small", Commitment::Assumed));
     let low = play.foreign_pod("low", 5_000);
-    let mut low = PodInfo { leaving: Some(play.now), ..low };
+    let mut low = PodInfo { lifetime: Lifetime { leaving: Some(play.now), ..low.lifetime }, ..low };
     low.importance.deletion = Deletion::Preempted;
     play.happens(Event::PodSeen(Box::new(low)));
     play.ended("low");

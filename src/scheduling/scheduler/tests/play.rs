@@ -10,7 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use crate::{
     device::{Allocation, Answer, Card, Lock, LockName},
     scheduling::{
-        Claim, Effect, Event, NodeInfo, PodInfo,
+        Claim, Effect, Event, Lifetime, NodeInfo, PodInfo,
         event::{BindOutcome, Setback, TellOutcome},
         fixtures::{self, PROFILE, key},
         model::{
@@ -29,7 +29,10 @@ pub(super) const EXPIRY: SignedDuration = SignedDuration::from_mins(5);
 
 /// A pod that asks for so many MiB of a card.
 pub(super) fn pod(name: &str, memory: u64, created: Timestamp) -> PodInfo {
-    PodInfo { created, ..fixtures::pod(name, Claim::Place(Arc::new(fixtures::ask(1, memory, 0)))) }
+    PodInfo {
+        lifetime: Lifetime { created, leaving: None },
+        ..fixtures::pod(name, Claim::Place(Arc::new(fixtures::ask(1, memory, 0))))
+    }
 }
 
 /// What the scheduler wants done, and for which pod.

@@ -6,8 +6,8 @@ use super::play::{Play, Sent, pod, setback};
 use crate::{
     device::Answer,
     scheduling::{
-        Event, NodeInfo, PodInfo, WriteOutcome, event::BindOutcome, fixtures::key, model::pod::Deletion,
-        world::ledger::Commitment,
+        Event, Lifetime, NodeInfo, PodInfo, PodStatus, WriteOutcome, event::BindOutcome, fixtures::key,
+        model::pod::Deletion, world::ledger::Commitment,
     },
 };
 
@@ -40,7 +40,7 @@ fn withdrawn(play: &mut Play, outcome: WriteOutcome) {
 }
 
 fn leaving(pod: PodInfo, deletion: Deletion, play: &Play) -> PodInfo {
-    let mut leaving = PodInfo { leaving: Some(play.now), ..pod };
+    let mut leaving = PodInfo { lifetime: Lifetime { leaving: Some(play.now), ..pod.lifetime }, ..pod };
     leaving.importance.deletion = deletion;
     leaving
 }
@@ -181,7 +181,7 @@ fn a_victim_that_is_not_bound_after_all_is_not_deleted() {
 fn a_new_term_knows_what_was_begun() {
     let (mut play, high) = full();
     let low = leaving(play.foreign_pod("low", 8_000), Deletion::Preempted, &play);
-    let high = PodInfo { nominated: Some(NODE.into()), ..high };
+    let high = PodInfo { status: PodStatus { nominated: Some(NODE.into()), ..PodStatus::default() }, ..high };
     play.listed(vec![low, high]);
     assert_eq!(play.sent(), [Sent::Unschedulable("high")], "its victim goes already");
     let small = pod("small", 1_500, play.now);
@@ -224,7 +224,10 @@ fn a_status_that_states_a_node_which_is_not_kept_is_cleared_until_it_states_none
     let mut equal = play.foreign_pod("equal", 8_000);
     equal.importance.priority = 100;
     seen(&mut play, equal);
-    let high = PodInfo { nominated: Some(NODE.into()), ..high(&play, 9_000) };
+    let high = PodInfo {
+        status: PodStatus { nominated: Some(NODE.into()), ..PodStatus::default() },
+        ..high(&play, 9_000)
+    };
     assert_eq!(seen(&mut play, high), [Sent::Nominate("high", false), Sent::Unschedulable("high")]);
     let again = |play: &mut Play, outcome| {
         withdrawn(play, outcome);
@@ -241,7 +244,7 @@ fn pods_of_equal_priority_and_those_that_may_not_preempt_wait() {
     high.importance.priority = 0;
     assert_eq!(seen(&mut play, high.clone()), [Sent::Unschedulable("high")]);
     high.importance.priority = 5;
-    high.preemption_policy = crate::scheduling::PreemptionPolicy::Never;
+    high.importance.preemption_policy = crate::scheduling::PreemptionPolicy::Never;
     assert_eq!(seen(&mut play, high), []);
     play.bind("other");
     play.served("other", Answer::Succeeded);
@@ -273,6 +276,6 @@ fn a_nomination_to_a_node_that_can_never_have_the_pod_is_withdrawn() {
     let bare = NodeInfo { name: NODE.into(), resource_version: "1000".to_owned(), ..NodeInfo::default() };
     play.happens(Event::NodeSeen(Box::new(bare)));
     play.sent();
-    let high = PodInfo { nominated: Some(NODE.into()), ..high };
+    let high = PodInfo { status: PodStatus { nominated: Some(NODE.into()), ..PodStatus::default() }, ..high };
     assert_eq!(seen(&mut play, high), [Sent::Nominate("high", false), Sent::Unschedulable("high")]);
 }

@@ -65,7 +65,7 @@ fn what_a_pod_is_rejected_for_is_found_once_for_all_pods_like_it_until_something
     assert!(play.scheduler.waiting.rejections.errors.insert(key, other.clone()).is_some());
     play.create_large("b");
     assert_eq!(said(&mut play, "b"), Some(other.to_string()), "it is not found again for b");
-    play.changed("c", |pod| *pod = super::play::pod("c", 98_000, pod.created));
+    play.changed("c", |pod| *pod = super::play::pod("c", 98_000, pod.lifetime.created));
     assert_eq!(said(&mut play, "c"), found, "c asks for something else");
     play.foreign("theirs", 100);
     play.create_large("d");
@@ -77,7 +77,13 @@ fn what_is_found_for_a_pod_with_claims_or_with_a_node_kept_for_it_holds_for_no_o
     let play = Play::new();
     let alone = pod("a", 1000, play.now);
     assert!(Alike::of(&alone).is_some());
-    let kept = crate::scheduling::PodInfo { nominated: Some("n1".into()), ..alone.clone() };
+    let kept = crate::scheduling::PodInfo {
+        status: crate::scheduling::PodStatus {
+            nominated: Some("n1".into()),
+            ..crate::scheduling::PodStatus::default()
+        },
+        ..alone.clone()
+    };
     assert_eq!(Alike::of(&kept), None);
     let mut with_claims = alone;
     let claims = vec![crate::scheduling::model::footprint::ClaimUse { name: "data".into(), owner: None }];
@@ -93,7 +99,7 @@ fn a_pod_of_a_class_that_was_forgotten_is_among_those_that_wait() {
     // So many other classes that the first is forgotten.
     for size in 0..1100 {
         let name = format!("large-{size}");
-        play.changed(&name, |info| *info = pod(&name, 20_000 + size, info.created));
+        play.changed(&name, |info| *info = pod(&name, 20_000 + size, info.lifetime.created));
         play.gone(&name);
     }
     play.create_large("b");

@@ -95,7 +95,7 @@ impl Fate {
 
     fn change(self, info: &mut PodInfo) {
         info.claim = match self {
-            Self::TooLarge => pod("a", 99_000, info.created).claim,
+            Self::TooLarge => pod("a", 99_000, info.lifetime.created).claim,
             _ => Claim::None,
         };
     }

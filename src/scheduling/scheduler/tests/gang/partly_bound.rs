@@ -25,7 +25,7 @@ fn a_gang_that_is_bound_in_part_is_completed_before_all_other_pods() {
     assert!(!play.is_charged("b", Commitment::Assumed));
     let mut urgent = pod("urgent", 3_000, play.now);
     urgent.importance.priority = 50;
-    urgent.preemption_policy = PreemptionPolicy::Never;
+    urgent.importance.preemption_policy = PreemptionPolicy::Never;
     play.happens(Event::PodSeen(Box::new(urgent)));
     play.gone("other");
     play.wait(seconds(15));
@@ -117,7 +117,7 @@ fn completed_first(stage: Stage) {
     let bound = PodInfo { holding: held.holding, claim: held.claim, stage, ..member(&play, "a", 6_000) };
     let mut urgent = pod("urgent", 4_000, play.now);
     urgent.importance.priority = 50;
-    urgent.preemption_policy = PreemptionPolicy::Never;
+    urgent.importance.preemption_policy = PreemptionPolicy::Never;
     let waiting = member(&play, "b", 4_000);
     for pod in [urgent, waiting, bound] {
         play.happens(Event::PodSeen(Box::new(pod)));
