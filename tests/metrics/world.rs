@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tower::ServiceExt as _;
 
-use crate::machine::{Machine, bound, node, parsed, pod};
+use crate::metrics::machine::{Machine, bound, node, parsed, pod};
 
 pub(crate) const HAMI: &str = "metrics: {hamiNames: true}";
 
