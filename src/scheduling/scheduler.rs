@@ -9,7 +9,6 @@ mod compare;
 mod decide;
 mod direct;
 mod evict;
-pub mod excess;
 mod gang;
 mod gangs;
 mod node_flows;
@@ -20,7 +19,6 @@ mod prebind;
 mod preempt;
 mod quota;
 mod reports;
-mod said;
 mod scheduling_queue;
 mod serve;
 mod show;
@@ -28,9 +26,7 @@ mod sync;
 mod tell;
 #[cfg(test)]
 mod tests;
-mod unassigned;
 mod unlisted;
-mod unread;
 mod wake;
 mod zones;
 

@@ -6,7 +6,6 @@
 use std::{
     collections::{HashMap, HashSet, VecDeque},
     mem::take,
-    sync::Arc,
 };
 
 use jiff::{SignedDuration, Timestamp};
@@ -22,7 +21,8 @@ use crate::scheduling::{
         class::Classes,
         fit_error::{Awaits, FitError},
     },
-    effect::{Concern, Effect},
+    effect::Effect,
+    finding::{Concern, Drift, Finding},
     model::{
         gang::GangName,
         name::{NodeName, Uid},
@@ -89,47 +89,6 @@ impl Audits {
     }
 }
 
-/// Something that was not as the pods say.
-#[derive(Clone, Debug, Eq, PartialEq)]
-enum Drift {
-    /// The ledger did not have what the pod holds.
-    Uncharged(PodKey),
-    /// The ledger had a pod that holds nothing, which concerns this.
-    Overcharged(Uid, Concern),
-    /// The use of the node was not the sum of its pods.
-    NodeUse(NodeName),
-    /// What is used of the namespace's quota was not the sum of its pods.
-    QuotaUse(Arc<str>),
-    /// The pod was in no queue and in no line.
-    Lost(PodKey),
-    /// The pod stayed pending although a node accepts it.
-    NeedlessWait(PodKey),
-}
-
-impl Drift {
-    /// What it concerns.
-    fn concern(&self) -> Concern {
-        match self {
-            Self::Uncharged(pod) | Self::Lost(pod) | Self::NeedlessWait(pod) => Concern::Pod(pod.clone()),
-            Self::Overcharged(_, concern) => concern.clone(),
-            Self::NodeUse(node) => Concern::Node(node.clone()),
-            Self::QuotaUse(namespace) => Concern::Namespace(namespace.clone()),
-        }
-    }
-
-    /// The message.
-    fn message(&self) -> String {
-        match self {
-            Self::Uncharged(_) => "the ledger did not have what the pod holds".to_owned(),
-            Self::Overcharged(uid, _) => format!("the ledger had pod {uid}, which holds nothing"),
-            Self::NodeUse(_) => "the use of the node was not the sum of its pods".to_owned(),
-            Self::QuotaUse(_) => "what is used of its quota was not the sum of its pods".to_owned(),
-            Self::Lost(_) => "the pod was in no queue and in no line".to_owned(),
-            Self::NeedlessWait(_) => "the pod stayed pending although a node accepts it".to_owned(),
-        }
-    }
-}
-
 /// What an audit compares.
 #[derive(Clone, Copy)]
 struct AuditView<'a> {
@@ -165,7 +124,7 @@ impl AuditView<'_> {
             PodProgress::Ungathered => info.groups.gang.is_some() && listed(),
             _ => listed(),
         };
-        (!is_right).then(|| Drift::Lost(info.key.clone()))
+        (!is_right).then(|| Drift::Forgotten(info.key.clone()))
     }
 
     /// Who is charged, shows nothing and is not being decided; and the pods that were bound a while ago and do not show it.
@@ -275,7 +234,9 @@ impl Scheduler {
 
     /// Reports what was found, and puts it right. The uses of nodes and quotas are right already.
     fn put_right(&mut self, drift: Drift, now: Timestamp) {
-        self.outbox.effects.push(Effect::ReportDrift { of: drift.concern(), what: drift.message() });
+        self.outbox
+            .effects
+            .push(Effect::ReportFinding { of: drift.concern(), finding: Finding::Drift(drift.clone()) });
         match drift {
             Drift::Uncharged(pod) => {
                 if let Some(info) = self.pods.get(&pod.uid).map(|entry| entry.info.clone()) {
@@ -285,7 +246,7 @@ impl Scheduler {
             Drift::Overcharged(uid, _) => self.release(&uid),
             Drift::NodeUse(node) => self.wake(&node),
             Drift::QuotaUse(namespace) => self.wake_within_quota(&namespace),
-            Drift::Lost(pod) => {
+            Drift::Forgotten(pod) => {
                 self.forget(&pod.uid);
                 self.enqueue(&pod.uid);
             }
