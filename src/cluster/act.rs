@@ -30,7 +30,7 @@ use crate::{
     object::{Node, Pod},
     scheduling::{
         BindOutcome, Concern, Details, Effect, Event, Finding, NodeFindings, NodeName, PodInfo, PodKey,
-        Setback, TellOutcome, WithdrawOutcome, WriteOutcome, effect::PrebindWrite,
+        Setback, TellOutcome, WithdrawOutcome, WriteOutcome, effect::PrebindWrite, model::message::Message,
     },
 };
 
@@ -98,7 +98,7 @@ impl Hands {
             }
             Effect::RollBack { pod, gang } => self.roll_back(pod, &gang).await,
             Effect::EvictFromZone { eviction } => Some(self.evict(eviction).await),
-            Effect::TellEvictionPostponed { pod, message } => self.tell_postponed(pod, &message).await,
+            Effect::TellEvictionPostponed { postponed } => self.tell_postponed(postponed).await,
             Effect::CompareClaims(comparison) => {
                 Some(Event::ClaimsCompared(self.comparer.compare(comparison).await))
             }
@@ -138,12 +138,21 @@ impl Hands {
         self.metrics.findings(node, findings.counts());
     }
 
+    /// What is told of a pod; what is left out of that is logged for administrators.
+    fn worded(&self, pod: &PodKey, message: Message) -> String {
+        let (message, left_out) = message.told(self.details);
+        if let Some(full) = left_out {
+            report_details(pod, &full);
+        }
+        message
+    }
+
     /// Writes the Event of a finding, as far as those who read it may know.
     async fn report_finding(&self, of: &Concern, finding: &Finding) -> Option<Event> {
-        let (message, left_out) = finding.message().told(self.details);
-        if let (Concern::Pod(pod), Some(full)) = (of, &left_out) {
-            report_details(pod, full);
-        }
+        let message = match of {
+            Concern::Pod(pod) => self.worded(pod, finding.message()),
+            Concern::Node(_) | Concern::Namespace(_) => finding.message().full,
+        };
         let message = &*message;
         match finding {
             Finding::Overcommitted(_) => self.tell(of, News::Excess { message }).await,

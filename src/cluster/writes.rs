@@ -12,7 +12,7 @@ use std::{
 use tokio::task::JoinSet;
 
 use super::{act::Hands, binder::ClusterError};
-use crate::scheduling::{Concern, Effect, Event, Finding, LockOutcome};
+use crate::scheduling::{Concern, Effect, Event, Finding, LockOutcome, plan::eviction::Postponed};
 
 /// So many reports are written at a time: the API server takes its time for each, and with more of them every request of anybody waits for theirs.
 const MOST_REPORTS: usize = 4;
@@ -240,7 +240,6 @@ fn namespace_of(effect: &Effect) -> Arc<str> {
         | Effect::Preempt { preemptor: pod, .. }
         | Effect::Withdraw { pod, .. }
         | Effect::RollBack { pod, .. }
-        | Effect::TellEvictionPostponed { pod, .. }
         | Effect::ReadPod { pod }
         | Effect::TellScheduled { pod, .. }
         | Effect::TellUnschedulable { pod, .. }
@@ -250,7 +249,10 @@ fn namespace_of(effect: &Effect) -> Arc<str> {
         | Effect::ReportDetails { pod, .. }
         | Effect::ReportFinding { of: Concern::Pod(pod), .. } => pod.namespace.clone(),
         Effect::CompareClaims(comparison) => comparison.namespace().clone(),
-        Effect::EvictFromZone { eviction } => eviction.pod.namespace.clone(),
+        Effect::EvictFromZone { eviction }
+        | Effect::TellEvictionPostponed { postponed: Postponed { eviction, .. } } => {
+            eviction.pod.namespace.clone()
+        }
         Effect::ReportFinding { of: Concern::Namespace(namespace), .. } => namespace.clone(),
         Effect::ReleaseLock { .. }
         | Effect::ReadNode { .. }

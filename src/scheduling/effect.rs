@@ -8,7 +8,7 @@ use super::{
     decide::comparison::ClaimComparison,
     finding::{Concern, Finding, NodeFindings},
     model::{gang::GangName, name::NodeName, pod::PodKey},
-    plan::eviction::Eviction,
+    plan::eviction::{Eviction, Postponed},
 };
 use crate::device::{Allocation, DevicePlace, LockName, LockOwner, ProfileName};
 
@@ -99,10 +99,8 @@ pub enum Effect {
     },
     /// Say why a pod of a closed zone is not evicted yet.
     TellEvictionPostponed {
-        /// Which pod.
-        pod: PodKey,
-        /// Why.
-        message: String,
+        /// Which pod, and why.
+        postponed: Postponed,
     },
     /// Compare the claims of a pod with devices. Nothing is written. Answered by `ClaimsCompared`.
     CompareClaims(ClaimComparison),

@@ -196,7 +196,9 @@ impl Scheduler {
                 let (pod, preemptor, outcome) = (&pod, &preemptor, &outcome);
                 self.advance_preempt(PreemptInput::Deleted { pod, preemptor, outcome });
             }
-            Event::EvictionAnswered { eviction, outcome } => self.eviction_answered(&eviction, outcome, now),
+            Event::EvictionAnswered { eviction, outcome } => {
+                self.outbox.effects.extend(self.evictions.answered(eviction, outcome, now));
+            }
             Event::PodRead { pod, found } => self.pod_read(&pod, found, now),
             Event::LockReleased { node, outcome } => {
                 self.advance(&node, NodeFlowInput::LockReleased(outcome));

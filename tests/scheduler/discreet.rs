@@ -61,9 +61,12 @@ impl Discreet {
 /// What an Event or a condition would say of the pod.
 pub(crate) fn told(effect: &Effect) -> Option<(&PodKey, Cow<'_, str>)> {
     match effect {
-        Effect::TellUnschedulable { pod, message, .. }
-        | Effect::TellWaiting { pod, message }
-        | Effect::TellEvictionPostponed { pod, message } => Some((pod, message.into())),
+        Effect::TellUnschedulable { pod, message, .. } | Effect::TellWaiting { pod, message } => {
+            Some((pod, message.into()))
+        }
+        Effect::TellEvictionPostponed { postponed } => {
+            Some((&postponed.eviction.pod, postponed.message().told(Details::Own).0.into()))
+        }
         // The finding is typed: what is left out of it is known only where it is told.
         Effect::ReportFinding { of: Concern::Pod(pod), finding } => {
             Some((pod, finding.message().told(Details::Own).0.into()))

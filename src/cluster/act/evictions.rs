@@ -4,7 +4,11 @@ use super::{Hands, News, send};
 use crate::{
     cluster::{evict, metrics::Written},
     excerpt::{MESSAGE, excerpt},
-    scheduling::{Details, Event, EvictionOutcome, PodKey, model::gang::GangName, plan::eviction::Eviction},
+    scheduling::{
+        Details, Event, EvictionOutcome, PodKey,
+        model::gang::GangName,
+        plan::eviction::{Eviction, Postponed},
+    },
 };
 
 impl Hands {
@@ -55,7 +59,9 @@ impl Hands {
     }
 
     /// Writes an Event about a pod that is not evicted yet.
-    pub(super) async fn tell_postponed(&self, pod: PodKey, message: &str) -> Option<Event> {
-        self.say(pod, News::EvictionPostponed { message }).await
+    pub(super) async fn tell_postponed(&self, postponed: Postponed) -> Option<Event> {
+        let pod = postponed.eviction.pod.clone();
+        let message = self.worded(&pod, postponed.message());
+        self.say(pod, News::EvictionPostponed { message: &message }).await
     }
 }

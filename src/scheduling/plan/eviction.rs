@@ -18,6 +18,7 @@ use crate::{
     object::{PodDisruptionBudget, pod_disruption_budget::UnhealthyPods},
     scheduling::{
         model::{
+            message::Message,
             name::{NodeName, Uid},
             pod::{Binding, PodInfo, PodKey, Stage},
         },
@@ -47,7 +48,18 @@ pub struct Postponed {
     pub why: Postponement,
 }
 
-/// Why a pod of a closed zone is not evicted in this round.
+impl Postponed {
+    /// What is told of it: in full, and without what is not the pod's owner's.
+    pub fn message(&self) -> Message {
+        let Self { eviction, why } = self;
+        Message::with_own(
+            format!("Not evicted yet from {eviction}; {why}"),
+            format!("Not evicted yet: {}; {why}", eviction.closed()),
+        )
+    }
+}
+
+/// Why a pod of a closed zone is not evicted for now.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Postponement {
     /// The budget of its job lets no other pod go.
@@ -56,6 +68,8 @@ pub enum Postponement {
     PodDisruptionBudget(Arc<str>),
     /// More than one PodDisruptionBudget covers it: the API server evicts no such pod.
     SeveralPodDisruptionBudgets,
+    /// The API server refused, with this answer.
+    Refused(String),
 }
 
 /// `node n1: revocable zone rz1 is closed until 01:00`.
@@ -84,6 +98,7 @@ impl fmt::Display for Postponement {
             Self::SeveralPodDisruptionBudgets => formatter.write_str(
                 "more than one PodDisruptionBudget covers it, so the API server does not evict it",
             ),
+            Self::Refused(answer) => formatter.write_str(answer),
         }
     }
 }

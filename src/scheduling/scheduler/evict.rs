@@ -7,16 +7,16 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Course, Scheduler};
+use super::{Course, Scheduler, pods::Pods};
 use crate::scheduling::{
     effect::{Effect, REACH},
     event::EvictionOutcome,
     model::{
         kind::Kind,
-        message::Message,
         name::{NodeName, Uid},
     },
-    plan::eviction::{Eviction, Postponed, Round, round},
+    plan::eviction::{Eviction, Postponed, Postponement, Round, round},
+    snapshot::Snapshot,
 };
 
 /// The shortest time between two rounds: what the API server has just refused it refuses again.
@@ -43,37 +43,22 @@ pub(super) struct Evictions {
     next: Option<Timestamp>,
     asked: BTreeMap<Uid, Asked>,
     /// Why pods stay, as their Events say.
-    postponed: BTreeMap<Uid, String>,
+    postponed: BTreeMap<Uid, Postponed>,
 }
 
-impl Scheduler {
-    /// A zone has closed: a round is due.
-    pub(super) fn begin_evictions(&mut self, now: Timestamp) {
-        self.evictions.next = Some(now);
-    }
+/// What a round of evictions reads.
+#[derive(Clone, Copy)]
+pub(super) struct EvictionView<'a> {
+    pods: &'a Pods,
+    snapshot: &'a Snapshot,
+    course: Course,
+}
 
-    /// Begins a round if one is due.
-    pub(super) fn evict_when_due(&mut self, now: Timestamp) {
-        let Some(next) = self.next_round(now) else { return };
-        let due = *self.evictions.next.get_or_insert(next);
-        if due > now {
-            return;
-        }
-        self.evictions.next = Some(next);
-        let round = self.round(now);
-        for eviction in round.evictions {
-            self.evictions.asked.insert(eviction.pod.uid.clone(), Asked::UnderWay);
-            self.outbox.effects.push(Effect::EvictFromZone { eviction });
-        }
-        for Postponed { eviction, why } in round.postponed {
-            self.tell_postponed(&eviction, &why.to_string());
-        }
-    }
-
+impl EvictionView<'_> {
     /// The first round after now; `None`: there is nothing to evict from, or no right to decide yet.
-    fn next_round(&self, now: Timestamp) -> Option<Timestamp> {
+    fn next_round(self, now: Timestamp) -> Option<Timestamp> {
         let zones = self.snapshot.zones().settings();
-        let ready = self.duty.course == Course::Onward && self.snapshot.objects().are_listed(BUDGETS);
+        let ready = self.course == Course::Onward && self.snapshot.objects().are_listed(BUDGETS);
         if zones.is_off() || !ready {
             return None;
         }
@@ -82,58 +67,81 @@ impl Scheduler {
         let left = i64::try_from(period - since.rem_euclid(period)).ok()?;
         now.checked_add(SignedDuration::from_nanos(left)).ok()
     }
+}
 
-    fn round(&mut self, now: Timestamp) -> Round {
-        let pods = &self.pods;
-        let stays = |uid: &Uid| pods.get(uid).is_some_and(|entry| entry.info.lifetime.leaving.is_none());
-        let holds = |asked: &Asked| !matches!(asked, Asked::Doubtful(until) if *until <= now);
-        self.evictions.asked.retain(|uid, asked| stays(uid) && holds(asked));
-        self.evictions.postponed.retain(|uid, _| stays(uid));
-        let zone = |node: &NodeName| self.snapshot.node(node)?.zone.clone();
-        let pods = self.pods.all().map(|entry| &entry.info);
-        round(pods, zone, self.snapshot.objects(), |uid| self.evictions.asked.contains_key(uid))
-    }
-
-    pub(super) fn eviction_answered(
-        &mut self,
-        eviction: &Eviction,
-        outcome: EvictionOutcome,
-        now: Timestamp,
-    ) {
-        let uid = &eviction.pod.uid;
-        let asked = match outcome {
-            EvictionOutcome::Granted => Some(Asked::Granted),
-            EvictionOutcome::Doubtful => now.checked_add(REACH).ok().map(Asked::Doubtful),
-            EvictionOutcome::Gone => None,
-            EvictionOutcome::Refused(message) => {
-                self.tell_postponed(eviction, &message);
-                None
-            }
-        };
-        match asked {
-            Some(asked) => drop(self.evictions.asked.insert(uid.clone(), asked)),
-            None => drop(self.evictions.asked.remove(uid)),
-        }
-    }
-
-    /// Says once why a pod stays for now.
-    fn tell_postponed(&mut self, eviction: &Eviction, why: &str) {
-        let closed = eviction.closed();
-        let message = Message::with_own(
-            format!("Not evicted yet from {eviction}; {why}"),
-            format!("Not evicted yet: {closed}; {why}"),
-        );
-        let (message, left_out) = message.told(self.reports.details);
-        let said = self.evictions.postponed.insert(eviction.pod.uid.clone(), message.clone());
-        if said.as_ref() != Some(&message) {
-            let pod = eviction.pod.clone();
-            self.outbox.effects.extend(left_out.map(|message| Effect::ReportDetails { pod, message }));
-            self.outbox.effects.push(Effect::TellEvictionPostponed { pod: eviction.pod.clone(), message });
-        }
+impl Evictions {
+    /// A zone has closed: a round is due.
+    pub(super) fn begin(&mut self, now: Timestamp) {
+        self.next = Some(now);
     }
 
     /// When the next round is due.
-    pub(super) fn eviction_deadline(&self) -> Option<Timestamp> {
-        self.evictions.next.filter(|_| self.next_round(self.snapshot.now()).is_some())
+    pub(super) fn deadline(&self, view: EvictionView<'_>) -> Option<Timestamp> {
+        self.next.filter(|_| view.next_round(view.snapshot.now()).is_some())
+    }
+
+    /// Begins a round if one is due: what is to be done and said.
+    fn when_due(&mut self, view: EvictionView<'_>, now: Timestamp) -> Vec<Effect> {
+        let Some(next) = view.next_round(now) else { return Vec::new() };
+        if *self.next.get_or_insert(next) > now {
+            return Vec::new();
+        }
+        self.next = Some(next);
+        let Round { evictions, postponed } = self.round(view, now);
+        let asked = evictions.iter().map(|eviction| (eviction.pod.uid.clone(), Asked::UnderWay));
+        self.asked.extend(asked);
+        let evicted = evictions.into_iter().map(|eviction| Effect::EvictFromZone { eviction });
+        let told: Vec<Effect> = postponed.into_iter().filter_map(|postponed| self.told(postponed)).collect();
+        evicted.chain(told).collect()
+    }
+
+    fn round(&mut self, view: EvictionView<'_>, now: Timestamp) -> Round {
+        let EvictionView { pods, snapshot, .. } = view;
+        let stays = |uid: &Uid| pods.get(uid).is_some_and(|entry| entry.info.lifetime.leaving.is_none());
+        let holds = |asked: &Asked| !matches!(asked, Asked::Doubtful(until) if *until <= now);
+        self.asked.retain(|uid, asked| stays(uid) && holds(asked));
+        self.postponed.retain(|uid, _| stays(uid));
+        let zone = |node: &NodeName| snapshot.node(node)?.zone.clone();
+        let pods = pods.all().map(|entry| &entry.info);
+        round(pods, zone, snapshot.objects(), |uid| self.asked.contains_key(uid))
+    }
+
+    /// Takes in what came of an eviction; what is to be said for it.
+    pub(super) fn answered(
+        &mut self,
+        eviction: Eviction,
+        outcome: EvictionOutcome,
+        now: Timestamp,
+    ) -> Option<Effect> {
+        let asked = match outcome {
+            EvictionOutcome::Granted => Some(Asked::Granted),
+            EvictionOutcome::Doubtful => now.checked_add(REACH).ok().map(Asked::Doubtful),
+            EvictionOutcome::Gone | EvictionOutcome::Refused(_) => None,
+        };
+        match asked {
+            Some(asked) => drop(self.asked.insert(eviction.pod.uid.clone(), asked)),
+            None => drop(self.asked.remove(&eviction.pod.uid)),
+        }
+        let EvictionOutcome::Refused(answer) = outcome else { return None };
+        self.told(Postponed { eviction, why: Postponement::Refused(answer) })
+    }
+
+    /// Says why a pod stays for now, unless that was said.
+    fn told(&mut self, postponed: Postponed) -> Option<Effect> {
+        let said = self.postponed.insert(postponed.eviction.pod.uid.clone(), postponed.clone());
+        (said.as_ref() != Some(&postponed)).then_some(Effect::TellEvictionPostponed { postponed })
+    }
+}
+
+impl Scheduler {
+    /// Begins a round of evictions if one is due.
+    pub(super) fn evict_when_due(&mut self, now: Timestamp) {
+        let Self { evictions, pods, snapshot, duty, .. } = self;
+        let effects = evictions.when_due(EvictionView { pods, snapshot, course: duty.course }, now);
+        self.outbox.effects.extend(effects);
+    }
+
+    pub(super) fn eviction_view(&self) -> EvictionView<'_> {
+        EvictionView { pods: &self.pods, snapshot: &self.snapshot, course: self.duty.course }
     }
 }

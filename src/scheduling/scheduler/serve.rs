@@ -27,7 +27,7 @@ impl Scheduler {
             self.reports.next_audit,
             self.prebinding.next_deadline(),
             self.preempting.kept_deadline(self.snapshot.nominations()),
-            self.eviction_deadline(),
+            self.evictions.deadline(self.eviction_view()),
             self.gangs.deadline(),
             self.queue.lists.deadline().filter(|_| self.awaits_lists()),
         ];

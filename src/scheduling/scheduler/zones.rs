@@ -21,7 +21,7 @@ impl Scheduler {
                 self.open(&node);
             } else {
                 self.advance(&node, NodeFlowInput::Dismissed);
-                self.begin_evictions(now);
+                self.evictions.begin(now);
             }
         }
     }

@@ -45,7 +45,7 @@ pub(super) fn evictions(machine: &mut Machine) -> (Vec<Eviction>, Vec<String>) {
     for effect in machine.run().0 {
         match effect {
             Effect::EvictFromZone { eviction } => evictions.push(eviction),
-            Effect::TellEvictionPostponed { message, .. } => said.push(message),
+            Effect::TellEvictionPostponed { postponed } => said.push(postponed.message().full),
             _ => {}
         }
     }

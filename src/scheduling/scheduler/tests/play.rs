@@ -204,7 +204,9 @@ impl Play {
             Effect::Preempt { pod, .. } => Sent::Preempt(self.name(&pod.name)),
             Effect::EvictFromZone { eviction } => Sent::Evict(self.name(&eviction.pod.name)),
             Effect::RollBack { pod, .. } => Sent::RollBack(self.name(&pod.name)),
-            Effect::TellEvictionPostponed { pod, .. } => Sent::EvictionPostponed(self.name(&pod.name)),
+            Effect::TellEvictionPostponed { postponed } => {
+                Sent::EvictionPostponed(self.name(&postponed.eviction.pod.name))
+            }
             Effect::Prebind { pod, .. } => Sent::Prebind(self.name(&pod.name)),
             Effect::ReportDetails { pod, .. } => Sent::Details(self.name(&pod.name)),
         }
