@@ -33,6 +33,8 @@ pub(crate) async fn measure(cluster: &mut Full, times: usize) -> anyhow::Result<
     all.sort();
     let of = |at: usize| all.get(at).map_or(0, Duration::as_millis);
     println!("  median {} ms, longest {} ms", of(all.len() / 2), of(all.len().saturating_sub(1)));
+    let (now, most) = replica.memory();
+    println!("  the program's memory: {now} MiB, {most} MiB at most");
     Ok(())
 }
 
