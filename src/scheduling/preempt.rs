@@ -30,6 +30,8 @@ mod input;
 mod kept;
 mod nominate;
 mod request;
+#[cfg(test)]
+mod tests;
 mod vain;
 mod victims;
 mod view;
