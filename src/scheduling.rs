@@ -3,12 +3,12 @@
 //! No client, no async, no clock, no log, no wire name: inputs are [`Event`]s with the time, outputs are [`Effect`]s and values.
 //! The way of a pod: [`queue`] → [`mod@plugin`] → [`decide`] → [`mod@prebind`]: its claims → [`node_flow`]: its line → lock → bind → the
 //! agent's answer. Each folder imports only those above it in this order: [`model`], [`world`], [`mod@plugin`], [`mod@snapshot`], [`decide`],
-//! [`plan`], [`queue`], [`mod@prebind`], [`node_flow`], [`mod@preempt`].
+//! [`plan`], [`queue`], [`mod@prebind`], [`node_flow`], [`mod@preempt`], [`finding`].
 
 pub mod decide;
 pub mod effect;
 pub mod event;
-
+pub mod finding;
 pub mod model;
 pub mod node_flow;
 pub mod plan;
@@ -28,6 +28,7 @@ pub use event::{
     BindOutcome, Event, EvictionOutcome, LockOutcome, ReleaseOutcome, Setback, TellOutcome, WithdrawOutcome,
     WriteOutcome,
 };
+pub use finding::{Drift, Finding, NodeFindings};
 pub use model::footprint::Footprint;
 pub use model::measure::{Attempt, Measure, Standing};
 pub use model::message::Details;

@@ -29,8 +29,8 @@ use crate::{
     excerpt::{MESSAGE, SUMMARY, brief, excerpt},
     object::{Node, Pod},
     scheduling::{
-        BindOutcome, Concern, Details, Effect, Event, NodeName, PodInfo, PodKey, Setback, TellOutcome,
-        WithdrawOutcome, WriteOutcome, effect::PrebindWrite,
+        BindOutcome, Concern, Details, Effect, Event, Finding, NodeFindings, NodeName, PodInfo, PodKey,
+        Setback, TellOutcome, WithdrawOutcome, WriteOutcome, effect::PrebindWrite,
     },
 };
 
@@ -116,41 +116,45 @@ impl Hands {
                 tracing::warn!(%pod, %node, "the node's device plugin has not answered");
                 self.say(pod, News::SilentAgent { node: &node }).await
             }
-            Effect::TellExcess { pod, message } => self.say(pod, News::Excess { message: &message }).await,
-            Effect::TellUnread { pod, message } => self.say(pod, News::Unread { message: &message }).await,
-            Effect::TellUnassigned { pod, message } => {
-                self.say(pod, News::Unassigned { message: &message }).await
-            }
+            Effect::ReportFinding { of, finding } => self.report_finding(&of, &finding).await,
             // Accounted for above.
-            Effect::ReportExcess { .. }
-            | Effect::ReportUnread { .. }
-            | Effect::ReportUnassigned { .. }
-            | Effect::ReportDetails { .. } => None,
-            Effect::ReportDrift { of, what } => self.report_drift(&of, &what).await,
+            Effect::CountFindings { .. } | Effect::ReportDetails { .. } => None,
         }
     }
 
     /// Keeps the gauges of what is found on nodes, and logs what users are not told.
     fn account(&self, effect: &Effect) {
         match effect {
-            Effect::ReportExcess { node, cards } => self.report_excess(node, cards),
-            Effect::ReportUnread { node, pods } => self.metrics.unreadable_assignments(node, *pods),
-            Effect::ReportUnassigned { node, pods } => self.metrics.unassigned_pods(node, *pods),
-            Effect::ReportDetails { pod, message } => {
-                tracing::info!(%pod, "in full: {}", excerpt(message, SUMMARY));
-            }
+            Effect::CountFindings { node, findings } => self.count_findings(node, findings),
+            Effect::ReportDetails { pod, message } => report_details(pod, message),
             _ => {}
         }
     }
 
-    fn report_excess(&self, node: &str, cards: &[String]) {
-        for card in cards {
-            tracing::warn!(%node, "{}", excerpt(card, MESSAGE));
+    fn count_findings(&self, node: &str, findings: &NodeFindings) {
+        for overcommitment in findings.overcommitted.values() {
+            tracing::warn!(%node, "{}", excerpt(&overcommitment.to_string(), MESSAGE));
         }
-        self.metrics.overcommitted(node, cards.len());
+        self.metrics.findings(node, findings);
     }
 
-    async fn report_drift(&self, of: &Concern, what: &str) -> Option<Event> {
+    /// Writes the Event of a finding, as far as those who read it may know.
+    async fn report_finding(&self, of: &Concern, finding: &Finding) -> Option<Event> {
+        let (message, left_out) = finding.message().told(self.details);
+        if let (Concern::Pod(pod), Some(full)) = (of, &left_out) {
+            report_details(pod, full);
+        }
+        let message = &*message;
+        match finding {
+            Finding::Overcommitted(_) => self.tell(of, News::Excess { message }).await,
+            Finding::Unread(_) => self.tell(of, News::Unread { message }).await,
+            Finding::Unassigned(_) => self.tell(of, News::Unassigned { message }).await,
+            Finding::Drift(_) => self.report_drift(of, message).await,
+        }
+        None
+    }
+
+    async fn report_drift(&self, of: &Concern, what: &str) {
         let what = excerpt(what, MESSAGE);
         tracing::error!(?of, what = &*what, "the ledger was wrong and has been corrected");
         self.metrics.drift();
@@ -158,7 +162,6 @@ impl Hands {
         if self.details == Details::Full {
             self.tell(of, News::Drift { what: &what }).await;
         }
-        None
     }
 
     async fn bind(&self, pod: &PodKey, node: &str, record: Result<Record, String>) -> BindOutcome {
@@ -311,6 +314,11 @@ impl Hands {
 }
 
 /// Logs a refusal that only an administrator can resolve, such as a missing right, with the API server's message and the HTTP status.
+/// Logs for administrators what the message of a pod leaves out.
+fn report_details(pod: &PodKey, message: &str) {
+    tracing::info!(%pod, "in full: {}", excerpt(message, SUMMARY));
+}
+
 fn warn_of_refused_binding(pod: &PodKey, node: &str, outcome: &BindOutcome) {
     if let BindOutcome::Refused(answer) = outcome {
         let answer = &*excerpt(answer, 2 * MESSAGE);

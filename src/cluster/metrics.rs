@@ -18,7 +18,7 @@ use prometheus_client::{
 };
 
 use super::unread::UnreadObjects;
-use crate::scheduling::{BindOutcome, Event, LockOutcome, Measure, Standing};
+use crate::scheduling::{BindOutcome, Event, LockOutcome, Measure, NodeFindings, Standing};
 use bindings::BindingMetrics;
 use decisions::DecisionMetrics;
 use evictions::Evictions;
@@ -121,19 +121,9 @@ impl Metrics {
         self.state.synced(synced);
     }
 
-    /// So many bound pods of the node request a share and carry no assignment.
-    pub fn unassigned_pods(&self, node: &str, pods: usize) {
-        self.findings.unassigned_pods(node, pods);
-    }
-
-    /// Sets how many cards of the node are overcommitted.
-    pub fn overcommitted(&self, node: &str, cards: usize) {
-        self.findings.overcommitted_cards(node, cards);
-    }
-
-    /// Sets how many pods of the node have an unreadable assignment.
-    pub fn unreadable_assignments(&self, node: &str, pods: usize) {
-        self.findings.unreadable_assignments(node, pods);
+    /// Keeps how much is wrong on the node.
+    pub fn findings(&self, node: &str, findings: &NodeFindings) {
+        self.findings.count(node, findings);
     }
 
     /// Counts a correction of the ledger.

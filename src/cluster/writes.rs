@@ -12,7 +12,7 @@ use std::{
 use tokio::task::JoinSet;
 
 use super::{act::Hands, binder::ClusterError};
-use crate::scheduling::{Concern, Effect, Event, LockOutcome};
+use crate::scheduling::{Concern, Effect, Event, Finding, LockOutcome};
 
 /// So many reports are written at a time: the API server takes its time for each, and with more of them every request of anybody waits for theirs.
 const MOST_REPORTS: usize = 4;
@@ -140,10 +140,8 @@ impl Writes {
                 | Effect::TellUnschedulable { .. }
                 | Effect::TellSilent { .. }
                 | Effect::TellWaiting { .. }
-                | Effect::TellExcess { .. }
-                | Effect::TellUnread { .. }
-                | Effect::TellUnassigned { .. }
                 | Effect::ReportDetails { .. } => {}
+                Effect::ReportFinding { ref finding, .. } if !matches!(finding, Finding::Drift(_)) => {}
                 effect if urgency(&effect) == Urgency::Reports => self.reporting.push(effect),
                 effect => self.binding.push(effect),
             }
@@ -225,14 +223,9 @@ fn urgency(effect: &Effect) -> Urgency {
         | Effect::TellFailedAllocation { .. }
         | Effect::TellWaiting { .. }
         | Effect::TellSilent { .. }
-        | Effect::TellExcess { .. }
-        | Effect::ReportExcess { .. }
-        | Effect::TellUnread { .. }
-        | Effect::ReportUnread { .. }
-        | Effect::TellUnassigned { .. }
-        | Effect::ReportUnassigned { .. }
-        | Effect::ReportDetails { .. }
-        | Effect::ReportDrift { .. } => Urgency::Reports,
+        | Effect::ReportFinding { .. }
+        | Effect::CountFindings { .. }
+        | Effect::ReportDetails { .. } => Urgency::Reports,
         Effect::CompareClaims(_) => Urgency::Compares,
     }
 }
@@ -254,21 +247,16 @@ fn namespace_of(effect: &Effect) -> Arc<str> {
         | Effect::TellFailedAllocation { pod, .. }
         | Effect::TellWaiting { pod, .. }
         | Effect::TellSilent { pod, .. }
-        | Effect::TellExcess { pod, .. }
-        | Effect::TellUnread { pod, .. }
-        | Effect::TellUnassigned { pod, .. }
         | Effect::ReportDetails { pod, .. }
-        | Effect::ReportDrift { of: Concern::Pod(pod), .. } => pod.namespace.clone(),
+        | Effect::ReportFinding { of: Concern::Pod(pod), .. } => pod.namespace.clone(),
         Effect::CompareClaims(comparison) => comparison.namespace().clone(),
         Effect::EvictFromZone { eviction } => eviction.pod.namespace.clone(),
-        Effect::ReportDrift { of: Concern::Namespace(namespace), .. } => namespace.clone(),
+        Effect::ReportFinding { of: Concern::Namespace(namespace), .. } => namespace.clone(),
         Effect::ReleaseLock { .. }
         | Effect::ReadNode { .. }
         | Effect::ReadHolder { .. }
-        | Effect::ReportExcess { .. }
-        | Effect::ReportUnread { .. }
-        | Effect::ReportUnassigned { .. }
-        | Effect::ReportDrift { of: Concern::Node(_), .. } => Arc::default(),
+        | Effect::CountFindings { .. }
+        | Effect::ReportFinding { of: Concern::Node(_), .. } => Arc::default(),
     }
 }
 

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 
 use super::{
     decide::comparison::ClaimComparison,
+    finding::{Finding, NodeFindings},
     model::{gang::GangName, name::NodeName, pod::PodKey},
     plan::eviction::Eviction,
 };
@@ -159,47 +160,19 @@ pub enum Effect {
         /// Whose agent.
         node: NodeName,
     },
-    /// Say that more is held of a card than there is.
-    TellExcess {
-        /// A pod that holds a share of it.
-        pod: PodKey,
-        /// What is held, and what there is.
-        message: String,
+    /// Report something wrong that is new, to those whom it concerns.
+    ReportFinding {
+        /// The pod, node or namespace that it concerns.
+        of: Concern,
+        /// What is wrong.
+        finding: Finding,
     },
-    /// Keep the account of the cards of which more is held than there is.
-    ReportExcess {
+    /// Keep the account of what is wrong on a node.
+    CountFindings {
         /// On which node.
         node: NodeName,
-        /// Each of them, in words; none: all is well again.
-        cards: Vec<String>,
-    },
-    /// Report that the cards of a pod can't be identified.
-    TellUnread {
-        /// Which pod.
-        pod: PodKey,
-        /// What can't be read, and what follows.
-        message: String,
-    },
-    /// Update the count of pods whose cards can't be identified.
-    ReportUnread {
-        /// On which node.
-        node: NodeName,
-        /// How many; 0: all is well again.
-        pods: usize,
-    },
-    /// Report a bound pod that requests a share and carries no assignment.
-    TellUnassigned {
-        /// Which pod.
-        pod: PodKey,
-        /// What is missing, and what to do.
-        message: String,
-    },
-    /// Keep the account of such pods.
-    ReportUnassigned {
-        /// On which node.
-        node: NodeName,
-        /// How many; 0: there are none any more.
-        pods: usize,
+        /// All of it; nothing: all is well again.
+        findings: NodeFindings,
     },
     /// Keep for administrators what the message of a pod leaves out.
     ReportDetails {
@@ -208,16 +181,9 @@ pub enum Effect {
         /// The message in full.
         message: String,
     },
-    /// Report that the ledger differed from the cluster, and was corrected.
-    ReportDrift {
-        /// The pod or node that it concerns.
-        of: Concern,
-        /// What was wrong.
-        what: String,
-    },
 }
 
-/// Whom a finding of the audit is about.
+/// Whom a finding is about.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Concern {
     /// A pod.

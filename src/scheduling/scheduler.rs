@@ -10,7 +10,6 @@ mod compare;
 mod decide;
 mod direct;
 mod evict;
-pub mod excess;
 mod gang;
 mod node_flows;
 mod objects;
@@ -21,7 +20,6 @@ mod preempt;
 mod quota;
 mod reports;
 mod requeue;
-mod said;
 mod serve;
 mod show;
 mod sync;
@@ -29,9 +27,7 @@ mod tell;
 #[cfg(test)]
 mod tests;
 mod turn;
-mod unassigned;
 mod unlisted;
-mod unread;
 mod waiting;
 mod zones;
 

@@ -13,8 +13,8 @@ use std::{
 use berth::{
     device::{Allocation, Card, CoreUnit, Cores, Health, InitPhase, Inventory, MiB, Mode, Slicing},
     scheduling::{
-        Claim, Effect, Event, Footprint, Holding, Importance, Lifetime, NodeInfo, Offer, PodGroups, PodInfo,
-        PodKey, PodStatus, Scheduler, Stage,
+        Claim, Effect, Event, Finding, Footprint, Holding, Importance, Lifetime, NodeInfo, Offer, PodGroups,
+        PodInfo, PodKey, PodStatus, Scheduler, Stage,
         model::{
             gang::{Gang, GangName, Group, GroupApi, Member, Policy},
             kind::Kind,
@@ -235,7 +235,9 @@ impl Cluster {
         for _ in 0..1000 {
             for effect in self.scheduler.settle(self.now) {
                 match effect {
-                    Effect::ReportDrift { of, what } => self.drifts.push(format!("{of:?}: {what}")),
+                    Effect::ReportFinding { of, finding: Finding::Drift(drift) } => {
+                        self.drifts.push(format!("{of:?}: {drift}"));
+                    }
                     effect if is_awaited(&effect) => self.under_way.push(effect),
                     _ => {}
                 }

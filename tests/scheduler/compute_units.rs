@@ -90,7 +90,7 @@ fn a_quota_that_leaves_fewer_units_than_the_card_has_refuses_the_whole_card() {
 fn more_units_than_a_small_card_has_are_told_in_units() {
     let mut machine = Machine::new(&settings(), &[amd_node(96)], &[holding("one", 50), holding("two", 48)]);
     let words = "Pods hold more of card AMD-a on node n1 than it has: 98 of 96 compute units";
-    assert_eq!(told(&machine.run().0), [("one", words), ("two", words)]);
+    assert_eq!(told(&machine.run().0), [("one", words.to_owned()), ("two", words.to_owned())]);
 }
 
 #[test]

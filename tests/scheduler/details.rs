@@ -21,7 +21,7 @@ fn said(details: Details) -> (Vec<String>, Vec<String>) {
     machine.show_pod(&share("large", 20_000));
     let (mut told_to_users, mut reported) = (Vec::new(), Vec::new());
     for effect in machine.run().0 {
-        told_to_users.extend(told(&effect).map(|(_, message)| message.to_owned()));
+        told_to_users.extend(told(&effect).map(|(_, message)| message.into_owned()));
         if let Effect::ReportDetails { message, .. } = effect {
             reported.push(message);
         }

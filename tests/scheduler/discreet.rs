@@ -1,9 +1,11 @@
 //! Beside each case of these tests a second scheduler sees the same, with `messages.details: own`: whatever a case makes it say of a pod, it must not
 //! name a node, a card, what is free of it, or a pod of another namespace.
 
+use std::borrow::Cow;
+
 use berth::{
     device::Inventory,
-    scheduling::{Details, Effect, Event, PodKey, Scheduler, scheduler::Settings},
+    scheduling::{Concern, Details, Effect, Event, Finding, PodKey, Scheduler, scheduler::Settings},
 };
 use jiff::Timestamp;
 
@@ -27,10 +29,14 @@ impl Discreet {
         for effect in self.0.settle(now) {
             let Some((pod, message)) = told(&effect) else { continue };
             // A text that can't be read is quoted from the pod's own annotations.
-            let cards = if matches!(effect, Effect::TellUnread { .. }) { Vec::new() } else { self.cards() };
+            let cards = if matches!(effect, Effect::ReportFinding { finding: Finding::Unread(_), .. }) {
+                Vec::new()
+            } else {
+                self.cards()
+            };
             let forbidden = self.nodes().into_iter().chain(cards).chain(["MiB".to_owned()]);
             for word in forbidden {
-                assert!(!words(message).any(|one| one == word), "{pod} is told of {word}: {message}");
+                assert!(!words(&message).any(|one| one == word), "{pod} is told of {word}: {message}");
             }
             let others = self.0.keys().filter(|other| other.namespace != pod.namespace);
             for other in others {
@@ -53,14 +59,15 @@ impl Discreet {
 }
 
 /// What an Event or a condition would say of the pod.
-pub(crate) fn told(effect: &Effect) -> Option<(&PodKey, &str)> {
+pub(crate) fn told(effect: &Effect) -> Option<(&PodKey, Cow<'_, str>)> {
     match effect {
         Effect::TellUnschedulable { pod, message, .. }
         | Effect::TellWaiting { pod, message }
-        | Effect::TellExcess { pod, message }
-        | Effect::TellUnread { pod, message }
-        | Effect::TellUnassigned { pod, message }
-        | Effect::TellEvictionPostponed { pod, message } => Some((pod, message)),
+        | Effect::TellEvictionPostponed { pod, message } => Some((pod, message.into())),
+        // The finding is typed: what is left out of it is known only where it is told.
+        Effect::ReportFinding { of: Concern::Pod(pod), finding } => {
+            Some((pod, finding.message().told(Details::Own).0.into()))
+        }
         _ => None,
     }
 }

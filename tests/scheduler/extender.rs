@@ -3,7 +3,7 @@
 use berth::{
     config::Config,
     scheduling::{
-        Effect, Event, NodeName, Uid,
+        Effect, Event, Finding, NodeName, Uid,
         plan::extension::{Standing, standings},
         scheduler::Directed,
     },
@@ -120,7 +120,12 @@ fn the_audit_finds_nothing_wrong_with_pods_that_wait_for_a_choice() {
     for _ in 0..5 {
         machine.pass(60);
         let effects = machine.settle();
-        assert!(!effects.iter().any(|effect| matches!(effect, Effect::ReportDrift { .. })), "{effects:?}");
+        assert!(
+            !effects
+                .iter()
+                .any(|effect| matches!(effect, Effect::ReportFinding { finding: Finding::Drift(_), .. })),
+            "{effects:?}"
+        );
         assert!(machine.next_deadline().is_none_or(|at| at > machine.now()), "it would never rest");
     }
 }

@@ -4,7 +4,7 @@ use berth::{
     cluster::read::group::pod_group,
     config::Config,
     scheduling::{
-        Effect, Event,
+        Effect, Event, Finding,
         model::{kind::Kind, steps::PER_MILLISECOND},
     },
 };
@@ -164,7 +164,12 @@ fn room_that_comes_during_a_long_attempt_is_not_missed() {
     while !is_placed(&machine, "g0") {
         let effects = machine.settle();
         // An audit would find the pods that wait although they have room.
-        assert!(!effects.iter().any(|effect| matches!(effect, Effect::ReportDrift { .. })), "{effects:?}");
+        assert!(
+            !effects
+                .iter()
+                .any(|effect| matches!(effect, Effect::ReportFinding { finding: Finding::Drift(_), .. })),
+            "{effects:?}"
+        );
         turns += 1;
         assert!(turns < 60, "the gang is not decided again");
         if machine.scheduler().standing(machine.now()).active == 0 {

@@ -7,7 +7,7 @@ use berth::{
     cluster::read::group::pod_group,
     config::Config,
     scheduling::{
-        Effect, Event, TellOutcome, WriteOutcome, effect::PrebindWrite, model::kind::Kind,
+        Effect, Event, Finding, TellOutcome, WriteOutcome, effect::PrebindWrite, model::kind::Kind,
         world::object::Object,
     },
 };
@@ -141,7 +141,7 @@ impl World {
                 self.told.push((pod.name.to_string(), message.clone()));
                 self.machine.tell(Event::Told { pod, message, outcome: TellOutcome::Done });
             }
-            Effect::ReportDrift { of, what } => panic!("{of:?}: {what}"),
+            Effect::ReportFinding { of, finding: Finding::Drift(drift) } => panic!("{of:?}: {drift}"),
             _ => {}
         }
     }

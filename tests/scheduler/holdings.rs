@@ -1,6 +1,9 @@
 //! What others wrote on pods: charged as far as it can be read, never passed over, and told where it can't be true.
 
-use berth::{config::Config, scheduling::Effect};
+use berth::{
+    config::Config,
+    scheduling::{Concern, Effect, Finding},
+};
 use serde_json::{Value, json};
 
 use super::machine::{Machine, bound, node, pod, without_nearest};
@@ -33,9 +36,11 @@ pub(crate) fn volcano_holding(name: &str, devices: &str) -> Value {
     bound(pod(name, &json!({"volcano.sh/vgpu-number": "1"})), "n1", annotations)
 }
 
-pub(crate) fn told(effects: &[Effect]) -> Vec<(&str, &str)> {
+pub(crate) fn told(effects: &[Effect]) -> Vec<(&str, String)> {
     let told = effects.iter().filter_map(|effect| match effect {
-        Effect::TellExcess { pod, message, .. } => Some((&*pod.name, message.as_str())),
+        Effect::ReportFinding { of: Concern::Pod(pod), finding: Finding::Overcommitted(found) } => {
+            Some((&*pod.name, found.to_string()))
+        }
         _ => None,
     });
     told.collect()
@@ -43,7 +48,7 @@ pub(crate) fn told(effects: &[Effect]) -> Vec<(&str, &str)> {
 
 pub(crate) fn reported(effects: &[Effect]) -> Vec<usize> {
     let reported = effects.iter().filter_map(|effect| match effect {
-        Effect::ReportExcess { cards, .. } => Some(cards.len()),
+        Effect::CountFindings { findings, .. } => Some(findings.overcommitted.len()),
         _ => None,
     });
     reported.collect()
@@ -56,7 +61,7 @@ fn more_than_a_card_has_is_told_once_and_taken_back_when_it_ends() {
     let mut machine = Machine::new(&Config::default(), &nodes, &pods);
     let effects = machine.run().0;
     let words = "Pods hold more of card GPU-a on node n1 than it has: 19000 MiB of 16000 MiB";
-    assert_eq!(told(&effects), [("one", words), ("two", words)]);
+    assert_eq!(told(&effects), [("one", words.to_owned()), ("two", words.to_owned())]);
     assert_eq!(reported(&effects), [1]);
     machine.show_pod(&pods[0]);
     machine.show_pod(&share("waiting", 1000));
@@ -100,14 +105,22 @@ fn a_share_of_which_only_the_card_can_be_read_holds_all_of_it() {
     }
 }
 
+/// What a pod is told whose cards nobody can tell.
+fn said_of_unread(effect: &Effect) -> Option<String> {
+    match effect {
+        Effect::ReportFinding { finding: finding @ Finding::Unread(_), .. } => Some(finding.message().full),
+        _ => None,
+    }
+}
+
 /// Which pods are told that nobody can tell their cards, and for how many a node is listed.
 fn unread(effects: &[Effect]) -> (Vec<&str>, Vec<usize>) {
     let told = effects.iter().filter_map(|effect| match effect {
-        Effect::TellUnread { pod, .. } => Some(&*pod.name),
+        Effect::ReportFinding { of: Concern::Pod(pod), finding: Finding::Unread(_) } => Some(&*pod.name),
         _ => None,
     });
     let listed = effects.iter().filter_map(|effect| match effect {
-        Effect::ReportUnread { pods, .. } => Some(*pods),
+        Effect::CountFindings { findings, .. } => Some(findings.unread.len()),
         _ => None,
     });
     (told.collect(), listed.collect())
@@ -134,7 +147,7 @@ fn a_card_that_nobody_can_tell_counts_as_the_pod_asks_on_each_card_of_its_node_u
         let effects = machine.run().0;
         let said: Vec<_> = effects
             .iter()
-            .filter(|effect| matches!(effect, Effect::TellUnread { message, .. } if without_nearest(message) == words))
+            .filter(|effect| said_of_unread(effect).is_some_and(|said| without_nearest(&said) == words))
             .collect();
         assert_eq!((unread(&effects), said.len()), ((vec!["broken"], vec![1]), 1), "{devices}");
         // It asks for 1000 MiB of the 16000 of a card.
@@ -164,9 +177,10 @@ fn an_assignment_that_was_known_counts_as_before_when_it_can_be_read_no_more() {
     }
     let effects = machine.run().0;
     assert_eq!(unread(&effects), (vec!["known"], vec![1]));
-    let said = effects.iter().any(|effect| {
-        matches!(effect, Effect::TellUnread { message, .. } if message.ends_with("goes by what it could read before"))
-    });
+    let said = effects
+        .iter()
+        .filter_map(said_of_unread)
+        .any(|said| said.ends_with("goes by what it could read before"));
     assert!(said, "{effects:?}");
     machine.show_pod(&share("whole", 16000));
     assert_eq!(machine.run().1.len(), 1, "GPU-b is free");
@@ -263,7 +277,9 @@ fn what_holds_no_card_keeps_nobody_from_a_node() {
     for held in [native, empty, asks_for_none, unbound, ended] {
         let nodes = [hami_node(&[card("GPU-a", 0)])];
         let mut machine = Machine::new(&Config::default(), &nodes, std::slice::from_ref(&held));
-        assert_eq!(unread(&machine.run().0), (vec![], vec![]), "{held}");
+        let effects = machine.run().0;
+        let (told, listed) = unread(&effects);
+        assert!(told.is_empty() && listed.iter().all(|pods| *pods == 0), "{held}: {effects:?}");
         machine.show_pod(&share("next", 1000));
         assert_eq!(machine.run().1.len(), 1, "{held}");
     }

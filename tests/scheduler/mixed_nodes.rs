@@ -292,7 +292,7 @@ fn more_of_a_card_than_there_is_counts_claims_too() {
     machine.tell(standing("c", 2, Some(&given("gpu-0", None))));
     let effects = machine.run().0;
     let words = "Pods hold more of card GPU-a on node n1 than it has: 11 of 10 slots, 17000 MiB of 16000 MiB";
-    assert_eq!(super::holdings::told(&effects), [("s", words)]);
+    assert_eq!(super::holdings::told(&effects), [("s", words.to_owned())]);
 }
 
 #[test]

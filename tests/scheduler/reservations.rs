@@ -2,7 +2,7 @@
 
 use berth::{
     config::Config,
-    scheduling::{BindOutcome, Effect, Event, WriteOutcome, model::kind::Kind},
+    scheduling::{BindOutcome, Effect, Event, Finding, WriteOutcome, model::kind::Kind},
 };
 use serde_json::{Value, json};
 
@@ -275,7 +275,9 @@ fn the_ledger_holds_after_each_of_these() {
     // The audit runs once a minute.
     machine.pass(61);
     effects.extend(machine.run().0);
-    let drifts = effects.iter().filter(|effect| matches!(effect, Effect::ReportDrift { .. }));
+    let drifts = effects
+        .iter()
+        .filter(|effect| matches!(effect, Effect::ReportFinding { finding: Finding::Drift(_), .. }));
     assert_eq!(drifts.count(), 0, "{effects:?}");
 }
 

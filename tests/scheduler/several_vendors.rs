@@ -3,7 +3,7 @@
 use berth::{
     config::Config,
     device::Answer,
-    scheduling::{Effect, Event, Holding, WithdrawOutcome, model::pod::Binding},
+    scheduling::{Effect, Event, Finding, Holding, WithdrawOutcome, model::pod::Binding},
 };
 use serde_json::{Value, json};
 
@@ -101,7 +101,10 @@ fn unknown_cards_of_one_vendor_leave_those_of_another_to_further_pods() {
     let mut machine = Machine::new(&settings(), &[both_vendors()], &[broken]);
     machine.show_pod(&dcu("dcu", 1));
     let (effects, placed) = machine.run();
-    let told = effects.iter().filter(|effect| matches!(effect, Effect::TellUnread { .. })).count();
+    let told = effects
+        .iter()
+        .filter(|effect| matches!(effect, Effect::ReportFinding { finding: Finding::Unread(_), .. }))
+        .count();
     assert_eq!((told, placed), (1, vec![]));
     machine.show_pod(&share("gpu", 8000));
     assert_eq!(machine.run().1.len(), 1);

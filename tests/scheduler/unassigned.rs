@@ -2,7 +2,7 @@
 
 use berth::{
     config::Config,
-    scheduling::{Effect, Event},
+    scheduling::{Concern, Effect, Event, Finding},
 };
 use serde_json::{Value, json};
 
@@ -16,13 +16,15 @@ fn card() -> Value {
 }
 
 /// Which pods get an Event, with its message, and how many a node is listed with.
-fn unassigned(effects: &[Effect]) -> (Vec<(&str, &str)>, Vec<usize>) {
+fn unassigned(effects: &[Effect]) -> (Vec<(&str, String)>, Vec<usize>) {
     let told = effects.iter().filter_map(|effect| match effect {
-        Effect::TellUnassigned { pod, message } => Some((&*pod.name, message.as_str())),
+        Effect::ReportFinding { of: Concern::Pod(pod), finding: finding @ Finding::Unassigned(_) } => {
+            Some((&*pod.name, finding.message().full))
+        }
         _ => None,
     });
     let listed = effects.iter().filter_map(|effect| match effect {
-        Effect::ReportUnassigned { pods, .. } => Some(*pods),
+        Effect::CountFindings { findings, .. } => Some(findings.unassigned.len()),
         _ => None,
     });
     (told.collect(), listed.collect())
@@ -35,7 +37,7 @@ fn a_bound_share_pod_without_an_assignment_is_reported_once_until_it_ends() {
     let effects = machine.run().0;
     let message = "the Pod requests a GPU share (hami-nvidia) and is bound to node n1 without an assignment: its device plugin may \
                    refuse it or give it the cards of another Pod; delete it and create it again for a scheduler of GPU shares";
-    assert_eq!(unassigned(&effects), (vec![("stray", message)], vec![1]));
+    assert_eq!(unassigned(&effects), (vec![("stray", message.to_owned())], vec![1]));
     machine.show_pod(&stray);
     assert_eq!(unassigned(&machine.run().0), (vec![], vec![]), "reported once");
     machine.tell(Event::PodEnded("stray".into()));

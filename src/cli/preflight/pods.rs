@@ -16,7 +16,7 @@ use crate::{
     dialect::Unreadable,
     excerpt::listed,
     object::{Node, Pod},
-    scheduling::{NodeInfo, PodInfo, Snapshot, Uid, scheduler::excess::excess_in},
+    scheduling::{NodeInfo, PodInfo, Snapshot, Uid, finding::overcommitted},
 };
 
 /// So many of a card's pods are named.
@@ -46,8 +46,8 @@ pub fn findings(examination: &Examination<'_>) -> Vec<Finding> {
     }
     for state in snapshot.nodes() {
         let node = called("Node", "", &state.info.name);
-        for (card, message) in excess_in(&state.info, &state.usage) {
-            let message = format!("{message}; pods: {}", holders(&snapshot, &state.info, &card, &names));
+        for (card, found) in overcommitted(&state.info, &state.usage) {
+            let message = format!("{found}; pods: {}", holders(&snapshot, &state.info, &card, &names));
             findings.push(Finding::new(&rules::CARD_OVERCOMMITTED, &node, message));
         }
     }

@@ -7,7 +7,7 @@ use prometheus_client::{
 
 use super::{count, labels::NodeLabels};
 use crate::scheduling::{
-    Event,
+    Event, NodeFindings,
     model::{kind::Kind, node::NodeInfo},
     world::object::Object,
 };
@@ -45,16 +45,12 @@ impl FindingMetrics {
         self.unassigned_pods.clear();
     }
 
-    pub(super) fn unassigned_pods(&self, node: &str, pods: usize) {
-        list(&self.unassigned_pods, node, pods);
-    }
-
-    pub(super) fn overcommitted_cards(&self, node: &str, cards: usize) {
-        list(&self.overcommitted_cards, node, cards);
-    }
-
-    pub(super) fn unreadable_assignments(&self, node: &str, pods: usize) {
-        list(&self.unreadable_assignments, node, pods);
+    /// Keeps how much is wrong on the node.
+    pub(super) fn count(&self, node: &str, findings: &NodeFindings) {
+        let NodeFindings { overcommitted, unread, unassigned } = findings;
+        list(&self.overcommitted_cards, node, overcommitted.len());
+        list(&self.unreadable_assignments, node, unread.len());
+        list(&self.unassigned_pods, node, unassigned.len());
     }
 
     /// Keeps which nodes have a registration or a Device that can't be read.

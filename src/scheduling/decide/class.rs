@@ -20,7 +20,7 @@ use crate::scheduling::{
     model::{
         name::{NodeName, Uid},
         pod::{Ask, Demand},
-        steps::{Allowance, JUDGE, LOOK, TEST},
+        steps::{Allowance, FOLD, JUDGE, LOOK, TEST},
     },
     plugin::{
         cycle::Preferences,
@@ -144,6 +144,11 @@ impl Classes {
     /// How many steps decisions have taken since they were last taken out.
     pub(in crate::scheduling) fn steps(&mut self) -> u64 {
         self.counts.steps().count()
+    }
+
+    /// Counts that what so many pods of a node hold was added up anew for a decision.
+    pub(in crate::scheduling) fn count_folded(&mut self, pods: usize) {
+        self.counts.steps().add(FOLD, pods);
     }
 
     /// How many steps decisions have taken since this was last asked.

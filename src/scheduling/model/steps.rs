@@ -22,6 +22,9 @@ pub const JUDGE: u64 = 64;
 /// Comparing one requirement of a pod with a node, or one selector with a pod.
 pub const COMPARE: u64 = 2;
 
+/// Adding up anew what a node's pods hold, for each of them.
+pub const FOLD: u64 = 8;
+
 /// Trying one device for a claim.
 pub const TRY_DEVICE: u64 = 160;
 

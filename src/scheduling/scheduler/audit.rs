@@ -17,6 +17,7 @@ use super::{
 use crate::scheduling::{
     decide::fit_error::{Awaits, FitError},
     effect::{Concern, Effect},
+    finding::{Drift, Finding},
     model::{
         gang::GangName,
         name::{NodeName, Uid},
@@ -85,7 +86,7 @@ impl Scheduler {
         let nodes: Vec<NodeName> = self.snapshot.nodes().map(|state| state.info.name.clone()).collect();
         for node in nodes {
             if self.snapshot.check(&node) == Check::Wrong {
-                self.drift(Concern::Node(node.clone()), "the use of the node was not the sum of its pods");
+                self.drift(Concern::Node(node.clone()), Drift::NodeUse);
                 self.wake(&node);
             }
         }
@@ -123,15 +124,14 @@ impl Scheduler {
         let namespaces: Vec<_> = self.snapshot.quotas().used().keys().cloned().collect();
         for namespace in namespaces {
             if self.snapshot.check_quota(&namespace) == Check::Wrong {
-                let what = "what is used of its quota was not the sum of its pods";
-                self.drift(Concern::Namespace(namespace.clone()), what);
+                self.drift(Concern::Namespace(namespace.clone()), Drift::QuotaUse);
                 self.wake_within_quota(&namespace);
             }
         }
     }
 
-    fn drift(&mut self, of: Concern, what: &str) {
-        self.outbox.effects.push(Effect::ReportDrift { of, what: what.to_owned() });
+    fn drift(&mut self, of: Concern, drift: Drift) {
+        self.outbox.effects.push(Effect::ReportFinding { of, finding: Finding::Drift(drift) });
     }
 
     /// What a pod shows that it holds is what it is charged with.
@@ -140,7 +140,7 @@ impl Scheduler {
         let Some(holding) = info.holding.as_ref().filter(|_| info.stage != Stage::Ended) else { return };
         let right = |charge: &Charge| is_of(charge, holding) && charge.footprint == info.footprint;
         if !self.snapshot.ledger().get(uid).is_some_and(right) {
-            self.drift(Concern::Pod(info.key.clone()), "the ledger did not have what the pod holds");
+            self.drift(Concern::Pod(info.key.clone()), Drift::Uncharged);
             self.see_holding(&info, now);
         }
     }
@@ -168,7 +168,7 @@ impl Scheduler {
         wrong.sort_by(|(one, _), (other, _)| one.cmp(other));
         unseen.sort();
         for (uid, of) in wrong {
-            self.drift(of, &format!("the ledger had pod {uid}, which holds nothing"));
+            self.drift(of, Drift::Overcharged(uid.clone()));
             self.release(&uid);
         }
         self.outbox.effects.extend(unseen.into_iter().map(|pod| Effect::ReadPod { pod }));
@@ -198,7 +198,7 @@ impl Scheduler {
             PodProgress::InLine(node) => held.is_some() && self.flows.line(node).any(|pod| pod == uid),
         };
         if !right {
-            self.drift(Concern::Pod(entry.info.key.clone()), "the pod was in no queue and in no line");
+            self.drift(Concern::Pod(entry.info.key.clone()), Drift::Forgotten);
             self.forget(uid);
             self.enqueue(uid);
         }
@@ -259,7 +259,7 @@ impl Scheduler {
 
     pub(super) fn end_needless_wait(&mut self, uid: &Uid) {
         if let Some(key) = self.pods.get(uid).map(|entry| entry.info.key.clone()) {
-            self.drift(Concern::Pod(key), "the pod stayed pending although a node accepts it");
+            self.drift(Concern::Pod(key), Drift::NeedlessWait);
         }
         self.decide_waiting_again(uid);
     }

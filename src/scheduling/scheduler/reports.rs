@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 
-use super::{audit::Audits, said::Said};
+use super::audit::Audits;
 use crate::{
-    device::{CardId, ProfileName},
+    device::ProfileName,
     scheduling::{
         effect::Effect,
+        finding::Findings,
         model::{measure::Measure, message::Details, name::Uid},
     },
 };
@@ -18,12 +19,8 @@ use crate::{
 pub(super) struct Reports {
     /// How much of a message stands where the users of a namespace read it.
     pub(super) details: Details,
-    /// Cards of which more is held than there is, in words.
-    pub(super) excess: Said<CardId>,
-    /// Pods of which some cards are unknown, and why.
-    pub(super) unread: Said<Uid>,
-    /// Pods that ask for shares and carry no assignment, and the message of their Event.
-    pub(super) unassigned: Said<Uid>,
+    /// What is found wrong on nodes.
+    pub(super) findings: Findings,
     /// Conditions that could not be written, and when they are tried again.
     pub(super) retells: BTreeSet<(Timestamp, Uid)>,
     /// Plugins whose devices on a node have changed by an object of their own.

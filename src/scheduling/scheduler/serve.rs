@@ -7,7 +7,12 @@ use jiff::Timestamp;
 use super::{Course, Scheduler};
 use crate::{
     device::ProfileName,
-    scheduling::{model::name::NodeName, node_flow::NodeFlowInput},
+    scheduling::{
+        effect::{Concern, Effect},
+        finding::Raised,
+        model::name::NodeName,
+        node_flow::NodeFlowInput,
+    },
 };
 
 impl Scheduler {
@@ -51,14 +56,22 @@ impl Scheduler {
             }
             for node in touched {
                 self.watch_expiries(&node, now);
-                self.watch_cards(&node);
-                self.watch_unread(&node);
-                self.watch_unassigned(&node);
+                self.watch_findings(&node);
                 self.advance(&node, NodeFlowInput::Touched);
             }
             // A pod that its node would no longer have is back in the queue.
             self.schedule(now);
         }
+    }
+
+    /// Finds out what is wrong on the node, and reports what is new.
+    fn watch_findings(&mut self, node: &NodeName) {
+        let Raised { new, now } = self.reports.findings.watch(node, &self.snapshot, &self.pods);
+        let new =
+            new.into_iter().map(|(pod, finding)| Effect::ReportFinding { of: Concern::Pod(pod), finding });
+        self.outbox.effects.extend(new);
+        let now = now.map(|findings| Effect::CountFindings { node: node.clone(), findings });
+        self.outbox.effects.extend(now);
     }
 
     /// Finds out which of the node's plugins have given no sign for too long: no pod is sent to their cards until they do.

@@ -247,7 +247,7 @@ fn a_card_that_another_scheduler_gave_away_twice_is_found_said_once_and_given_to
     let mut play = Play::new();
     play.foreign("one", 6000);
     play.foreign("two", 7000);
-    assert_eq!(play.sent(), [Sent::Excess("one"), Sent::Excess("two"), Sent::ReportExcess]);
+    assert_eq!(play.sent(), [Sent::Excess("one"), Sent::Excess("two"), Sent::CountFindings]);
     play.create("a");
     assert_eq!(play.sent(), [Sent::Unschedulable("a")]);
     play.wait(seconds(60));

@@ -10,8 +10,8 @@ use berth::{
         Profile, ProfileName, Role,
     },
     scheduling::{
-        Ask, BindOutcome, Claim, Constraints, Effect, Event, Footprint, Holding, Lifetime, NodeInfo, Offer,
-        PodGroups, PodInfo, PodKey, PodStatus, QuotaInfo, QuotaKey, ResourceAmounts, Scheduler, Stage,
+        Ask, BindOutcome, Claim, Constraints, Effect, Event, Finding, Footprint, Holding, Lifetime, NodeInfo,
+        Offer, PodGroups, PodInfo, PodKey, PodStatus, QuotaInfo, QuotaKey, ResourceAmounts, Scheduler, Stage,
         TellOutcome, Uid,
         model::{
             kind::Kind,
@@ -130,7 +130,9 @@ impl World {
                 self.told.push(message.clone());
                 self.observe(Event::Told { pod, message, outcome: TellOutcome::Done });
             }
-            Effect::ReportDrift { what, .. } => self.drift.push(what),
+            Effect::ReportFinding { finding: Finding::Drift(drift), .. } => {
+                self.drift.push(drift.to_string())
+            }
             Effect::TellScheduled { .. } => {}
             other => panic!("nothing else is to be done: {other:?}"),
         }

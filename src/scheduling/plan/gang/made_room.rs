@@ -117,6 +117,10 @@ impl<C: Fn(&Uid, &Decision) -> Charge> Room for MadeRoom<'_, C> {
         self.classes.steps()
     }
 
+    fn count_placed(&mut self, pods: usize) {
+        self.classes.count_folded(pods);
+    }
+
     fn charge(&self, uid: &Uid, decision: &Decision) -> Charge {
         (self.charge)(uid, decision)
     }

@@ -50,6 +50,9 @@ pub trait Room {
     /// How many steps were taken so far.
     fn steps(&mut self) -> u64;
 
+    /// A pod was placed on a node with so many pods, itself included.
+    fn count_placed(&mut self, pods: usize);
+
     /// What the decision charges to the pod.
     fn charge(&self, uid: &Uid, decision: &Decision) -> Charge;
 }
@@ -125,6 +128,10 @@ impl<C: Fn(&Uid, &Decision) -> Charge> Room for AsItIs<'_, C> {
 
     fn steps(&mut self) -> u64 {
         self.classes.steps()
+    }
+
+    fn count_placed(&mut self, pods: usize) {
+        self.classes.count_folded(pods);
     }
 
     fn charge(&self, uid: &Uid, decision: &Decision) -> Charge {

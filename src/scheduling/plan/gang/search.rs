@@ -314,6 +314,9 @@ impl Trials {
                     refused = None;
                     let charge = ground.room.charge(applicant.uid(), &decision);
                     ground.plan.place(applicant.uid(), charge);
+                    ground
+                        .room
+                        .count_placed(ground.plan.node(&decision.node).map_or(0, |node| node.pods.len()));
                     tally.count(&applicant.member);
                     trial.placed.push((applicant.uid().clone(), decision));
                 }

@@ -14,7 +14,7 @@ use crate::{
         Lock, LockName, MiB, Mode, ProfileName, Role, Share, Slicing,
     },
     scheduling::{
-        Claim, Effect, Event, Holding, NodeInfo, Offer, PodInfo,
+        Claim, Concern, Effect, Event, Finding, Holding, NodeInfo, Offer, PodInfo,
         event::{BindOutcome, Setback, TellOutcome},
         model::{
             kind::Kind,
@@ -51,11 +51,9 @@ pub(super) enum Sent<'a> {
     Silent(&'a str),
     Waiting(&'a str),
     Excess(&'a str),
-    ReportExcess,
     Unread(&'a str),
-    ReportUnread(usize),
     Unassigned(&'a str),
-    ReportUnassigned(usize),
+    CountFindings,
     Prebind(&'a str),
     Evict(&'a str),
     EvictionPostponed(&'a str),
@@ -195,12 +193,13 @@ impl Play {
             Effect::TellFailedAllocation { pod, .. } => Sent::FailedAllocation(self.name(&pod.name)),
             Effect::TellSilent { pod, .. } => Sent::Silent(self.name(&pod.name)),
             Effect::TellWaiting { pod, .. } => Sent::Waiting(self.name(&pod.name)),
-            Effect::TellExcess { pod, .. } => Sent::Excess(self.name(&pod.name)),
-            Effect::ReportExcess { .. } => Sent::ReportExcess,
-            Effect::TellUnread { pod, .. } => Sent::Unread(self.name(&pod.name)),
-            Effect::ReportUnread { pods, .. } => Sent::ReportUnread(*pods),
-            Effect::TellUnassigned { pod, .. } => Sent::Unassigned(self.name(&pod.name)),
-            Effect::ReportUnassigned { pods, .. } => Sent::ReportUnassigned(*pods),
+            Effect::ReportFinding { of, finding } => match (of, finding) {
+                (Concern::Pod(pod), Finding::Overcommitted(_)) => Sent::Excess(self.name(&pod.name)),
+                (Concern::Pod(pod), Finding::Unread(_)) => Sent::Unread(self.name(&pod.name)),
+                (Concern::Pod(pod), Finding::Unassigned(_)) => Sent::Unassigned(self.name(&pod.name)),
+                _ => Sent::Drift,
+            },
+            Effect::CountFindings { .. } => Sent::CountFindings,
             Effect::Withdraw { pod, .. } => Sent::Withdraw(self.name(&pod.name)),
             Effect::Nominate { pod, node } => Sent::Nominate(self.name(&pod.name), node.is_some()),
             Effect::Preempt { pod, .. } => Sent::Preempt(self.name(&pod.name)),
@@ -209,7 +208,6 @@ impl Play {
             Effect::TellEvictionPostponed { pod, .. } => Sent::EvictionPostponed(self.name(&pod.name)),
             Effect::Prebind { pod, .. } => Sent::Prebind(self.name(&pod.name)),
             Effect::ReportDetails { pod, .. } => Sent::Details(self.name(&pod.name)),
-            Effect::ReportDrift { .. } => Sent::Drift,
         }
     }
 
