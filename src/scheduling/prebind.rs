@@ -129,7 +129,7 @@ impl Prebinding {
     ) -> Vec<PrebindRequest> {
         match input {
             PrebindInput::Decided { pod, seen, node, steps } => {
-                self.begin((pod, seen), node, steps, view.now())
+                self.begin((pod, seen), node, steps, view.now());
             }
             PrebindInput::Touched(uid) => self.advance(uid, view),
             PrebindInput::Answered { pod, write, outcome } => self.answered(pod, write, outcome, view.now()),

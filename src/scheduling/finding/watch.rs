@@ -10,11 +10,11 @@ use crate::{
             name::{NodeName, Uid},
             pod::PodKey,
         },
-        node_flow::PodLister,
         snapshot::Snapshot,
         world::{
             ledger::{Charge, Commitment},
             node_state::NodeState,
+            pod_lister::PodLister,
         },
     },
 };
