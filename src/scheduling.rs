@@ -23,12 +23,12 @@ pub mod world;
 
 pub use decide::fit_error::FitError;
 pub use decide::outlook::{Outlook, Prospect};
-pub use effect::{Concern, Effect};
+pub use effect::Effect;
 pub use event::{
     BindOutcome, Event, EvictionOutcome, LockOutcome, ReleaseOutcome, Setback, TellOutcome, WithdrawOutcome,
     WriteOutcome,
 };
-pub use finding::{Drift, Finding, NodeFindings};
+pub use finding::{Concern, Drift, Finding, NodeFindings};
 pub use model::footprint::Footprint;
 pub use model::measure::{Attempt, Measure, Standing};
 pub use model::message::Details;

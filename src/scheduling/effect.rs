@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::{
     decide::comparison::ClaimComparison,
-    finding::{Finding, NodeFindings},
+    finding::{Concern, Finding, NodeFindings},
     model::{gang::GangName, name::NodeName, pod::PodKey},
     plan::eviction::Eviction,
 };
@@ -181,15 +181,4 @@ pub enum Effect {
         /// The message in full.
         message: String,
     },
-}
-
-/// Whom a finding is about.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Concern {
-    /// A pod.
-    Pod(PodKey),
-    /// A node.
-    Node(NodeName),
-    /// A namespace.
-    Namespace(Arc<str>),
 }

@@ -8,9 +8,13 @@ mod unassigned;
 mod unread;
 mod watch;
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
-use super::model::{message::Message, name::Uid};
+use super::model::{
+    message::Message,
+    name::{NodeName, Uid},
+    pod::PodKey,
+};
 
 pub use overcommitment::{Beyond, Overcommitment, overcommitted};
 pub use unassigned::MissingAssignment;
@@ -31,21 +35,46 @@ pub enum Finding {
     Drift(Drift),
 }
 
+/// Whom a finding is about.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Concern {
+    /// A pod.
+    Pod(PodKey),
+    /// A node.
+    Node(NodeName),
+    /// A namespace.
+    Namespace(Arc<str>),
+}
+
 /// How the ledger or the queue differed from what the cluster's objects say.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Drift {
-    /// What is used of a node was not the sum of what its pods hold.
-    NodeUse,
-    /// What is used of a namespace's quota was not the sum of what its pods hold.
-    QuotaUse,
-    /// The pod holds something, and the ledger did not have it.
-    Uncharged,
-    /// The ledger had something of this pod, which holds nothing.
-    Overcharged(Uid),
+    /// The ledger did not have what the pod holds.
+    Uncharged(PodKey),
+    /// The ledger had a pod that holds nothing, which concerns this.
+    Overcharged(Uid, Concern),
+    /// The use of the node was not the sum of its pods.
+    NodeUse(NodeName),
+    /// What is used of the namespace's quota was not the sum of its pods.
+    QuotaUse(Arc<str>),
     /// The pod was in no queue and in no line.
-    Forgotten,
-    /// The pod waited although a node accepts it.
-    NeedlessWait,
+    Forgotten(PodKey),
+    /// The pod stayed pending although a node accepts it.
+    NeedlessWait(PodKey),
+}
+
+impl Drift {
+    /// Whom it is about.
+    pub fn concern(&self) -> Concern {
+        match self {
+            Self::Uncharged(pod) | Self::Forgotten(pod) | Self::NeedlessWait(pod) => {
+                Concern::Pod(pod.clone())
+            }
+            Self::Overcharged(_, concern) => concern.clone(),
+            Self::NodeUse(node) => Concern::Node(node.clone()),
+            Self::QuotaUse(namespace) => Concern::Namespace(namespace.clone()),
+        }
+    }
 }
 
 impl Finding {
@@ -65,14 +94,14 @@ impl Finding {
 impl fmt::Display for Drift {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let words = match self {
-            Self::NodeUse => "the use of the node was not the sum of its pods",
-            Self::QuotaUse => "what is used of its quota was not the sum of its pods",
-            Self::Uncharged => "the ledger did not have what the pod holds",
-            Self::Overcharged(uid) => {
+            Self::Uncharged(_) => "the ledger did not have what the pod holds",
+            Self::Overcharged(uid, _) => {
                 return write!(formatter, "the ledger had pod {uid}, which holds nothing");
             }
-            Self::Forgotten => "the pod was in no queue and in no line",
-            Self::NeedlessWait => "the pod stayed pending although a node accepts it",
+            Self::NodeUse(_) => "the use of the node was not the sum of its pods",
+            Self::QuotaUse(_) => "what is used of its quota was not the sum of its pods",
+            Self::Forgotten(_) => "the pod was in no queue and in no line",
+            Self::NeedlessWait(_) => "the pod stayed pending although a node accepts it",
         };
         formatter.write_str(words)
     }

@@ -5,12 +5,12 @@
 
 mod alike;
 mod audit;
-mod claim_lists;
 mod compare;
 mod decide;
 mod direct;
 mod evict;
 mod gang;
+mod gangs;
 mod node_flows;
 mod objects;
 mod observe;
@@ -19,16 +19,15 @@ mod prebind;
 mod preempt;
 mod quota;
 mod reports;
-mod requeue;
+mod scheduling_queue;
 mod serve;
 mod show;
 mod sync;
 mod tell;
 #[cfg(test)]
 mod tests;
-mod turn;
 mod unlisted;
-mod waiting;
+mod wake;
 mod zones;
 
 use std::collections::BTreeSet;
@@ -36,14 +35,11 @@ use std::collections::BTreeSet;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    decide::class::{Classes, Held},
+    decide::class::Classes,
     effect::Effect,
     event::Event,
     model::{
-        claim_use::DeviceClaims,
-        kind::Kind,
-        message::Details,
-        name::{NodeName, Uid},
+        claim_use::DeviceClaims, kind::Kind, measure::Measure, message::Details, name::Uid,
         tdm::RevocableZones,
     },
     node_flow::{Course, NodeFlowInput, NodeFlows},
@@ -56,10 +52,10 @@ use super::{
 use compare::CLAIM_ALLOWANCE;
 use evict::Evictions;
 use gang::Gangs;
-use pods::{PodProgress, Pods};
+use pods::Pods;
 use reports::{Outbox, Reports};
+use scheduling_queue::{PodProgress, Precedence, SchedulingQueue};
 use sync::Duty;
-use waiting::Waiting;
 
 pub use direct::Directed;
 
@@ -91,12 +87,12 @@ pub struct Settings {
 pub struct Scheduler {
     /// Nodes, charges, and other objects that decide.
     snapshot: Snapshot,
-    /// Every pod that was seen, and what is to be done for it.
+    /// Every pod that was seen.
     pods: Pods,
     /// What pods with equal asks are known to fit.
     classes: Classes,
-    /// Pods that wait to be decided.
-    waiting: Waiting,
+    /// How far each pod is, and where those wait that are to be decided.
+    queue: SchedulingQueue,
     /// Pods that are placed together.
     gangs: Gangs,
     /// Preemptions under way.
@@ -132,7 +128,7 @@ impl Scheduler {
             snapshot: Snapshot::new(device_resources).divided(zones).awaiting(claims),
             classes: Classes::new(weights).bounded(CLAIM_ALLOWANCE),
             pods: Pods::default(),
-            waiting: Waiting::default(),
+            queue: SchedulingQueue::default(),
             gangs: Gangs::new(gangs),
             preempting: Preempting::new(preemption),
             prebinding: Prebinding::new(held_percent),
@@ -148,6 +144,8 @@ impl Scheduler {
     pub fn standing_by(settings: Settings) -> Self {
         let mut scheduler = Self::new(settings);
         scheduler.duty.course = Course::Standby;
+        scheduler.queue = scheduler.queue.standing_by();
+        scheduler.gangs = scheduler.gangs.standing_by();
         scheduler
     }
 
@@ -229,7 +227,7 @@ impl Scheduler {
 
     /// Decides all that can be decided, and says what is to be done for it.
     pub fn settle(&mut self, now: Timestamp) -> Vec<Effect> {
-        self.begin_turn(now);
+        self.queue.begin_turn(now);
         self.watch_zones(now);
         self.wake_helped();
         if self.is_synced() {
@@ -245,17 +243,21 @@ impl Scheduler {
             self.serve_nodes(now);
             if self.duty.course != Course::Standby {
                 self.evict_when_due(now);
-                self.refresh_reasons();
-                self.audit_when_due(now);
-                self.go_on_auditing();
+                self.audit(now);
                 self.wake_moved();
                 self.schedule(now);
                 self.serve_nodes(now);
             }
         }
-        self.end_turn();
+        self.queue.charge_turn(self.classes.take_steps());
         let effects = std::mem::take(&mut self.outbox.effects);
-        if self.duty.course == Course::Standby { Vec::new() } else { effects }
+        // Of one that stands by nobody asks what it measures.
+        if self.duty.course == Course::Standby {
+            return Vec::new();
+        }
+        let steps = self.queue.steps();
+        self.outbox.measures.extend((steps > 0).then_some(Measure::Steps(steps)));
+        effects
     }
 
     /// Whether pods, nodes and quotas have been listed: the ledger is complete.
@@ -277,75 +279,11 @@ impl Scheduler {
         }
     }
 
-    /// A node has more to give: pods that wait for that are decided again.
-    fn wake(&mut self, node: &NodeName) {
-        if self.snapshot.node(node).is_some() {
-            self.flows.touch_held_up();
-            self.note_moved(node, Held::Less);
-            self.wake_owners(node);
-            self.wake_nominated(node);
-        }
-    }
-
-    /// Waiting pods that the node would have now that so much is held of it are decided again, in this turn or the next.
-    fn note_moved(&mut self, node: &NodeName, held: Held) {
-        // A standby scheduler decides no pod.
-        if self.duty.course != Course::Standby {
-            let known = self.waiting.moved.entry(node.clone()).or_insert(held);
-            *known = (*known).min(held);
-        }
-    }
-
-    /// Waiting pods are decided again that the node would have now that so much is held of it.
-    fn wake_waiting(&mut self, node: &NodeName, held: Held) {
-        let (Some(state), Some(slot)) = (self.snapshot.node(node), self.snapshot.nodes.slot(node)) else {
-            return;
-        };
-        let (resources, now) = (self.snapshot.device_resources(), self.snapshot.now());
-        for uid in self.classes.wake(slot, state, resources, (held, now)) {
-            self.set_progress(&uid, PodProgress::Idle);
-            self.enqueue(&uid);
-        }
-        if held == Held::Less {
-            self.wake_for_held(node);
-        }
-    }
-
     /// A node would have the pod: it waits for nothing but its turn there.
     fn note_decided(&mut self, uid: &Uid) {
         if let Some(entry) = self.pods.get_mut(uid) {
-            (entry.reason, entry.blame, entry.backoff_until) = (None, None, None);
+            (entry.reason, entry.blame) = (None, None);
         }
-    }
-
-    fn enqueue(&mut self, uid: &Uid) {
-        if let Some(entry) = self.pods.get(uid) {
-            match entry.backoff_until {
-                _ if self.gangs.is_partly_bound(&entry.info) && !self.waiting.queue.is_behind(uid) => {
-                    self.waiting.queue.push_ahead(&entry.info, entry.seen);
-                }
-                Some(until) => self.waiting.queue.back_off(&entry.info, entry.seen, until),
-                None => self.waiting.queue.push(&entry.info, entry.seen),
-            }
-            self.set_progress(uid, PodProgress::Queued);
-        }
-    }
-
-    fn set_progress(&mut self, uid: &Uid, progress: PodProgress) {
-        if !matches!(progress, PodProgress::Waiting(_)) {
-            self.waiting.requeue.leave(uid);
-        }
-        if progress != PodProgress::Unlisted {
-            self.waiting.unlisted.leave(uid);
-        }
-        if progress != PodProgress::Comparing {
-            self.waiting.comparisons.leave(uid);
-        }
-        if !matches!(progress, PodProgress::Waiting(_) | PodProgress::OverQuota | PodProgress::Ungathered) {
-            self.waiting.queue.take_back(uid);
-        }
-        if let Some(entry) = self.pods.get_mut(uid) {
-            entry.progress = progress;
-        }
+        self.queue.end_backoff(uid);
     }
 }

@@ -1,16 +1,17 @@
 //! Pods that are decided alike: what was found for one holds for the others until something changes.
 
-use std::{collections::HashMap, sync::Arc};
+use std::sync::Arc;
 
 use super::Scheduler;
 use crate::{
     object::Labels,
     scheduling::{
-        decide::{Decision, fit_error::FitError},
+        decide::{Decision, class::Classes, fit_error::FitError},
         model::{
             name::Uid,
             pod::{Ask, Claim, PodInfo, PreemptionPolicy},
         },
+        snapshot::Snapshot,
     },
 };
 
@@ -25,6 +26,11 @@ pub(super) struct Alike {
 }
 
 impl Alike {
+    /// Whether the class of such pods is known.
+    pub(super) fn is_known(&self, classes: &Classes) -> bool {
+        classes.knows(&self.ask)
+    }
+
     /// `None`: the pod wants no place, or what is found for it holds for no other, since it looks around or a node is kept for it.
     pub(super) fn of(pod: &PodInfo) -> Option<Self> {
         let Claim::Place(ask) = &pod.claim else { return None };
@@ -42,14 +48,23 @@ impl Alike {
     }
 }
 
-/// The versions of nodes, quotas and other objects.
-pub(super) type Versions = (u64, u64, u64);
+/// The versions of nodes, quotas and other objects: the same as long as nothing has changed.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(super) struct Versions {
+    nodes: u64,
+    quotas: u64,
+    objects: u64,
+}
 
-/// Why pods were rejected, as long as nothing has changed since.
-#[derive(Debug, Default)]
-pub(super) struct Rejections {
-    versions: Versions,
-    pub(super) errors: HashMap<Alike, FitError>,
+impl Versions {
+    /// The versions of a cluster as it stands.
+    pub(super) fn of(snapshot: &Snapshot) -> Self {
+        Self {
+            nodes: snapshot.generation(),
+            quotas: snapshot.quotas().version(),
+            objects: snapshot.objects().version(),
+        }
+    }
 }
 
 impl Scheduler {
@@ -57,36 +72,20 @@ impl Scheduler {
     /// the last change is rejected for the same.
     pub(super) fn decide_as_alike(&mut self, uid: &Uid) -> Result<Decision, FitError> {
         let Some(alike) = self.alike(uid) else { return self.decide(uid) };
-        let versions = self.versions();
-        if self.waiting.rejections.versions != versions {
-            self.waiting.rejections = Rejections { versions, errors: HashMap::new() };
+        match self.queue.rejections.find(&alike, Versions::of(&self.snapshot), &self.classes) {
+            Some(error) => Err(error.clone()),
+            None => self.decide(uid),
         }
-        // A class that was forgotten would not take the pod in among those that wait.
-        let known = self.waiting.rejections.errors.get(&alike).filter(|_| self.classes.knows(&alike.ask));
-        if let Some(error) = known {
-            return Err(error.clone());
-        }
-        self.decide(uid)
     }
 
     /// The versions of nodes, quotas and other objects.
     pub(super) fn versions(&self) -> Versions {
-        let snapshot = &self.snapshot;
-        (snapshot.generation(), snapshot.quotas().version(), snapshot.objects().version())
+        Versions::of(&self.snapshot)
     }
 
     /// What has been tried since these versions was undone: what was found then still holds.
     pub(super) fn keep_rejections(&mut self, since: Versions) {
-        if self.waiting.rejections.versions == since {
-            self.waiting.rejections.versions = self.versions();
-        }
-    }
-
-    /// What was found for the pod holds for those like it, until something changes.
-    pub(super) fn note_rejection(&mut self, uid: &Uid, error: &FitError) {
-        if let Some(alike) = self.alike(uid) {
-            self.waiting.rejections.errors.insert(alike, error.clone());
-        }
+        self.queue.rejections.keep(since, &self.snapshot);
     }
 
     /// `None`: what is found for the pod holds for no other; a node may be kept for it, or nothing preempted for it for a while.

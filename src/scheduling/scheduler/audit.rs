@@ -13,17 +13,24 @@ use jiff::{SignedDuration, Timestamp};
 use super::{
     PodProgress, Scheduler,
     alike::{Alike, Versions},
+    pods::Pods,
+    scheduling_queue::SchedulingQueue,
 };
 use crate::scheduling::{
-    decide::fit_error::{Awaits, FitError},
-    effect::{Concern, Effect},
-    finding::{Drift, Finding},
+    decide::{
+        class::Classes,
+        fit_error::{Awaits, FitError},
+    },
+    effect::Effect,
+    finding::{Concern, Drift, Finding},
     model::{
         gang::GangName,
         name::{NodeName, Uid},
-        pod::{Binding, Claim, Holding, Stage},
+        pod::{Binding, Claim, Holding, PodKey, Stage},
     },
-    snapshot::Check,
+    node_flow::NodeFlows,
+    prebind::Prebinding,
+    snapshot::{Check, Snapshot},
     world::ledger::{Charge, Commitment},
 };
 
@@ -61,207 +68,223 @@ impl Audits {
         let mut known: HashSet<Uid> = self.pods.iter().cloned().collect();
         self.pods.extend(uids.into_iter().filter(|uid| known.insert(uid.clone())));
     }
-}
-
-impl Scheduler {
-    /// Audits if it is time.
-    pub(super) fn audit_when_due(&mut self, now: Timestamp) {
-        match self.reports.next_audit {
-            Some(at) if at > now => {}
-            _ => {
-                self.audit(now);
-                self.reports.next_audit = now.checked_add(PERIOD).ok();
-            }
-        }
-    }
-
-    fn audit(&mut self, now: Timestamp) {
-        let mut uids: Vec<Uid> = self.pods.uids().cloned().collect();
-        uids.sort();
-        for uid in &uids {
-            self.audit_holding(uid, now);
-            self.audit_work(uid);
-        }
-        self.audit_charges(now);
-        let nodes: Vec<NodeName> = self.snapshot.nodes().map(|state| state.info.name.clone()).collect();
-        for node in nodes {
-            if self.snapshot.check(&node) == Check::Wrong {
-                self.drift(Concern::Node(node.clone()), Drift::NodeUse);
-                self.wake(&node);
-            }
-        }
-        self.audit_quotas();
-        self.reports.audits.add_pods(uids);
-        self.reports.audits.gangs = self.gangs.names().cloned().collect();
-    }
-
-    /// Decides waiting pods and gangs on trial, as many as the turn has room for.
-    pub(super) fn go_on_auditing(&mut self) {
-        while self.has_room()
-            && let Some(uid) = self.reports.audits.pods.pop_front()
-        {
-            self.audit_reason(&uid);
-            self.charge_turn();
-        }
-        while self.has_room()
-            && let Some(gang) = self.reports.audits.gangs.pop_front()
-        {
-            self.audit_gang(&gang);
-            self.charge_turn();
-        }
-        if !self.has_audits() {
-            take(&mut self.reports.audits.found);
-        }
-    }
 
     /// Whether waiting pods or gangs are still to be decided on trial.
-    pub(super) fn has_audits(&self) -> bool {
-        !self.reports.audits.pods.is_empty() || !self.reports.audits.gangs.is_empty()
+    pub(super) fn are_left(&self) -> bool {
+        !self.pods.is_empty() || !self.gangs.is_empty()
     }
 
-    /// What is used of a quota is the sum of what its namespace's pods hold.
-    fn audit_quotas(&mut self) {
-        let namespaces: Vec<_> = self.snapshot.quotas().used().keys().cloned().collect();
-        for namespace in namespaces {
-            if self.snapshot.check_quota(&namespace) == Check::Wrong {
-                self.drift(Concern::Namespace(namespace.clone()), Drift::QuotaUse);
-                self.wake_within_quota(&namespace);
-            }
+    /// What was found for a pod like this, if nothing has changed since.
+    fn find(&mut self, alike: &Alike, versions: Versions) -> Option<Audited> {
+        if self.versions != versions {
+            (self.versions, self.found) = (versions, HashMap::new());
         }
+        self.found.get(alike).cloned()
     }
 
-    fn drift(&mut self, of: Concern, drift: Drift) {
-        self.outbox.effects.push(Effect::ReportFinding { of, finding: Finding::Drift(drift) });
+    /// This was found for a pod. What was tried for that was undone: nothing has changed.
+    fn note(&mut self, alike: Alike, found: Audited, versions: Versions) {
+        self.versions = versions;
+        self.found.insert(alike, found);
     }
+}
 
-    /// What a pod shows that it holds is what it is charged with.
-    fn audit_holding(&mut self, uid: &Uid, now: Timestamp) {
-        let Some(info) = self.pods.get(uid).map(|entry| entry.info.clone()) else { return };
-        let Some(holding) = info.holding.as_ref().filter(|_| info.stage != Stage::Ended) else { return };
+/// What an audit compares.
+#[derive(Clone, Copy)]
+struct AuditView<'a> {
+    pods: &'a Pods,
+    queue: &'a SchedulingQueue,
+    classes: &'a Classes,
+    snapshot: &'a Snapshot,
+    prebinding: &'a Prebinding,
+    flows: &'a NodeFlows,
+}
+
+impl AuditView<'_> {
+    /// Whether what a pod shows that it holds is what it is charged with.
+    fn holding(self, uid: &Uid) -> Option<Drift> {
+        let info = &self.pods.get(uid)?.info;
+        let holding = info.holding.as_ref().filter(|_| info.stage != Stage::Ended)?;
         let right = |charge: &Charge| is_of(charge, holding) && charge.footprint == info.footprint;
-        if !self.snapshot.ledger().get(uid).is_some_and(right) {
-            self.drift(Concern::Pod(info.key.clone()), Drift::Uncharged);
-            self.see_holding(&info, now);
-        }
+        let is_right = self.snapshot.ledger().get(uid).is_some_and(right);
+        (!is_right).then(|| Drift::Uncharged(info.key.clone()))
     }
 
-    /// Nobody is charged who shows nothing and is not being decided.
-    fn audit_charges(&mut self, now: Timestamp) {
-        let mut wrong = Vec::new();
-        let mut unseen = Vec::new();
+    /// Whether a pod that wants a place is where its progress says.
+    fn progress(self, uid: &Uid) -> Option<Drift> {
+        let info = &self.pods.get(uid)?.info;
+        let held = self.snapshot.ledger().get(uid);
+        let bound = held.is_some_and(|charge| charge.commitment == Commitment::Bound);
+        let wants = matches!(&info.claim, Claim::Place(_));
+        let listed = || self.queue.holds(&info.key, self.classes);
+        let is_right = match self.queue.progress(uid) {
+            PodProgress::Idle => !wants || bound,
+            PodProgress::Prebinding(_) => held.is_some() && self.prebinding.contains(uid),
+            PodProgress::InLine(node) => held.is_some() && self.flows.line(node).any(|pod| pod == uid),
+            PodProgress::Ungathered => info.groups.gang.is_some() && listed(),
+            _ => listed(),
+        };
+        (!is_right).then(|| Drift::Forgotten(info.key.clone()))
+    }
+
+    /// Who is charged, shows nothing and is not being decided; and the pods that were bound a while ago and do not show it.
+    fn charges(self, now: Timestamp) -> (Vec<Drift>, Vec<PodKey>) {
+        let (mut wrong, mut unseen) = (Vec::new(), Vec::new());
         for (uid, charge) in self.snapshot.ledger().all() {
-            let Some(entry) = self.pods.get(uid) else {
-                wrong.push((uid.clone(), Concern::Node(charge.node.clone())));
+            let Some(info) = self.pods.get(uid).map(|entry| &entry.info) else {
+                wrong.push((uid, Concern::Node(charge.node.clone())));
                 continue;
             };
-            let in_line = matches!(&entry.progress, PodProgress::InLine(node) | PodProgress::Prebinding(node) if *node == charge.node);
+            let decided = match self.queue.progress(uid) {
+                PodProgress::InLine(node) | PodProgress::Prebinding(node) => *node == charge.node,
+                _ => false,
+            };
             match charge.commitment {
-                Commitment::Assumed if !in_line => {
-                    wrong.push((uid.clone(), Concern::Pod(entry.info.key.clone())));
-                }
-                Commitment::Bound if entry.info.holding.is_none() && charge.since + UNSEEN <= now => {
-                    unseen.push(entry.info.key.clone());
+                Commitment::Assumed if !decided => wrong.push((uid, Concern::Pod(info.key.clone()))),
+                Commitment::Bound if info.holding.is_none() && charge.since + UNSEEN <= now => {
+                    unseen.push(info.key.clone());
                 }
                 _ => {}
             }
         }
-        wrong.sort_by(|(one, _), (other, _)| one.cmp(other));
+        wrong.sort_by_key(|(uid, _)| *uid);
         unseen.sort();
-        for (uid, of) in wrong {
-            self.drift(of, Drift::Overcharged(uid.clone()));
-            self.release(&uid);
+        let wrong = wrong.into_iter().map(|(uid, concern)| Drift::Overcharged(uid.clone(), concern));
+        (wrong.collect(), unseen)
+    }
+}
+
+impl Scheduler {
+    /// Audits if it is time, and decides waiting pods and gangs on trial, as many as the turn has room for.
+    pub(super) fn audit(&mut self, now: Timestamp) {
+        // Pods that ask for devices which have changed by an object of their own: a change that helps no pod wakes none, and its message would
+        // say until the next audit what is no longer so.
+        let changed = take(&mut self.reports.changed_devices);
+        if !changed.is_empty() {
+            self.reports.audits.add_pods(self.classes.waiting_for(&changed));
+        }
+        if self.reports.next_audit.is_none_or(|at| at <= now) {
+            self.compare_with_pods(now);
+            self.reports.next_audit = now.checked_add(PERIOD).ok();
+        }
+        while self.queue.has_room()
+            && let Some(uid) = self.reports.audits.pods.pop_front()
+        {
+            self.audit_reason(&uid, now);
+            self.queue.charge_turn(self.classes.take_steps());
+        }
+        while self.queue.has_room()
+            && let Some(gang) = self.reports.audits.gangs.pop_front()
+        {
+            if let Some((uid, gathered)) = self.gang_view().waiting(&gang)
+                && gathered.with_pool(|_, pool| self.gang_trial().would_be_placed(pool))
+                && let Some(entry) = self.pods.get(&uid)
+            {
+                self.put_right(Drift::NeedlessWait(entry.info.key.clone()), now);
+            }
+            self.queue.charge_turn(self.classes.take_steps());
+        }
+        if !self.reports.audits.are_left() {
+            take(&mut self.reports.audits.found);
+        }
+    }
+
+    fn audit_view(&self) -> AuditView<'_> {
+        AuditView {
+            pods: &self.pods,
+            queue: &self.queue,
+            classes: &self.classes,
+            snapshot: &self.snapshot,
+            prebinding: &self.prebinding,
+            flows: &self.flows,
+        }
+    }
+
+    fn compare_with_pods(&mut self, now: Timestamp) {
+        let mut uids: Vec<Uid> = self.pods.uids().cloned().collect();
+        uids.sort();
+        for uid in &uids {
+            if let Some(drift) = self.audit_view().holding(uid) {
+                self.put_right(drift, now);
+            }
+            if let Some(drift) = self.audit_view().progress(uid) {
+                self.put_right(drift, now);
+            }
+        }
+        let (wrong, unseen) = self.audit_view().charges(now);
+        for drift in wrong {
+            self.put_right(drift, now);
         }
         self.outbox.effects.extend(unseen.into_iter().map(|pod| Effect::ReadPod { pod }));
-    }
-
-    /// A pod that wants a place is where its work says.
-    fn audit_work(&mut self, uid: &Uid) {
-        let Some(entry) = self.pods.get(uid) else { return };
-        let held = self.snapshot.ledger().get(uid);
-        let bound = held.is_some_and(|charge| charge.commitment == Commitment::Bound);
-        let wants = matches!(&entry.info.claim, Claim::Place(_));
-        let right = match &entry.progress {
-            PodProgress::Idle => !wants || bound,
-            PodProgress::Queued | PodProgress::BackingOff => self.waiting.queue.contains(uid),
-            PodProgress::Waiting(ask) => {
-                self.classes.holds(ask, uid) && self.waiting.queue.has_set_aside(uid)
+        let nodes: Vec<NodeName> = self.snapshot.nodes().map(|state| state.info.name.clone()).collect();
+        for node in nodes {
+            if self.snapshot.check(&node) == Check::Wrong {
+                self.put_right(Drift::NodeUse(node), now);
             }
-            PodProgress::OverQuota => {
-                self.waiting.over_quota.holds(&entry.info.key) && self.waiting.queue.has_set_aside(uid)
-            }
-            PodProgress::Ungathered => {
-                entry.info.groups.gang.is_some() && self.waiting.queue.has_set_aside(uid)
-            }
-            PodProgress::Unlisted => self.waiting.unlisted.holds(uid),
-            PodProgress::Comparing => self.waiting.comparisons.holds(uid),
-            PodProgress::Prebinding(_) => held.is_some() && self.prebinding.contains(uid),
-            PodProgress::InLine(node) => held.is_some() && self.flows.line(node).any(|pod| pod == uid),
-        };
-        if !right {
-            self.drift(Concern::Pod(entry.info.key.clone()), Drift::Forgotten);
-            self.forget(uid);
-            self.enqueue(uid);
         }
+        let namespaces: Vec<_> = self.snapshot.quotas().used().keys().cloned().collect();
+        for namespace in namespaces {
+            if self.snapshot.check_quota(&namespace) == Check::Wrong {
+                self.put_right(Drift::QuotaUse(namespace), now);
+            }
+        }
+        self.reports.audits.add_pods(uids);
+        self.reports.audits.gangs = self.gangs.names().cloned().collect();
     }
 
-    /// What pods wait for that ask for devices which have changed by an object of their own: a change that helps no pod wakes none, and its
-    /// message would say until the next audit what is no longer so.
-    pub(super) fn refresh_reasons(&mut self) {
-        let changed = std::mem::take(&mut self.reports.changed_devices);
-        if !changed.is_empty() {
-            let waiting = self.classes.waiting_for(&changed);
-            self.reports.audits.add_pods(waiting);
+    /// Reports what was found, and puts it right. The uses of nodes and quotas are right already.
+    fn put_right(&mut self, drift: Drift, now: Timestamp) {
+        self.outbox
+            .effects
+            .push(Effect::ReportFinding { of: drift.concern(), finding: Finding::Drift(drift.clone()) });
+        match drift {
+            Drift::Uncharged(pod) => {
+                if let Some(info) = self.pods.get(&pod.uid).map(|entry| entry.info.clone()) {
+                    self.see_holding(&info, now);
+                }
+            }
+            Drift::Overcharged(uid, _) => self.release(&uid),
+            Drift::NodeUse(node) => self.wake(&node),
+            Drift::QuotaUse(namespace) => self.wake_within_quota(&namespace),
+            Drift::Forgotten(pod) => {
+                self.forget(&pod.uid);
+                self.enqueue(&pod.uid);
+            }
+            Drift::NeedlessWait(pod) => self.decide_waiting_again(&pod.uid),
         }
     }
 
     /// What is said of a pod that waits is still true, and no node would have it.
-    fn audit_reason(&mut self, uid: &Uid) {
-        let Some(entry) = self.pods.get(uid).filter(|_| !self.is_in_gang(uid)) else { return };
-        let waits = matches!(&entry.progress, PodProgress::Waiting(_) | PodProgress::OverQuota);
+    fn audit_reason(&mut self, uid: &Uid, now: Timestamp) {
+        let Some(entry) = self.pods.get(uid).filter(|_| !self.gang_view().is_in_gang(uid)) else { return };
+        let waits = matches!(self.queue.progress(uid), PodProgress::Waiting(_) | PodProgress::OverQuota);
         if !waits || !matches!(&entry.info.claim, Claim::Place(_)) {
             return;
         }
-        let reason = entry.reason.clone().unwrap_or_default();
-        match self.audit_as_alike(uid) {
+        let (pod, reason) = (entry.info.key.clone(), entry.reason.clone().unwrap_or_default());
+        let alike = self.alike(uid);
+        let versions = Versions::of(&self.snapshot);
+        let known = alike.as_ref().and_then(|alike| self.reports.audits.find(alike, versions));
+        let audited = known.unwrap_or_else(|| {
+            let found = match self.decide(uid) {
+                Ok(_) => Audited::Fits,
+                Err(error) if error.awaits() == Awaits::Comparison => Audited::Undecided,
+                Err(error) => self.still_waits(uid, error).map_or(Audited::Preempts, Audited::Waits),
+            };
+            if let Some(alike) = alike {
+                self.reports.audits.note(alike, found.clone(), Versions::of(&self.snapshot));
+            }
+            found
+        });
+        match audited {
             Audited::Waits(error) if error.repeats(&reason) => {}
             Audited::Waits(error) => {
                 self.tell_unschedulable(uid, error.blame(), error.message(self.reports.details));
             }
-            Audited::Fits => self.end_needless_wait(uid),
+            Audited::Fits => self.put_right(Drift::NeedlessWait(pod), now),
             Audited::Preempts => self.decide_waiting_again(uid),
             Audited::Undecided => {}
         }
-    }
-
-    fn audit_as_alike(&mut self, uid: &Uid) -> Audited {
-        let Some(alike) = self.alike(uid) else { return self.audit_wait(uid) };
-        let versions = self.versions();
-        if self.reports.audits.versions != versions {
-            (self.reports.audits.versions, self.reports.audits.found) = (versions, HashMap::new());
-        }
-        if let Some(found) = self.reports.audits.found.get(&alike) {
-            return found.clone();
-        }
-        let found = self.audit_wait(uid);
-        // What was tried was undone: nothing has changed.
-        self.reports.audits.versions = self.versions();
-        self.reports.audits.found.insert(alike, found.clone());
-        found
-    }
-
-    fn audit_wait(&mut self, uid: &Uid) -> Audited {
-        let Err(error) = self.decide(uid) else { return Audited::Fits };
-        if error.awaits() == Awaits::Comparison {
-            return Audited::Undecided;
-        }
-        self.still_waits(uid, error).map_or(Audited::Preempts, Audited::Waits)
-    }
-
-    pub(super) fn end_needless_wait(&mut self, uid: &Uid) {
-        if let Some(key) = self.pods.get(uid).map(|entry| entry.info.key.clone()) {
-            self.drift(Concern::Pod(key), Drift::NeedlessWait);
-        }
-        self.decide_waiting_again(uid);
     }
 }
 

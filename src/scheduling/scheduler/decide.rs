@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::{Course, PodProgress, Scheduler};
+use super::{Course, PodProgress, Scheduler, compare::left_to_compare};
 use crate::{
     device::{Allocation, InitPhase},
     scheduling::{
@@ -19,18 +19,13 @@ use crate::{
         },
         node_flow::NodeFlowInput,
         prebind::{PrebindInput, Wanted},
-        queue::backoff_end,
         world::ledger::{Charge, Commitment},
     },
 };
 
 impl Scheduler {
     pub(super) fn schedule(&mut self, now: Timestamp) {
-        if self.duty.course != Course::Onward
-            || self.duty.directed
-            || !self.knows_gangs()
-            || !self.knows_claims()
-        {
+        if self.duty.course != Course::Onward || self.duty.directed || self.awaits_lists() {
             return;
         }
         self.mend_gangs(now);
@@ -40,23 +35,29 @@ impl Scheduler {
             };
             let namespace = entry.info.key.namespace.clone();
             match entry.info.claim.clone() {
-                Claim::None => self.set_progress(&uid, PodProgress::Idle),
+                Claim::None => self.queue.set_progress(&uid, PodProgress::Idle),
                 Claim::Unreadable(message) => {
-                    self.set_progress(&uid, PodProgress::Idle);
+                    self.queue.set_progress(&uid, PodProgress::Idle);
                     self.tell_unschedulable(&uid, Blame::Request, message);
                 }
                 Claim::Place(ask) => self.place(&uid, &ask, now),
             }
-            self.charge_steps(&namespace, now);
+            self.queue.charge(&namespace, self.classes.take_steps(), now);
         }
     }
 
     fn place(&mut self, uid: &Uid, ask: &Arc<Ask>, now: Timestamp) {
-        self.forget_unfinished();
-        if self.wait_for_lists(uid, now) || self.wait_for_comparison(uid) {
+        // What earlier decisions have left to be compared is no longer asked for.
+        self.classes.counts().forget_unfinished();
+        if self.wait_for_lists(uid, now) {
             return;
         }
-        if self.is_in_gang(uid) && self.waits_for_part(uid, Wanted::ForGang, now) {
+        if let Some(entry) = self.pods.get(uid)
+            && self.queue.wait_for_comparison(&entry.info, &mut self.classes)
+        {
+            return;
+        }
+        if self.gang_view().is_in_gang(uid) && self.waits_for_part(uid, Wanted::ForGang, now) {
             return;
         }
         if self.decide_in_gang(uid, now) {
@@ -72,12 +73,18 @@ impl Scheduler {
                 self.assume(uid, node.clone(), allocations, steps.clone(), now);
                 self.carry_on(uid, node, steps, now);
             }
-            Err(error) if self.compare_beside(uid, &error) => {}
             Err(error) => {
+                let demand = || self.snapshot.nominations().demand(&self.pods.get(uid)?.info);
+                let left = left_to_compare(demand, &error, &self.snapshot, &mut self.classes);
+                if let Some(comparison) = left {
+                    return self.compare_beside(comparison, [uid]);
+                }
                 self.outbox.measures.push(Measure::Attempt(Attempt::Unschedulable));
                 self.advance_prebind(PrebindInput::Unschedulable(uid));
                 let error = self.preempt(uid, error);
-                self.note_rejection(uid, &error);
+                if let Some(alike) = self.alike(uid) {
+                    self.queue.rejections.note(alike, &error);
+                }
                 self.wait(uid, ask, &error, now);
                 self.tell_unschedulable(uid, error.blame(), error.message(self.reports.details));
             }
@@ -89,7 +96,7 @@ impl Scheduler {
         self.outbox.measures.push(Measure::Attempt(Attempt::Scheduled));
         self.note_decided(uid);
         let steps = [self.prebinding.released_claims(uid, &steps), steps].concat();
-        if steps.is_empty() && !self.is_in_gang(uid) {
+        if steps.is_empty() && !self.gang_view().is_in_gang(uid) {
             self.join_line(uid, &node, now);
         } else {
             self.begin_prebind(uid, node, steps);
@@ -137,7 +144,7 @@ impl Scheduler {
 
     /// The pod stands in the line of its node from now on.
     pub(super) fn join_line(&mut self, uid: &Uid, node: &NodeName, now: Timestamp) {
-        self.set_progress(uid, PodProgress::InLine(node.clone()));
+        self.queue.set_progress(uid, PodProgress::InLine(node.clone()));
         self.advance(node, NodeFlowInput::Joined { pod: uid.clone(), since: Some(now) });
     }
 
@@ -148,18 +155,16 @@ impl Scheduler {
         if assumed.is_some() {
             self.release(uid);
             self.preempting.note_going(uid);
-            self.touch_gang_of_pod(uid);
+            if let Some(entry) = self.pods.get(uid) {
+                self.gangs.touch_gang_of(&entry.info);
+            }
         }
-        let in_line = self.pods.get(uid).and_then(|entry| match &entry.progress {
-            PodProgress::InLine(node) => Some(node.clone()),
-            _ => None,
-        });
-        if let Some(node) = in_line {
+        if let PodProgress::InLine(node) = self.queue.progress(uid).clone() {
             self.advance(&node, NodeFlowInput::Left(uid));
-            self.set_progress(uid, PodProgress::Idle);
+            self.queue.set_progress(uid, PodProgress::Idle);
         } else if self.prebinding.contains(uid) {
             self.advance_prebind(PrebindInput::GivenUp(uid));
-            self.set_progress(uid, PodProgress::Idle);
+            self.queue.set_progress(uid, PodProgress::Idle);
         }
     }
 
@@ -167,10 +172,8 @@ impl Scheduler {
     pub(super) fn back_off(&mut self, uid: &Uid, now: Timestamp) {
         self.outbox.measures.push(Measure::Attempt(Attempt::Failed));
         self.forget(uid);
-        if let Some(entry) = self.pods.get_mut(uid) {
-            entry.failures += 1;
-            self.waiting.queue.wait_out(&entry.info, entry.seen, backoff_end(now, entry.failures));
-            self.set_progress(uid, PodProgress::BackingOff);
+        if let Some(entry) = self.pods.get(uid) {
+            self.queue.back_off(entry, now);
         }
     }
 }

@@ -46,7 +46,7 @@ impl Scheduler {
         if let Some(charge) = charge.filter(|charge| charge.commitment == Commitment::Bound) {
             return Directed::Bound(charge.node.clone());
         }
-        match &entry.progress {
+        match self.queue.progress(pod) {
             PodProgress::InLine(node) => Directed::InLine(node.clone()),
             _ => Directed::Waiting(entry.refused.clone()),
         }
@@ -66,7 +66,7 @@ impl Scheduler {
         }
         let refused = match self.choose_cards(uid, node) {
             Ok(allocations) => {
-                self.waiting.queue.remove(uid);
+                self.queue.order.remove(uid);
                 self.assume(uid, node.clone(), allocations, Vec::new(), now);
                 self.join_line(uid, node, now);
                 None
@@ -75,7 +75,7 @@ impl Scheduler {
         };
         if let Some(entry) = self.pods.get_mut(uid) {
             entry.refused = refused;
-            if entry.progress == PodProgress::Idle {
+            if *self.queue.progress(uid) == PodProgress::Idle {
                 self.enqueue_if_wanted(uid);
             }
         }

@@ -127,8 +127,8 @@ impl Scheduler {
     }
 
     fn tell_waiting(&mut self, uid: &Uid, node: &NodeName, message: Message) {
-        let waits = |progress: &PodProgress| matches!(progress, PodProgress::InLine(line) if line == node);
-        let entry = self.pods.get(uid).filter(|entry| waits(&entry.progress));
+        let waits = matches!(self.queue.progress(uid), PodProgress::InLine(line) if line == node);
+        let entry = self.pods.get(uid).filter(|_| waits);
         if let Some(pod) = entry.map(|entry| entry.info.key.clone()) {
             let message = self.worded(&pod, message);
             self.outbox.effects.push(Effect::TellWaiting { pod, message });
@@ -138,7 +138,7 @@ impl Scheduler {
     /// Decides a pod once more, on the node in whose line it stands as that now is; `None`: the node would no longer have it, or its gang
     /// lost a place before any of its pods was bound.
     fn decide_again(&mut self, uid: &Uid, node: &NodeName, now: Timestamp) -> Option<()> {
-        if self.is_of_broken_gang(uid) {
+        if self.gang_view().is_of_broken_gang(uid) {
             return None;
         }
         let info = &self.pods.get(uid)?.info;
@@ -183,9 +183,11 @@ impl Scheduler {
             self.snapshot.charge(uid.clone(), charge);
             self.measure_bound(uid, now);
         }
-        self.set_progress(uid, PodProgress::Idle);
+        self.queue.set_progress(uid, PodProgress::Idle);
         self.end_marks(uid);
-        self.touch_gang_of_pod(uid);
+        if let Some(entry) = self.pods.get(uid) {
+            self.gangs.touch_gang_of(&entry.info);
+        }
     }
 
     /// Sends pods that wait in the line of a node that is held up to nodes that are not and would have them; the others keep their places.
@@ -197,7 +199,7 @@ impl Scheduler {
         for uid in pods {
             let Some(demand) = self.pods.get(uid).and_then(|entry| entry.info.demand()) else { continue };
             // Its gang shares a domain, which a node elsewhere may not be in.
-            if self.shares_topology(uid) {
+            if self.gang_view().shares_topology(uid) {
                 continue;
             }
             if !stay.iter().any(|other| other.is_alike(&demand)) && !self.move_on(uid, node, now) {
@@ -222,7 +224,7 @@ impl Scheduler {
         plan.commit();
         let since = self.flows.joined(from, uid);
         self.advance(from, NodeFlowInput::Left(uid));
-        self.set_progress(uid, PodProgress::InLine(node.clone()));
+        self.queue.set_progress(uid, PodProgress::InLine(node.clone()));
         self.advance(&node, NodeFlowInput::Joined { pod: uid.clone(), since });
         // The node was judged without the pod already, and that woke no waiting pod.
         if let Some(slot) = self.snapshot.nodes.slot(from) {
@@ -263,7 +265,7 @@ impl Scheduler {
             return;
         };
         self.see_pod(*found, now);
-        if let Some(PodProgress::InLine(node)) = self.pods.get(&pod.uid).map(|entry| entry.progress.clone()) {
+        if let PodProgress::InLine(node) = self.queue.progress(&pod.uid).clone() {
             self.advance(&node, NodeFlowInput::PodRead(&pod.uid));
         }
     }

@@ -24,7 +24,7 @@ impl Scheduler {
         for object in objects {
             self.put_object(object, now);
         }
-        self.wake_gangs_of(kind);
+        self.wake_gangs(kind, None);
         let first = !self.snapshot.objects().are_listed(&[kind]);
         self.snapshot.note_listed(kind);
         if first && kind == Kind::PodDisruptionBudget {
@@ -37,20 +37,20 @@ impl Scheduler {
     pub(super) fn see_object(&mut self, object: Object, now: Timestamp) {
         let (kind, name) = (object.kind(), object.name());
         self.put_object(object, now);
-        self.wake_gang_of(kind, &name);
+        self.wake_gangs(kind, Some(&name));
     }
 
     /// Takes in that an object is gone.
     pub(super) fn lose_object(&mut self, kind: Kind, name: &Arc<str>, now: Timestamp) {
         self.take_object(kind, name, now);
-        self.wake_gang_of(kind, name);
+        self.wake_gangs(kind, Some(name));
     }
 
     /// Takes in that the API server does not serve this kind.
     pub(super) fn miss_kind(&mut self, kind: Kind, now: Timestamp) {
         self.resync_objects(kind, Vec::new(), now);
         self.snapshot.note_unserved(kind);
-        self.wake_gangs_of(kind);
+        self.wake_gangs(kind, None);
     }
 
     fn put_object(&mut self, object: Object, now: Timestamp) {

@@ -32,8 +32,7 @@ impl Scheduler {
             self.take_in(pod, now);
         }
         self.duty.synced.pods = true;
-        self.await_gangs(now);
-        self.await_claim_lists(now);
+        self.queue.lists.begin(now);
         self.reports.next_audit = None;
     }
 
@@ -68,14 +67,18 @@ impl Scheduler {
         } else if pod.holding.as_ref().is_some_and(|holding| holding.binding == Binding::Bound) {
             self.advance_preempt(PreemptInput::Bound(&pod.key));
         }
-        let gang = self.note_member(&pod);
+        let known = self.pods.get(&uid).map(|entry| &entry.info);
+        let gang = self.gangs.note_member(&pod, known);
         let node = pod.holding.as_ref().map(|holding| holding.node.clone());
         let changed = self.pods.see(pod, now);
+        self.queue.add(&uid);
         if let Some(node) = node {
             self.advance(&node, NodeFlowInput::HoldingSeen(&uid));
         }
         self.prebinding.note_pod(&uid);
-        self.touch_gang(gang);
+        if let Some(gang) = gang {
+            self.gangs.touch(gang);
+        }
         self.go_on_with(&uid, changed);
     }
 
@@ -86,25 +89,24 @@ impl Scheduler {
         let held = self.snapshot.ledger().get(&uid);
         let bound = held.is_some_and(|charge| charge.commitment == Commitment::Bound);
         let wants = entry.info.claim != Claim::None && !bound;
-        match &entry.progress {
+        match self.queue.progress(&uid).clone() {
             PodProgress::Idle if wants && changed => self.enqueue(&uid),
             PodProgress::Waiting(ask) if changed => {
-                let ask = ask.clone();
                 self.classes.leave(&ask, &uid);
-                self.set_progress(&uid, PodProgress::Idle);
+                self.queue.set_progress(&uid, PodProgress::Idle);
                 if wants {
                     self.enqueue(&uid);
                 }
             }
             PodProgress::OverQuota if changed => {
-                self.waiting.over_quota.leave(&entry.info.key);
-                self.set_progress(&uid, PodProgress::Idle);
+                self.queue.over_quota.leave(&entry.info.key);
+                self.queue.set_progress(&uid, PodProgress::Idle);
                 if wants {
                     self.enqueue(&uid);
                 }
             }
             PodProgress::Unlisted | PodProgress::Ungathered | PodProgress::Comparing if !wants || changed => {
-                self.set_progress(&uid, PodProgress::Idle);
+                self.queue.set_progress(&uid, PodProgress::Idle);
                 if wants {
                     self.enqueue(&uid);
                 }
@@ -117,8 +119,8 @@ impl Scheduler {
                 }
             }
             PodProgress::Queued | PodProgress::BackingOff if !wants => {
-                self.waiting.queue.remove(&uid);
-                self.set_progress(&uid, PodProgress::Idle);
+                self.queue.order.remove(&uid);
+                self.queue.set_progress(&uid, PodProgress::Idle);
             }
             _ => {}
         }
@@ -141,18 +143,17 @@ impl Scheduler {
         let Some(entry) = self.pods.get(uid) else { return };
         let key = entry.info.key.clone();
         let node = entry.info.holding.as_ref().map(|holding| holding.node.clone());
-        if let PodProgress::Waiting(ask) = &entry.progress {
-            let ask = ask.clone();
-            self.classes.leave(&ask, uid);
-        }
-        self.waiting.remove(&key);
+        self.queue.end_waits(&key, &mut self.classes);
         self.preempting.note_gone(&key, self.snapshot.now());
         self.snapshot.end_nomination(uid);
         self.forget(uid);
         self.advance_prebind(PrebindInput::PodGone(&key));
         self.release(uid);
-        self.lose_member(uid);
+        if let Some(entry) = self.pods.get(uid) {
+            self.gangs.lose_member(&entry.info);
+        }
         self.pods.remove(uid);
+        self.queue.remove(uid);
         if let Some(node) = node {
             self.advance(&node, NodeFlowInput::PodGone(uid));
         }
@@ -245,15 +246,15 @@ impl Scheduler {
         }
         let shrunk = held.is_some_and(|held| !held.holds_as(&charge));
         self.snapshot.charge(uid.clone(), charge);
-        match self.pods.get(uid).map(|entry| entry.progress.clone()) {
-            Some(PodProgress::InLine(node)) => {
+        match self.queue.progress(uid).clone() {
+            PodProgress::InLine(node) => {
                 self.advance(&node, NodeFlowInput::Left(uid));
-                self.set_progress(uid, PodProgress::Idle);
+                self.queue.set_progress(uid, PodProgress::Idle);
             }
-            Some(PodProgress::Prebinding(_)) => {
+            PodProgress::Prebinding(_) => {
                 // Another scheduler has placed it.
                 self.advance_prebind(PrebindInput::GivenUp(uid));
-                self.set_progress(uid, PodProgress::Idle);
+                self.queue.set_progress(uid, PodProgress::Idle);
             }
             _ => {}
         }
@@ -268,7 +269,7 @@ impl Scheduler {
     /// The pod is bound: neither what was preempted for it nor a place that it has lost counts any more.
     pub(super) fn end_marks(&mut self, uid: &Uid) {
         self.preempting.end(uid);
-        self.waiting.queue.end_behind(uid);
+        self.queue.order.end_behind(uid);
         self.prebinding.end_parked(uid);
     }
 
@@ -281,9 +282,7 @@ impl Scheduler {
 
     /// A pod in line that no longer wants a place: out, unless a write for it is under way, whose answer settles it.
     fn unwanted_in_line(&mut self, uid: &Uid) {
-        let Some(PodProgress::InLine(node)) = self.pods.get(uid).map(|entry| entry.progress.clone()) else {
-            return;
-        };
+        let PodProgress::InLine(node) = self.queue.progress(uid).clone() else { return };
         if !self.is_served(&node, uid) {
             self.forget(uid);
         }

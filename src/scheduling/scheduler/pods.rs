@@ -1,4 +1,4 @@
-//! Every pod that was seen: what it is, and what is to be done for it.
+//! Every pod that was seen: what it is, and what was said of it.
 
 use std::{
     collections::{HashMap, hash_map},
@@ -11,36 +11,11 @@ use super::tell::Telling;
 use crate::scheduling::{
     decide::blame::Blame,
     model::{
-        name::{NodeName, Uid},
-        pod::{Ask, PodInfo, PodKey},
+        name::Uid,
+        pod::{PodInfo, PodKey},
     },
     world::pod_lister::PodLister,
 };
-
-/// Where a pod that wants a place stands.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) enum PodProgress {
-    /// Nothing is to be done for it.
-    Idle,
-    /// In the queue; after a rejection it may have to wait out its backoff there.
-    Queued,
-    /// No node would have it; it waits for one to change, or for the quota of its namespace where nodes failed for that.
-    Waiting(Arc<Ask>),
-    /// It would exceed the quota of its namespace.
-    OverQuota,
-    /// It can't be decided: pods of its gang are missing, or the gang's PodGroup is, or the gang has its maximum.
-    Ungathered,
-    /// It has claims, and not all kinds that decide on these are listed.
-    Unlisted,
-    /// Its claims are compared with devices beside the decisions.
-    Comparing,
-    /// It waits out a failure.
-    BackingOff,
-    /// Decided: its claims are being bound on this node.
-    Prebinding(NodeName),
-    /// Decided: it stands in this node's line or is being served there.
-    InLine(NodeName),
-}
 
 /// One pod.
 #[derive(Debug)]
@@ -51,14 +26,6 @@ pub(super) struct Entry {
     pub(super) seen: u64,
     /// When it was first seen.
     pub(super) since: Timestamp,
-    /// Where it stands.
-    pub(super) progress: PodProgress,
-    /// How often its decision could not be carried out since it was last rejected.
-    pub(super) failures: u32,
-    /// How often it was rejected for more than what the nodes are themselves.
-    pub(super) rejections: u32,
-    /// Until when it waits after the last of these rejections, where there is other work.
-    pub(super) backoff_until: Option<Timestamp>,
     /// Why it waits, in words.
     pub(super) reason: Option<String>,
     /// Why the node that kube-scheduler chose last could not be taken.
@@ -95,10 +62,6 @@ impl Pods {
             info: pod,
             seen: self.seen,
             since: now,
-            progress: PodProgress::Idle,
-            failures: 0,
-            rejections: 0,
-            backoff_until: None,
             reason: None,
             refused: None,
             blame: None,
@@ -122,7 +85,7 @@ impl Pods {
         self.entries.get(uid)
     }
 
-    /// A pod, to change what is to be done for it.
+    /// A pod, to change what was said of it.
     pub(super) fn get_mut(&mut self, uid: &str) -> Option<&mut Entry> {
         self.entries.get_mut(uid)
     }

@@ -37,10 +37,10 @@ impl Scheduler {
                     self.tell_unschedulable(&uid, Blame::Claims, reason);
                 }
                 PrebindRequest::PutBehind(uid) => {
-                    for mate in self.unbound_mates(&uid) {
-                        self.waiting.queue.put_behind(&mate, now);
+                    for mate in self.gang_view().unbound_mates(&uid) {
+                        self.queue.order.put_behind(&mate, now);
                     }
-                    self.waiting.queue.put_behind(&uid, now);
+                    self.queue.order.put_behind(&uid, now);
                 }
                 PrebindRequest::Tell(uid, reason) => self.tell_unschedulable(&uid, Blame::Claims, reason),
                 PrebindRequest::WakeForHeld(node) => self.wake_for_held(&node),
@@ -53,7 +53,7 @@ impl Scheduler {
     pub(super) fn begin_prebind(&mut self, uid: &Uid, node: NodeName, steps: Vec<PrebindStep>) {
         let Some(entry) = self.pods.get(uid) else { return };
         let (pod, seen) = (entry.info.key.clone(), entry.seen);
-        self.set_progress(uid, PodProgress::Prebinding(node.clone()));
+        self.queue.set_progress(uid, PodProgress::Prebinding(node.clone()));
         self.advance_prebind(PrebindInput::Decided { pod, seen, node, steps });
     }
 
@@ -70,7 +70,8 @@ impl Scheduler {
 
     /// The pods whose claims are bound, and those of their gangs, join the lines of their nodes.
     pub(super) fn permit(&mut self) {
-        let permitted = self.prebinding.bound().filter(|uid| self.is_permitted(uid)).cloned().collect();
+        let gangs = self.gang_view();
+        let permitted = self.prebinding.bound().filter(|uid| gangs.is_permitted(uid)).cloned().collect();
         self.advance_prebind(PrebindInput::Permitted(permitted));
     }
 
@@ -80,14 +81,13 @@ impl Scheduler {
             return;
         };
         let view = PrebindView { snapshot: &self.snapshot, pods: &self.pods };
-        let holders = self.prebinding.yielding(i32::MAX, None, &self.waiting.queue, &view);
+        let holders = self.prebinding.yielding(i32::MAX, None, &self.queue.order, &view);
         let before = self.versions();
         let state = held_places::without(holders.get(node), node, &mut self.snapshot);
         self.keep_rejections(before);
         let Some(state) = state else { return };
         let (resources, now) = (self.snapshot.device_resources(), self.snapshot.now());
         for uid in self.classes.wake(slot, &state, resources, (Held::Less, now)) {
-            self.set_progress(&uid, PodProgress::Idle);
             self.enqueue(&uid);
         }
     }
@@ -99,7 +99,7 @@ impl Scheduler {
         }
         let Some(demand) = self.demand(uid) else { return false };
         let view = PrebindView { snapshot: &self.snapshot, pods: &self.pods };
-        let holders = self.prebinding.yielding(demand.priority, Some(uid), &self.waiting.queue, &view);
+        let holders = self.prebinding.yielding(demand.priority, Some(uid), &self.queue.order, &view);
         let before = self.versions();
         let put_back = held_places::choose(&demand, holders, &mut self.classes, &mut self.snapshot);
         self.keep_rejections(before);

@@ -67,7 +67,7 @@ impl Scheduler {
                             | PodProgress::BackingOff
                     )
                 };
-                let waits = self.pods.get(&pod.uid).is_some_and(|entry| waits(&entry.progress));
+                let waits = waits(self.queue.progress(&pod.uid));
                 let needs = waits && self.decide(&pod.uid).is_err();
                 let need = if needs { Need::Still } else { Need::NoLonger };
                 return Some(PreemptInput::Confirmed(pod, need));
@@ -82,7 +82,11 @@ impl Scheduler {
                 }
             }
             PreemptRequest::DecideAgain(uid) => self.decide_waiting_again(&uid),
-            PreemptRequest::WakeKept => self.wake_kept(),
+            PreemptRequest::WakeKept => {
+                for uid in self.queue.requeue.kept() {
+                    self.decide_waiting_again(&uid);
+                }
+            }
         }
         None
     }
@@ -148,7 +152,8 @@ impl Scheduler {
     /// Withdraws nominations so that a pod of their priority finds room that fits nowhere else; whether there is room now.
     pub(super) fn take_kept(&mut self, uid: &Uid, error: &FitError) -> bool {
         let Some(demand) = self.demand(uid).filter(|_| error.is_beside_nominated()) else { return false };
-        let mates = |pod: &Uid| self.unbound_mates(pod);
+        let gangs = self.gang_view();
+        let mates = |pod: &Uid| gangs.unbound_mates(pod);
         let kept = self.preempting.kept_long_enough(&demand, mates, &self.preempt_view());
         let before = self.versions();
         let found = kept_nodes::choose(&demand, kept, self.classes.counts(), &mut self.snapshot);
@@ -171,7 +176,7 @@ impl Scheduler {
 
     /// Decides pods again that may preempt others, now that it is known which budgets there are.
     pub(super) fn end_wait_for_budgets(&mut self) {
-        let waiting = self.pods.uids().filter(|uid| self.waiting.queue.has_set_aside(uid));
+        let waiting = self.pods.uids().filter(|uid| self.queue.order.has_set_aside(uid));
         let mut waiting: Vec<Uid> = waiting.cloned().collect();
         waiting.sort();
         for uid in waiting {

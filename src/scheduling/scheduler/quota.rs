@@ -7,7 +7,7 @@ use std::{
 
 use jiff::Timestamp;
 
-use super::{PodProgress, Scheduler, requeue::Rejection};
+use super::Scheduler;
 use crate::{
     device::DeviceRequest,
     scheduling::{
@@ -17,9 +17,7 @@ use crate::{
             pod::{Ask, Claim, Deletion, PodKey},
         },
         plan::Plan,
-        plugin::{Plugin, contract::Reach},
         preempt::PreemptInput,
-        queue::{backoff_end, flush_time},
         world::{
             ledger::Charge,
             quota::{QuotaInfo, QuotaKey},
@@ -40,7 +38,8 @@ pub(super) struct OverQuota {
 }
 
 impl OverQuota {
-    fn join(&mut self, pod: &PodKey, awaits: Awaits) {
+    /// The pod waits for this, if that is a quota.
+    pub(super) fn join(&mut self, pod: &PodKey, awaits: Awaits) {
         let waiting = match awaits {
             Awaits::Quota => &mut self.alone,
             Awaits::NodeOrQuota => &mut self.beside,
@@ -117,35 +116,9 @@ impl Scheduler {
 
     /// The pod found no node: it waits for what may make room for it.
     pub(super) fn wait(&mut self, uid: &Uid, ask: &Arc<Ask>, error: &FitError, now: Timestamp) {
-        let awaits = error.awaits();
-        let of_cluster: BTreeSet<Plugin> =
-            error.plugins().into_iter().filter(|plugin| plugin.reach() == Reach::Cluster).collect();
-        // Only a node that would have the pod wakes it; else it is woken by what may help, and may not.
-        let surely = of_cluster.is_empty() && !error.is_beside_nominated() && awaits != Awaits::NodeOrQuota;
-        let flush = flush_time(now);
-        let again = self
-            .preempting
-            .preempts_not_before(uid, &self.preempt_view())
-            .map_or(flush, |until| until.min(flush));
-        if let Some(entry) = self.pods.get_mut(uid) {
-            entry.failures = 0;
-            entry.rejections += u32::from(!surely);
-            entry.backoff_until = (!surely).then(|| backoff_end(now, entry.rejections));
-            self.waiting.over_quota.join(&entry.info.key, awaits);
-            self.waiting.queue.set_aside(&entry.info, entry.seen, again);
-        }
-        if awaits == Awaits::Quota {
-            self.set_progress(uid, PodProgress::OverQuota);
-        } else {
-            // What a node that is kept, or whose cards are too much for the quota, lacks may come with any change of it.
-            let itself =
-                of_cluster.is_empty() || error.is_beside_nominated() || awaits == Awaits::NodeOrQuota;
-            let rejected_by = if itself { Reach::Node } else { Reach::Cluster };
-            self.classes.wait(ask, uid.clone(), rejected_by);
-            self.waiting
-                .requeue
-                .wait(uid, Rejection { plugins: of_cluster, kept: error.is_beside_nominated() });
-            self.set_progress(uid, PodProgress::Waiting(ask.clone()));
+        let again = self.preempting.preempts_not_before(uid, &self.preempt_view());
+        if let Some(entry) = self.pods.get(uid) {
+            self.queue.wait(entry, ask, error, now, again, &mut self.classes);
         }
     }
 
@@ -179,7 +152,7 @@ impl Scheduler {
 
     /// The namespace's quota is another: pods that wait for it are decided again.
     fn wake_namespace(&mut self, namespace: &Arc<str>) {
-        for uid in self.waiting.over_quota.take(namespace) {
+        for uid in self.queue.over_quota.take(namespace) {
             self.decide_waiting_again(&uid);
         }
     }
@@ -197,7 +170,7 @@ impl Scheduler {
             }
             _ => true,
         };
-        let woken: Vec<Uid> = self.waiting.over_quota.of(namespace).filter(within).cloned().collect();
+        let woken: Vec<Uid> = self.queue.over_quota.of(namespace).filter(within).cloned().collect();
         for uid in woken {
             self.decide_waiting_again(&uid);
         }
@@ -205,7 +178,7 @@ impl Scheduler {
 
     /// As [`Self::wake_within_quota`], for every namespace: what slices hold is known by their node's registration.
     pub(super) fn wake_within_quotas(&mut self) {
-        for namespace in self.waiting.over_quota.namespaces() {
+        for namespace in self.queue.over_quota.namespaces() {
             self.wake_within_quota(&namespace);
         }
     }

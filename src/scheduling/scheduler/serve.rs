@@ -8,9 +8,9 @@ use super::{Course, Scheduler};
 use crate::{
     device::ProfileName,
     scheduling::{
-        effect::{Concern, Effect},
-        finding::Raised,
-        model::name::NodeName,
+        effect::Effect,
+        finding::{Concern, Raised},
+        model::{measure::Measure, name::NodeName},
         node_flow::NodeFlowInput,
     },
 };
@@ -19,8 +19,8 @@ impl Scheduler {
     /// When something is to be looked at again although nothing has happened.
     pub fn next_deadline(&self) -> Option<Timestamp> {
         let retell = self.reports.retells.first().map(|(at, _)| *at);
-        let queue =
-            [self.waiting.queue.next_deadline(), self.turn_deadline(), self.waiting.unlisted.deadline()];
+        let audit = self.reports.audits.are_left().then(|| self.queue.turn_began());
+        let queue = [self.queue.deadline(), audit];
         // No pod is taken from the queue where kube-scheduler chooses the nodes.
         let queue = queue.into_iter().filter(|_| !self.duty.directed);
         let others = [
@@ -29,8 +29,7 @@ impl Scheduler {
             self.preempting.kept_deadline(self.snapshot.nominations()),
             self.eviction_deadline(),
             self.gangs.deadline(),
-            self.gang_lists_deadline(),
-            self.claim_lists_deadline(),
+            self.queue.lists.deadline().filter(|_| self.awaits_lists()),
         ];
         let onward = queue.chain(others).flatten();
         let onward = onward.filter(|_| self.duty.course == Course::Onward && self.is_synced());
@@ -39,10 +38,12 @@ impl Scheduler {
     }
 
     pub(super) fn meet_deadlines(&mut self, now: Timestamp) {
-        self.flush(now);
+        for uid in self.queue.overdue(now) {
+            self.outbox.measures.push(Measure::Flushed);
+            self.decide_waiting_again(&uid);
+        }
         self.watch_lists(now);
-        self.watch_gang_lists(now);
-        self.watch_claim_lists(now);
+        self.queue.lists.watch(now);
         self.retell(now);
         self.flows.touch_due(now);
     }

@@ -63,12 +63,9 @@ impl Scheduler {
         let waits_since = self.flows.longest_wait_since();
         Standing {
             synced: self.is_synced(),
-            active: self.waiting.queue.len(),
-            backing_off: self.waiting.queue.backing_off(),
-            unschedulable: self.classes.waiting()
-                + self.waiting.over_quota.len()
-                + self.waiting.unlisted.len()
-                + self.waiting.comparisons.len(),
+            active: self.queue.order.len(),
+            backing_off: self.queue.order.backing_off(),
+            unschedulable: self.queue.unschedulable(&self.classes),
             in_line: self.flows.in_line() + self.prebinding.pods().len(),
             silent_agents: self.snapshot.silent_agents(),
             longest_lock_wait: waits_since.map_or(SignedDuration::ZERO, |since| now.duration_since(since)),

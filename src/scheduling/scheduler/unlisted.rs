@@ -10,7 +10,8 @@ use jiff::{SignedDuration, Timestamp};
 use super::{PodProgress, Scheduler};
 use crate::scheduling::{
     decide::blame::Blame,
-    model::{footprint::Footprint, kind::Kind, name::Uid},
+    model::{footprint::Footprint, kind::Kind, name::Uid, pod::PodInfo},
+    world::object::Objects,
 };
 
 /// For so long a missing list is nothing to speak of.
@@ -55,10 +56,10 @@ impl Scheduler {
         if self.unlisted_kinds(uid).is_empty() {
             return false;
         }
-        self.set_progress(uid, PodProgress::Unlisted);
-        self.waiting.unlisted.pods.insert(uid.clone());
-        self.waiting.unlisted.since.get_or_insert(now);
-        if self.waiting.unlisted.overdue {
+        self.queue.set_progress(uid, PodProgress::Unlisted);
+        self.queue.unlisted.pods.insert(uid.clone());
+        self.queue.unlisted.since.get_or_insert(now);
+        if self.queue.unlisted.overdue {
             self.tell_unlisted(uid);
         }
         true
@@ -66,10 +67,10 @@ impl Scheduler {
 
     /// Decides the pods that waited for lists once none is missing.
     pub(super) fn end_wait_for_lists(&mut self) {
-        for uid in self.waiting.unlisted.pods.clone() {
+        for uid in self.queue.unlisted.pods.clone() {
             if self.unlisted_kinds(&uid).is_empty() {
                 self.enqueue(&uid);
-            } else if self.waiting.unlisted.overdue {
+            } else if self.queue.unlisted.overdue {
                 self.tell_unlisted(&uid);
             }
         }
@@ -77,28 +78,17 @@ impl Scheduler {
 
     /// Has the pods say which lists are missing, once they have waited for long.
     pub(super) fn watch_lists(&mut self, now: Timestamp) {
-        if self.waiting.unlisted.deadline().is_some_and(|at| at <= now) {
-            self.waiting.unlisted.overdue = true;
-            for uid in self.waiting.unlisted.pods.clone() {
+        if self.queue.unlisted.deadline().is_some_and(|at| at <= now) {
+            self.queue.unlisted.overdue = true;
+            for uid in self.queue.unlisted.pods.clone() {
                 self.tell_unlisted(&uid);
             }
         }
     }
 
-    /// The kinds that decide where the pod may go and are not listed yet: of a pod with claims, those of the claims; of one that asks for
-    /// devices by type, Reservations, which could hold them.
-    pub(super) fn unlisted_kinds(&self, uid: &Uid) -> Vec<Kind> {
-        let Some(entry) = self.pods.get(uid) else { return Vec::new() };
-        let Footprint { claims, resource_claims, extended, reservation, .. } = &*entry.info.footprint;
-        let shares = entry.info.demand().is_some_and(|demand| !demand.ask.devices.is_empty());
-        let extended = extended.is_some() && !shares || entry.info.status.served.is_some();
-        let kinds = [
-            (!claims.is_empty(), Kind::STORAGE),
-            (!resource_claims.is_empty() || extended, Kind::DEVICE_CLAIMS),
-            (reservation.is_some(), &[Kind::Reservation]),
-        ];
-        let kinds = kinds.into_iter().filter(|(needed, _)| *needed);
-        kinds.flat_map(|(_, kinds)| self.snapshot.objects().unlisted(kinds)).collect()
+    fn unlisted_kinds(&self, uid: &Uid) -> Vec<Kind> {
+        let entry = self.pods.get(uid);
+        entry.map_or_else(Vec::new, |entry| unlisted_kinds(&entry.info, self.snapshot.objects()))
     }
 
     fn tell_unlisted(&mut self, uid: &Uid) {
@@ -116,4 +106,19 @@ impl Scheduler {
         };
         self.tell_unschedulable(uid, Blame::Lists, message);
     }
+}
+
+/// The kinds that decide where the pod may go and are not listed yet: of a pod with claims, those of the claims; of one that asks for
+/// devices by type, Reservations, which could hold them.
+pub(super) fn unlisted_kinds(pod: &PodInfo, objects: &Objects) -> Vec<Kind> {
+    let Footprint { claims, resource_claims, extended, reservation, .. } = &*pod.footprint;
+    let shares = pod.demand().is_some_and(|demand| !demand.ask.devices.is_empty());
+    let extended = extended.is_some() && !shares || pod.status.served.is_some();
+    let kinds = [
+        (!claims.is_empty(), Kind::STORAGE),
+        (!resource_claims.is_empty() || extended, Kind::DEVICE_CLAIMS),
+        (reservation.is_some(), &[Kind::Reservation]),
+    ];
+    let kinds = kinds.into_iter().filter(|(needed, _)| *needed);
+    kinds.flat_map(|(_, kinds)| objects.unlisted(kinds)).collect()
 }

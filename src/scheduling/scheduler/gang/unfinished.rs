@@ -15,7 +15,7 @@ use crate::scheduling::{
         name::{NodeName, Uid},
     },
     plan::gang::{Candidates, GangSearch, Pool, Shortfall},
-    scheduler::turn::MOST_STEPS,
+    scheduler::scheduling_queue::MOST_STEPS,
     snapshot::Snapshot,
 };
 
@@ -24,12 +24,12 @@ pub(super) const MOST_ON_TRIAL: u64 = 2 * MOST_STEPS;
 
 /// An attempt to place the pods of a gang.
 #[derive(Debug)]
-pub(super) struct UnfinishedAttempt {
+pub(in crate::scheduling::scheduler) struct UnfinishedAttempt {
     of: PoolKey,
     /// The search under way.
-    pub(super) search: GangSearch,
+    pub(in crate::scheduling::scheduler) search: GangSearch,
     /// Why the gang finds no room as it is; pods are to be preempted for it then.
-    pub(super) shortfall: Option<Shortfall>,
+    pub(in crate::scheduling::scheduler) shortfall: Option<Shortfall>,
     /// For which pods of the gang others would go, as far as the search is.
     pub(super) candidates: Candidates,
     /// What the cluster was when the attempt was interrupted for the first time.
@@ -100,7 +100,7 @@ impl UnfinishedAttempts {
 
 impl UnfinishedAttempt {
     /// Whether something changed while the attempt was under way that could have helped its pods: nobody waited for it then.
-    pub(super) fn has_missed_changes(&self, snapshot: &Snapshot) -> bool {
+    pub(in crate::scheduling::scheduler) fn has_missed_changes(&self, snapshot: &Snapshot) -> bool {
         self.interrupted.is_some_and(|version| version != ClusterVersion::of(snapshot))
     }
 }

@@ -62,7 +62,7 @@ fn what_a_pod_is_rejected_for_is_found_once_for_all_pods_like_it_until_something
     let found = said(&mut play, "a");
     let other = FitError::of_pod(1, Reason::NodeUnschedulable(Cordoned));
     let key = Alike::of(&pod("a", 99_000, play.now)).unwrap();
-    assert!(play.scheduler.waiting.rejections.errors.insert(key, other.clone()).is_some());
+    assert!(play.scheduler.queue.rejections.errors.insert(key, other.clone()).is_some());
     play.create_large("b");
     assert_eq!(said(&mut play, "b"), Some(other.to_string()), "it is not found again for b");
     play.changed("c", |pod| *pod = super::play::pod("c", 98_000, pod.lifetime.created));

@@ -1,0 +1,36 @@
+//! Everything that gangs request: one closed list.
+
+use std::sync::Arc;
+
+use crate::scheduling::{
+    decide::{blame::Blame, fit_error::FitError},
+    model::{gang::GangName, measure::Measure, message::Message, name::Uid, pod::Ask},
+};
+
+/// Something that follows for a pod from what is so of its gang.
+#[derive(Clone, Debug)]
+pub(in crate::scheduling::scheduler) enum GangRequest {
+    /// Take the decision for the pod back, and decide it again.
+    Requeue(Uid),
+    /// Decide the pod again, which waits.
+    DecideAgain(Uid),
+    /// Put the pod in the queue anew: it comes before all others now.
+    Reorder(Uid),
+    /// Evict the bound pod, since not all pods of its gang could be bound.
+    RollBack(Uid, GangName),
+    /// The pod can't be decided before something changes of its gang: it waits, and says why.
+    Postpone(Uid, Blame, Message),
+    /// The pod has no place beside its gang: it waits for what may help it, and says what is missing.
+    Refuse {
+        /// Which pod.
+        pod: Uid,
+        /// What it asks for.
+        ask: Arc<Ask>,
+        /// Why it finds no place itself; `None`: it does, or was not tried.
+        error: Option<FitError>,
+        /// What it says.
+        message: Message,
+    },
+    /// Note what was measured.
+    Measure(Measure),
+}

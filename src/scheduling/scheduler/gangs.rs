@@ -1,0 +1,256 @@
+//! Gangs: feeding them what happens, placing their pods, and carrying out what they request.
+//!
+//! What is so of a gang is found out and decided in [`gang`](super::gang), and nowhere here.
+
+use std::{ops::ControlFlow, sync::Arc};
+
+use jiff::Timestamp;
+
+use super::{
+    PodProgress, Scheduler,
+    gang::{GangOutcome, GangRequest, GangTrial, GangView, Gathering, UnfinishedAttempt, is_in_vain},
+};
+use crate::scheduling::{
+    decide::{Decision, blame::Blame},
+    effect::Effect,
+    model::{
+        gang::GangName,
+        kind::Kind,
+        measure::{Attempt, GangAttempt, Measure},
+        name::Uid,
+        pod::Claim,
+    },
+    plan::gang::{Applicant, Pool, Shortfall},
+    prebind::{PrebindInput, PrebindView},
+    preempt::PreemptInput,
+};
+
+impl Scheduler {
+    /// Gangs beside what else is known of their pods.
+    pub(super) fn gang_view(&self) -> GangView<'_> {
+        GangView {
+            gangs: &self.gangs,
+            pods: &self.pods,
+            queue: &self.queue,
+            snapshot: &self.snapshot,
+            prebinding: &self.prebinding,
+            flows: &self.flows,
+            directed: self.duty.directed,
+        }
+    }
+
+    pub(super) fn gang_trial(&mut self) -> GangTrial<'_> {
+        GangTrial {
+            snapshot: &mut self.snapshot,
+            classes: &mut self.classes,
+            rejections: &mut self.queue.rejections,
+            pods: &self.pods,
+            flows: &self.flows,
+        }
+    }
+
+    /// A PodGroup has changed, or all of its kind for want of a name: their pods that wait are decided again.
+    pub(super) fn wake_gangs(&mut self, kind: Kind, name: Option<&Arc<str>>) {
+        for uid in self.gangs.note_group(kind, name) {
+            self.decide_waiting_again(&uid);
+        }
+    }
+
+    /// Goes on with every gang of which something has changed.
+    pub(super) fn mend_gangs(&mut self, now: Timestamp) {
+        while let Some(name) = self.gangs.pop_touched() {
+            let found = self.gang_view().stand(&name);
+            if let Some((gang, survey)) = &found {
+                let requests = self.gangs.mend(&name, gang, survey, now);
+                self.carry_out_for_gang(requests, now);
+            }
+            let requests = self.gang_view().helped(&name, found.as_ref());
+            self.carry_out_for_gang(requests, now);
+        }
+    }
+
+    /// Evicts the bound pods of gangs that could not be completed in time.
+    pub(super) fn roll_back_gangs(&mut self, now: Timestamp) {
+        for name in self.gangs.due(now) {
+            let survey = self.gang_view().survey(&name);
+            let requests = self.gangs.roll_back(&name, &survey, now);
+            self.carry_out_for_gang(requests, now);
+        }
+    }
+
+    fn carry_out_for_gang(&mut self, requests: Vec<GangRequest>, now: Timestamp) {
+        for request in requests {
+            match request {
+                GangRequest::Requeue(uid) => {
+                    self.forget(&uid);
+                    self.enqueue_if_wanted(&uid);
+                }
+                GangRequest::DecideAgain(uid) => self.decide_waiting_again(&uid),
+                GangRequest::Reorder(uid) => self.enqueue(&uid),
+                GangRequest::RollBack(uid, gang) => {
+                    let pod = self.pods.get(&uid).map(|entry| entry.info.key.clone());
+                    self.outbox.effects.extend(pod.map(|pod| Effect::RollBack { pod, gang }));
+                }
+                GangRequest::Postpone(uid, blame, message) => {
+                    self.stop_waiting(&uid);
+                    self.advance_preempt(PreemptInput::Withdrawn(&uid));
+                    let wants = |claim: &Claim| matches!(claim, Claim::Place(_));
+                    if let Some(entry) = self.pods.get(&uid).filter(|entry| wants(&entry.info.claim)) {
+                        self.queue.wait_ungathered(entry, now);
+                        self.tell_unschedulable(&uid, blame, message);
+                    }
+                }
+                GangRequest::Refuse { pod: uid, ask, error, message } => {
+                    self.take_out(&uid);
+                    self.queue.set_progress(&uid, PodProgress::Idle);
+                    if let Some(error) = &error {
+                        self.wait(&uid, &ask, error, now);
+                    }
+                    if let Some(entry) = self.pods.get(&uid) {
+                        self.queue.wait_for_mates(entry, &ask, now, &mut self.classes);
+                    }
+                    let blame = error.map_or(Blame::Gang("TooFewFit"), |error| error.blame());
+                    self.tell_unschedulable(&uid, blame, message);
+                }
+                GangRequest::Measure(measure) => self.outbox.measures.push(measure),
+            }
+        }
+    }
+
+    /// Decides a pod together with its gang; `false`: it is decided alone.
+    pub(super) fn decide_in_gang(&mut self, uid: &Uid, now: Timestamp) -> bool {
+        match self.gang_view().gather(uid) {
+            Gathering::Alone => return false,
+            Gathering::Postponed(requests) => self.carry_out_for_gang(requests, now),
+            Gathering::Together(gathered) => {
+                gathered.with_pool(|name, pool| self.place_gang(name, uid, pool, now));
+            }
+        }
+        true
+    }
+
+    /// Places all pods, or says to each why they wait; or goes on with that in a later turn.
+    fn place_gang(&mut self, name: &GangName, uid: &Uid, pool: &Pool<'_>, now: Timestamp) {
+        let mut attempt = self.gangs.take_attempt(name, pool);
+        if attempt.shortfall.is_none() {
+            let holders = self.yielding_to(pool);
+            match self.gang_trial().place(&mut attempt, pool, &holders, now) {
+                GangOutcome::Placed(placed) => {
+                    self.outbox.measures.push(Measure::Gang(GangAttempt::Scheduled));
+                    return self.assume_gang(pool, placed, now);
+                }
+                GangOutcome::Unknown(comparison) => {
+                    return self.compare_beside(comparison, pool.applicants.iter().map(Applicant::uid));
+                }
+                GangOutcome::InTheWay(holders) => {
+                    for uid in &holders {
+                        self.advance_prebind(PrebindInput::PlaceTaken(uid));
+                    }
+                    return self.place_gang(name, uid, pool, now);
+                }
+                GangOutcome::NoRoom(shortfall) => attempt.shortfall = Some(shortfall),
+                GangOutcome::Unfinished => {}
+            }
+        }
+        let shortfall = attempt.shortfall.take();
+        let made_room =
+            shortfall.as_ref().map(|shortfall| self.preempt_for_gang(&mut attempt, pool, shortfall));
+        let (Some(shortfall), Some(ControlFlow::Continue(()))) = (&shortfall, made_room) else {
+            // The attempt goes on in a later turn, when it is the pod's turn again.
+            attempt.shortfall = shortfall;
+            self.gangs.put_off(pool, attempt, &self.snapshot);
+            return self.enqueue(uid);
+        };
+        self.outbox.measures.push(Measure::Gang(GangAttempt::Unschedulable));
+        self.outbox.measures.push(Measure::Attempt(Attempt::Unschedulable));
+        let paused = self.gang_preempts_not_before(pool);
+        let refusals = self.gang_view().refusals(name, pool, shortfall, self.reports.details, paused);
+        self.carry_out_for_gang(refusals, now);
+        if attempt.has_missed_changes(&self.snapshot) {
+            self.decide_waiting_again(uid);
+        }
+    }
+
+    /// Looks for pods of lower priority that can go so that the whole gang finds room, and begins to preempt them: victims are chosen for each pod
+    /// that finds no room, beside the places and victims of those before it. If the gang would be whole then, each pod's node is kept for it,
+    /// whether others go for it or not, and the victims go as they do for a single pod; else nothing is kept for its pods any more. `Break`: that
+    /// takes longer than a turn, and goes on later.
+    fn preempt_for_gang(
+        &mut self,
+        attempt: &mut UnfinishedAttempt,
+        pool: &Pool<'_>,
+        shortfall: &Shortfall,
+    ) -> ControlFlow<()> {
+        let view = self.preempt_view();
+        let awaits = |applicant: &Applicant| self.preempting.awaits_victims(applicant.uid(), &view);
+        if !view.knows_budgets() || pool.applicants.iter().any(awaits) {
+            return ControlFlow::Continue(());
+        }
+        let is_paused = self.gang_preempts_not_before(pool).is_some();
+        let rules = self.preempting.rules().filter(|_| !is_paused && !is_in_vain(shortfall));
+        let nominations = match rules {
+            None => None,
+            Some(rules) => match self.gang_trial().make_room(attempt, pool, rules) {
+                None => return ControlFlow::Break(()),
+                Some(found) => found.ok(),
+            },
+        };
+        let Some(nominations) = nominations else {
+            for applicant in &pool.applicants {
+                self.advance_preempt(PreemptInput::Withdrawn(applicant.uid()));
+            }
+            return ControlFlow::Continue(());
+        };
+        let victims = nominations.iter().map(|(_, candidate)| candidate.victims.len()).sum();
+        self.outbox.measures.push(Measure::Preemption(victims));
+        for (uid, candidate) in nominations {
+            let applicant = pool.applicants.iter().find(|applicant| *applicant.uid() == uid);
+            let priority = applicant.map_or(0, |applicant| applicant.demand.priority);
+            self.advance_preempt(PreemptInput::Chosen { pod: &uid, priority, candidate });
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// The pods that give their places to the gang.
+    fn yielding_to(&self, pool: &Pool<'_>) -> Vec<Uid> {
+        let demands = || pool.applicants.iter().map(|applicant| &applicant.demand);
+        let (first, priority) = (demands().next(), demands().map(|demand| demand.priority).min());
+        let Some((first, priority)) = first.zip(priority).filter(|_| self.prebinding.yields_any()) else {
+            return Vec::new();
+        };
+        let view = PrebindView { snapshot: &self.snapshot, pods: &self.pods };
+        let holders = self.prebinding.yielding(priority, Some(&first.uid), &self.queue.order, &view);
+        holders.into_values().flatten().map(|(.., uid)| uid).collect()
+    }
+
+    /// Until when no pods are preempted for the gang, since one of its pods has had others preempted in vain.
+    fn gang_preempts_not_before(&self, pool: &Pool<'_>) -> Option<Timestamp> {
+        let view = self.preempt_view();
+        let paused = |applicant: &Applicant| self.preempting.preempts_not_before(applicant.uid(), &view);
+        pool.applicants.iter().filter_map(paused).max()
+    }
+
+    /// Every pod that has found its place holds it now; those that were left over wait.
+    fn assume_gang(&mut self, pool: &Pool<'_>, placed: Vec<(Uid, Decision)>, now: Timestamp) {
+        let is_placed = |uid: &Uid| placed.iter().any(|(placed, _)| placed == uid);
+        for uid in pool.applicants.iter().map(Applicant::uid).filter(|uid| !is_placed(uid)) {
+            // Decided alone from now on, beside those that are placed.
+            self.take_out(uid);
+            self.enqueue(uid);
+        }
+        for (uid, _) in &placed {
+            self.take_out(uid);
+            self.preempting.stop(uid);
+        }
+        for (uid, Decision { node, steps, .. }) in placed {
+            self.outbox.measures.push(Measure::Attempt(Attempt::Scheduled));
+            self.note_decided(&uid);
+            let steps = [self.prebinding.released_claims(&uid, &steps), steps].concat();
+            self.begin_prebind(&uid, node, steps);
+        }
+        self.advance_prebinds(now);
+        if let Some(applicant) = pool.applicants.first() {
+            self.end_nominations_beyond_quota(&applicant.demand.footprint.namespace);
+        }
+    }
+}
