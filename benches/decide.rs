@@ -13,6 +13,8 @@ mod decide {
     pub(crate) mod world;
 }
 
+#[path = "../tests/support/fixtures.rs"]
+mod fixtures;
 #[path = "claims/objects.rs"]
 #[allow(dead_code, reason = "the benches beside kube-scheduler use the rest of it")]
 mod objects;

@@ -21,6 +21,9 @@
     reason = "what can't be written there is a panic: see `cli::output`"
 )]
 
+#[cfg(test)]
+extern crate self as berth;
+
 pub mod admission;
 pub mod app;
 pub mod cli;

@@ -9,6 +9,9 @@ pub mod decide;
 pub mod effect;
 pub mod event;
 pub mod finding;
+#[cfg(test)]
+#[path = "../tests/support/fixtures.rs"]
+mod fixtures;
 pub mod model;
 pub mod node_flow;
 pub mod plan;
@@ -28,7 +31,7 @@ pub use event::{
     BindOutcome, Event, EvictionOutcome, LockOutcome, ReleaseOutcome, Setback, TellOutcome, WithdrawOutcome,
     WriteOutcome,
 };
-pub use finding::{Concern, Drift, Finding, NodeFindings};
+pub use finding::{Concern, Drift, Finding, FindingCounts, NodeFindings};
 pub use model::footprint::Footprint;
 pub use model::measure::{Attempt, Measure, Standing};
 pub use model::message::Details;

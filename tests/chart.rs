@@ -4,16 +4,10 @@
 #![cfg(feature = "sandbox")]
 #![allow(clippy::unwrap_used, reason = "a helper of a test fails as the test does")]
 
-#[path = "chart/choices.rs"]
 mod choices;
-#[path = "chart/names.rs"]
 mod names;
-#[path = "chart/production.rs"]
 mod production;
-#[path = "chart/rendered.rs"]
 mod rendered;
-#[path = "support/lib.rs"]
-mod support;
 
 use std::{fs, path::Path};
 

@@ -7,10 +7,13 @@
 
 #[path = "conformance/call.rs"]
 mod call;
+mod conformance_admission;
 #[path = "conformance/dra_allocator.rs"]
 mod dra_allocator;
 #[path = "conformance/dra_consumable_capacity.rs"]
 mod dra_consumable_capacity;
+#[path = "support/fixtures.rs"]
+mod fixtures;
 #[path = "conformance/hami_codec.rs"]
 mod hami_codec;
 #[path = "conformance/hami_filter.rs"]
@@ -56,8 +59,12 @@ mod koordinator_request_validation;
 mod koordinator_reservation;
 #[path = "conformance/koordinator_scoring.rs"]
 mod koordinator_scoring;
+mod kube_scheduler;
 #[path = "conformance/not_served.rs"]
 mod not_served;
+#[cfg(feature = "sandbox")]
+#[path = "support/lib.rs"]
+mod support;
 #[path = "conformance/table.rs"]
 mod table;
 #[path = "conformance/upstream.rs"]

@@ -3,11 +3,7 @@
 //! The tables are read from `BERTH_VECTORS`, or from `../shared/vectors` beside the project; where they are missing this says so.
 #![allow(clippy::unwrap_used, reason = "a helper of a test fails as the test does")]
 
-#[path = "conformance_admission/hami.rs"]
 mod hami;
-#[path = "conformance_admission/koordinator.rs"]
 mod koordinator;
-#[path = "conformance_admission/outcome.rs"]
 mod outcome;
-#[path = "conformance_admission/volcano.rs"]
 mod volcano;

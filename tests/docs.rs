@@ -2,20 +2,12 @@
 //! do what the pages show.
 #![allow(clippy::unwrap_used, reason = "a helper of a test fails as the test does")]
 
-#[path = "docs/block.rs"]
 mod block;
-#[path = "docs/link.rs"]
 mod link;
-#[path = "docs/lists.rs"]
 mod lists;
-#[path = "docs/message.rs"]
 mod message;
 #[cfg(feature = "sandbox")]
-#[path = "docs/shell.rs"]
 mod shell;
-#[cfg(feature = "sandbox")]
-#[path = "support/lib.rs"]
-mod support;
 
 use std::{
     fs,
@@ -27,6 +19,9 @@ use berth::cli::Cli;
 use block::{Call, calls};
 use clap::{CommandFactory, error::ErrorKind};
 use serde_json::Value;
+
+#[cfg(feature = "sandbox")]
+use crate::support;
 
 /// Pages outside of the book whose links and commands are checked too.
 const BESIDE_THE_BOOK: [&str; 10] = [
@@ -346,17 +341,18 @@ fn the_commands_that_need_no_cluster_do_what_the_pages_show() {
 
 #[test]
 fn the_tests_and_benchmarks_that_the_pages_name_exist() {
+    let targets = fs::read_to_string(root().join("Cargo.toml")).expect("Cargo.toml can be read");
     let mut faults = Vec::new();
     for page in pages() {
         let words: Vec<_> = page.text.split([' ', '\n', '`', ')', ',', ';']).collect();
         for pair in words.windows(2) {
-            let folder = match pair[0] {
-                "--test" => "tests",
-                "--bench" => "benches",
+            let kind = match pair[0] {
+                "--test" => "test",
+                "--bench" => "bench",
                 _ => continue,
             };
             let name = pair[1].trim_end_matches(['.', ':']);
-            if !root().join(folder).join(name).with_extension("rs").is_file() {
+            if !targets.contains(&format!("[[{kind}]]\nname = \"{name}\"\n")) {
                 faults.push(format!("{}: {} {name}", page.path.display(), pair[0]));
             }
         }

@@ -8,6 +8,7 @@
 mod admission;
 #[path = "end_to_end/adoption.rs"]
 mod adoption;
+mod agents;
 #[path = "end_to_end/autoscaling.rs"]
 mod autoscaling;
 #[path = "end_to_end/binding.rs"]
@@ -18,6 +19,7 @@ mod cambricon;
 mod cards;
 #[path = "end_to_end/claims.rs"]
 mod claims;
+mod controlplane_smoke;
 #[path = "end_to_end/deaths.rs"]
 mod deaths;
 #[path = "end_to_end/device_claims.rs"]

@@ -2,9 +2,7 @@
 //!
 //! It must not judge what code does, nor repeat what clippy and `tests/layers.rs` already hold.
 
-#[path = "house/documentation.rs"]
 mod documentation;
-#[path = "house/structure.rs"]
 mod structure;
 
 use std::{
@@ -198,6 +196,29 @@ fn nothing_is_left_undone() {
         }
     }
     none("marks of work that is left over or switched off", &faults);
+}
+
+/// A file that is neither would never be compiled, and its cases would pass by not being run.
+#[test]
+fn every_file_of_the_tests_is_a_program_or_a_module_of_one() {
+    let targets = fs::read_to_string(root().join("Cargo.toml")).expect("Cargo.toml can be read");
+    let is_program = |name: &str| targets.contains(&format!("[[test]]\nname = \"{name}\"\n"));
+    let files = sources(&["tests"]).into_iter().filter(|source| source.path.components().count() == 2);
+    let files: Vec<_> = files.collect();
+    let name =
+        |source: &Source| source.path.file_stem().expect("a file has a name").to_string_lossy().into_owned();
+    let programs: Vec<_> = files.iter().filter(|source| is_program(&name(source))).collect();
+    assert!(programs.len() > 5, "only {} programs were found", programs.len());
+    let declares = |source: &&&Source, module: &str| source.text.contains(&format!("\nmod {module};\n"));
+    let counted = files.iter().map(name).map(|module| {
+        let of_programs = programs.iter().filter(|program| declares(program, &module)).count();
+        (of_programs + usize::from(is_program(&module)), module)
+    });
+    let faults: Vec<_> = counted
+        .filter(|(count, _)| *count != 1)
+        .map(|(count, module)| format!("tests/{module}.rs: {count} times"))
+        .collect();
+    none("files of the tests that are not part of exactly one program", &faults);
 }
 
 #[test]

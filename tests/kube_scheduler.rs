@@ -8,34 +8,24 @@
 #[path = "simulation/dice.rs"]
 #[allow(dead_code, reason = "the simulation uses all of it")]
 mod dice;
-#[path = "kube_scheduler/difference.rs"]
 mod difference;
-#[path = "kube_scheduler/family.rs"]
 mod family;
-#[path = "kube_scheduler/plugins.rs"]
 mod plugins;
-#[path = "kube_scheduler/preemption.rs"]
 mod preemption;
-#[path = "kube_scheduler/run.rs"]
 mod run;
-#[path = "kube_scheduler/shrink.rs"]
 mod shrink;
-#[path = "kube_scheduler/simulate.rs"]
 mod simulate;
-#[path = "support/lib.rs"]
-mod support;
-#[path = "kube_scheduler/world.rs"]
 mod world;
 
 use std::{fmt::Write as _, fs, path::Path};
 
 use serde_json::{Value, json};
 
+use crate::support::{build, controlplane::absent, server::say};
 use difference::{Difference, NAMED};
 use family::Family;
 use plugins::Plugins;
 use run::{Findings, Plan, run};
-use support::{build, controlplane::absent, server::say};
 use world::Case;
 
 /// Clusters of an ordinary run.

@@ -4,13 +4,9 @@
 #![cfg(feature = "sandbox")]
 #![allow(clippy::unwrap_used, reason = "a helper of a test fails as the test does")]
 
-#[path = "leadership/contest.rs"]
 mod contest;
-#[path = "leadership/give_back.rs"]
 mod give_back;
-#[path = "leadership/link.rs"]
 mod link;
-#[path = "leadership/takeover.rs"]
 mod takeover;
 
 use std::{collections::BTreeSet, time::Duration};

@@ -3,21 +3,18 @@
 #![cfg(feature = "sandbox")]
 #![allow(clippy::unwrap_used, reason = "a helper of a test fails as the test does")]
 
-#[path = "support/lib.rs"]
-mod support;
-
 use std::{
     path::Path,
     process::{Command, Output},
 };
 
-use serde_json::{Value, json};
-use support::{
+use crate::support::{
     controlplane::Options,
     floor::{Cluster, Floor},
     identity::Identity,
     objects::{api, create, grant},
 };
+use serde_json::{Value, json};
 
 /// May do what docs/migrate.md lists.
 const READER: &str = "reader";

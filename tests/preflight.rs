@@ -3,17 +3,10 @@
 #![allow(clippy::needless_pass_by_value, reason = "a value of a test is written where it is used")]
 #![allow(clippy::unwrap_used, reason = "a helper of a test fails as the test does")]
 
-#[path = "preflight/commands.rs"]
 mod commands;
-#[path = "preflight/hami.rs"]
 mod hami;
-#[path = "preflight/rights.rs"]
 mod rights;
-#[path = "preflight/sandbox.rs"]
 mod sandbox;
-#[path = "support/lib.rs"]
-mod support;
-#[path = "preflight/trust.rs"]
 mod trust;
 
 use berth::cli::preflight::{PreflightArgs, Report, examine};

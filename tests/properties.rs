@@ -2,37 +2,22 @@
 //! read back as they were written, no pod is preempted in vain, no gang is left in part, a plan that is undone leaves no trace, equal input has one answer, hints or not, and no text makes a decoder panic.
 #![expect(clippy::unwrap_used, reason = "what fails in a test ends the test")]
 
-#[path = "properties/claims.rs"]
 mod claims;
-#[path = "properties/cluster.rs"]
 mod cluster;
-#[path = "properties/decoders.rs"]
 mod decoders;
-#[path = "properties/devices_per_container.rs"]
 mod devices_per_container;
-#[path = "properties/gangs.rs"]
 mod gangs;
-#[path = "properties/hints.rs"]
 mod hints;
-#[path = "properties/histories.rs"]
 mod histories;
-#[path = "properties/holdings.rs"]
 mod holdings;
-#[path = "properties/joint_devices.rs"]
 mod joint_devices;
-#[path = "properties/migration.rs"]
 mod migration;
-#[path = "properties/mixed_nodes.rs"]
 mod mixed_nodes;
-#[path = "properties/plans.rs"]
 mod plans;
-#[path = "properties/preemptions.rs"]
 mod preemptions;
-#[path = "properties/quotas.rs"]
 mod quotas;
-#[path = "properties/records.rs"]
 mod records;
-#[path = "properties/share_claims.rs"]
 mod share_claims;
-#[path = "properties/worlds.rs"]
 mod worlds;
+
+use crate::fixtures;

@@ -1,7 +1,6 @@
 //! What a release is built and published with: the workflow, the images, and that a reader of SECURITY.md can verify it.
 #![allow(clippy::unwrap_used, reason = "a helper of a test fails as the test does")]
 
-#[path = "release/image.rs"]
 mod image;
 
 use std::{

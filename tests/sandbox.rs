@@ -2,15 +2,13 @@
 #![cfg(feature = "sandbox")]
 #![expect(clippy::unwrap_used, reason = "a test ends at the first thing that should not happen")]
 
-mod sandbox {
-    mod admission;
-    mod binding;
-    mod delete;
-    mod objects;
-    mod patches;
-    mod replay;
-    mod serve;
-    mod tables;
-    mod watches;
-    pub(crate) mod world;
-}
+mod admission;
+mod binding;
+mod delete;
+mod objects;
+mod patches;
+mod replay;
+mod serve;
+mod tables;
+mod watches;
+mod world;

@@ -7,23 +7,20 @@
 #[path = "docs/block.rs"]
 #[allow(dead_code, reason = "the tests of the documentation use all of it")]
 mod block;
-#[path = "serve/extender.rs"]
 mod extender;
-#[path = "serve/install_page.rs"]
 mod install_page;
-#[path = "serve/pages.rs"]
 mod pages;
-#[path = "serve/reader.rs"]
 mod reader;
-#[path = "serve/rights.rs"]
 mod rights;
-#[path = "support/lib.rs"]
-mod support;
-#[path = "serve/take_over_page.rs"]
 mod take_over_page;
 
 use std::{net::SocketAddr, time::Duration};
 
+use crate::support::{
+    controlplane::{ControlPlane, Options},
+    identity::Identity,
+    installed::{ACCOUNT, NAMESPACE, Replica, apply_manifests, free_address},
+};
 use berth::cli::manifests::ManifestsArgs;
 use berth_sandbox::agent::{Fleet, card::Card, node::Node, wire::Release};
 use http_body_util::BodyExt as _;
@@ -36,11 +33,6 @@ use kube::{
     runtime::wait::await_condition,
 };
 use serde_json::{Value, json};
-use support::{
-    controlplane::{ControlPlane, Options},
-    identity::Identity,
-    installed::{ACCOUNT, NAMESPACE, Replica, apply_manifests, free_address},
-};
 
 const LIMIT: Duration = Duration::from_mins(1);
 const READER: &str = "reader";

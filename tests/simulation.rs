@@ -28,6 +28,7 @@ mod dice;
 mod fresh;
 #[path = "simulation/gang.rs"]
 mod gang;
+mod leadership;
 #[path = "simulation/lie.rs"]
 mod lie;
 #[path = "simulation/plan.rs"]
@@ -46,6 +47,7 @@ mod record;
 mod reservation;
 #[path = "simulation/run.rs"]
 mod run;
+mod sandbox;
 #[path = "simulation/spread.rs"]
 mod spread;
 #[path = "simulation/stories.rs"]

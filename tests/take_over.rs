@@ -5,29 +5,24 @@
 #![cfg(feature = "sandbox")]
 #![allow(clippy::unwrap_used, reason = "a step of a test fails as the test does")]
 
-#[path = "take_over/chart.rs"]
 mod chart;
-#[path = "take_over/deviceshare.rs"]
 mod deviceshare;
-#[path = "take_over/filter.rs"]
 mod filter;
-#[path = "take_over/hami.rs"]
 mod hami;
-#[path = "take_over/installation.rs"]
 mod installation;
-#[path = "take_over/people.rs"]
 mod people;
-#[path = "take_over/seen.rs"]
 mod seen;
-#[path = "support/lib.rs"]
-mod support;
-#[path = "take_over/volcano.rs"]
 mod volcano;
-#[path = "take_over/webhook.rs"]
 mod webhook;
 
 use std::sync::Arc;
 
+use crate::support::{
+    controlplane::{ControlPlane, Options},
+    identity::Identity,
+    installed,
+    server::say,
+};
 use berth_sandbox::agent::Fleet;
 use installation::Installation;
 use kube::{
@@ -37,12 +32,6 @@ use kube::{
 use people::People;
 use seen::Seen;
 use serde_json::json;
-use support::{
-    controlplane::{ControlPlane, Options},
-    identity::Identity,
-    installed,
-    server::say,
-};
 
 const LABELLED: &str = "team-a";
 const UNLABELLED: &str = "team-b";

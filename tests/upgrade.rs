@@ -5,19 +5,19 @@
 #![cfg(feature = "sandbox")]
 #![allow(clippy::unwrap_used, reason = "a step of a test fails as the test does")]
 
-#[path = "upgrade/installer.rs"]
 mod installer;
-#[path = "upgrade/remains.rs"]
 mod remains;
-#[path = "upgrade/service.rs"]
 mod service;
-#[path = "support/lib.rs"]
-mod support;
-#[path = "upgrade/users.rs"]
 mod users;
 
 use std::{net::SocketAddr, time::Duration};
 
+use crate::support::{
+    checker::{Checker, Recording},
+    controlplane::{ControlPlane, Options, WebhookCalls},
+    installed::{self, ACCOUNT, Replica, free_address},
+    server::{pause, say},
+};
 use berth_sandbox::agent::{Behaviour, Fleet, card::Card, node::Node, wire::Release};
 use installer::{Helm, Kubectl, NEW_SETTINGS, Version};
 use k8s_openapi::api::core::v1::{Namespace, Pod};
@@ -28,12 +28,6 @@ use kube::{
 };
 use serde_json::{Value, json};
 use service::Service;
-use support::{
-    checker::{Checker, Recording},
-    controlplane::{ControlPlane, Options, WebhookCalls},
-    installed::{self, ACCOUNT, Replica, free_address},
-    server::{pause, say},
-};
 use tokio::time::Instant;
 use users::{Tally, Users};
 

@@ -1,6 +1,7 @@
 //! The webhook over real loopback sockets: what an API server would see of it.
 #![expect(clippy::unwrap_used, reason = "what fails in a test ends the test")]
 
+mod allocations;
 #[cfg(feature = "sandbox")]
 #[path = "webhook/app.rs"]
 mod app;

@@ -1,6 +1,6 @@
 //! Decisions that try more than one pod: victims for one, and a gang.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use berth::scheduling::plan::Plan;
 use berth::scheduling::{
@@ -12,6 +12,7 @@ use berth::scheduling::{
         preemption::{Rules, choose},
     },
     plugin::pod_counts::PodCounts,
+    world::ledger::Charge,
 };
 use tokio::time::Instant;
 
@@ -50,9 +51,11 @@ impl World {
             .collect();
         let footprint = applicants[0].demand.footprint.clone();
         let pool = Pool { gang: &gang, placed: Tally::default(), nodes: Vec::new(), applicants };
+        // Made before the time begins.
+        let held = charge(&"".into(), Vec::new(), footprint, Vec::new());
         let charge_of = |_: &Uid, decision: &Decision| {
             let Decision { node, allocations, steps } = decision.clone();
-            charge(&node, allocations, Arc::clone(&footprint), steps)
+            Charge { node, allocations, steps, ..held.clone() }
         };
         let started = Instant::now();
         let mut room = AsItIs { classes: &mut self.classes, charge: charge_of };

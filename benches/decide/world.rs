@@ -1,25 +1,21 @@
 //! A cluster of nodes with 8 cards and two pods each, and pods that are placed on it one after the other.
 
-use std::{collections::BTreeSet, num::NonZeroU32, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use berth::{
-    device::{
-        Allocation, Answer, Assignment, Blend, Card, CardPolicy, ContainerRequest, ContainerShares,
-        CoreBudget, CoreRequest, CoreUnit, Cores, DeviceRequest, Health, InitPhase, Inventory, MemoryRequest,
-        MiB, Mode, NodePolicy, PodRequest, Profile, Role, Selection, Share, ShareRequest, SlicesOfCard,
-        Slicing, Tie,
-    },
+    device::{Allocation, Answer, Card, InitPhase},
     object::{Pod, Taint},
     scheduling::{
-        Ask, Constraints, Demand, Footprint, NodeInfo, Offer, ResourceAmounts, Snapshot, Stage,
+        Ask, Constraints, Demand, Footprint, NodeInfo, ResourceAmounts, Snapshot, Stage,
         decide::{Decision, class::Classes},
         model::{kind::Kind, node_affinity::NodeAffinity, prebind_step::PrebindStep},
         world::ledger::{Charge, Commitment},
     },
 };
-use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::time::Instant;
+
+use crate::fixtures;
 
 use super::{
     claims, devices,
@@ -35,6 +31,9 @@ pub(crate) struct World {
     pub(super) classes: Classes,
     pub(super) placed: usize,
 }
+
+/// The dialect of the cards.
+const PROFILE: &str = "hami";
 
 /// Pods that can be placed: each has a claim of its own where its family has claims.
 const PODS: usize = 1_000;
@@ -103,20 +102,12 @@ impl World {
             family => read(&family.spec(self.placed), "work"),
         };
         let footprint = footprint(&pod);
-        Demand {
-            ask: Arc::new(match self.family {
-                Family::JointDevices => devices::ask(memory),
-                Family::TemplateClaim(_) => claims::ask(memory),
-                family => ask(&pod, &footprint, family.cards(), memory),
-            }),
-            footprint,
-            priority: 0,
-            preemption_policy: berth::scheduling::PreemptionPolicy::default(),
-            uid: claims::uid(self.placed).into(),
-            nominated: None,
-            origin: None,
-            served: None,
-        }
+        let ask = match self.family {
+            Family::JointDevices => devices::ask(memory),
+            Family::TemplateClaim(_) => claims::ask(memory),
+            family => ask(&pod, &footprint, family.cards(), memory),
+        };
+        Demand { footprint, ..fixtures::demand(&claims::uid(self.placed), ask) }
     }
 
     /// What a pod of no constraint holds, on another node each time.
@@ -142,58 +133,23 @@ fn node(at: usize, family: Family) -> NodeInfo {
         ("topology.kubernetes.io/region", "region-1".to_owned()),
         (ZONE, format!("zone-{}", at % 16)),
     ];
+    let offer = fixtures::offer(PROFILE, (0..8).map(|index| card(at, index)).collect());
     let taint = Taint { key: "gpu".into(), value: "yes".into(), effect: "NoSchedule".into() };
     NodeInfo {
-        uid: name.clone(),
-        resource_version: "1".to_owned(),
         labels: labels.into_iter().map(|(key, value)| (key.to_owned(), value)).collect(),
         taints: if family.taints() && at.is_multiple_of(4) { vec![taint] } else { Vec::new() },
-        offers: vec![Offer {
-            core_unit: CoreUnit::Percent,
-            profile: profile().name,
-            inventory: Some(Inventory::new((0..8).map(|index| card(at, index)).collect())),
-        }],
-        name,
-        ..NodeInfo::default()
+        ..fixtures::node_offering(&name, vec![offer])
     }
 }
 
 fn card(node: usize, index: u32) -> Card {
-    Card {
-        id: format!("GPU-{node}-{index}").into(),
-        index,
-        slots: 10,
-        memory: MiB::new(81_920),
-        cores: Cores::WHOLE,
-        model: "NVIDIA A100".into(),
-        numa: index / 4,
-        mode: Mode::Soft,
-        slicing: Slicing::Unknown,
-        health: Health::Healthy,
-    }
-}
-
-fn profile() -> Profile {
-    Profile {
-        name: "hami".into(),
-        blend: Blend::Even,
-        tie: Tie::Highest,
-        core_budget: CoreBudget::Registered,
-        slices: SlicesOfCard::Several,
-    }
+    Card { numa: index / 4, ..fixtures::card(&format!("GPU-{node}-{index}"), index, 81_920) }
 }
 
 /// A tenth of a card of this node.
 fn share(node: usize, index: usize) -> Vec<Allocation> {
-    let share = Share {
-        card: format!("GPU-{node}-{index}").into(),
-        memory: MiB::new(8_192),
-        cores: Cores::new(10),
-        slice: None,
-    };
-    let containers = vec![ContainerShares { role: Role::App, shares: vec![share] }];
-    let assignment = Assignment { containers, ..Assignment::default() };
-    vec![Allocation::new(profile().name, Arc::new(assignment), Answer::Awaited)]
+    let share = fixtures::share(&format!("GPU-{node}-{index}"), 8_192, 10);
+    vec![fixtures::allocation(PROFILE, share, Answer::Awaited)]
 }
 
 pub(super) fn charge(
@@ -203,17 +159,15 @@ pub(super) fn charge(
     steps: Vec<PrebindStep>,
 ) -> Charge {
     Charge {
+        // Charges on one node share its name, as those of the scheduler do.
         node: node.clone(),
         namespace: footprint.namespace.clone(),
-        allocations,
         init: InitPhase::Ahead,
         footprint,
         steps,
-        importance: berth::scheduling::Importance::default(),
-        placer: berth::scheduling::model::pod::Placer::Berth,
         commitment: Commitment::Assumed,
         stage: Stage::Pending,
-        since: Timestamp::UNIX_EPOCH,
+        ..fixtures::charge(node, allocations)
     }
 }
 
@@ -230,23 +184,9 @@ fn footprint(pod: &Pod) -> Arc<Footprint> {
 
 /// What a pod asks that wants so much memory of each of so many cards, in MiB.
 fn ask(pod: &Pod, footprint: &Footprint, cards: u32, memory: u64) -> Ask {
-    let share = ShareRequest {
-        cards: NonZeroU32::new(cards).unwrap_or(NonZeroU32::MIN),
-        memory: MemoryRequest::Exact(MiB::new(memory)),
-        cores: CoreRequest::Exact(Cores::new(1)),
-    };
     let affinity = pod.spec.affinity.node_affinity.clone().unwrap_or_default();
-    let request = PodRequest {
-        containers: vec![ContainerRequest { role: Role::App, share: Some(share) }],
-        selection: Selection::default(),
-        choice: CardPolicy::Spread.into(),
-        node_policy: NodePolicy::Binpack,
-        marks: BTreeSet::new(),
-        shuns: BTreeSet::new(),
-    };
+    let request = fixtures::request_of_one(fixtures::share_request(cards, memory, 1));
     Ask {
-        devices: vec![DeviceRequest { profile: profile(), request, joint: None, by_class: None }],
-        resources: ResourceAmounts::default(),
         constraints: Constraints {
             affinity: NodeAffinity {
                 required: affinity.required,
@@ -257,5 +197,6 @@ fn ask(pod: &Pod, footprint: &Footprint, cards: u32, memory: u64) -> Ask {
             exclusive: footprint.exclusive.clone(),
             ..Constraints::default()
         },
+        ..fixtures::ask_for(fixtures::profile(PROFILE), request)
     }
 }

@@ -135,7 +135,7 @@ impl Hands {
         for overcommitment in findings.overcommitted.values() {
             tracing::warn!(%node, "{}", excerpt(&overcommitment.to_string(), MESSAGE));
         }
-        self.metrics.findings(node, findings);
+        self.metrics.findings(node, findings.counts());
     }
 
     /// Writes the Event of a finding, as far as those who read it may know.

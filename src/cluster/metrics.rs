@@ -18,7 +18,7 @@ use prometheus_client::{
 };
 
 use super::unread::UnreadObjects;
-use crate::scheduling::{BindOutcome, Event, LockOutcome, Measure, NodeFindings, Standing};
+use crate::scheduling::{BindOutcome, Event, FindingCounts, LockOutcome, Measure, Standing};
 use bindings::BindingMetrics;
 use decisions::DecisionMetrics;
 use evictions::Evictions;
@@ -122,7 +122,7 @@ impl Metrics {
     }
 
     /// Keeps how much is wrong on the node.
-    pub fn findings(&self, node: &str, findings: &NodeFindings) {
+    pub fn findings(&self, node: &str, findings: FindingCounts) {
         self.findings.count(node, findings);
     }
 

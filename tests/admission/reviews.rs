@@ -1,6 +1,6 @@
 //! Generated reviews through the webhook's own paths: every one is answered as the API server takes it, and none with a 5xx.
 //!
-//! `BERTH_REVIEWS=1000000 cargo test --release --test admission generated -- --nocapture` is the long run.
+//! `BERTH_REVIEWS=1000000 cargo test --release --test pure reviews::generated -- --nocapture` is the long run.
 #![expect(clippy::disallowed_methods, reason = "how many there are is said in the environment")]
 
 use std::{collections::BTreeMap, env, sync::Arc, thread};

@@ -11,7 +11,7 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use super::support::{
+use crate::support::{
     devices,
     floor::{Cluster, Floor},
 };

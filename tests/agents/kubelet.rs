@@ -12,7 +12,7 @@ use kube::{api::DeleteParams, runtime::wait::await_condition};
 use serde_json::json;
 
 use super::case::{Case, LIMIT, annotation, container, hami_node, hami_pod, reason};
-use super::support::server::say;
+use crate::support::server::say;
 
 #[tokio::test]
 async fn what_does_not_fit_card_or_request_is_a_violation() {

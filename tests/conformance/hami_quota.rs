@@ -4,25 +4,19 @@ use std::sync::Arc;
 
 use berth::{
     cluster::Reader,
-    device::{
-        Allocation, Answer, Assignment, CardUsage, ContainerShares, Cores, Dimension, InitPhase, MiB,
-        ProfileName, Quota, Role, Share,
-    },
+    device::{Answer, CardUsage, Cores, Dimension, InitPhase, MiB, ProfileName, Quota},
     dialect::{Dialect, Dialects},
     object::ResourceQuota,
     scheduling::{
-        QuotaInfo, QuotaKey, Snapshot, Stage,
-        world::{
-            ledger::{Charge, Commitment},
-            quota::Bound,
-        },
+        QuotaInfo, QuotaKey, Snapshot,
+        world::{ledger::Charge, quota::Bound},
     },
 };
-use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{
     call::{Call, held, links},
+    fixtures,
     table::{Case, Table, Verdict},
     upstream::{hami, list, number},
 };
@@ -81,23 +75,9 @@ fn usage(snapshot: &Snapshot) -> CardUsage {
 }
 
 fn holding(memory: u64, cores: u32) -> Charge {
-    let share =
-        Share { card: "GPU-1".into(), memory: MiB::new(memory), cores: Cores::new(cores), slice: None };
-    let containers = vec![ContainerShares { role: Role::App, shares: vec![share] }];
-    let assignment = Assignment { containers, ..Assignment::default() };
-    Charge {
-        node: "node".into(),
-        namespace: "default".into(),
-        allocations: vec![Allocation::new(profile(), Arc::new(assignment), Answer::Succeeded)],
-        init: InitPhase::Ahead,
-        footprint: Arc::default(),
-        steps: Vec::new(),
-        importance: berth::scheduling::Importance::default(),
-        placer: berth::scheduling::model::pod::Placer::Berth,
-        commitment: Commitment::Bound,
-        stage: Stage::Running,
-        since: Timestamp::UNIX_EPOCH,
-    }
+    let share = fixtures::share("GPU-1", memory, cores);
+    let allocation = fixtures::allocation(profile().as_str(), share, Answer::Succeeded);
+    Charge { init: InitPhase::Ahead, ..fixtures::charge("node", vec![allocation]) }
 }
 
 fn used() -> Value {

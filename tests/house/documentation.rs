@@ -6,7 +6,9 @@ use berth::{
     cluster::{Clock, scrape::Holdings},
     config::Config,
     object::Node,
-    scheduling::{Event, EvictionOutcome, Scheduler, model::kind::Kind, world::object::Object},
+    scheduling::{
+        Event, EvictionOutcome, FindingCounts, Scheduler, model::kind::Kind, world::object::Object,
+    },
 };
 use jiff::Timestamp;
 use prometheus_client::{encoding::text::encode, registry::Registry};
@@ -78,10 +80,8 @@ fn metric_rows() -> Vec<String> {
     binder.registrations(&Event::NodeSeen(Box::new(Config::default().reader().node(&broken).0)));
     let offer = berth::cluster::read::devices(&unreadable_device()).0;
     binder.registrations(&Event::Seen(Object::Device("some-node".into(), std::sync::Arc::new(offer))));
-    binder.overcommitted("some-node", 1);
-    binder.unreadable_assignments("some-node", 1);
+    binder.findings("some-node", FindingCounts { overcommitted: 1, unread: 1, unassigned: 1 });
     binder.unread_objects.add("PodGroup", 1);
-    binder.unassigned_pods("some-node", 1);
     binder.eviction("some-zone", &EvictionOutcome::Granted);
     berth::app::settings::Reloads::register(&mut registry, Clock::System);
     let mut page = String::new();

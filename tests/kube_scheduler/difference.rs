@@ -5,7 +5,7 @@ use std::{
     fmt,
 };
 
-use crate::{
+use crate::kube_scheduler::{
     family::Family,
     plugins::{self, PodVerdict},
     simulate,

@@ -17,7 +17,7 @@ mod resources;
 #[path = "family/spread.rs"]
 pub(crate) mod spread;
 
-use crate::world::World;
+use crate::kube_scheduler::world::World;
 
 /// One kind of constraint between pods and nodes.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]

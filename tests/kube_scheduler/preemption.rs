@@ -9,7 +9,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::{
+use crate::kube_scheduler::{
     family::Family,
     plugins::{Candidate, Plugins, PodVerdict},
     run::{on_all_processors, without_others},

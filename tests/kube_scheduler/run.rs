@@ -10,7 +10,7 @@ use std::{
 
 use serde_json::Value;
 
-use crate::{
+use crate::kube_scheduler::{
     difference::{Difference, NAMED, Way, differences, score_differences},
     family::Family,
     plugins::{Answer, Plugins},

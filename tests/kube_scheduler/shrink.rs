@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::{
+use crate::kube_scheduler::{
     difference::{Difference, Way},
     plugins::Plugins,
     run::compare,

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use crate::{
+use crate::kube_scheduler::{
     dice::Dice,
     family::{Family, spread},
 };

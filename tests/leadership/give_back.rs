@@ -9,7 +9,7 @@ use berth::cluster::{
 };
 use tokio::{sync::watch, task::JoinSet, time::Instant};
 
-use crate::{
+use crate::leadership::{
     contest::{Contest, Contestant},
     seconds,
 };

@@ -11,7 +11,7 @@ use kube::{
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
-use crate::{
+use crate::leadership::{
     contest::{Contest, Contestant},
     seconds,
 };

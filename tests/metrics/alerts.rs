@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::{
+use crate::metrics::{
     monitoring::{read, rules},
     promtool::{Promtool, Query, steady},
     world::{cluster, config, page, samples},

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::{
+use crate::metrics::{
     machine::Machine,
     promtool::Promtool,
     world::{cluster, cluster_with_devices, config, gpu_node, holder, lines, page},

@@ -3,7 +3,7 @@
 //! Source of the queries: HAMi `dashboards/hami-vgpu-dashboard.json` at 96207fc (6 August 2026), its variables `$node` and `$namespace` as Grafana
 //! fills them in for "All".
 
-use crate::{
+use crate::metrics::{
     promtool::{Promtool, Query, steady},
     world::{HAMI, cluster, config, lines, page, samples},
 };

@@ -6,7 +6,7 @@ use berth::cluster::shadow;
 use prometheus_client::registry::Registry;
 use serde_json::Value;
 
-use crate::{
+use crate::metrics::{
     promtool::{Promtool, Query},
     world::{Findings, cluster_with_devices, config, page_with},
 };

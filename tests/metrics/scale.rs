@@ -1,15 +1,17 @@
 //! What a scrape of a large cluster costs, and that the number of series is what docs/metrics.md says.
 //!
-//! `BERTH_SCRAPE_NODES=10000 cargo test --test metrics scale -- --nocapture` prints the figures.
+//! `BERTH_SCRAPE_NODES=10000 cargo test --test repository metrics::scale -- --nocapture` prints the figures.
 
 use berth::cluster::scrape::Holdings;
 use prometheus_client::encoding::text::encode;
 use tokio::time::Instant;
 
 use crate::{
-    machine::Machine,
+    metrics::{
+        machine::Machine,
+        world::{config, gpu_node, holder, samples},
+    },
     support::server::say,
-    world::{config, gpu_node, holder, samples},
 };
 
 const CARDS: usize = 8;

@@ -8,7 +8,7 @@ use berth::{
     app::{build_info, settings::Reloads},
     cluster::{self, Clock, metrics::Leads, read::devices, scrape::Holdings},
     config::Config,
-    scheduling::{Event, world::object::Object},
+    scheduling::{Event, FindingCounts, world::object::Object},
     webhook::{self, Readiness, Webhook},
 };
 use http::{Request, header};
@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tower::ServiceExt as _;
 
-use crate::machine::{Machine, bound, node, parsed, pod};
+use crate::metrics::machine::{Machine, bound, node, parsed, pod};
 
 pub(crate) const HAMI: &str = "metrics: {hamiNames: true}";
 
@@ -115,10 +115,8 @@ pub(crate) async fn page_with(
     binder.standing(&machine.scheduler().standing(machine.now()));
     binder.leader(Leads::Yes);
     if findings == Findings::One {
-        binder.overcommitted("n1", 1);
-        binder.unreadable_assignments("n1", 1);
+        binder.findings("n1", FindingCounts { overcommitted: 1, unread: 1, unassigned: 1 });
         binder.eviction("rz1", &berth::scheduling::EvictionOutcome::Granted);
-        binder.unassigned_pods("n1", 1);
         binder.unread_objects.add("PodGroup", 1);
         let broken = node("n1", &json!({"hami.io/node-nvidia-register": "[{"}));
         binder.registrations(&Event::NodeSeen(Box::new(machine.reader().node(&parsed(&broken)).0)));

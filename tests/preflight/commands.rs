@@ -85,7 +85,7 @@ async fn every_printed_command_works_and_the_way_back_leads_back() {
         }
     }
     if !has_kubectl() {
-        return super::support::controlplane::absent("kubectl, to run its commands", "there is none");
+        return crate::support::controlplane::absent("kubectl, to run its commands", "there is none");
     }
     assert_eq!(webhook_rules(&cluster).await, rules_before);
     assert_eq!(replicas(&cluster).await, Some(2));

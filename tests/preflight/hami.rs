@@ -3,7 +3,7 @@
 use kube::Client;
 use serde_json::{Value, json};
 
-use super::support::objects::create;
+use crate::support::objects::create;
 
 const SELECTOR: &str = "app.kubernetes.io/component";
 const REGISTER: &str =

@@ -11,18 +11,16 @@ use std::{
 };
 
 use berth::{
-    device::{Allocation, Card, CoreUnit, Cores, Health, InitPhase, Inventory, MiB, Mode, Slicing},
+    device::{Allocation, Card},
     scheduling::{
-        Claim, Effect, Event, Finding, Footprint, Holding, Importance, Lifetime, NodeInfo, Offer, PodGroups,
-        PodInfo, PodKey, PodStatus, Scheduler, Stage,
+        Claim, Effect, Event, Finding, Importance, Lifetime, NodeInfo, PodGroups, PodInfo, PodStatus,
+        Scheduler, Stage,
         model::{
             gang::{Gang, GangName, Group, GroupApi, Member, Policy},
             kind::Kind,
-            pod::{Binding, Deletion, Placer},
-            tdm::RevocableZones,
+            pod::Deletion,
         },
         plan::preemption::Rules,
-        plugin::score::weights::ScoreWeights,
         scheduler::Settings,
         world::object::Object,
     },
@@ -30,9 +28,7 @@ use berth::{
 use jiff::{SignedDuration, Timestamp};
 use proptest::prelude::*;
 
-use super::worlds::ask;
-
-const PROFILE: &str = "test";
+use super::fixtures::{self, PROFILE, ask};
 
 /// What is equal of all nodes, and what the scheduler is to do.
 #[derive(Clone, Copy, Debug)]
@@ -85,10 +81,6 @@ pub(crate) fn node_name(at: usize) -> Arc<str> {
     format!("node-{at}").into()
 }
 
-fn key(name: &str) -> PodKey {
-    PodKey { uid: name.into(), namespace: "default".into(), name: name.into() }
-}
-
 impl Pod {
     pub(crate) fn is_leaving(&self) -> bool {
         self.deletion != Deletion::None
@@ -96,20 +88,14 @@ impl Pod {
 
     fn info(&self, name: &str) -> PodInfo {
         let wants = self.bound.is_none() && !self.is_leaving();
-        let holding = self.bound.as_ref().map(|(node, allocations)| Holding {
-            node: node.clone(),
-            allocations: allocations.clone(),
-            unassigned: Vec::new(),
-            init: InitPhase::Done,
-            takeable: Vec::new(),
-            binding: Binding::Bound,
-        });
+        let holding =
+            self.bound.as_ref().map(|(node, allocations)| fixtures::holding(node, allocations.clone()));
         let of_group = |group: &String| {
             let group = format!("default/{group}").into();
             Arc::new(Member { gang: GangName { api: GroupApi::Volcano, group }, task: None })
         };
+        let claim = if wants { Claim::Place(Arc::new(ask(1, self.memory, 0))) } else { Claim::None };
         PodInfo {
-            key: key(name),
             resource_version: self.version.to_string(),
             importance: Importance {
                 priority: self.priority,
@@ -119,30 +105,18 @@ impl Pod {
             },
             lifetime: Lifetime { created: self.created, leaving: self.is_leaving().then_some(self.created) },
             status: PodStatus { nominated: self.nominated.clone(), ..PodStatus::default() },
-            placer: Placer::Berth,
             stage: if self.bound.is_some() && self.started { Stage::Running } else { Stage::Pending },
-            claim: if wants { Claim::Place(Arc::new(ask(PROFILE, 1, self.memory))) } else { Claim::None },
             holding,
-            footprint: Arc::new(Footprint { namespace: "default".into(), ..Footprint::default() }),
-            origin: None,
             groups: PodGroups { gang: self.gang.as_ref().map(of_group), ..PodGroups::default() },
+            ..fixtures::pod(name, claim)
         }
     }
 }
 
 impl Shape {
     fn scheduler(&self) -> Scheduler {
-        Scheduler::new(Settings {
-            device_resources: BTreeSet::new(),
-            lock_expiry: SignedDuration::from_mins(5),
-            weights: ScoreWeights::default(),
-            preemption: self.preemption,
-            zones: RevocableZones::default(),
-            gangs: self.gangs,
-            details: berth::scheduling::Details::Full,
-            held_percent: 50,
-            claims: berth::scheduling::model::claim_use::DeviceClaims::Served,
-        })
+        let (preemption, gangs) = (self.preemption, self.gangs);
+        Scheduler::new(Settings { preemption, gangs, ..fixtures::settings() })
     }
 
     pub(crate) fn rack_of(&self, at: usize) -> usize {
@@ -172,26 +146,15 @@ impl Cluster {
 
     fn node(&self, at: usize) -> NodeInfo {
         let card = |index: u32| Card {
-            id: format!("GPU-{at}-{index}").as_str().into(),
-            index,
             slots: u32::try_from(self.shape.slots).unwrap(),
-            memory: MiB::new(self.shape.memory),
-            cores: Cores::WHOLE,
-            model: "NVIDIA A100".into(),
-            numa: 0,
-            mode: Mode::Soft,
-            slicing: Slicing::Unknown,
-            health: Health::Healthy,
+            ..fixtures::card(&format!("GPU-{at}-{index}"), index, self.shape.memory)
         };
-        let inventory = Some(Inventory::new((0..self.shape.cards).map(card).collect()));
-        let offer = Offer { core_unit: CoreUnit::Percent, profile: PROFILE.into(), inventory };
+        let offer = fixtures::offer(PROFILE, (0..self.shape.cards).map(card).collect());
         NodeInfo {
-            name: node_name(at),
             resource_version: self.version.to_string(),
             cordoned: self.cordoned[at],
             labels: [("rack".to_owned(), self.shape.rack_of(at).to_string())].into(),
-            offers: vec![offer],
-            ..NodeInfo::default()
+            ..fixtures::node_offering(&node_name(at), vec![offer])
         }
     }
 

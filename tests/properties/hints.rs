@@ -1,28 +1,21 @@
 //! Hints and looking on change nothing: with and without them the same is decided, and what an outlook says of a pod is what becomes of it.
 
-use std::{collections::BTreeSet, ops::ControlFlow, sync::Arc};
+use std::{ops::ControlFlow, sync::Arc};
 
 use berth::{
-    device::{
-        Allocation, Answer, Card, CoreUnit, DeviceRequest, Dimension, InitPhase, Inventory, PodRequest,
-        Profile,
-    },
+    device::{Allocation, Answer, Card, Dimension, InitPhase, PodRequest, Profile},
     scheduling::{
-        Ask, BindOutcome, Claim, Constraints, Demand, Effect, Event, Footprint, Holding, Lifetime, NodeInfo,
-        Offer, PodGroups, PodInfo, PodKey, PodStatus, ResourceAmounts, Scheduler, Stage,
-        model::{
-            kind::Kind,
-            pod::{Binding, Placer},
-        },
-        plugin::score::weights::ScoreWeights,
-        scheduler::Settings,
+        Ask, BindOutcome, Claim, Effect, Event, Holding, NodeInfo, PodInfo, PodKey, Scheduler,
         world::quota::{Bound, QuotaInfo, QuotaKey},
     },
 };
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use proptest::prelude::*;
 
-use super::worlds::{cards, pod, profile};
+use super::{
+    fixtures::{self, demand, offer},
+    worlds::{cards, pod, profile},
+};
 
 const NODES: usize = 3;
 
@@ -57,27 +50,12 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 fn node(at: usize, cards: Vec<Card>, profile: &Profile, version: u64) -> NodeInfo {
     let name = format!("node-{at}");
     let named = |card: Card| Card { id: format!("{}-{name}", card.id).into(), ..card };
-    let inventory = Inventory::new(cards.into_iter().map(named).collect());
-    NodeInfo {
-        name: name.as_str().into(),
-        uid: name.as_str().into(),
-        resource_version: version.to_string(),
-        offers: vec![Offer {
-            core_unit: CoreUnit::Percent,
-            profile: profile.name.clone(),
-            inventory: Some(inventory),
-        }],
-        ..NodeInfo::default()
-    }
+    let offer = offer(profile.name.as_str(), cards.into_iter().map(named).collect());
+    NodeInfo { resource_version: version.to_string(), ..fixtures::node_offering(&name, vec![offer]) }
 }
 
 fn ask(request: PodRequest, profile: Profile) -> Arc<Ask> {
-    let (resources, constraints) = (ResourceAmounts::default(), Constraints::default());
-    Arc::new(Ask {
-        devices: vec![DeviceRequest { profile, request, joint: None, by_class: None }],
-        resources,
-        constraints,
-    })
+    Arc::new(fixtures::ask_for(profile, request))
 }
 
 fn quota() -> QuotaKey {
@@ -85,29 +63,12 @@ fn quota() -> QuotaKey {
 }
 
 fn key(at: usize) -> PodKey {
-    let name = format!("pod-{at}");
-    PodKey { uid: name.as_str().into(), namespace: "default".into(), name: name.as_str().into() }
+    fixtures::key(&format!("pod-{at}"))
 }
 
-fn footprint(pod: &PodKey) -> Arc<Footprint> {
-    Arc::new(Footprint { namespace: pod.namespace.clone(), ..Footprint::default() })
-}
-
-fn seen(key: PodKey, version: u64, claim: Claim, holding: Option<Holding>) -> Event {
-    Event::PodSeen(Box::new(PodInfo {
-        footprint: footprint(&key),
-        key,
-        resource_version: version.to_string(),
-        importance: berth::scheduling::Importance::default(),
-        status: PodStatus::default(),
-        placer: Placer::Berth,
-        lifetime: Lifetime { created: Timestamp::UNIX_EPOCH, leaving: None },
-        stage: Stage::Pending,
-        claim,
-        holding,
-        origin: None,
-        groups: PodGroups::default(),
-    }))
+fn seen(key: &PodKey, version: u64, claim: Claim, holding: Option<Holding>) -> Event {
+    let pod = fixtures::pod(&key.name, claim);
+    Event::PodSeen(Box::new(PodInfo { resource_version: version.to_string(), holding, ..pod }))
 }
 
 /// Two schedulers that see the same, but one of them is given hints as well, and one that looks on.
@@ -120,17 +81,7 @@ struct Trio {
 
 impl Trio {
     fn new() -> Self {
-        let settings = Settings {
-            device_resources: BTreeSet::new(),
-            lock_expiry: SignedDuration::from_mins(5),
-            weights: ScoreWeights::default(),
-            preemption: None,
-            zones: berth::scheduling::model::tdm::RevocableZones::default(),
-            gangs: None,
-            details: berth::scheduling::Details::Full,
-            held_percent: 50,
-            claims: berth::scheduling::model::claim_use::DeviceClaims::Served,
-        };
+        let settings = fixtures::settings();
         let (plain, hinted) = (Scheduler::new(settings.clone()), Scheduler::new(settings.clone()));
         Self { plain, hinted, onlooker: Scheduler::standing_by(settings), version: 1 }
     }
@@ -168,16 +119,9 @@ impl Trio {
                 for one in &mut allocations {
                     one.answer = Answer::Succeeded;
                 }
-                let holding = Holding {
-                    node,
-                    allocations,
-                    init: InitPhase::Ahead,
-                    takeable: Vec::new(),
-                    unassigned: Vec::new(),
-                    binding: Binding::Bound,
-                };
+                let holding = Holding { init: InitPhase::Ahead, ..fixtures::holding(&node, allocations) };
                 let version = self.version();
-                self.observe(&seen(pod, version, Claim::None, Some(holding)));
+                self.observe(&seen(&pod, version, Claim::None, Some(holding)));
             }
         }
     }
@@ -199,11 +143,8 @@ proptest! {
     ) {
         let mut trio = Trio::new();
         let nodes = first.into_iter().enumerate().map(|(at, cards)| node(at, cards, &profile, 1)).collect();
-        trio.observe(&Event::Nodes(nodes));
-        trio.observe(&Event::Pods(Vec::new()));
-        trio.observe(&Event::Quotas(Vec::new()));
-        for kind in Kind::ALL {
-            trio.observe(&Event::Listed(*kind, Vec::new()));
+        for event in fixtures::lists(nodes) {
+            trio.observe(&event);
         }
         for (at, step) in steps.into_iter().enumerate() {
             let version = trio.version();
@@ -214,9 +155,9 @@ proptest! {
                 Step::Come(request) => {
                     let ask = ask(*request, profile.clone());
                     trio.hinted.observe(Event::Hinted(ask.clone()), Timestamp::UNIX_EPOCH);
-                    let demand = Demand { ask: ask.clone(), footprint: footprint(&key(at)), priority: 0, preemption_policy: berth::scheduling::PreemptionPolicy::default(), uid: key(at).uid, nominated: None, origin: None, served: None };
+                    let demand = demand(&key(at).uid, Ask::clone(&ask));
                     let told = trio.onlooker.outlook().place(&demand, || ControlFlow::Continue(())).unwrap();
-                    trio.observe(&seen(key(at), version, Claim::Place(ask), None));
+                    trio.observe(&seen(&key(at), version, Claim::Place(ask), None));
                     trio.settle()?;
                     let held = trio.plain.snapshot().ledger().get(&key(at).uid);
                     let held = held.map(|charge| {

@@ -7,13 +7,12 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use berth::scheduling::plan::Plan;
 use berth::{
-    device::{Answer, Card, CoreUnit, Cores, Health, InitPhase, Inventory, MiB, Mode, Slicing},
+    device::{Answer, Card},
     object::{DeviceClass, ResourceClaim, ResourceSlice},
     scheduling::{
-        Ask, Constraints, Demand, Footprint, Importance, NodeInfo, Offer, PreemptionPolicy, ResourceAmounts,
-        Snapshot, Stage, Uid,
+        Ask, Constraints, Demand, Footprint, NodeInfo, ResourceAmounts, Snapshot, Stage, Uid,
         decide::{Decision, class::Classes},
-        model::{claim_use::ResourceClaimUse, pod::Placer, prebind_step::PrebindStep},
+        model::{claim_use::ResourceClaimUse, prebind_step::PrebindStep},
         plugin::score::weights::ScoreWeights,
         world::{
             ledger::{Charge, Commitment},
@@ -22,13 +21,11 @@ use berth::{
         },
     },
 };
-use jiff::Timestamp;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::worlds::ask;
+use super::fixtures::{self, PROFILE, ask};
 
-const PROFILE: &str = "test";
 const SLOTS: u32 = 3;
 const MEMORY: u64 = 10;
 const PODS: usize = 10;
@@ -102,21 +99,12 @@ fn parsed<T: serde::de::DeserializeOwned>(value: Value) -> T {
 
 fn info(node: usize, cards: &[Made]) -> NodeInfo {
     let of = |at: usize| Card {
-        id: id(node, at).into(),
-        index: u32::try_from(at).unwrap(),
         slots: SLOTS,
-        memory: MiB::new(MEMORY),
-        cores: Cores::WHOLE,
-        model: "NVIDIA A100".into(),
-        numa: 0,
-        mode: Mode::Soft,
-        slicing: Slicing::Unknown,
-        health: Health::Healthy,
+        ..fixtures::card(&id(node, at), u32::try_from(at).unwrap(), MEMORY)
     };
     let registered = (0..cards.len()).filter(|at| cards[*at].0);
-    let inventory = Some(Inventory::new(registered.map(of).collect()));
-    let offer = Offer { core_unit: CoreUnit::Percent, profile: PROFILE.into(), inventory };
-    NodeInfo { name: format!("node-{node}").into(), offers: vec![offer], ..NodeInfo::default() }
+    let offer = fixtures::offer(PROFILE, registered.map(of).collect());
+    fixtures::node_offering(&format!("node-{node}"), vec![offer])
 }
 
 fn slices(node: usize, cards: &[Made]) -> [ResourceSlice; 2] {
@@ -210,26 +198,14 @@ impl World {
         let used =
             ResourceClaimUse { entry: "gpu".into(), claim: Some(format!("claim-{pod}").into()), own: false };
         let (ask, resource_claims) = match self.asked[pod] {
-            Asked::Shares(cards, memory) => (ask(PROFILE, cards, memory), Vec::new()),
+            Asked::Shares(cards, memory) => (ask(cards, memory, 0), Vec::new()),
             Asked::Whole | Asked::Part(..) => {
                 let (resources, constraints) = (ResourceAmounts::default(), Constraints::default());
                 (Ask { devices: Vec::new(), resources, constraints }, vec![used])
             }
         };
-        Demand {
-            ask: Arc::new(ask),
-            footprint: Arc::new(Footprint {
-                namespace: "default".into(),
-                resource_claims,
-                ..Footprint::default()
-            }),
-            priority: 0,
-            preemption_policy: PreemptionPolicy::PreemptLowerPriority,
-            uid: uid(pod),
-            nominated: None,
-            origin: None,
-            served: None,
-        }
+        let footprint = Footprint { namespace: "default".into(), resource_claims, ..Footprint::default() };
+        Demand { footprint: Arc::new(footprint), ..fixtures::demand(&uid(pod), ask) }
     }
 
     fn step(&mut self, step: &Step) -> Result<(), TestCaseError> {
@@ -368,17 +344,11 @@ fn charge(demand: &Demand, decision: Decision) -> Charge {
     }
     let steps: Vec<PrebindStep> = steps;
     Charge {
-        node,
-        namespace: "default".into(),
-        allocations,
-        init: InitPhase::Done,
         footprint: demand.footprint.clone(),
         steps,
-        importance: Importance::default(),
-        placer: Placer::Berth,
         commitment: Commitment::Assumed,
         stage: Stage::Pending,
-        since: Timestamp::UNIX_EPOCH,
+        ..fixtures::charge(&node, allocations)
     }
 }
 

@@ -3,10 +3,7 @@
 use std::sync::Arc;
 
 use berth::{
-    device::{
-        Allocation, Answer, Assignment, CardUsage, ContainerShares, Cores, Dimension, InitPhase, MiB, Role,
-        Share,
-    },
+    device::{Answer, CardUsage, Dimension, MiB},
     object::resource_claim::{AllocatedDevice, AllocationResult, DeviceAllocationResult},
     scheduling::{
         Footprint, NodeInfo, QuotaInfo, QuotaKey, Snapshot, Stage, Uid,
@@ -22,8 +19,9 @@ use berth::{
         },
     },
 };
-use jiff::Timestamp;
 use proptest::prelude::*;
+
+use super::fixtures::{self, PROFILE, allocation, share};
 
 /// Something that is tried.
 #[derive(Clone, Debug)]
@@ -54,9 +52,7 @@ fn uid(pod: u8) -> Uid {
 /// of two namespaces.
 fn charge(pod: u8, node: u8, memory: u64) -> Charge {
     let namespace: Arc<str> = format!("team-{}", pod % 2).into();
-    let share = Share { card: "GPU".into(), memory: MiB::new(memory), cores: Cores::new(10), slice: None };
-    let containers = vec![ContainerShares { role: Role::App, shares: vec![share] }];
-    let assignment = Arc::new(Assignment { containers, ..Assignment::default() });
+    let held = allocation(PROFILE, share("GPU", memory, 10), Answer::Awaited);
     let volume = VolumeChoice::Bind { claim: "data".into(), volume: format!("volume-{pod}").into() };
     let volume = pod.is_multiple_of(2).then_some(PrebindStep::Volume(volume));
     // Pods 0 and 3 are of different namespaces, so that each has a claim of its own.
@@ -64,17 +60,12 @@ fn charge(pod: u8, node: u8, memory: u64) -> Charge {
     let claims: Vec<_> = pod.is_multiple_of(3).then_some(used).into_iter().collect();
     let device = pod.is_multiple_of(3).then(|| device(pod, node));
     Charge {
-        node: format!("node-{node}").into(),
         namespace: namespace.clone(),
-        allocations: vec![Allocation::new("test".into(), assignment, Answer::Awaited)],
-        init: InitPhase::Done,
         footprint: Arc::new(Footprint { namespace, resource_claims: claims, ..Footprint::default() }),
         steps: volume.into_iter().chain(device).collect(),
-        importance: berth::scheduling::Importance::default(),
-        placer: berth::scheduling::model::pod::Placer::Berth,
         commitment: Commitment::Assumed,
         stage: Stage::Pending,
-        since: Timestamp::UNIX_EPOCH,
+        ..fixtures::charge(&format!("node-{node}"), vec![held])
     }
 }
 

@@ -3,25 +3,20 @@
 use std::sync::Arc;
 
 use berth::{
-    device::{
-        Allocation, Answer, Assignment, Card, ContainerShares, CoreUnit, Cores, Health, InitPhase, Inventory,
-        MiB, Mode, Role, Share, Slicing,
-    },
+    device::{Answer, Card},
     scheduling::{
-        Demand, Footprint, Importance, NodeInfo, Offer, PreemptionPolicy, Snapshot, Stage, Uid,
+        Demand, Importance, Snapshot, Uid,
         decide::class::Classes,
-        model::pod::Placer,
         plan::preemption::{Candidate, Rules, choose},
         plugin::{pod_counts::PodCounts, score::weights::ScoreWeights},
-        world::ledger::{Charge, Commitment},
+        world::ledger::Charge,
     },
 };
 use jiff::Timestamp;
 use proptest::prelude::*;
 
-use super::worlds::ask;
+use super::fixtures::{self, PROFILE, allocation, ask, share};
 
-const PROFILE: &str = "test";
 const NODES: u8 = 3;
 const CARDS: u8 = 2;
 const MEMORY: u64 = 10;
@@ -42,22 +37,9 @@ fn card(node: u8, card: u8) -> String {
 fn cluster(pods: &[Held]) -> Snapshot {
     let mut snapshot = Snapshot::default();
     for node in 0..NODES {
-        let of = |index: u8| Card {
-            id: card(node, index).as_str().into(),
-            index: index.into(),
-            slots: 4,
-            memory: MiB::new(MEMORY),
-            cores: Cores::WHOLE,
-            model: "NVIDIA A100".into(),
-            numa: 0,
-            mode: Mode::Soft,
-            slicing: Slicing::Unknown,
-            health: Health::Healthy,
-        };
-        let inventory = Some(Inventory::new((0..CARDS).map(of).collect()));
-        let offer = Offer { core_unit: CoreUnit::Percent, profile: PROFILE.into(), inventory };
-        let name = format!("node-{node}").as_str().into();
-        snapshot.set_node(NodeInfo { name, offers: vec![offer], ..NodeInfo::default() });
+        let of = |index: u8| Card { slots: 4, ..fixtures::card(&card(node, index), index.into(), MEMORY) };
+        let offer = fixtures::offer(PROFILE, (0..CARDS).map(of).collect());
+        snapshot.set_node(fixtures::node_offering(&format!("node-{node}"), vec![offer]));
     }
     for (at, pod) in pods.iter().enumerate() {
         let (node, index, memory, ..) = *pod;
@@ -75,38 +57,17 @@ fn uid(at: usize) -> Uid {
 }
 
 fn charge(at: usize, &(node, index, memory, priority, preemptable): &Held) -> Charge {
-    let card = card(node, index).as_str().into();
-    let share = Share { card, memory: MiB::new(memory), cores: Cores::NONE, slice: None };
-    let containers = vec![ContainerShares { role: Role::App, shares: vec![share] }];
-    let assignment = Arc::new(Assignment { containers, ..Assignment::default() });
+    let held = allocation(PROFILE, share(&card(node, index), memory, 0), Answer::Succeeded);
     let started = Timestamp::from_second(i64::try_from(at).unwrap()).ok();
     Charge {
-        node: format!("node-{node}").into(),
-        namespace: "default".into(),
-        allocations: vec![Allocation::new(PROFILE.into(), assignment, Answer::Succeeded)],
-        init: InitPhase::Done,
-        footprint: Arc::new(Footprint { namespace: "default".into(), ..Footprint::default() }),
-        steps: Vec::new(),
         importance: Importance { priority, started, preemptable, ..Importance::default() },
-        placer: Placer::Berth,
-        commitment: Commitment::Bound,
-        stage: Stage::Running,
-        since: Timestamp::UNIX_EPOCH,
+        ..fixtures::charge(&format!("node-{node}"), vec![held])
     }
 }
 
 /// A pod that asks for this of each of so many cards.
 fn demand(cards: u32, memory: u64, priority: i32) -> Demand {
-    Demand {
-        ask: Arc::new(ask(PROFILE, cards, memory)),
-        footprint: Arc::new(Footprint { namespace: "default".into(), ..Footprint::default() }),
-        priority,
-        preemption_policy: PreemptionPolicy::PreemptLowerPriority,
-        uid: "preemptor".into(),
-        nominated: None,
-        origin: None,
-        served: None,
-    }
+    Demand { priority, ..fixtures::demand("preemptor", ask(cards, memory, 0)) }
 }
 
 /// Where the pod goes as things stand.

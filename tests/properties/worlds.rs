@@ -1,64 +1,26 @@
 //! Any cards, pods and orders of them.
 
-use std::{collections::BTreeSet, num::NonZeroU32};
+use std::collections::BTreeSet;
 
-use berth::{
-    device::{
-        Blend, Card, CardChoice, CardPolicy, ContainerRequest, CoreBudget, CoreRequest, Cores, DeviceRequest,
-        Geometry, Health, Instances, MemoryRequest, MiB, Mode, NodePolicy, NumaBinding, Percent, Placement,
-        PodRequest, Profile, Role, Selection, ShareRequest, SliceProfile, SlicesOfCard, Slicing, Tie,
-        Weights,
-    },
-    scheduling::{Ask, Constraints, ResourceAmounts},
+use berth::device::{
+    Blend, Card, CardChoice, CardPolicy, ContainerRequest, CoreBudget, Cores, Geometry, Health, Instances,
+    MemoryRequest, MiB, Mode, NumaBinding, Percent, Placement, PodRequest, Profile, Role, ShareRequest,
+    SliceProfile, SlicesOfCard, Slicing, Tie, Weights,
 };
 use proptest::prelude::*;
 
+use super::fixtures;
+
 /// Either family's way of sharing.
 pub(crate) fn profile() -> impl Strategy<Value = Profile> {
-    let hami = Profile {
-        name: "even".into(),
-        blend: Blend::Even,
-        tie: Tie::Highest,
-        core_budget: CoreBudget::Registered,
-        slices: SlicesOfCard::Several,
-    };
     let volcano = Profile {
-        name: "memory".into(),
         blend: Blend::MemoryThenSlots,
         tie: Tie::Lowest,
         core_budget: CoreBudget::Fixed(Cores::WHOLE),
         slices: SlicesOfCard::One,
+        ..fixtures::profile("memory")
     };
-    prop_oneof![Just(hami), Just(volcano)]
-}
-
-/// A pod of one container that asks for so many cards with so many MiB of each.
-pub(crate) fn ask(profile: &str, cards: u32, memory: u64) -> Ask {
-    let share = ShareRequest {
-        cards: NonZeroU32::new(cards).unwrap(),
-        memory: MemoryRequest::Exact(MiB::new(memory)),
-        cores: CoreRequest::NONE,
-    };
-    let request = PodRequest {
-        containers: vec![ContainerRequest { role: Role::App, share: Some(share) }],
-        selection: Selection::default(),
-        choice: CardPolicy::Spread.into(),
-        node_policy: NodePolicy::Binpack,
-        marks: BTreeSet::new(),
-        shuns: BTreeSet::new(),
-    };
-    let profile = Profile {
-        name: profile.into(),
-        blend: Blend::Even,
-        tie: Tie::Highest,
-        core_budget: CoreBudget::Registered,
-        slices: SlicesOfCard::Several,
-    };
-    Ask {
-        devices: vec![DeviceRequest { profile, request, joint: None, by_class: None }],
-        resources: ResourceAmounts::default(),
-        constraints: Constraints::default(),
-    }
+    prop_oneof![Just(fixtures::profile("even")), Just(volcano)]
 }
 
 fn placements() -> Slicing {
@@ -100,16 +62,13 @@ fn card() -> impl Strategy<Value = Card> {
         prop_oneof![8 => Just(Health::Healthy), 1 => Just(Health::Cordoned), 1 => Just(Health::Unhealthy)];
     (1..8_u32, 1..41_u64, prop_oneof![Just(100_u32), Just(100), Just(150)], 0..2_u32, cut, health).prop_map(
         |(slots, memory, cores, numa, (mode, slicing), health)| Card {
-            id: "".into(),
-            index: 0,
             slots,
-            memory: MiB::new(memory * 1024),
             cores: Cores::new(cores),
-            model: "NVIDIA A100".into(),
             numa,
             mode,
             slicing,
             health,
+            ..fixtures::card("", 0, memory * 1024)
         },
     )
 }
@@ -131,11 +90,7 @@ fn share() -> impl Strategy<Value = ShareRequest> {
         (1..=100_u32).prop_map(|part| MemoryRequest::Part(Percent::new(part))),
     ];
     (1..4_u32, memory, prop_oneof![Just(0_u32), 0..=100_u32]).prop_map(|(cards, memory, cores)| {
-        ShareRequest {
-            cards: NonZeroU32::new(cards).unwrap(),
-            memory,
-            cores: CoreRequest::Exact(Cores::new(cores)),
-        }
+        ShareRequest { memory, ..fixtures::share_request(cards, 0, cores) }
     })
 }
 
@@ -174,12 +129,10 @@ pub(crate) fn pod() -> impl Strategy<Value = PodRequest> {
     (containers(), choice(), 0..4_u32).prop_map(|(containers, choice, group)| {
         let mark: BTreeSet<_> = [format!("group {}", group % 2).into()].into();
         PodRequest {
-            containers,
-            selection: Selection::default(),
             choice,
-            node_policy: NodePolicy::Binpack,
             shuns: if group > 1 { mark.clone() } else { BTreeSet::new() },
             marks: mark,
+            ..fixtures::request(containers)
         }
     })
 }

@@ -12,13 +12,12 @@ use kube::{Api, Client};
 use serde_json::{Value, json};
 
 use crate::{
-    cluster, runs,
+    serve::{cluster, runs, until},
     support::{
         controlplane::{ControlPlane, Options, absent},
         identity::Identity,
         installed::{NAMESPACE, Replica, apply_manifests, free_address},
     },
-    until,
 };
 
 const WEBHOOK: &str = "system:serviceaccount:berth-system:berth-webhook";

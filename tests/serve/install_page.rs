@@ -4,13 +4,12 @@
 
 use super::{pages, reader::Reader};
 use crate::{
-    block,
+    serve::{block, until},
     support::{
         build,
         controlplane::{ControlPlane, absent},
         installed::{self, ACCOUNT, Replica, free_address},
     },
-    until,
 };
 
 /// Waits for Berth, which the lines before have just installed.

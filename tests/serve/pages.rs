@@ -7,13 +7,15 @@ use std::{collections::BTreeSet, path::Path};
 
 use super::reader::Reader;
 use crate::{
-    block::{self, Call},
+    serve::{
+        block::{self, Call},
+        until,
+    },
     support::{
         build,
         controlplane::{ControlPlane, absent},
         installed::{self, ACCOUNT, Replica, free_address},
     },
-    until,
 };
 
 /// What a line has that no test runs, and why. Its words are checked nevertheless (`tests/docs.rs`), except for those of other programs.

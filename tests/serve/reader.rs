@@ -6,7 +6,7 @@ use std::{
     process::{Command, Output},
 };
 
-use crate::{block::Call, support::controlplane::ControlPlane};
+use crate::{serve::block::Call, support::controlplane::ControlPlane};
 
 pub(crate) struct Reader {
     folder: tempfile::TempDir,

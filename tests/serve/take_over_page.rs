@@ -10,13 +10,15 @@ use serde_json::Value;
 
 use super::{pages, reader::Reader};
 use crate::{
-    block::{self, Call},
+    serve::{
+        block::{self, Call},
+        until,
+    },
     support::{
         build,
         controlplane::{ControlPlane, absent},
         installed::{self, ACCOUNT, Replica, free_address},
     },
-    until,
 };
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -15,7 +15,7 @@ use kube::{
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
-use crate::{LABELLED, UNLABELLED};
+use crate::take_over::{LABELLED, UNLABELLED};
 
 pub(crate) const SCHEDULER: &str = "system:serviceaccount:kube-system:hami-scheduler";
 

@@ -15,9 +15,8 @@ use serde_json::{Value, json};
 use tokio::{sync::watch, task::JoinSet};
 
 use crate::{
-    chart,
-    hami::CONTROL_PLANE,
     support::{controlplane::ControlPlane, server::pause},
+    take_over::{chart, hami::CONTROL_PLANE},
 };
 
 const LOCK: &str = "hamivgpu";
@@ -96,7 +95,7 @@ fn asked(pod: &Pod) -> Option<u64> {
 /// MiB that pods hold of each card, by the permanent record on them.
 pub(crate) fn held(pods: &[Pod]) -> BTreeMap<String, u64> {
     let mut held = BTreeMap::new();
-    let ended = |pod: &&Pod| matches!(crate::seen::phase(pod), "Succeeded" | "Failed");
+    let ended = |pod: &&Pod| matches!(crate::take_over::seen::phase(pod), "Succeeded" | "Failed");
     for record in pods.iter().filter(|pod| !ended(pod)).filter_map(|pod| pod.annotations().get(RECORD)) {
         for share in record.split([';', ':']).filter(|share| !share.is_empty()) {
             let fields: Vec<&str> = share.split(',').collect();

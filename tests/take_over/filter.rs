@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt as _;
 
-use crate::chart::{self, MEMORY, SLOTS};
+use crate::take_over::chart::{self, MEMORY, SLOTS};
 
 const NODE: &str = "hami.io/vgpu-node";
 const ALLOCATED: &str = "hami.io/vgpu-devices-allocated";
@@ -46,7 +46,7 @@ fn asked(pod: &Pod) -> u64 {
 
 /// What all pods but this one use.
 fn used_by_others(pod: &Pod, pods: &[Pod]) -> BTreeMap<String, Used> {
-    let ended = |pod: &&Pod| !matches!(crate::seen::phase(pod), "Succeeded" | "Failed");
+    let ended = |pod: &&Pod| !matches!(crate::take_over::seen::phase(pod), "Succeeded" | "Failed");
     let others = pods.iter().filter(ended).filter(|other| other.uid() != pod.uid());
     used(others.filter(|other| other.annotations().contains_key(NODE)).filter_map(devices))
 }

@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use crate::{
-    chart, filter,
     support::{controlplane::ControlPlane, server::pause},
+    take_over::{chart, filter},
 };
 
 const LOCK: &str = "hami.io/mutex.lock";
@@ -71,7 +71,7 @@ fn waits(pod: &Pod) -> bool {
     spec.scheduler_name.as_deref() == Some("hami-scheduler")
         && spec.node_name.is_none()
         && pod.metadata.deletion_timestamp.is_none()
-        && crate::seen::phase(pod) == "Pending"
+        && crate::take_over::seen::phase(pod) == "Pending"
 }
 
 /// The decision is written before the lock is asked for; a pod whose lock or Binding fails is filtered again.

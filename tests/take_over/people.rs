@@ -19,10 +19,8 @@ use serde_json::{Value, json};
 use tokio::{sync::watch, task::JoinSet};
 
 use crate::{
-    LABELLED, SYSTEM, UNLABELLED, USER,
-    chart::create,
-    seen::Seen,
     support::{controlplane::ControlPlane, server::pause},
+    take_over::{LABELLED, SYSTEM, UNLABELLED, USER, chart::create, seen::Seen},
 };
 
 /// How the pods are called that come and go.

@@ -16,7 +16,7 @@ use kube::{
 };
 use tokio::{sync::watch, task::JoinSet};
 
-use crate::{
+use crate::take_over::{
     chart::{MEMORY, SLOTS},
     filter,
     people::People,
@@ -96,7 +96,10 @@ impl Known {
         let lives = move |pod: &&Pod| {
             pod.namespace().as_deref() == Some(team) && pod.metadata.deletion_timestamp.is_none()
         };
-        self.pods.values().filter(lives).filter(|pod| pod.name_any().starts_with(crate::people::PREFIX))
+        self.pods
+            .values()
+            .filter(lives)
+            .filter(|pod| pod.name_any().starts_with(crate::take_over::people::PREFIX))
     }
 
     fn count(&self, team: &str) -> usize {
@@ -105,7 +108,8 @@ impl Known {
 
     /// Pods that wait or have failed, with what they say of it.
     fn waiting(&self) -> Vec<String> {
-        let waits = |pod: &&Pod| phase(pod) != "Running" && node(pod) != Some(crate::hami::CONTROL_PLANE);
+        let waits =
+            |pod: &&Pod| phase(pod) != "Running" && node(pod) != Some(crate::take_over::hami::CONTROL_PLANE);
         self.pods.values().filter(waits).map(line).collect()
     }
 }

@@ -13,11 +13,13 @@ use kube::{
 use serde_json::{Value, json};
 
 use crate::{
-    LABELLED, UNLABELLED, chart,
-    deviceshare::{self, MEMORY, Scheduler, Sharing},
-    installation::Installation,
-    seen,
     support::{controlplane::ControlPlane, installed, server::pause},
+    take_over::{
+        LABELLED, UNLABELLED, chart,
+        deviceshare::{self, MEMORY, Scheduler, Sharing},
+        installation::Installation,
+        seen,
+    },
 };
 
 const LIMIT: Duration = Duration::from_mins(1);

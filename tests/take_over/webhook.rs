@@ -17,7 +17,7 @@ use kube::Client;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use crate::chart;
+use crate::take_over::chart;
 
 /// The webhook, at work until it is dropped, and its configuration.
 pub(crate) struct Webhook {

@@ -7,7 +7,7 @@ use prometheus_client::{
 
 use super::{count, labels::NodeLabels};
 use crate::scheduling::{
-    Event, NodeFindings,
+    Event, FindingCounts,
     model::{kind::Kind, node::NodeInfo},
     world::object::Object,
 };
@@ -46,11 +46,11 @@ impl FindingMetrics {
     }
 
     /// Keeps how much is wrong on the node.
-    pub(super) fn count(&self, node: &str, findings: &NodeFindings) {
-        let NodeFindings { overcommitted, unread, unassigned } = findings;
-        list(&self.overcommitted_cards, node, overcommitted.len());
-        list(&self.unreadable_assignments, node, unread.len());
-        list(&self.unassigned_pods, node, unassigned.len());
+    pub(super) fn count(&self, node: &str, findings: FindingCounts) {
+        let FindingCounts { overcommitted, unread, unassigned } = findings;
+        list(&self.overcommitted_cards, node, overcommitted);
+        list(&self.unreadable_assignments, node, unread);
+        list(&self.unassigned_pods, node, unassigned);
     }
 
     /// Keeps which nodes have a registration or a Device that can't be read.

@@ -30,7 +30,27 @@ pub struct NodeFindings {
     pub unassigned: BTreeMap<Uid, MissingAssignment>,
 }
 
+/// How much is found on one node.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct FindingCounts {
+    /// Cards of which pods hold more than there is.
+    pub overcommitted: usize,
+    /// Pods whose assignments can't be read.
+    pub unread: usize,
+    /// Bound pods that ask for a share and carry no assignment.
+    pub unassigned: usize,
+}
+
 impl NodeFindings {
+    /// How much it is.
+    pub fn counts(&self) -> FindingCounts {
+        FindingCounts {
+            overcommitted: self.overcommitted.len(),
+            unread: self.unread.len(),
+            unassigned: self.unassigned.len(),
+        }
+    }
+
     fn is_empty(&self) -> bool {
         *self == Self::default()
     }

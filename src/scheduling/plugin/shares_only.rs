@@ -85,7 +85,8 @@ mod tests {
     use super::*;
     use crate::scheduling::{
         Snapshot,
-        decide::outlook::tests::{ask, demand, node},
+        decide::outlook::tests::node,
+        fixtures::{ask, demand},
     };
 
     fn rejects(demand: &Demand, label: &str) -> bool {
@@ -98,7 +99,7 @@ mod tests {
 
     #[test]
     fn a_node_with_the_label_rejects_a_pod_without_a_share() {
-        let share = demand(&ask(1, 1_000, 0));
+        let share = demand("pod", ask(1, 1_000, 0));
         let mut plain = share.clone();
         Arc::make_mut(&mut plain.ask).devices.clear();
         assert!(rejects(&plain, "true"));

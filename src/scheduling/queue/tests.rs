@@ -1,8 +1,9 @@
 //! The order of pods, the times of their turns, and what is taken early.
 
 use super::*;
-use crate::scheduling::model::pod::{
-    Claim, Importance, Lifetime, Placer, PodGroups, PodKey, PodStatus, Stage,
+use crate::scheduling::{
+    fixtures,
+    model::pod::{Claim, Importance, Lifetime},
 };
 
 fn at(second: i64) -> Timestamp {
@@ -11,18 +12,8 @@ fn at(second: i64) -> Timestamp {
 
 fn pod(name: &str, priority: i32) -> PodInfo {
     PodInfo {
-        key: PodKey { uid: name.into(), namespace: "default".into(), name: name.into() },
-        resource_version: "1".to_owned(),
         importance: Importance { priority, ..Importance::default() },
-        lifetime: Lifetime { created: at(0), leaving: None },
-        status: PodStatus::default(),
-        placer: Placer::Berth,
-        stage: Stage::Pending,
-        claim: Claim::None,
-        holding: None,
-        footprint: std::sync::Arc::default(),
-        origin: None,
-        groups: PodGroups::default(),
+        ..fixtures::pod(name, Claim::None)
     }
 }
 

@@ -78,16 +78,6 @@ impl Scheduler {
         }
     }
 
-    /// The versions of nodes, quotas and other objects.
-    pub(super) fn versions(&self) -> Versions {
-        Versions::of(&self.snapshot)
-    }
-
-    /// What has been tried since these versions was undone: what was found then still holds.
-    pub(super) fn keep_rejections(&mut self, since: Versions) {
-        self.queue.rejections.keep(since, &self.snapshot);
-    }
-
     /// `None`: what is found for the pod holds for no other; a node may be kept for it, or nothing preempted for it for a while.
     pub(super) fn alike(&self, uid: &Uid) -> Option<Alike> {
         let alike = self.pods.get(uid).and_then(|entry| Alike::of(&entry.info));

@@ -4,7 +4,7 @@
 
 use jiff::Timestamp;
 
-use super::{PodProgress, Scheduler};
+use super::{PodProgress, Scheduler, alike::Versions};
 use crate::scheduling::{
     decide::{
         blame::Blame,
@@ -82,9 +82,9 @@ impl Scheduler {
         };
         let view = PrebindView { snapshot: &self.snapshot, pods: &self.pods };
         let holders = self.prebinding.yielding(i32::MAX, None, &self.queue.order, &view);
-        let before = self.versions();
+        let before = Versions::of(&self.snapshot);
         let state = held_places::without(holders.get(node), node, &mut self.snapshot);
-        self.keep_rejections(before);
+        self.queue.rejections.keep(before, &self.snapshot);
         let Some(state) = state else { return };
         let (resources, now) = (self.snapshot.device_resources(), self.snapshot.now());
         for uid in self.classes.wake(slot, &state, resources, (Held::Less, now)) {
@@ -100,9 +100,9 @@ impl Scheduler {
         let Some(demand) = self.demand(uid) else { return false };
         let view = PrebindView { snapshot: &self.snapshot, pods: &self.pods };
         let holders = self.prebinding.yielding(demand.priority, Some(uid), &self.queue.order, &view);
-        let before = self.versions();
+        let before = Versions::of(&self.snapshot);
         let put_back = held_places::choose(&demand, holders, &mut self.classes, &mut self.snapshot);
-        self.keep_rejections(before);
+        self.queue.rejections.keep(before, &self.snapshot);
         for holder in put_back.iter().flatten() {
             self.advance_prebind(PrebindInput::PlaceTaken(holder));
         }

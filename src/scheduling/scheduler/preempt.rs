@@ -2,7 +2,7 @@
 //!
 //! In which order nominations are written and victims deleted is decided in [`preempt`](crate::scheduling::preempt), and nowhere here.
 
-use super::{PodProgress, Scheduler};
+use super::{PodProgress, Scheduler, alike::Versions};
 use crate::scheduling::{
     decide::{fit_error::FitError, no_room::NoRoom},
     effect::Effect,
@@ -138,10 +138,10 @@ impl Scheduler {
         };
         let pods = &self.pods;
         let name = |pod: &Uid| pods.get(pod).map(|entry| entry.info.key.name.clone());
-        let before = self.versions();
+        let before = Versions::of(&self.snapshot);
         let counts = self.classes.counts();
         let chosen = preemption::choose(&demand, &mut self.snapshot, counts, rules, &name);
-        self.keep_rejections(before);
+        self.queue.rejections.keep(before, &self.snapshot);
         let why = |hopeless| match preemption::exceeded_beside_nominated(&demand, &self.snapshot) {
             Some(exceeded) => NoRoom::Quota(exceeded),
             None => NoRoom::Hopeless(hopeless),
@@ -155,9 +155,9 @@ impl Scheduler {
         let gangs = self.gang_view();
         let mates = |pod: &Uid| gangs.unbound_mates(pod);
         let kept = self.preempting.kept_long_enough(&demand, mates, &self.preempt_view());
-        let before = self.versions();
+        let before = Versions::of(&self.snapshot);
         let found = kept_nodes::choose(&demand, kept, self.classes.counts(), &mut self.snapshot);
-        self.keep_rejections(before);
+        self.queue.rejections.keep(before, &self.snapshot);
         for nominee in found.iter().flatten() {
             self.advance_preempt(PreemptInput::Withdrawn(nominee));
             self.decide_waiting_again(nominee);

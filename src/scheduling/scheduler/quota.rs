@@ -7,7 +7,7 @@ use std::{
 
 use jiff::Timestamp;
 
-use super::Scheduler;
+use super::{Scheduler, alike::Versions};
 use crate::{
     device::DeviceRequest,
     scheduling::{
@@ -129,7 +129,7 @@ impl Scheduler {
         if !self.snapshot.quotas().bound(namespace) || !nominations.has_of(namespace) {
             return;
         }
-        let before = self.versions();
+        let before = Versions::of(&self.snapshot);
         let goes = |uid: &Uid, charge: &Charge| {
             charge.importance.deletion != Deletion::None || nominations.is_victim(uid)
         };
@@ -143,7 +143,7 @@ impl Scheduler {
         }
         let beyond = nominations.beyond(namespace, plan.quotas());
         drop(plan);
-        self.keep_rejections(before);
+        self.queue.rejections.keep(before, &self.snapshot);
         for uid in beyond {
             self.advance_preempt(PreemptInput::Withdrawn(&uid));
             self.decide_waiting_again(&uid);

@@ -1,4 +1,4 @@
-//! What must hold of bytes from outside, one module a kind: libFuzzer runs these, and `cargo test --test fuzz` with bytes of its own.
+//! What must hold of bytes from outside, one module a kind: libFuzzer runs these, and `cargo test --test pure fuzz` with bytes of its own.
 //!
 //! A module has `run`, which panics where something does not hold, and `seeds`, the bytes to begin with.
 

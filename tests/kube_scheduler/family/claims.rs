@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::{
+use crate::kube_scheduler::{
     family::Family,
     world::{HOSTNAME, World, ZONE, push},
 };

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::claims::{bound_claim, use_claim, volume};
-use crate::{
+use crate::kube_scheduler::{
     dice::Dice,
     family::Family,
     world::{HOSTNAME, World, ZONE, push},

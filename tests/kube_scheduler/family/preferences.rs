@@ -6,7 +6,7 @@ use super::{
     nodes,
     spread::{TOPOLOGIES, constraint_of, term},
 };
-use crate::{
+use crate::kube_scheduler::{
     dice::Dice,
     world::{NAMESPACES, World, push},
 };

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::{
+use crate::kube_scheduler::{
     dice::Dice,
     world::{World, push},
 };

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::{
+use crate::kube_scheduler::{
     dice::Dice,
     family::Family,
     world::{HOSTNAME, RACK, World, ZONE, push},

@@ -2,15 +2,14 @@
 //!
 //! It must not leave anything to chance.
 
-use std::num::NonZeroU32;
-
 use berth::device::{
-    Blend, Card, CardPolicy, ContainerRequest, CoreBudget, CoreRequest, Cores, Health, MemoryRequest, MiB,
-    Mode, NodePolicy, Percent, PodRequest, Profile, ProfileName, Role, Selection, ShareRequest, SlicesOfCard,
-    Slicing, Tie,
+    CardPolicy, ContainerRequest, MemoryRequest, MiB, Percent, PodRequest, ProfileName, Role, ShareRequest,
 };
 
-use super::world::{Step, World, quota};
+use super::{
+    super::fixtures,
+    world::{Step, World, quota},
+};
 
 #[test]
 fn a_quota_in_units_is_left_in_mebibytes() {
@@ -29,41 +28,19 @@ fn roomy() -> World {
 
 /// Two nodes that have each one half of these cards, with so many GiB; no Binding is refused.
 fn of_cards(gib: &[u64]) -> World {
-    let card = |(index, gib): (u32, &u64)| Card {
-        id: format!("GPU-{index}").into(),
-        index,
-        slots: 10,
-        memory: MiB::new(gib * 1024),
-        cores: Cores::WHOLE,
-        model: "NVIDIA A100".into(),
-        numa: 0,
-        mode: Mode::Soft,
-        slicing: Slicing::Unknown,
-        health: Health::Healthy,
-    };
-    let profile = Profile {
-        name: "even".into(),
-        blend: Blend::Even,
-        tie: Tie::Highest,
-        core_budget: CoreBudget::Registered,
-        slices: SlicesOfCard::Several,
-    };
-    World::new(profile, &(0..).zip(gib).map(card).collect::<Vec<_>>(), u32::MAX)
+    let card = |(index, gib): (u32, &u64)| fixtures::card(&format!("GPU-{index}"), index, gib * 1024);
+    World::new(fixtures::profile("even"), &(0..).zip(gib).map(card).collect::<Vec<_>>(), u32::MAX)
 }
 
 /// Each container by its role and its memory.
 fn asking(containers: &[(Role, MemoryRequest)]) -> Box<PodRequest> {
     let container = |&(role, memory): &(Role, MemoryRequest)| ContainerRequest {
         role,
-        share: Some(ShareRequest { cards: NonZeroU32::MIN, memory, cores: CoreRequest::NONE }),
+        share: Some(ShareRequest { memory, ..fixtures::share_request(1, 0, 0) }),
     };
     Box::new(PodRequest {
-        containers: containers.iter().map(container).collect(),
-        selection: Selection::default(),
         choice: CardPolicy::Binpack.into(),
-        node_policy: NodePolicy::Binpack,
-        marks: [].into(),
-        shuns: [].into(),
+        ..fixtures::request(containers.iter().map(container).collect())
     })
 }
 

@@ -5,25 +5,16 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use berth::{
-    device::{
-        Answer, Assignment, Card, CoreUnit, DeviceRequest, Dimension, InitPhase, Inventory, PodRequest,
-        Profile, ProfileName, Role,
-    },
+    device::{Answer, Assignment, Card, Dimension, InitPhase, PodRequest, Profile, ProfileName, Role},
     scheduling::{
-        Ask, BindOutcome, Claim, Constraints, Effect, Event, Finding, Footprint, Holding, Lifetime, NodeInfo,
-        Offer, PodGroups, PodInfo, PodKey, PodStatus, QuotaInfo, QuotaKey, ResourceAmounts, Scheduler, Stage,
-        TellOutcome, Uid,
-        model::{
-            kind::Kind,
-            pod::{Binding, Placer},
-        },
-        plugin::score::weights::ScoreWeights,
-        scheduler::Settings,
-        world::quota::Bound,
+        BindOutcome, Claim, Effect, Event, Finding, Holding, Lifetime, NodeInfo, PodInfo, PodKey, QuotaInfo,
+        QuotaKey, Scheduler, TellOutcome, world::quota::Bound,
     },
 };
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use proptest::prelude::*;
+
+use super::super::fixtures;
 
 const NAMESPACES: [&str; 2] = ["one", "two"];
 
@@ -55,28 +46,13 @@ pub(super) struct World {
 
 impl World {
     pub(super) fn new(profile: Profile, cards: &[Card], refuse: u32) -> Self {
-        let settings = Settings {
-            device_resources: [].into(),
-            lock_expiry: SignedDuration::from_mins(5),
-            weights: ScoreWeights::default(),
-            preemption: None,
-            zones: berth::scheduling::model::tdm::RevocableZones::default(),
-            gangs: None,
-            details: berth::scheduling::Details::Full,
-            held_percent: 50,
-            claims: berth::scheduling::model::claim_use::DeviceClaims::Served,
-        };
-        let (scheduler, now) = (Scheduler::new(settings), Timestamp::UNIX_EPOCH);
+        let (scheduler, now) = (Scheduler::new(fixtures::settings()), Timestamp::UNIX_EPOCH);
         let (pods, quotas, drift, told) = (Vec::new(), BTreeMap::new(), Vec::new(), Vec::new());
         let mut world = Self { scheduler, profile, now, pods, quotas, refuse, bindings: 0, drift, told };
         let (front, back) = cards.split_at(cards.len() / 2);
-        let nodes =
-            [("a", front), ("b", back)].map(|(name, cards)| node(name, world.profile.name.clone(), cards));
-        for event in [Event::Nodes(nodes.into()), Event::Pods(vec![]), Event::Quotas(vec![])] {
+        let nodes = [("a", front), ("b", back)].map(|(name, cards)| node(name, &world.profile.name, cards));
+        for event in fixtures::lists(nodes.into()) {
             world.scheduler.observe(event, now);
-        }
-        for kind in Kind::ALL {
-            world.scheduler.observe(Event::Listed(*kind, vec![]), now);
         }
         world
     }
@@ -109,19 +85,12 @@ impl World {
                 let uid = pod.uid.clone();
                 self.observe(Event::BindAnswered { pod, node: node.clone(), outcome: BindOutcome::Bound });
                 if let Some((info, _)) = self.pods.iter_mut().find(|(info, _)| info.key.uid == uid) {
-                    let (init, binding) = (InitPhase::Ahead, Binding::Bound);
                     for one in &mut allocations {
                         one.answer = Answer::Succeeded;
                     }
                     info.claim = Claim::None;
-                    info.holding = Some(Holding {
-                        node,
-                        allocations,
-                        init,
-                        takeable: Vec::new(),
-                        unassigned: Vec::new(),
-                        binding,
-                    });
+                    let init = InitPhase::Ahead;
+                    info.holding = Some(Holding { init, ..fixtures::holding(&node, allocations) });
                     let seen = Event::PodSeen(Box::new(info.clone()));
                     self.observe(seen);
                 }
@@ -251,39 +220,17 @@ pub(super) fn quota(
     }
 }
 
-fn node(name: &str, profile: ProfileName, cards: &[Card]) -> NodeInfo {
-    NodeInfo {
-        name: name.into(),
-        uid: name.into(),
-        resource_version: "1".to_owned(),
-        offers: vec![Offer {
-            core_unit: CoreUnit::Percent,
-            profile,
-            inventory: Some(Inventory::new(cards.to_vec())),
-        }],
-        ..NodeInfo::default()
-    }
+fn node(name: &str, profile: &ProfileName, cards: &[Card]) -> NodeInfo {
+    fixtures::node_offering(name, vec![fixtures::offer(profile.as_str(), cards.to_vec())])
 }
 
 fn arriving(at: usize, namespace: &str, profile: Profile, request: &PodRequest, now: Timestamp) -> PodInfo {
-    let uid: Uid = format!("pod-{at}").into();
-    let ask = Ask {
-        devices: vec![DeviceRequest { profile, request: request.clone(), joint: None, by_class: None }],
-        resources: ResourceAmounts::default(),
-        constraints: Constraints::default(),
-    };
+    let ask = fixtures::ask_for(profile, request.clone());
+    let pod = fixtures::pod(&format!("pod-{at}"), Claim::Place(Arc::new(ask)));
     PodInfo {
-        key: PodKey { uid: uid.clone(), namespace: namespace.into(), name: uid },
-        resource_version: "1".to_owned(),
-        importance: berth::scheduling::Importance::default(),
-        status: PodStatus::default(),
-        placer: Placer::Berth,
+        key: PodKey { namespace: namespace.into(), ..pod.key },
         lifetime: Lifetime { created: now, leaving: None },
-        stage: Stage::Pending,
-        claim: Claim::Place(Arc::new(ask)),
-        holding: None,
-        footprint: Arc::new(Footprint { namespace: namespace.into(), ..Footprint::default() }),
-        origin: None,
-        groups: PodGroups::default(),
+        footprint: fixtures::footprint(namespace),
+        ..pod
     }
 }

@@ -1,33 +1,23 @@
 //! What classes keep: a pod that waits loses nothing, whatever is hinted at and however many classes come and go.
 
 use super::*;
-use crate::scheduling::Footprint;
 use crate::scheduling::decide::outlook::tests;
+use crate::scheduling::fixtures;
 use crate::scheduling::plugin::contract::Reach;
 
 fn ask(memory: u64) -> Arc<Ask> {
-    Arc::new(tests::ask(1, memory, 0))
+    Arc::new(fixtures::ask(1, memory, 0))
 }
 
 /// One node with a card of 8000 MiB.
 fn cluster() -> Snapshot {
     let mut snapshot = Snapshot::default();
-    snapshot.set_node((*tests::node("a", 1, 8_000).info).clone());
+    snapshot.set_node(fixtures::node("a", 1, 8_000));
     snapshot
 }
 
 fn decide(classes: &mut Classes, ask: &Arc<Ask>, snapshot: &Snapshot) -> Result<NodeName, FitError> {
-    let footprint = Footprint { namespace: "default".into(), ..Footprint::default() };
-    let demand = Demand {
-        ask: ask.clone(),
-        footprint: Arc::new(footprint),
-        priority: 0,
-        preemption_policy: crate::scheduling::PreemptionPolicy::default(),
-        uid: "pod".into(),
-        nominated: None,
-        origin: None,
-        served: None,
-    };
+    let demand = fixtures::demand("pod", Ask::clone(ask));
     classes.decide(&demand, snapshot, |_| 0).map(|decision| decision.node)
 }
 

@@ -6,11 +6,12 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::{
-    device::{Assignment, ContainerShares, Cores, InitPhase, MiB, Role, Share, Usage},
+    device::{InitPhase, Usage},
     object::Quantity,
     scheduling::{
         ResourceAmounts,
-        decide::outlook::tests::{ask, demand, node, outlook, tainted},
+        decide::outlook::tests::{node, outlook, tainted},
+        fixtures::{ask, assignment, demand, share},
         plugin::{
             dynamic_resources::ClaimRejection, node_volume_limits::VolumeLimit,
             taint_toleration::UntoleratedTaint, tdm::ZoneReason, volume_restrictions::VolumeInUse,
@@ -19,17 +20,14 @@ use crate::{
 };
 
 fn nearest_of(nodes: Vec<NodeState>, ask: &Ask) -> Nearest {
-    let placed = outlook(nodes, &[]).place(&demand(ask), || ControlFlow::Continue(()));
+    let placed = outlook(nodes, &[]).place(&demand("pod", ask.clone()), || ControlFlow::Continue(()));
     let error = placed.expect("it is not stopped").expect_err("no node has room");
     error.nearest().expect("there is a node").clone()
 }
 
 /// So much of the node's first card is in use.
 fn used(mut node: NodeState, memory: u64, cores: u32) -> NodeState {
-    let card = format!("GPU-{}-0", node.info.name);
-    let share = Share { card: card.into(), memory: MiB::new(memory), cores: Cores::new(cores), slice: None };
-    let containers = vec![ContainerShares { role: Role::App, shares: vec![share] }];
-    let assignment = Assignment { containers, ..Assignment::default() };
+    let assignment = assignment(share(&format!("GPU-{}-0", node.info.name), memory, cores));
     node.usage = Usage::of([(&assignment, InitPhase::Done)]);
     node
 }

@@ -1,17 +1,14 @@
 //! Where an outlook says that a pod would go: what the scheduler itself would do, in words for a person.
 
-use std::{cell::Cell, collections::BTreeSet, num::NonZeroU32};
+use std::cell::Cell;
 
 use super::*;
 use crate::{
-    device::{
-        Blend, CardPolicy, ContainerRequest, CoreBudget, CoreRequest, CoreUnit, Cores, DeviceRequest, Health,
-        Inventory, MemoryRequest, MiB, Mode, NodePolicy, PodRequest, Profile, Role, Selection, ShareRequest,
-        SlicesOfCard, Slicing, Tie, Usage,
-    },
+    device::Usage,
     object::Taint,
     scheduling::{
-        Ask, Constraints, Footprint, Offer, ResourceAmounts,
+        Ask, Footprint, NodeInfo, ResourceAmounts,
+        fixtures::{self, ask},
         model::{footprint::ClaimUse, kind::Kind},
         world::{
             node_state::{NodeAgents, NodeReserved},
@@ -21,45 +18,9 @@ use crate::{
     },
 };
 
-fn profile() -> Profile {
-    Profile {
-        name: "test".into(),
-        blend: Blend::Even,
-        tie: Tie::Highest,
-        core_budget: CoreBudget::Registered,
-        slices: SlicesOfCard::Several,
-    }
-}
-
-fn card(node: &str, index: u32, memory: u64) -> Card {
-    Card {
-        id: format!("GPU-{node}-{index}").into(),
-        index,
-        slots: 10,
-        memory: MiB::new(memory),
-        cores: Cores::WHOLE,
-        model: "NVIDIA A100".into(),
-        numa: 0,
-        mode: Mode::Soft,
-        slicing: Slicing::Unknown,
-        health: Health::Healthy,
-    }
-}
-
-/// A node with so many cards of this size.
-pub(in crate::scheduling) fn node(name: &str, cards: u32, memory: u64) -> NodeState {
-    let cards = (0..cards).map(|index| card(name, index, memory)).collect();
-    let info = NodeInfo {
-        name: name.into(),
-        uid: name.into(),
-        resource_version: "1".to_owned(),
-        offers: vec![Offer {
-            core_unit: CoreUnit::Percent,
-            profile: profile().name,
-            inventory: Some(Inventory::new(cards)),
-        }],
-        ..NodeInfo::default()
-    };
+/// A node of this kind with nothing on it.
+pub(in crate::scheduling) fn unused(info: NodeInfo) -> NodeState {
+    let generation = info.name.bytes().fold(1, |sum, byte| 31 * sum + u64::from(byte));
     NodeState {
         info: Arc::new(info),
         usage: Usage::default(),
@@ -71,37 +32,20 @@ pub(in crate::scheduling) fn node(name: &str, cards: u32, memory: u64) -> NodeSt
         agents: NodeAgents::default(),
         zone: None,
         classes: Arc::default(),
-        generation: name.bytes().fold(1, |sum, byte| 31 * sum + u64::from(byte)),
+        generation,
         slot: 0,
     }
+}
+
+/// A node with so many cards of this size, and nothing on it.
+pub(in crate::scheduling) fn node(name: &str, cards: u32, memory: u64) -> NodeState {
+    unused(fixtures::node(name, cards, memory))
 }
 
 pub(in crate::scheduling) fn tainted(mut node: NodeState) -> NodeState {
     let taint = Taint { key: "keep".into(), value: String::new(), effect: "NoSchedule".into() };
     Arc::make_mut(&mut node.info).taints.push(taint);
     node
-}
-
-/// A pod of one container that asks for this of each of so many cards.
-pub(in crate::scheduling) fn ask(cards: u32, memory: u64, cores: u32) -> Ask {
-    let share = ShareRequest {
-        cards: NonZeroU32::new(cards).unwrap(),
-        memory: MemoryRequest::Exact(MiB::new(memory)),
-        cores: CoreRequest::Exact(Cores::new(cores)),
-    };
-    let request = PodRequest {
-        containers: vec![ContainerRequest { role: Role::App, share: Some(share) }],
-        selection: Selection::default(),
-        choice: CardPolicy::Spread.into(),
-        node_policy: NodePolicy::Binpack,
-        marks: BTreeSet::new(),
-        shuns: BTreeSet::new(),
-    };
-    Ask {
-        devices: vec![DeviceRequest { profile: profile(), request, joint: None, by_class: None }],
-        resources: ResourceAmounts::default(),
-        constraints: Constraints::default(),
-    }
 }
 
 pub(in crate::scheduling) fn outlook(nodes: Vec<NodeState>, full: &[(&str, usize)]) -> Outlook {
@@ -119,18 +63,8 @@ fn world(nodes: Vec<NodeState>) -> World {
     World { nodes: Arc::new(slots), ..World::default() }
 }
 
-pub(in crate::scheduling) fn demand(ask: &Ask) -> Demand {
-    let footprint = Footprint { namespace: "default".into(), ..Footprint::default() };
-    Demand {
-        ask: Arc::new(ask.clone()),
-        footprint: Arc::new(footprint),
-        priority: 0,
-        preemption_policy: crate::scheduling::PreemptionPolicy::default(),
-        uid: "pod".into(),
-        nominated: None,
-        origin: None,
-        served: None,
-    }
+fn demand(ask: &Ask) -> Demand {
+    fixtures::demand("pod", ask.clone())
 }
 
 fn place(outlook: &Outlook, ask: &Ask) -> Result<Prospect, String> {

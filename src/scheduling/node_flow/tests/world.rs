@@ -15,17 +15,17 @@ use super::super::{NodeFlowRequest, NodeFlows, owner_of};
 use crate::{
     device::{Answer, CoreUnit, Lock, LockName, LockOwner},
     scheduling::{
+        fixtures::{PROFILE, key, pod},
         model::{
-            footprint::Footprint,
             name::Uid,
             node::{NodeInfo, NodeLock, Offer, Signature},
             outcome::{BindOutcome, LockOutcome, REACH, ReleaseOutcome, Setback, WithdrawOutcome},
-            pod::{Claim, Importance, Lifetime, Placer, PodGroups, PodInfo, PodKey, PodStatus, Stage},
+            pod::{Claim, Lifetime, Placer, PodInfo, PodKey},
         },
         world::{ledger::Ledger, node_state::Agent, pod_lister::PodLister},
     },
 };
-use objects::{ask, holding, is_awaited, key, lock_name, profile};
+use objects::{ask, holding, is_awaited, lock_name};
 
 pub(in super::super) const NODE: &str = "n1";
 pub(in super::super) const EXPIRY: SignedDuration = SignedDuration::from_mins(5);
@@ -156,7 +156,7 @@ impl World {
         NodeInfo {
             name: NODE.into(),
             resource_version: self.node_version.to_string(),
-            offers: vec![Offer { core_unit: CoreUnit::Percent, profile: profile(), inventory: None }],
+            offers: vec![Offer { core_unit: CoreUnit::Percent, profile: PROFILE.into(), inventory: None }],
             locks: vec![NodeLock {
                 name: lock_name(),
                 state: self.lock.clone(),
@@ -182,21 +182,10 @@ impl World {
     }
 
     fn create_for(&mut self, name: &str, placer: Placer, claim: Claim) {
-        let key = key(name);
-        let footprint = Footprint { namespace: key.namespace.clone(), ..Footprint::default() };
         self.set_pod(PodInfo {
-            key,
-            resource_version: String::new(),
-            importance: Importance::default(),
             lifetime: Lifetime { created: self.now, leaving: None },
-            status: PodStatus::default(),
             placer,
-            stage: Stage::Pending,
-            claim,
-            holding: None,
-            footprint: Arc::new(footprint),
-            origin: None,
-            groups: PodGroups::default(),
+            ..pod(name, claim)
         });
     }
 

@@ -4,10 +4,9 @@ use jiff::Timestamp;
 
 use super::*;
 use crate::scheduling::{
-    Claim, Footprint, Holding, Importance, Lifetime, PodGroups, PodKey, PodStatus,
+    Claim, Footprint, Importance, Lifetime, PodGroups, fixtures,
     model::{
         kind::Kind,
-        pod::Placer,
         tdm::{WindowState, job::Quantum},
     },
     world::object::Object,
@@ -20,7 +19,6 @@ fn of(controller: &str) -> JobName {
 
 /// A running, preemptable pod of job `a` on a node of the closed zone `rz1`.
 fn pod(name: &str) -> PodInfo {
-    let key = PodKey { uid: name.into(), namespace: "team".into(), name: name.into() };
     let member = JobMember {
         job: of("a"),
         group: None,
@@ -28,30 +26,17 @@ fn pod(name: &str) -> PodInfo {
         budget: None,
         readiness: Readiness::Ready,
     };
-    let holding = Holding {
-        node: "rz1-node".into(),
-        allocations: Vec::new(),
-        unassigned: Vec::new(),
-        init: crate::device::InitPhase::Done,
-        takeable: Vec::new(),
-        binding: Binding::Bound,
-    };
     let labels = [("app".to_owned(), "a".to_owned())].into();
     let footprint = Footprint { namespace: "team".into(), labels: Arc::new(labels), ..Footprint::default() };
-    PodInfo {
-        key,
-        resource_version: "1".to_owned(),
-        importance: Importance::default(),
-        lifetime: Lifetime { created: Timestamp::UNIX_EPOCH, leaving: None },
-        status: PodStatus::default(),
-        placer: Placer::Berth,
+    let mut pod = PodInfo {
         stage: Stage::Running,
-        claim: Claim::None,
-        holding: Some(holding),
+        holding: Some(fixtures::holding("rz1-node", Vec::new())),
         footprint: Arc::new(footprint),
-        origin: None,
         groups: PodGroups { job: Some(Arc::new(member)), ..PodGroups::default() },
-    }
+        ..fixtures::pod(name, Claim::None)
+    };
+    pod.key.namespace = "team".into();
+    pod
 }
 
 fn member(mut pod: PodInfo, change: impl FnOnce(&mut JobMember)) -> PodInfo {

@@ -4,16 +4,12 @@ use std::collections::BTreeSet;
 
 use super::*;
 use crate::{
-    device::{
-        Allocation, Answer, Assignment, ContainerShares, Cores, Dimension, InitPhase, MiB, Role, Share,
-    },
+    device::{Answer, Dimension},
     object::{LabelSelector, Labels, pod_disruption_budget::PodDisruptionBudget},
     scheduling::{
-        Footprint, Lifetime, PodGroups, PodInfo, PodKey, PodStatus, QuotaInfo, QuotaKey, Stage,
-        decide::{
-            class::Classes,
-            outlook::tests::{ask, demand, node},
-        },
+        Footprint, PodInfo, PodStatus, QuotaInfo, QuotaKey,
+        decide::class::Classes,
+        fixtures::{self, PROFILE, allocation, ask, demand, node, share},
         model::pod::Claim,
         plugin::score::weights::ScoreWeights,
         world::{object::Object, quota::Bound},
@@ -23,24 +19,12 @@ use crate::{
 /// A pod of a priority that holds so much of a card of a node.
 fn held(on: (&str, u32), memory: u64, priority: i32) -> Charge {
     let (node, card) = on;
-    let card = format!("GPU-{node}-{card}");
-    let share =
-        Share { card: card.as_str().into(), memory: MiB::new(memory), cores: Cores::new(10), slice: None };
-    let containers = vec![ContainerShares { role: Role::App, shares: vec![share] }];
-    let assignment = Arc::new(Assignment { containers, ..Assignment::default() });
+    let share = share(&format!("GPU-{node}-{card}"), memory, 10);
     let labels = Arc::new(Labels::from([("app".to_owned(), "web".to_owned())]));
     Charge {
-        node: node.into(),
-        namespace: "default".into(),
-        allocations: vec![Allocation::new("test".into(), assignment, Answer::Succeeded)],
-        init: InitPhase::Done,
         footprint: Arc::new(Footprint { namespace: "default".into(), labels, ..Footprint::default() }),
-        steps: Vec::new(),
         importance: Importance { priority, ..Importance::default() },
-        placer: Placer::Berth,
-        commitment: Commitment::Bound,
-        stage: Stage::Running,
-        since: Timestamp::UNIX_EPOCH,
+        ..fixtures::charge(node, vec![allocation(PROFILE, share, Answer::Succeeded)])
     }
 }
 
@@ -48,8 +32,7 @@ fn held(on: (&str, u32), memory: u64, priority: i32) -> Charge {
 fn cluster(nodes: &[&str], pods: &[(&str, Charge)]) -> Snapshot {
     let mut snapshot = Snapshot::default();
     for name in nodes {
-        let state = node(name, 2, 16_000);
-        snapshot.set_node((*state.info).clone());
+        snapshot.set_node(node(name, 2, 16_000));
     }
     for (pod, charge) in pods {
         snapshot.charge((*pod).into(), charge.clone());
@@ -58,7 +41,7 @@ fn cluster(nodes: &[&str], pods: &[(&str, Charge)]) -> Snapshot {
 }
 
 fn preemptor(memory: u64) -> Demand {
-    Demand { priority: 100, ..demand(&ask(1, memory, 10)) }
+    Demand { priority: 100, ..demand("preemptor", ask(1, memory, 10)) }
 }
 
 fn chosen(
@@ -165,7 +148,7 @@ fn room_in_a_quota_is_made_too() {
     let elsewhere = Charge { namespace: "other".into(), ..held(("n1", 1), 4_000, 0) };
     let mut snapshot = cluster(&["n1"], &[("own", held(("n1", 0), 4_000, 0)), ("elsewhere", elsewhere)]);
     let bound = Bound {
-        profile: "test".into(),
+        profile: PROFILE.into(),
         dimension: Dimension::Memory,
         key: "memory".into(),
         hard: 10_000,
@@ -178,18 +161,9 @@ fn room_in_a_quota_is_made_too() {
 
 fn pod(demand: &Demand) -> PodInfo {
     PodInfo {
-        key: PodKey { uid: demand.uid.clone(), namespace: "default".into(), name: "preemptor".into() },
-        resource_version: "1".to_owned(),
         importance: Importance { priority: demand.priority, ..Importance::default() },
-        lifetime: Lifetime { created: Timestamp::UNIX_EPOCH, leaving: None },
-        status: PodStatus::default(),
-        placer: Placer::Berth,
-        stage: Stage::Pending,
-        claim: Claim::Place(demand.ask.clone()),
-        holding: None,
-        groups: PodGroups::default(),
         footprint: demand.footprint.clone(),
-        origin: None,
+        ..fixtures::pod(&demand.uid, Claim::Place(demand.ask.clone()))
     }
 }
 
@@ -204,7 +178,7 @@ fn the_cards_that_become_free_are_kept_for_the_preemptor() {
     let pods = [("low", held(("n1", 0), 12_000, 0)), ("high", held(("n1", 1), 13_000, 100))];
     let mut snapshot = cluster(&["n1"], &pods);
     let preemptor = preemptor(16_000);
-    let other = |priority, memory| Demand { uid: "other".into(), priority, ..demand(&ask(1, memory, 10)) };
+    let other = |priority, memory| Demand { priority, ..demand("other", ask(1, memory, 10)) };
     assert_eq!(goes_to(&other(0, 2_000), &snapshot).as_deref(), Some("GPU-n1-0"), "there is more room");
     snapshot.keep_for(&pod(&preemptor), &"n1".into(), BTreeSet::from(["low".into()]));
     assert_eq!(goes_to(&other(0, 2_000), &snapshot).as_deref(), Some("GPU-n1-1"));
@@ -271,7 +245,7 @@ fn a_pod_preempts_once_and_if_it_may() {
         status: PodStatus { nominated: Some("n1".into()), ..PodStatus::default() },
         ..pod(&preemptor)
     });
-    let mut cordoned = (*node("n1", 2, 16_000).info).clone();
+    let mut cordoned = node("n1", 2, 16_000);
     cordoned.cordoned = true;
     snapshot.set_node(cordoned);
     assert!(is_eligible(&preemptor, &snapshot), "the node is lost for the pod");

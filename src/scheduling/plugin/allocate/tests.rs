@@ -1,61 +1,31 @@
 //! What the allocator gives and refuses, on cards of one node.
 
-use std::num::NonZeroU32;
-
-use std::collections::BTreeSet;
-
 use super::*;
 use crate::{
     device::{
-        Blend, CardChoice, CardPolicy, ContainerRequest, CoreBudget, CoreRequest, Cores, Geometry, Health,
-        InitPhase, Instances, MemoryRequest, MiB, NodePolicy, NumaBinding, Placement, Role, Selection, Share,
-        ShareRequest, SliceProfile, SlicesOfCard, Tie,
+        CardChoice, CardPolicy, ContainerRequest, Cores, Geometry, InitPhase, Instances, MiB, NodePolicy,
+        NumaBinding, Placement, Role, Share, SliceProfile, SlicesOfCard, Tie,
     },
-    scheduling::plugin::{devices::reason::CardReason, score},
+    scheduling::{
+        fixtures::{self, PROFILE},
+        plugin::{devices::reason::CardReason, score},
+    },
 };
 
 fn hami() -> Profile {
-    Profile {
-        name: "test".into(),
-        blend: Blend::Even,
-        tie: Tie::Highest,
-        core_budget: CoreBudget::Registered,
-        slices: SlicesOfCard::Several,
-    }
+    fixtures::profile(PROFILE)
 }
 
 fn card(index: u32) -> Card {
-    Card {
-        id: format!("GPU-{index}").into(),
-        index,
-        slots: 4,
-        memory: MiB::new(10_000),
-        cores: Cores::WHOLE,
-        model: "NVIDIA A100".into(),
-        numa: 0,
-        mode: Mode::Soft,
-        slicing: Slicing::Unknown,
-        health: Health::Healthy,
-    }
+    Card { slots: 4, ..fixtures::card(&format!("GPU-{index}"), index, 10_000) }
 }
 
 fn ask(containers: &[(Role, u32, u64, u32)]) -> PodRequest {
     let container = |&(role, cards, memory, cores): &(Role, u32, u64, u32)| ContainerRequest {
         role,
-        share: NonZeroU32::new(cards).map(|cards| ShareRequest {
-            cards,
-            memory: MemoryRequest::Exact(MiB::new(memory)),
-            cores: CoreRequest::Exact(Cores::new(cores)),
-        }),
+        share: (cards > 0).then(|| fixtures::share_request(cards, memory, cores)),
     };
-    PodRequest {
-        containers: containers.iter().map(container).collect(),
-        selection: Selection::default(),
-        choice: CardPolicy::Spread.into(),
-        node_policy: NodePolicy::Binpack,
-        marks: BTreeSet::new(),
-        shuns: BTreeSet::new(),
-    }
+    fixtures::request(containers.iter().map(container).collect())
 }
 
 fn used(shares: &[(u32, u64, u32)]) -> Usage {
@@ -64,16 +34,7 @@ fn used(shares: &[(u32, u64, u32)]) -> Usage {
 }
 
 fn held(index: u32, memory: u64, cores: u32) -> Assignment {
-    let share = Share {
-        card: format!("GPU-{index}").into(),
-        memory: MiB::new(memory),
-        cores: Cores::new(cores),
-        slice: None,
-    };
-    Assignment {
-        containers: vec![ContainerShares { role: Role::App, shares: vec![share] }],
-        ..Assignment::default()
-    }
+    fixtures::assignment(fixtures::share(&format!("GPU-{index}"), memory, cores))
 }
 
 fn cards_of(request: &PodRequest, usage: &Usage) -> Result<Vec<String>, Vec<DeviceReason>> {

@@ -15,24 +15,16 @@ use crate::{
     object::{Taint, pod::Pod},
     scheduling::{
         Demand, Footprint, NodeName, ResourceAmounts, Snapshot,
-        decide::{
-            Filters,
-            class::Classes,
-            outlook::{Outlook, tests},
-            verdict::judge,
-        },
+        decide::{Filters, class::Classes, outlook::Outlook, verdict::judge},
+        fixtures,
         model::{
             images::NodeImages,
             kind::Kind,
             node_affinity::NodeAffinity,
             origin::{Origin, PodImages},
-            pod::Stage,
         },
         plugin::pod_counts::PodCounts,
-        world::{
-            ledger::{Charge, Commitment},
-            object::Object,
-        },
+        world::{ledger::Charge, object::Object},
     },
 };
 
@@ -43,7 +35,7 @@ impl Cluster {
     fn new(nodes: &[(&str, &[(&str, &str)])]) -> Self {
         let mut snapshot = Snapshot::default();
         for (name, labels) in nodes {
-            let mut info = (*tests::node(name, 1, 8_000).info).clone();
+            let mut info = fixtures::node(name, 1, 8_000);
             let label = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
             info.labels = labels.iter().map(label).collect();
             snapshot.set_node(info);
@@ -81,19 +73,8 @@ impl Cluster {
 
     fn with_pod(mut self, node: &str, pod: &str) -> Self {
         let uid: Arc<str> = format!("{node}-{}", self.0.node(node).unwrap().pods.len()).into();
-        let charge = Charge {
-            node: node.into(),
-            namespace: "default".into(),
-            allocations: Vec::new(),
-            init: crate::device::InitPhase::Done,
-            footprint: footprint(pod, ResourceAmounts::default()),
-            steps: Vec::new(),
-            importance: crate::scheduling::Importance::default(),
-            placer: crate::scheduling::model::pod::Placer::Berth,
-            commitment: Commitment::Bound,
-            stage: Stage::Running,
-            since: jiff::Timestamp::UNIX_EPOCH,
-        };
+        let footprint = footprint(pod, ResourceAmounts::default());
+        let charge = Charge { footprint, ..fixtures::charge(node, Vec::new()) };
         self.0.charge(uid, charge);
         self
     }
@@ -142,7 +123,7 @@ fn footprint(pod: &str, resources: ResourceAmounts) -> Arc<Footprint> {
 
 /// A pod that asks for a little of a card, with the rest of it as JSON.
 fn demand(pod: &str) -> Demand {
-    let mut ask = tests::ask(1, 100, 0);
+    let mut ask = fixtures::ask(1, 100, 0);
     let read: Pod = serde_json::from_str(pod).unwrap();
     ask.resources = ResourceAmounts::of_pod(&read).unwrap();
     let preferred =
@@ -150,16 +131,7 @@ fn demand(pod: &str) -> Demand {
     ask.constraints.affinity = NodeAffinity { preferred, ..NodeAffinity::default() };
     let footprint = footprint(pod, ask.resources.clone());
     let origin = Origin { images: PodImages::of_pod(&read), controller: read.metadata.controller.clone() };
-    Demand {
-        footprint,
-        ask: Arc::new(ask),
-        priority: 0,
-        preemption_policy: crate::scheduling::PreemptionPolicy::default(),
-        uid: "pod".into(),
-        nominated: None,
-        origin: Some(Arc::new(origin)),
-        served: None,
-    }
+    Demand { footprint, origin: Some(Arc::new(origin)), ..fixtures::demand("pod", ask) }
 }
 
 const ZONES: &[(&str, &[(&str, &str)])] =

@@ -6,19 +6,15 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::play;
 use crate::{
-    device::{
-        Allocation, Answer, Card, CoreUnit, Cores, Dimension, Health, InitPhase, Inventory, Lock, LockName,
-        LockOwner, MiB, Mode, Slicing,
-    },
+    device::{Allocation, Answer, Card, Dimension, Lock, LockName, LockOwner},
     scheduling::{
-        Ask, Claim, Effect, Event, Holding, NodeInfo, Offer, PodInfo,
+        Ask, Claim, Effect, Event, NodeInfo, PodInfo,
         event::{BindOutcome, LockOutcome},
+        fixtures,
         model::{
-            kind::Kind,
             node::{NodeLock, Signature},
-            pod::Binding,
+            pod::Placer,
         },
-        plugin::score::weights::ScoreWeights,
         scheduler::{Scheduler, Settings},
         world::quota::{Bound, QuotaInfo, QuotaKey},
     },
@@ -40,23 +36,14 @@ impl World {
     /// A cluster of one node with these cards, by dialect.
     fn new(offers: &[(&str, u64)]) -> Self {
         let settings = Settings {
-            device_resources: [].into(),
             lock_expiry: play::EXPIRY,
-            weights: ScoreWeights::default(),
-            preemption: None,
-            zones: crate::scheduling::model::tdm::RevocableZones::default(),
             gangs: Some(SignedDuration::from_mins(10)),
-            details: crate::scheduling::Details::Full,
-            held_percent: 50,
-            claims: crate::scheduling::model::claim_use::DeviceClaims::Served,
+            ..fixtures::settings()
         };
         let now = "2026-11-21T12:00:00Z".parse().unwrap();
         let mut world = Self { scheduler: Scheduler::new(settings), now, version: 1 };
-        world.scheduler.observe(Event::Pods(Vec::new()), now);
-        world.scheduler.observe(Event::Nodes(vec![node(offers, FREE, "1")]), now);
-        world.scheduler.observe(Event::Quotas(Vec::new()), now);
-        for kind in Kind::ALL {
-            world.scheduler.observe(Event::Listed(*kind, Vec::new()), now);
+        for event in fixtures::lists(vec![node(offers, FREE, "1")]) {
+            world.scheduler.observe(event, now);
         }
         world
     }
@@ -93,14 +80,7 @@ impl World {
     fn answered(&mut self, name: &str, answers: [Answer; 2]) -> Vec<Effect> {
         let held = self.scheduler.snapshot().ledger().get(&name.into()).unwrap().allocations.clone();
         let answered = held.into_iter().zip(answers).map(|(held, answer)| Allocation { answer, ..held });
-        let holding = Holding {
-            node: "n1".into(),
-            takeable: Vec::new(),
-            unassigned: Vec::new(),
-            allocations: answered.collect(),
-            init: InitPhase::Done,
-            binding: Binding::Bound,
-        };
+        let holding = fixtures::holding("n1", answered.collect());
         let seen = PodInfo { claim: Claim::None, holding: Some(holding), ..pod(name, self.now) };
         self.tell(Event::PodSeen(Box::new(seen)))
     }
@@ -115,20 +95,8 @@ fn lock_of(dialect: &str) -> LockName {
 
 fn node(offers: &[(&str, u64)], locks: Locked, version: &str) -> NodeInfo {
     let offer = |(dialect, memory): &(&str, u64)| {
-        let card = Card {
-            id: format!("{dialect}-0").into(),
-            index: 0,
-            slots: 8,
-            memory: MiB::new(*memory),
-            cores: Cores::WHOLE,
-            model: "any".into(),
-            numa: 0,
-            mode: Mode::Soft,
-            slicing: Slicing::Unknown,
-            health: Health::Healthy,
-        };
-        let inventory = Some(Inventory::new(vec![card]));
-        Offer { core_unit: CoreUnit::Percent, profile: (*dialect).into(), inventory }
+        let card = Card { slots: 8, ..fixtures::card(&format!("{dialect}-0"), 0, *memory) };
+        fixtures::offer(dialect, vec![card])
     };
     let lock = |(dialect, state): (&str, Lock)| NodeLock {
         name: lock_of(dialect),
@@ -137,12 +105,9 @@ fn node(offers: &[(&str, u64)], locks: Locked, version: &str) -> NodeInfo {
         expiry: play::EXPIRY,
     };
     NodeInfo {
-        name: "n1".into(),
-        uid: "n1".into(),
         resource_version: version.to_owned(),
-        offers: offers.iter().map(offer).collect(),
         locks: locks.into_iter().map(lock).collect(),
-        ..NodeInfo::default()
+        ..fixtures::node_offering("n1", offers.iter().map(offer).collect())
     }
 }
 
@@ -198,11 +163,7 @@ fn a_node_that_lacks_the_cards_of_one_dialect_is_not_taken() {
 #[test]
 fn while_one_lock_is_held_neither_is_taken() {
     let mut world = World::new(&BOTH);
-    let holder = PodInfo {
-        claim: Claim::None,
-        placer: crate::scheduling::model::pod::Placer::Another,
-        ..pod("other", world.now)
-    };
+    let holder = PodInfo { claim: Claim::None, placer: Placer::Another, ..pod("other", world.now) };
     world.tell(Event::PodSeen(Box::new(holder)));
     let held = held_by("other", world.now);
     world.locked([(GPU, Lock::Free), (NIC, held)]);

@@ -2,38 +2,38 @@
 
 mod gang;
 mod lock;
-mod pod;
 
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
 use crate::{
-    device::{
-        Allocation, Answer, Assignment, Card, ContainerShares, CoreUnit, Cores, Health, InitPhase, Inventory,
-        Lock, LockName, MiB, Mode, ProfileName, Role, Share, Slicing,
-    },
+    device::{Allocation, Answer, Card, Lock, LockName},
     scheduling::{
-        Claim, Concern, Effect, Event, Finding, Holding, NodeInfo, Offer, PodInfo,
+        Claim, Concern, Effect, Event, Finding, Lifetime, NodeInfo, PodInfo,
         event::{BindOutcome, Setback, TellOutcome},
+        fixtures::{self, PROFILE, key},
         model::{
             kind::Kind,
             node::{NodeLock, Signature},
-            pod::{Binding, Placer},
+            pod::Placer,
         },
-        plugin::score::weights::ScoreWeights,
+        plan::preemption::Rules,
         scheduler::{Scheduler, Settings},
         world::ledger::Commitment,
     },
 };
-use pod::key;
-pub(super) use pod::pod;
 
 const NODE: &str = "n1";
-fn hami() -> ProfileName {
-    "test".into()
-}
 pub(super) const EXPIRY: SignedDuration = SignedDuration::from_mins(5);
+
+/// A pod that asks for so many MiB of a card.
+pub(super) fn pod(name: &str, memory: u64, created: Timestamp) -> PodInfo {
+    PodInfo {
+        lifetime: Lifetime { created, leaving: None },
+        ..fixtures::pod(name, Claim::Place(Arc::new(fixtures::ask(1, memory, 0))))
+    }
+}
 
 /// What the scheduler wants done, and for which pod.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -63,6 +63,10 @@ pub(super) enum Sent<'a> {
     Preempt(&'a str),
     Details(&'a str),
     Drift,
+}
+
+fn lock_name() -> LockName {
+    LockName { profile: PROFILE.into(), key: "lock".into() }
 }
 
 /// A failure after which the server asks to be left alone for so many seconds.
@@ -98,15 +102,10 @@ impl Play {
 
     fn unlisted(signature: Signature) -> Self {
         let settings = Settings {
-            device_resources: std::collections::BTreeSet::new(),
             lock_expiry: EXPIRY,
-            weights: ScoreWeights::default(),
-            preemption: Some(crate::scheduling::plan::preemption::Rules::default()),
-            zones: crate::scheduling::model::tdm::RevocableZones::default(),
+            preemption: Some(Rules::default()),
             gangs: Some(SignedDuration::from_mins(10)),
-            details: crate::scheduling::Details::Full,
-            held_percent: 50,
-            claims: crate::scheduling::model::claim_use::DeviceClaims::Served,
+            ..fixtures::settings()
         };
         let mut play = Self {
             scheduler: Scheduler::new(settings),
@@ -222,34 +221,16 @@ impl Play {
     }
 
     fn node_of(&self, resource_version: String, lock: Lock) -> NodeInfo {
-        let card = Card {
-            id: "GPU-0".into(),
-            index: 0,
-            slots: 8,
-            memory: MiB::new(10_000),
-            cores: Cores::WHOLE,
-            model: "NVIDIA A100".into(),
-            numa: 0,
-            mode: Mode::Soft,
-            slicing: Slicing::Unknown,
-            health: Health::Healthy,
-        };
+        let card = Card { slots: 8, ..fixtures::card("GPU-0", 0, 10_000) };
         NodeInfo {
-            name: NODE.into(),
-            uid: "node".into(),
             resource_version,
-            offers: vec![Offer {
-                core_unit: CoreUnit::Percent,
-                profile: hami(),
-                inventory: Some(Inventory::new(vec![card])),
-            }],
             locks: vec![NodeLock {
-                name: LockName { profile: hami(), key: "lock".into() },
+                name: lock_name(),
                 state: lock,
                 signature: self.signature,
                 expiry: EXPIRY,
             }],
-            ..NodeInfo::default()
+            ..fixtures::node_offering(NODE, vec![fixtures::offer(PROFILE, vec![card])])
         }
     }
 
@@ -275,14 +256,7 @@ impl Play {
         let uid = name.into();
         let held = self.scheduler.snapshot().ledger().get(&uid).map(|charge| charge.allocations.clone());
         let answered = |held| Allocation { answer, ..held };
-        let holding = Holding {
-            node: NODE.into(),
-            takeable: Vec::new(),
-            unassigned: Vec::new(),
-            allocations: held.into_iter().flatten().map(answered).collect(),
-            init: InitPhase::Done,
-            binding: Binding::Bound,
-        };
+        let holding = fixtures::holding(NODE, held.into_iter().flatten().map(answered).collect());
         PodInfo { claim: Claim::None, holding: Some(holding), ..self.pod(name) }
     }
 
@@ -316,17 +290,8 @@ impl Play {
 
     /// Another scheduler's pod, bound here with so much of the card.
     pub(super) fn foreign_pod(&self, name: &str, memory: u64) -> PodInfo {
-        let share = Share { card: "GPU-0".into(), memory: MiB::new(memory), cores: Cores::NONE, slice: None };
-        let shares = ContainerShares { role: Role::App, shares: vec![share] };
-        let assignment = Assignment { containers: vec![shares], ..Assignment::default() };
-        let holding = Holding {
-            node: NODE.into(),
-            takeable: Vec::new(),
-            unassigned: Vec::new(),
-            allocations: vec![Allocation::new(hami(), Arc::new(assignment), Answer::Succeeded)],
-            init: InitPhase::Done,
-            binding: Binding::Bound,
-        };
+        let share = fixtures::share("GPU-0", memory, 0);
+        let holding = fixtures::holding(NODE, vec![fixtures::allocation(PROFILE, share, Answer::Succeeded)]);
         let pod = self.pod(name);
         PodInfo { placer: Placer::Another, claim: Claim::None, holding: Some(holding), ..pod }
     }

@@ -6,18 +6,12 @@ use super::play::{Play, Sent, pod, setback};
 use crate::{
     device::Answer,
     scheduling::{
-        Event, Lifetime, NodeInfo, PodInfo, PodStatus, WriteOutcome,
-        event::BindOutcome,
-        model::pod::{Deletion, PodKey},
-        world::ledger::Commitment,
+        Event, Lifetime, NodeInfo, PodInfo, PodStatus, WriteOutcome, event::BindOutcome, fixtures::key,
+        model::pod::Deletion, world::ledger::Commitment,
     },
 };
 
 const NODE: &str = "n1";
-
-fn key(name: &str) -> PodKey {
-    PodKey { uid: name.into(), namespace: "default".into(), name: name.into() }
-}
 
 fn written(version: &str) -> WriteOutcome {
     WriteOutcome::Written { resource_version: version.to_owned() }

@@ -2,10 +2,10 @@
 
 use super::*;
 use crate::scheduling::Snapshot;
-use crate::scheduling::decide::outlook::tests;
+use crate::scheduling::fixtures::node;
 
 fn label(snapshot: &mut Snapshot, name: &str, zone: &str) {
-    let mut info = (*tests::node(name, 1, 8_000).info).clone();
+    let mut info = node(name, 1, 8_000);
     info.labels.insert("zone".to_owned(), zone.to_owned());
     snapshot.set_node(info);
 }
@@ -32,7 +32,7 @@ fn domain(zones: &Topology, snapshot: &Snapshot, name: &str) -> Option<usize> {
 #[test]
 fn nodes_with_one_value_are_in_one_domain_and_those_without_the_label_in_none() {
     let (zones, mut snapshot) = zones(&[("n1", "a"), ("n2", "b"), ("n3", "a")]);
-    snapshot.set_node((*tests::node("n4", 1, 8_000).info).clone());
+    snapshot.set_node(node("n4", 1, 8_000));
     let zones = zones.refreshed(snapshot.nodes.slots());
     let of = |name| domain(&zones, &snapshot, name);
     assert!(of("n1").is_some() && of("n1") == of("n3") && of("n2").is_some() && of("n1") != of("n2"));

@@ -7,11 +7,12 @@ use jiff::{SignedDuration, Timestamp};
 use super::{
     super::super::{Course, Fit, NodeFlowInput, NodeFlowRequest, NodeFlows, NodeView, owner_of},
     EXPIRY, Heard, NODE, Outcome, Seen, Shown, World,
-    objects::{charge, key, lock_name},
+    objects::{charge, lock_name},
 };
 use crate::{
     device::{Answer, Lock},
     scheduling::{
+        fixtures::key,
         model::{
             name::{NodeName, Uid},
             node::NodeInfo,

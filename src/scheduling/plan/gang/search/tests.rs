@@ -2,27 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jiff::Timestamp;
-
 use super::*;
-use crate::{
-    device::InitPhase,
-    scheduling::{
-        Footprint, Stage,
-        decide::{
-            class::Classes,
-            outlook::tests::{ask, demand, node},
-        },
-        model::{
-            gang::{Gang, GangName, GroupApi, Member, Tally},
-            pod::{Importance, Placer},
-        },
-        plan::{
-            gang::{AsItIs, MadeRoom},
-            preemption::Rules,
-        },
-        world::ledger::{Charge, Commitment},
+use crate::scheduling::{
+    decide::class::Classes,
+    fixtures::{self, ask, demand, node},
+    model::gang::{Gang, GangName, GroupApi, Member, Tally},
+    plan::{
+        gang::{AsItIs, MadeRoom},
+        preemption::Rules,
     },
+    world::ledger::Charge,
 };
 
 const RACK: &str = "example.com/rack";
@@ -31,7 +20,7 @@ const RACK: &str = "example.com/rack";
 fn cluster(nodes: usize) -> Snapshot {
     let mut snapshot = Snapshot::default();
     for at in 0..nodes {
-        let mut info = (*node(&format!("n{at}"), 1, 16_000).info).clone();
+        let mut info = node(&format!("n{at}"), 1, 16_000);
         info.labels.insert(RACK.to_owned(), format!("r{}", at / 2));
         snapshot.set_node(info);
     }
@@ -42,32 +31,19 @@ fn cluster(nodes: usize) -> Snapshot {
 fn applicants(memory: &[u64], priority: i32) -> Vec<Applicant> {
     let name = GangName { api: GroupApi::Volcano, group: "default/gang".into() };
     let of = |(at, memory): (usize, &u64)| {
-        let mut demand = Demand { priority, ..demand(&ask(1, *memory, 10)) };
-        demand.uid = format!("p{at}").into();
+        let demand = Demand { priority, ..demand(&format!("p{at}"), ask(1, *memory, 10)) };
         Applicant { demand, member: Member { gang: name.clone(), task: None } }
     };
     memory.iter().enumerate().map(of).collect()
 }
 
 fn charge(_: &Uid, decision: &Decision) -> Charge {
-    Charge {
-        node: decision.node.clone(),
-        namespace: "default".into(),
-        allocations: decision.allocations.clone(),
-        init: InitPhase::Done,
-        footprint: Arc::new(Footprint { namespace: "default".into(), ..Footprint::default() }),
-        steps: Vec::new(),
-        importance: Importance::default(),
-        placer: Placer::Berth,
-        commitment: Commitment::Bound,
-        stage: Stage::Running,
-        since: Timestamp::UNIX_EPOCH,
-    }
+    fixtures::charge(&decision.node, decision.allocations.clone())
 }
 
 /// A pod that takes a whole node.
 fn fill(snapshot: &mut Snapshot, pod: &str, on: &str) {
-    let whole = Demand { uid: pod.into(), ..demand(&ask(1, 16_000, 10)) };
+    let whole = demand(pod, ask(1, 16_000, 10));
     let decision = Classes::default().decide_on(&whole, &on.into(), snapshot).expect("the node is empty");
     snapshot.charge(pod.into(), charge(&pod.into(), &decision));
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::{
     object::Labels,
-    scheduling::{Snapshot, decide::outlook::tests, world::object::Object},
+    scheduling::{Snapshot, fixtures, world::object::Object},
 };
 
 const AVAILABLE: &str = "Available";
@@ -46,7 +46,7 @@ fn labels(labels: &[(&str, &str)]) -> Labels {
 /// The claim among these volumes: what it gets, in turn, on a node with these labels until there is none left.
 fn given(volumes: Vec<Object>, of_node: &[(&str, &str)]) -> Vec<String> {
     let (snapshot, claim) = (cluster(volumes), claim());
-    let mut node = (*tests::node("n1", 0, 0).info).clone();
+    let mut node = fixtures::node("n1", 0, 0);
     node.labels = labels(of_node);
     let delayed = Delayed::prepare(&claim, snapshot.world());
     let (mut chosen, mut given) = (BTreeSet::new(), Vec::new());

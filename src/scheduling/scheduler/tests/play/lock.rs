@@ -1,8 +1,8 @@
 //! What happens to the node's lock.
 
-use super::{NODE, Play, hami, key};
+use super::{NODE, Play, key, lock_name};
 use crate::{
-    device::{Lock, LockName, LockOwner},
+    device::{Lock, LockOwner},
     scheduling::{
         Claim, Event, PodInfo,
         event::{LockOutcome, ReleaseOutcome},
@@ -58,12 +58,7 @@ impl Play {
 
     pub(in super::super) fn lock_answered(&mut self, name: &str, outcome: LockOutcome) {
         let pod = key(name);
-        self.happens(Event::LockAnswered {
-            pod,
-            node: NODE.into(),
-            locks: vec![LockName { profile: hami(), key: "lock".into() }],
-            outcome,
-        });
+        self.happens(Event::LockAnswered { pod, node: NODE.into(), locks: vec![lock_name()], outcome });
     }
 
     pub(super) fn own_lock(&self, name: &str) -> Lock {
