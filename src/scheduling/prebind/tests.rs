@@ -11,12 +11,13 @@ use super::{
 };
 use crate::scheduling::{
     Snapshot,
+    fixtures::key,
     model::{
         message::{Details, Message},
         name::NodeName,
         node::NodeInfo,
         outcome::{Setback, WriteOutcome},
-        pod::{PodInfo, PodKey},
+        pod::PodInfo,
         prebind_step::{PrebindStep, VolumeChoice},
         prebind_write::PrebindWrite,
     },
@@ -110,10 +111,6 @@ impl Cluster {
     fn bound(&self) -> Vec<&str> {
         self.prebinding.bound().map(|uid| &**uid).collect()
     }
-}
-
-fn key(pod: &str) -> PodKey {
-    PodKey { uid: pod.into(), namespace: "default".into(), name: pod.into() }
 }
 
 fn written(version: u64) -> WriteOutcome {

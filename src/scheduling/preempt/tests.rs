@@ -1,25 +1,19 @@
 //! Preemptions alone: what is requested of a scheduler that decides nothing.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
 use jiff::SignedDuration;
 
 use super::{Need, PreemptInput, PreemptRequest, PreemptView, Preempting};
-use crate::{
-    device::InitPhase,
-    scheduling::{
-        Ask, Claim, Constraints, Footprint, Importance, NodeInfo, PodInfo, PodKey, ResourceAmounts, Snapshot,
-        Stage, Uid,
-        model::{
-            outcome::{Setback, WriteOutcome},
-            pod::{Lifetime, Placer, PodGroups, PodStatus},
-        },
-        node_flow::{Course, NodeFlows},
-        plan::preemption::{Candidate, Rules, Victim},
-        world::{
-            ledger::{Charge, Commitment},
-            pod_lister::PodLister,
-        },
+use crate::scheduling::{
+    Claim, Importance, NodeInfo, PodInfo, Snapshot, Uid,
+    fixtures::{ask, charge, key, pod},
+    model::outcome::{Setback, WriteOutcome},
+    node_flow::{Course, NodeFlows},
+    plan::preemption::{Candidate, Rules, Victim},
+    world::{
+        ledger::{Charge, Commitment},
+        pod_lister::PodLister,
     },
 };
 
@@ -57,42 +51,15 @@ impl Cluster {
 
     /// A pod of this priority is seen.
     fn see(&mut self, name: &str, priority: i32) {
-        let constraints = Constraints::default();
-        let ask = Ask { devices: Vec::new(), resources: ResourceAmounts::default(), constraints };
-        let waiting = PodInfo {
-            key: key(name),
-            resource_version: "1".to_owned(),
-            importance: Importance { priority, ..Importance::default() },
-            lifetime: Lifetime::default(),
-            placer: Placer::Berth,
-            stage: Stage::Pending,
-            claim: Claim::Place(ask.into()),
-            holding: None,
-            footprint: Arc::new(Footprint::default()),
-            origin: None,
-            status: PodStatus::default(),
-            groups: PodGroups::default(),
-        };
+        let importance = Importance { priority, ..Importance::default() };
+        let waiting = PodInfo { importance, ..pod(name, Claim::Place(ask(1, 1, 0).into())) };
         self.pods.0.insert(name.into(), waiting);
     }
 
     /// A pod of priority 0 holds something of `n1`.
     fn place(&mut self, name: &str, commitment: Commitment) {
         self.see(name, 0);
-        let charge = Charge {
-            node: "n1".into(),
-            namespace: "default".into(),
-            allocations: Vec::new(),
-            init: InitPhase::Done,
-            footprint: Arc::new(Footprint::default()),
-            steps: Vec::new(),
-            importance: Importance::default(),
-            placer: Placer::Berth,
-            commitment,
-            stage: Stage::Pending,
-            since: self.snapshot.now(),
-        };
-        self.snapshot.charge(name.into(), charge);
+        self.snapshot.charge(name.into(), Charge { commitment, ..charge("n1", Vec::new()) });
     }
 
     /// What is requested, in words; what is requested of the snapshot is carried out.
@@ -155,10 +122,6 @@ impl Cluster {
         let view = PreemptView { snapshot, pods, flows: &NodeFlows::default(), course };
         self.preempting.awaits_victims(&pod.into(), &view)
     }
-}
-
-fn key(name: &str) -> PodKey {
-    PodKey { uid: name.into(), namespace: "default".into(), name: name.into() }
 }
 
 fn written() -> WriteOutcome {
