@@ -30,6 +30,8 @@ mod input;
 mod kept;
 mod nominate;
 mod request;
+#[cfg(test)]
+mod tests;
 mod vain;
 mod victims;
 mod view;
@@ -104,7 +106,7 @@ impl Preempting {
     ) -> Vec<PreemptRequest> {
         match input {
             PreemptInput::Chosen { pod, priority, candidate } => {
-                self.nominate(pod, priority, candidate, view)
+                self.nominate(pod, priority, candidate, view);
             }
             PreemptInput::NoneChosen(uid) => {
                 // Pods that were deleted for it may be ending still.

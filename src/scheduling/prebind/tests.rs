@@ -11,12 +11,13 @@ use super::{
 };
 use crate::scheduling::{
     Snapshot,
+    fixtures::key,
     model::{
         message::{Details, Message},
         name::NodeName,
         node::NodeInfo,
         outcome::{Setback, WriteOutcome},
-        pod::{PodInfo, PodKey},
+        pod::PodInfo,
         prebind_step::{PrebindStep, VolumeChoice},
         prebind_write::PrebindWrite,
     },
@@ -110,10 +111,6 @@ impl Cluster {
     fn bound(&self) -> Vec<&str> {
         self.prebinding.bound().map(|uid| &**uid).collect()
     }
-}
-
-fn key(pod: &str) -> PodKey {
-    PodKey { uid: pod.into(), namespace: "default".into(), name: pod.into() }
 }
 
 fn written(version: u64) -> WriteOutcome {
@@ -244,19 +241,24 @@ fn a_place_that_is_held_for_long_goes_to_others_and_its_volume_is_made_meanwhile
     }
 }
 
-/// Each reason, in full and as it is told to users of the namespace.
+/// A reason in full, and as it is told to users of the namespace where that is less.
+type Told = (PrebindReason, &'static str, Option<&'static str>);
+
+fn check(cases: impl IntoIterator<Item = Told>) {
+    for (reason, full, own) in cases {
+        assert_eq!(Message::from(reason.clone()).told(Details::Full).0, full);
+        let (told, left_out) = Message::from(reason).told(Details::Own);
+        assert_eq!((&*told, left_out.as_deref()), (own.unwrap_or(full), own.map(|_| full)));
+    }
+}
+
 #[test]
-fn a_reason_names_nodes_volumes_and_answers_in_full_alone() {
-    let at = |second| Timestamp::from_second(second).unwrap();
+fn a_reason_of_volumes_names_nodes_volumes_and_answers_in_full_alone() {
     let name = || -> Arc<str> { "x".into() };
     let node = || -> NodeName { "n1".into() };
     let volume = PrebindReason::Volume;
-    let devices = |failure| PrebindReason::Devices { claim: "c".into(), failure };
-    let held = |awaited| PrebindReason::Held { node: node(), since: at(0), until: at(30), awaited };
-    let lost = |awaited| PrebindReason::Lost { node: node(), since: at(0), awaited };
-    let condition = DevicesFailure::Condition { device: "gpu-0".into(), condition: "Broken".into() };
     let not_mountable = VolumeFailure::NotMountable { volume: name(), node: node() };
-    let cases = [
+    check([
         (PrebindReason::NodeGone(node()), "node n1 is gone", Some("the node is gone")),
         (volume(VolumeFailure::ClaimNotFound(name())), "persistentvolumeclaim \"x\" not found", None),
         (volume(VolumeFailure::VolumeNotFound(name())), "persistentvolume \"x\" not found", None),
@@ -290,6 +292,15 @@ fn a_reason_names_nodes_volumes_and_answers_in_full_alone() {
             "binding volumes was refused: no",
             Some("binding volumes was refused"),
         ),
+    ]);
+}
+
+#[test]
+fn a_reason_of_devices_names_nodes_and_answers_in_full_alone() {
+    let node = || -> NodeName { "n1".into() };
+    let devices = |failure| PrebindReason::Devices { claim: "c".into(), failure };
+    let condition = DevicesFailure::Condition { device: "gpu-0".into(), condition: "Broken".into() };
+    check([
         (devices(DevicesFailure::NotFound), "resourceclaim \"c\" not found", None),
         (devices(DevicesFailure::BeingDeleted), "resourceclaim \"c\" is being deleted", None),
         (devices(DevicesFailure::Deleted), "resourceclaim \"c\" was deleted", None),
@@ -318,6 +329,16 @@ fn a_reason_names_nodes_volumes_and_answers_in_full_alone() {
             "resourceclaim \"c\": the write was refused: no",
             Some("resourceclaim \"c\": the write was refused"),
         ),
+    ]);
+}
+
+#[test]
+fn a_reason_of_a_place_that_is_held_names_the_node_in_full_alone() {
+    let at = |second| Timestamp::from_second(second).unwrap();
+    let node = || -> NodeName { "n1".into() };
+    let held = |awaited| PrebindReason::Held { node: node(), since: at(0), until: at(30), awaited };
+    let lost = |awaited| PrebindReason::Lost { node: node(), since: at(0), awaited };
+    check([
         (
             held(Awaited::Devices("c".into())),
             "waiting on node n1 since 1970-01-01T00:00:00Z for resourceclaim \"c\"; the place goes to another pod that needs it from \
@@ -342,10 +363,5 @@ fn a_reason_names_nodes_volumes_and_answers_in_full_alone() {
              pod waits until some of them are bound",
             None,
         ),
-    ];
-    for (reason, full, own) in cases {
-        assert_eq!(Message::from(reason.clone()).told(Details::Full).0, full);
-        let (told, left_out) = Message::from(reason).told(Details::Own);
-        assert_eq!((&*told, left_out.as_deref()), (own.unwrap_or(full), own.map(|_| full)));
-    }
+    ]);
 }
