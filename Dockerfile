@@ -9,12 +9,13 @@ FROM docker.io/library/rust:1.95.0-bookworm AS build
 WORKDIR /berth
 
 # The dependencies alone, behind an empty program: this layer is built again when the manifest or the lock file changes, not when
-# a source file does. Cargo needs a file for every bench that the manifest names, although nothing here builds them.
+# a source file does. Cargo needs a file for every bench and every test program that the manifest names, although nothing here builds them.
 COPY Cargo.toml Cargo.lock ./
 COPY crates crates
-RUN mkdir -p src benches \
+RUN mkdir -p src benches tests \
     && touch src/lib.rs \
     && for bench in $(sed -n '/^\[\[bench\]\]/,/^$/s/^name = "\(.*\)"$/\1/p' Cargo.toml); do touch "benches/$bench.rs"; done \
+    && for test in $(sed -n '/^\[\[test\]\]/,/^$/s/^name = "\(.*\)"$/\1/p' Cargo.toml); do touch "tests/$test.rs"; done \
     && echo 'fn main() {}' > src/main.rs \
     && cargo build --release --locked --package berth --no-default-features \
     && rm -r src

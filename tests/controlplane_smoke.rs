@@ -4,9 +4,6 @@
 #![cfg(feature = "sandbox")]
 #![allow(clippy::unwrap_used, reason = "a helper of a test fails as the test does")]
 
-use crate::support::floor::{Cluster, Floor};
-use crate::support::identity::Identity;
-use crate::support::{self, controlplane::Options};
 use k8s_openapi::api::{
     core::v1::{Binding, Event, Namespace, Node, Pod},
     events,
@@ -14,6 +11,10 @@ use k8s_openapi::api::{
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use kube::core::Status;
 use serde_json::json;
+
+use crate::support::floor::{Cluster, Floor};
+use crate::support::identity::Identity;
+use crate::support::{self, controlplane::Options};
 
 fn parsed<K: serde::de::DeserializeOwned>(value: serde_json::Value) -> K {
     serde_json::from_value(value).unwrap()

@@ -21,12 +21,13 @@ use std::{fmt::Write as _, fs, path::Path};
 
 use serde_json::{Value, json};
 
-use crate::support::{build, controlplane::absent, server::say};
 use difference::{Difference, NAMED};
 use family::Family;
 use plugins::Plugins;
 use run::{Findings, Plan, run};
 use world::Case;
+
+use crate::support::{build, controlplane::absent, server::say};
 
 /// Clusters of an ordinary run.
 const CLUSTERS: u64 = 400;

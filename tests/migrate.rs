@@ -8,13 +8,14 @@ use std::{
     process::{Command, Output},
 };
 
+use serde_json::{Value, json};
+
 use crate::support::{
     controlplane::Options,
     floor::{Cluster, Floor},
     identity::Identity,
     objects::{api, create, grant},
 };
-use serde_json::{Value, json};
 
 /// May do what docs/migrate.md lists.
 const READER: &str = "reader";

@@ -14,3 +14,5 @@ mod settings;
 mod updates;
 mod webhooks;
 mod world;
+
+use crate::support;

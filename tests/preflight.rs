@@ -14,6 +14,8 @@ use clap::Parser as _;
 use jiff::Timestamp;
 use kube::Client;
 
+use crate::support;
+
 /// The arguments of a call without flags.
 fn args() -> PreflightArgs {
     let cli = berth::cli::Cli::try_parse_from(["berth", "preflight"]).unwrap();

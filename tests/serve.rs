@@ -16,11 +16,6 @@ mod take_over_page;
 
 use std::{net::SocketAddr, time::Duration};
 
-use crate::support::{
-    controlplane::{ControlPlane, Options},
-    identity::Identity,
-    installed::{ACCOUNT, NAMESPACE, Replica, apply_manifests, free_address},
-};
 use berth::cli::manifests::ManifestsArgs;
 use berth_sandbox::agent::{Fleet, card::Card, node::Node, wire::Release};
 use http_body_util::BodyExt as _;
@@ -33,6 +28,12 @@ use kube::{
     runtime::wait::await_condition,
 };
 use serde_json::{Value, json};
+
+use crate::support::{
+    controlplane::{ControlPlane, Options},
+    identity::Identity,
+    installed::{ACCOUNT, NAMESPACE, Replica, apply_manifests, free_address},
+};
 
 const LIMIT: Duration = Duration::from_mins(1);
 const READER: &str = "reader";

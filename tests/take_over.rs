@@ -17,12 +17,6 @@ mod webhook;
 
 use std::sync::Arc;
 
-use crate::support::{
-    controlplane::{ControlPlane, Options},
-    identity::Identity,
-    installed,
-    server::say,
-};
 use berth_sandbox::agent::Fleet;
 use installation::Installation;
 use kube::{
@@ -32,6 +26,13 @@ use kube::{
 use people::People;
 use seen::Seen;
 use serde_json::json;
+
+use crate::support::{
+    controlplane::{ControlPlane, Options},
+    identity::Identity,
+    installed,
+    server::say,
+};
 
 const LABELLED: &str = "team-a";
 const UNLABELLED: &str = "team-b";

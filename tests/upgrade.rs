@@ -12,12 +12,6 @@ mod users;
 
 use std::{net::SocketAddr, time::Duration};
 
-use crate::support::{
-    checker::{Checker, Recording},
-    controlplane::{ControlPlane, Options, WebhookCalls},
-    installed::{self, ACCOUNT, Replica, free_address},
-    server::{pause, say},
-};
 use berth_sandbox::agent::{Behaviour, Fleet, card::Card, node::Node, wire::Release};
 use installer::{Helm, Kubectl, NEW_SETTINGS, Version};
 use k8s_openapi::api::core::v1::{Namespace, Pod};
@@ -30,6 +24,13 @@ use serde_json::{Value, json};
 use service::Service;
 use tokio::time::Instant;
 use users::{Tally, Users};
+
+use crate::support::{
+    checker::{Checker, Recording},
+    controlplane::{ControlPlane, Options, WebhookCalls},
+    installed::{self, ACCOUNT, Replica, free_address},
+    server::{pause, say},
+};
 
 const NODES: usize = 3;
 const CARDS: u32 = 4;

@@ -10,14 +10,11 @@ use kube::{
 };
 use serde_json::json;
 
-use super::{
-    LIMIT, cluster, holder, runs, share,
-    support::{
-        controlplane::{ControlPlane, Options},
-        identity::Identity,
-        installed::{NAMESPACE, Replica, apply_manifests, free_address},
-    },
-    try_ask,
+use super::{LIMIT, cluster, holder, runs, share, try_ask};
+use crate::support::{
+    controlplane::{ControlPlane, Options},
+    identity::Identity,
+    installed::{NAMESPACE, Replica, apply_manifests, free_address},
 };
 
 /// The two halves are installed into another namespace.
