@@ -1,4 +1,7 @@
 //! A scheduler with the objects that it is shown and the time that it is told.
+//!
+//! It is for cases about what becomes of objects: it reads them as the live binder does, answers locks and Bindings by itself, and compares a second
+//! scheduler that tells users of their own objects alone. Cases about the order of single steps are unit tests, on `Play`.
 
 use std::{collections::BTreeMap, sync::Arc};
 

@@ -1,4 +1,7 @@
 //! A scheduler with one node of one card, and short words for what happens to it and what it wants done.
+//!
+//! It is for cases about the order of single steps: the case itself answers each lock, Binding and read, when it wants to. What dialects make
+//! of objects is not in it; those cases are in `tests/scheduler`, whose `Machine` reads objects as the live binder does.
 
 mod gang;
 mod lock;
