@@ -26,7 +26,7 @@ use crate::{
     spread::Spread,
     time_division::{Division, Windows},
 };
-use room::taken_away;
+use room::{TakenAway, taken_away};
 
 /// A foreign lock is respected for so long.
 const FOREIGN: SignedDuration = SignedDuration::from_mins(5);
@@ -63,6 +63,8 @@ pub(crate) struct Checker {
     /// When Berth took which node's lock for which pod.
     taken: BTreeMap<(String, String), Timestamp>,
     preemptions: Preemptions,
+    /// What nodes kept for pods and other pods were given.
+    taken_away: Vec<TakenAway>,
     gangs: Gangs,
     devices: Devices,
     device_claims: Claims,
@@ -93,6 +95,7 @@ impl Checker {
             locks: BTreeMap::new(),
             taken: BTreeMap::new(),
             preemptions: Preemptions::default(),
+            taken_away: Vec::new(),
             gangs: Gangs::default(),
             devices: Devices::default(),
             device_claims: Claims::default(),
@@ -146,8 +149,11 @@ impl Checker {
         self.violations.extend(self.gangs.see(&pods, &groups(&self.sandbox)));
         self.division.iter_mut().for_each(|division| division.see(&pods, now));
         for pod in living.iter().filter(|pod| pod.ours && !self.bound.contains_key(&pod.uid)) {
-            self.violations.extend(taken_away(pod, &self.preemptions, &pods, &nodes, now));
+            self.taken_away.extend(taken_away(pod, &self.preemptions, &pods, &nodes, now));
         }
+        self.taken_away.retain(|taken| !taken.is_excused(&pods));
+        let wrong = self.taken_away.extract_if(.., |taken| taken.is_wrong(now));
+        self.violations.extend(wrong.map(|taken| taken.words));
         for pod in &living {
             self.judge_bound(pod, &living, now);
         }

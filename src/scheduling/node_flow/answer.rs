@@ -60,7 +60,7 @@ impl NodeFlow {
                 if served {
                     self.forget(&pod.uid);
                 }
-                self.locks.begin_release();
+                self.locks.begin_release(&resource_version, view.now);
                 self.requests.push(NodeFlowRequest::ReleaseLock { resource_version, locks });
             }
             _ if !served => {}
@@ -163,6 +163,8 @@ impl NodeFlow {
             |lock: &NodeLock| is_held_by(&lock.state, &pod.key) || is_since(lock, served.lock_since);
         let mut locks = info.locks_for(ask).peekable();
         let held = locks.peek().is_some() && locks.all(is_held);
+        // They may be from before a restart, and about to be given back: taken anew they are of a later version.
+        let held = held && !self.locks.may_be_released(&info.resource_version, view.now);
         held.then(|| (pod.key.clone(), info.resource_version.clone()))
     }
 
@@ -181,7 +183,10 @@ impl NodeFlow {
 
     pub(super) fn lock_released(&mut self, outcome: ReleaseOutcome, view: &NodeView<'_>) {
         match outcome {
-            ReleaseOutcome::Done => self.locks.end_release(SignedDuration::ZERO, view.now),
+            ReleaseOutcome::Done => {
+                self.locks.note_released();
+                self.locks.end_release(SignedDuration::ZERO, view.now);
+            }
             ReleaseOutcome::Failed { wait } => {
                 self.locks.end_release(wait, view.now);
                 self.requests.push(NodeFlowRequest::ReadNode);

@@ -15,6 +15,7 @@ use crate::{
             measure::Measure,
             name::Uid,
             node::{NodeInfo, NodeLock, Signature},
+            outcome::REACH,
             pod::{Ask, Placer, PodKey, Stage, is_older},
         },
         world::ledger::{Charge, Commitment},
@@ -105,6 +106,8 @@ pub(super) struct NodeLocks {
     /// Those that were taken and are not known to have been lost.
     taken: Option<TakenLock>,
     release: Option<LockRelease>,
+    /// The node's version that a release was sent against, and until when that may take effect, unless it is known to have.
+    releasable: Option<(String, Timestamp)>,
     foreign: ForeignLock,
     /// Holders that are not among the pods that were seen, by name and by since when they hold their lock.
     unseen: BTreeMap<(LockOwner, Timestamp), UnseenHolder>,
@@ -115,9 +118,14 @@ pub(super) struct NodeLocks {
 impl NodeLocks {
     /// Whether nothing is remembered.
     pub(super) fn is_empty(&self) -> bool {
-        let Self { taken, release, foreign, unseen, named } = self;
+        let Self { taken, release, releasable, foreign, unseen, named } = self;
         let foreign = *foreign == ForeignLock::Seen;
-        taken.is_none() && release.is_none() && !foreign && unseen.is_empty() && named.is_empty()
+        taken.is_none()
+            && release.is_none()
+            && releasable.is_none()
+            && !foreign
+            && unseen.is_empty()
+            && named.is_empty()
     }
 
     /// The pods that the locks name.
@@ -291,8 +299,19 @@ impl NodeLocks {
     }
 
     /// A lock that was taken in vain is being given back.
-    pub(super) fn begin_release(&mut self) {
+    pub(super) fn begin_release(&mut self, version: &str, now: Timestamp) {
         self.release = Some(LockRelease::UnderWay);
+        self.releasable = now.checked_add(REACH).ok().map(|until| (version.to_owned(), until));
+    }
+
+    /// Whether locks that the node bears at this version may be gone the next moment, by a release that was sent against it.
+    pub(super) fn may_be_released(&self, version: &str, now: Timestamp) -> bool {
+        self.releasable.as_ref().is_some_and(|(of, until)| of == version && *until > now)
+    }
+
+    /// Locks have been given back: nothing of that is under way.
+    pub(super) fn note_released(&mut self) {
+        self.releasable = None;
     }
 
     /// Giving back was answered, and the node is looked at again after so long. Until it is seen without the lock, or to be gone, it looks as
@@ -308,6 +327,7 @@ impl NodeLocks {
         view: &NodeView<'_>,
         requests: &mut Vec<NodeFlowRequest>,
     ) -> Vec<LockName> {
+        self.releasable.take_if(|(_, until)| *until <= view.now);
         let waits = match self.release {
             Some(LockRelease::UnderWay) => true,
             Some(LockRelease::Pausing(until)) => until > view.now,
@@ -319,7 +339,10 @@ impl NodeLocks {
         let locks = view.info.into_iter().flat_map(|info| &info.locks);
         let dead = locks.filter(|lock| self.is_held_by_the_dead(lock, view, requests));
         let dead: Vec<_> = dead.map(|lock| lock.name.clone()).collect();
-        self.release = (!dead.is_empty()).then_some(LockRelease::UnderWay);
+        self.release = None;
+        if let Some(info) = view.info.filter(|_| !dead.is_empty()) {
+            self.begin_release(&info.resource_version, view.now);
+        }
         dead
     }
 
@@ -342,7 +365,8 @@ impl NodeLocks {
             Some(LockRelease::Pausing(until)) => Some(until),
             Some(LockRelease::UnderWay) | None => None,
         };
-        locks.filter_map(NodeLock::expires).chain(pausing)
+        let releasable = self.releasable.as_ref().map(|(_, until)| *until);
+        locks.filter_map(NodeLock::expires).chain(pausing).chain(releasable)
     }
 
     /// Whether a device plugin of the node is at work for this pod, by what the pod says or by what the node's lock does.

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use super::called;
@@ -12,6 +12,34 @@ use crate::{
     spread,
 };
 
+/// The Bindings of one turn arrive in any order: a pod that was decided for another node, and so needs what is kept for it no more, is bound
+/// there within this time.
+const ONE_TURN: SignedDuration = SignedDuration::from_secs(30);
+
+/// A pod has lost what a node kept for it to another.
+#[derive(Debug)]
+pub(super) struct TakenAway {
+    /// The pod that lost it.
+    pod: String,
+    since: Timestamp,
+    /// What is wrong if it is not bound elsewhere.
+    pub(super) words: String,
+}
+
+impl TakenAway {
+    /// Whether the pod has been bound to a node or is gone.
+    pub(super) fn is_excused(&self, pods: &[Arc<Pod>]) -> bool {
+        let waits =
+            |pod: &Arc<Pod>| pod.uid == self.pod && pod.is_live() && !pod.terminating && pod.node.is_empty();
+        !pods.iter().any(waits)
+    }
+
+    /// Whether it has waited for so long that no Binding of it can be under way.
+    pub(super) fn is_wrong(&self, now: Timestamp) -> bool {
+        self.since + ONE_TURN < now
+    }
+}
+
 /// The pods for which a node is kept and that have no room any more since this pod has been bound there.
 pub(super) fn taken_away(
     bound: &Pod,
@@ -19,16 +47,19 @@ pub(super) fn taken_away(
     pods: &[Arc<Pod>],
     nodes: &[Arc<Value>],
     now: Timestamp,
-) -> Vec<String> {
+) -> Vec<TakenAway> {
     let Some(node) = called(nodes, &bound.node) else { return Vec::new() };
     let with: Vec<_> = pods.iter().filter(|pod| !pod.terminating && !pod.preempted).cloned().collect();
     let without: Vec<_> = with.iter().filter(|pod| pod.uid != bound.uid).cloned().collect();
     let kept = preemptions.kept_before(bound, pods, now);
     let robbed =
         kept.filter(|pod| would_fit(pod, node, nodes, &without) && !would_fit(pod, node, nodes, &with));
-    let words =
-        |pod: &Arc<Pod>| format!("{} was given what {} is kept for {}", bound.name, bound.node, pod.name);
-    robbed.map(words).collect()
+    let taken = |pod: &Arc<Pod>| TakenAway {
+        pod: pod.uid.clone(),
+        since: now,
+        words: format!("{} was given what {} is kept for {}", bound.name, bound.node, pod.name),
+    };
+    robbed.map(taken).collect()
 }
 
 /// Whether a plain search, container by container, finds room: if it does, there is some.
