@@ -60,8 +60,9 @@ impl UnreadAssignment {
             Counted::Before => "goes by what it could read before",
             Counted::Nothing => "counts none of them, since what the Pod asks for can't be read either",
         };
-        let on =
-            |node: &str| format!("{why}: Berth can't read which GPUs of {node} the Pod holds, and {counts}");
-        Message::with_own(on(&format!("node {node}")), on("its node"))
+        Message::with_own(
+            format!("{why}: Berth can't read which GPUs of node {node} the Pod holds, and {counts}"),
+            format!("{why}: Berth can't read which GPUs of its node the Pod holds, and {counts}"),
+        )
     }
 }

@@ -100,7 +100,7 @@ impl World {
                 self.observe(Event::Told { pod, message, outcome: TellOutcome::Done });
             }
             Effect::ReportFinding { finding: Finding::Drift(drift), .. } => {
-                self.drift.push(drift.to_string())
+                self.drift.push(drift.to_string());
             }
             Effect::TellScheduled { .. } => {}
             other => panic!("nothing else is to be done: {other:?}"),
