@@ -1,6 +1,6 @@
 //! What is found wrong: by node, raised once and cleared when it is over. Nothing is taken from anybody for it.
 //!
-//! A finding carries names and amounts; it is made into text where it is told. [`Findings`] keeps what was found on each node, so that what lasts is
+//! A finding carries names and amounts; it is made into text where it is told. `Findings` keeps what was found on each node, so that what lasts is
 //! reported once.
 
 mod overcommitment;
