@@ -210,8 +210,8 @@ async fn admitted_without_berth(client: &Client) {
     let stored = loop {
         match pods.create(&PostParams::default(), &share_pod("afterwards")).await {
             Ok(stored) => break stored,
-            // The API server looks at its policies once a second.
-            Err(kube::Error::Api(status)) if status.message.contains("berth-backstop.berth.dev") => {
+            // The API server looks at its policies once a second, and at one before another.
+            Err(kube::Error::Api(status)) if status.message.contains(".berth.dev' denied") => {
                 pause().await;
             }
             Err(error) => panic!("{error}"),
