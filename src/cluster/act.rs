@@ -138,7 +138,7 @@ impl Hands {
         self.metrics.findings(node, findings.counts());
     }
 
-    /// What is told of a pod; what is left out of that is logged for administrators.
+    /// The text of a pod's Event. What it leaves out is logged for administrators.
     fn worded(&self, pod: &PodKey, message: Message) -> String {
         let (message, left_out) = message.told(self.details);
         if let Some(full) = left_out {
@@ -147,7 +147,7 @@ impl Hands {
         message
     }
 
-    /// Writes the Event of a finding, as far as those who read it may know.
+    /// Writes the Event for a finding. With [`Details::Own`], it leaves out what is not the pod's owner's.
     async fn report_finding(&self, of: &Concern, finding: &Finding) -> Option<Event> {
         let message = match of {
             Concern::Pod(pod) => self.worded(pod, finding.message()),
@@ -322,12 +322,12 @@ impl Hands {
     }
 }
 
-/// Logs a refusal that only an administrator can resolve, such as a missing right, with the API server's message and the HTTP status.
 /// Logs for administrators what the message of a pod leaves out.
 fn report_details(pod: &PodKey, message: &str) {
     tracing::info!(%pod, "in full: {}", excerpt(message, SUMMARY));
 }
 
+/// Logs a refusal that only an administrator can resolve, such as a missing right, with the API server's message and the HTTP status.
 fn warn_of_refused_binding(pod: &PodKey, node: &str, outcome: &BindOutcome) {
     if let BindOutcome::Refused(answer) = outcome {
         let answer = &*excerpt(answer, 2 * MESSAGE);

@@ -158,18 +158,18 @@ pub enum Effect {
         /// Whose agent.
         node: NodeName,
     },
-    /// Report something wrong that is new, to those whom it concerns.
+    /// Report a new finding on the object that it concerns.
     ReportFinding {
         /// The pod, node or namespace that it concerns.
         of: Concern,
         /// What is wrong.
         finding: Finding,
     },
-    /// Keep the account of what is wrong on a node.
+    /// Update the counts of what is wrong on a node.
     CountFindings {
         /// On which node.
         node: NodeName,
-        /// All of it; nothing: all is well again.
+        /// Everything that is wrong there now; empty: nothing is.
         findings: NodeFindings,
     },
     /// Keep for administrators what the message of a pod leaves out.

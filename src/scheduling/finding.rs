@@ -1,7 +1,7 @@
-//! What is found wrong: by node, raised once and cleared when it is over. Nothing is taken from anybody for it.
+//! What is found wrong: raised once for each object and cleared when it is over. No pod loses anything for a finding.
 //!
-//! A finding carries names and amounts; it is made into text where it is told. `Findings` keeps what was found on each node, so that what lasts is
-//! reported once.
+//! A finding carries names and amounts. The adapters make it into text. `Findings` keeps what was found on each node, so that a finding which lasts
+//! is reported once.
 
 mod overcommitment;
 mod unassigned;
@@ -78,7 +78,7 @@ impl Drift {
 }
 
 impl Finding {
-    /// What is told of it: in full, and without what is not the pod's owner's.
+    /// Its text, in full and without what is not the pod's owner's.
     pub fn message(&self) -> Message {
         match self {
             Self::Overcommitted(found) => {

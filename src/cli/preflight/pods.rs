@@ -56,10 +56,9 @@ pub fn findings(examination: &Examination<'_>) -> Vec<Finding> {
 
 /// The pods that hold shares of a card, by either of its names.
 fn holders(snapshot: &Snapshot, node: &NodeInfo, card: &CardId, names: &BTreeMap<Uid, String>) -> String {
-    let is_it =
-        |id: &CardId| id == card || node.aliases.iter().any(|(one, other)| one == id && other == card);
     let on_node = snapshot.ledger().on_node(&node.name);
-    let holding = on_node.filter(|(_, charge)| charge.shares().any(|share| is_it(&share.card)));
+    let holding =
+        on_node.filter(|(_, charge)| charge.shares().any(|share| node.is_one_card(&share.card, card)));
     let holding: Vec<_> = holding.filter_map(|(uid, _)| names.get(uid)).collect();
     listed(&holding, MOST_HOLDERS)
 }

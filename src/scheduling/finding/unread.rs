@@ -37,6 +37,7 @@ pub enum Counted {
 impl UnreadAssignment {
     /// What can't be read of the pod that is charged with this; `None`: all of it can.
     pub(super) fn of(charge: &Charge) -> Option<Self> {
+        let why = charge.unread()?;
         let unread = || charge.allocations.iter().filter(|allocation| allocation.unread.is_some());
         let counted = if unread().any(|allocation| allocation.unknown == Some(UnknownCards::Everything)) {
             Counted::Everything
@@ -47,7 +48,7 @@ impl UnreadAssignment {
         } else {
             Counted::Nothing
         };
-        Some(Self { node: charge.node.clone(), why: charge.unread()?, counted })
+        Some(Self { node: charge.node.clone(), why, counted })
     }
 
     pub(super) fn message(&self) -> Message {

@@ -8,6 +8,7 @@ use crate::{
     scheduling::{
         model::{
             name::{NodeName, Uid},
+            node::NodeInfo,
             pod::PodKey,
         },
         snapshot::Snapshot,
@@ -89,9 +90,11 @@ impl Findings {
         let known = known.unwrap_or_default();
         let key = |uid: &Uid| pods.pod(uid).map(|pod| pod.key.clone());
         let mut new = Vec::new();
+        let info = snapshot.node(node).map(|state| &*state.info);
         for (card, overcommitment) in &found.overcommitted {
             if !known.overcommitted.contains_key(card) {
-                let holders = holders_of(card, node, snapshot).filter_map(key);
+                let holders =
+                    info.into_iter().flat_map(|info| holders_of(card, info, snapshot)).filter_map(key);
                 new.extend(holders.map(|pod| (pod, Finding::Overcommitted(overcommitment.clone()))));
             }
         }
@@ -133,14 +136,15 @@ fn held_beyond(state: &NodeState, snapshot: &Snapshot) -> BTreeMap<CardId, Overc
     overcommitted(&state.info, &snapshot.known_use(&state.info, of_pods))
 }
 
-/// The bound pods with shares of a card, by either of its names.
-fn holders_of<'a>(card: &CardId, node: &NodeName, snapshot: &'a Snapshot) -> impl Iterator<Item = &'a Uid> {
-    let aliases = snapshot.node(node).map(|state| state.info.aliases.clone()).unwrap_or_default();
-    let card = card.clone();
-    let is_it =
-        move |id: &CardId| *id == card || aliases.iter().any(|(one, other)| one == id && *other == card);
-    let holds = move |charge: &Charge| {
-        charge.commitment == Commitment::Bound && charge.shares().any(|share| is_it(&share.card))
+/// The bound pods with shares of a card of this node, by either of its names.
+fn holders_of<'a>(
+    card: &'a CardId,
+    node: &'a NodeInfo,
+    snapshot: &'a Snapshot,
+) -> impl Iterator<Item = &'a Uid> {
+    let holds = |charge: &Charge| {
+        charge.commitment == Commitment::Bound
+            && charge.shares().any(|share| node.is_one_card(&share.card, card))
     };
-    snapshot.ledger().on_node(node).filter(move |(_, charge)| holds(charge)).map(|(uid, _)| uid)
+    snapshot.ledger().on_node(&node.name).filter(move |(_, charge)| holds(charge)).map(|(uid, _)| uid)
 }

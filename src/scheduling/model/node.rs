@@ -146,6 +146,11 @@ impl NodeInfo {
         });
     }
 
+    /// Whether both are names of one card.
+    pub fn is_one_card(&self, one: &CardId, other: &CardId) -> bool {
+        one == other || self.aliases.iter().any(|(first, second)| first == one && second == other)
+    }
+
     /// Where a pod that asks for devices by type is given them; `None`: it asks for none, or there are none.
     pub fn device_place(&self, claim: &Claim) -> Option<DevicePlace> {
         let Claim::Place(ask) = claim else { return None };

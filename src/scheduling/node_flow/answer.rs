@@ -182,15 +182,9 @@ impl NodeFlow {
     }
 
     pub(super) fn lock_released(&mut self, outcome: ReleaseOutcome, view: &NodeView<'_>) {
-        match outcome {
-            ReleaseOutcome::Done => {
-                self.locks.note_released();
-                self.locks.end_release(SignedDuration::ZERO, view.now);
-            }
-            ReleaseOutcome::Failed { wait } => {
-                self.locks.end_release(wait, view.now);
-                self.requests.push(NodeFlowRequest::ReadNode);
-            }
+        self.locks.end_release(&outcome, view.now);
+        if outcome != ReleaseOutcome::Done {
+            self.requests.push(NodeFlowRequest::ReadNode);
         }
     }
 

@@ -15,7 +15,7 @@ use crate::{
             measure::Measure,
             name::Uid,
             node::{NodeInfo, NodeLock, Signature},
-            outcome::REACH,
+            outcome::{REACH, ReleaseOutcome},
             pod::{Ask, Placer, PodKey, Stage, is_older},
         },
         world::ledger::{Charge, Commitment},
@@ -309,14 +309,16 @@ impl NodeLocks {
         self.releasable.as_ref().is_some_and(|(of, until)| of == version && *until > now)
     }
 
-    /// Locks have been given back: nothing of that is under way.
-    pub(super) fn note_released(&mut self) {
-        self.releasable = None;
-    }
-
-    /// Giving back was answered, and the node is looked at again after so long. Until it is seen without the lock, or to be gone, it looks as
+    /// Giving back was answered, and the node is looked at again after a pause. Until it is seen without the lock, or to be gone, it looks as
     /// if the lock were still to be given back.
-    pub(super) fn end_release(&mut self, wait: SignedDuration, now: Timestamp) {
+    pub(super) fn end_release(&mut self, outcome: &ReleaseOutcome, now: Timestamp) {
+        let wait = match outcome {
+            ReleaseOutcome::Done => {
+                self.releasable = None;
+                SignedDuration::ZERO
+            }
+            ReleaseOutcome::Failed { wait } => *wait,
+        };
         let until = now.checked_add(wait.max(RELEASE_PAUSE)).unwrap_or(now);
         self.release = Some(LockRelease::Pausing(until));
     }

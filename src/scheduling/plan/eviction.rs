@@ -49,7 +49,7 @@ pub struct Postponed {
 }
 
 impl Postponed {
-    /// What is told of it: in full, and without what is not the pod's owner's.
+    /// Its text, in full and without what is not the pod's owner's.
     pub fn message(&self) -> Message {
         let Self { eviction, why } = self;
         Message::with_own(

@@ -62,7 +62,7 @@ pub(super) fn progress(
             None => failed(name, DevicesFailure::LostDevices),
         };
     };
-    if !claim.metadata.finalizers.iter().any(|finalizer| finalizer == FINALIZER) {
+    if !is_protected(claim) {
         return ClaimProgress::Write(PrebindWrite::ProtectClaim { claim: claim.clone() });
     }
     ClaimProgress::Write(PrebindWrite::ReserveClaim {
@@ -148,6 +148,12 @@ fn is_of(status: &AllocatedDeviceStatus, device: &AllocatedDevice) -> bool {
         && status.share_id == device.share_id
 }
 
-fn failed(claim: &str, failure: DevicesFailure) -> ClaimProgress {
+/// Whether the claim stays while it has devices.
+pub(super) fn is_protected(claim: &ResourceClaim) -> bool {
+    claim.metadata.finalizers.iter().any(|finalizer| finalizer == FINALIZER)
+}
+
+/// The pod can't be placed where it would use the claim.
+pub(super) fn failed(claim: &str, failure: DevicesFailure) -> ClaimProgress {
     ClaimProgress::Failed(PrebindReason::devices(claim, failure))
 }

@@ -7,9 +7,9 @@
 use std::sync::Arc;
 
 use super::{
-    devices::with_devices,
+    devices::{failed, is_protected, with_devices},
     flow::PrebindFlow,
-    reason::{DevicesFailure, PrebindReason},
+    reason::DevicesFailure,
     step::{ClaimProgress, ClaimState, ClaimStep},
     view::PrebindView,
 };
@@ -17,7 +17,6 @@ use crate::{
     object::{ResourceClaim, resource_claim::AllocationResult},
     scheduling::{
         model::{
-            claim_use::FINALIZER,
             extended_resources::{ANNOTATION, ExtendedChoice, ExtendedClaim, asks_for_same},
             name::Uid,
             pod::{PodKey, is_older},
@@ -172,10 +171,6 @@ pub(super) fn deletion(claim: &Arc<ResourceClaim>) -> Option<PrebindWrite> {
     is_protected(claim).then(|| PrebindWrite::UnprotectClaim { claim: claim.clone() })
 }
 
-fn is_protected(claim: &ResourceClaim) -> bool {
-    claim.metadata.finalizers.iter().any(|finalizer| finalizer == FINALIZER)
-}
-
 /// Whether what is known of the claim is older than what was written to it.
 fn is_behind(step: &ClaimStep, known: &str) -> bool {
     !step.stated && matches!(&step.state, ClaimState::Written(version) if is_older(known, version))
@@ -184,8 +179,4 @@ fn is_behind(step: &ClaimStep, known: &str) -> bool {
 /// Whether the last write was a deletion, whose answer has no version.
 fn has_no_version(state: &ClaimState) -> bool {
     matches!(state, ClaimState::Written(version) if version.is_empty())
-}
-
-fn failed(claim: &str, failure: DevicesFailure) -> ClaimProgress {
-    ClaimProgress::Failed(PrebindReason::devices(claim, failure))
 }

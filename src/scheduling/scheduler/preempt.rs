@@ -58,16 +58,13 @@ impl Scheduler {
             }
             PreemptRequest::NoteNominationWritten(uid) => self.snapshot.note_nomination_written(&uid),
             PreemptRequest::Confirm(pod) => {
-                let waits = |progress: &PodProgress| {
-                    matches!(
-                        progress,
-                        PodProgress::Waiting(_)
-                            | PodProgress::OverQuota
-                            | PodProgress::Queued
-                            | PodProgress::BackingOff
-                    )
-                };
-                let waits = waits(self.queue.progress(&pod.uid));
+                let waits = matches!(
+                    self.queue.progress(&pod.uid),
+                    PodProgress::Waiting(_)
+                        | PodProgress::OverQuota
+                        | PodProgress::Queued
+                        | PodProgress::BackingOff
+                );
                 let needs = waits && self.decide(&pod.uid).is_err();
                 let need = if needs { Need::Still } else { Need::NoLonger };
                 return Some(PreemptInput::Confirmed(pod, need));

@@ -113,12 +113,8 @@ impl<C: Fn(&Uid, &Decision) -> Charge> Room for MadeRoom<'_, C> {
         confirmed
     }
 
-    fn steps(&mut self) -> u64 {
-        self.classes.steps()
-    }
-
-    fn count_placed(&mut self, pods: usize) {
-        self.classes.count_folded(pods);
+    fn classes(&mut self) -> &mut Classes {
+        self.classes
     }
 
     fn charge(&self, uid: &Uid, decision: &Decision) -> Charge {

@@ -47,11 +47,8 @@ pub trait Room {
     /// The pod's place on the same node again, if that still has room for it.
     fn confirm(&mut self, applicant: &Applicant, plan: &mut Plan<'_>, found: &Decision) -> Option<Decision>;
 
-    /// How many steps were taken so far.
-    fn steps(&mut self) -> u64;
-
-    /// A pod was placed on a node with so many pods, itself included.
-    fn count_placed(&mut self, pods: usize);
+    /// What is known of pods with equal asks, where steps are counted.
+    fn classes(&mut self) -> &mut Classes;
 
     /// What the decision charges to the pod.
     fn charge(&self, uid: &Uid, decision: &Decision) -> Charge;
@@ -126,12 +123,8 @@ impl<C: Fn(&Uid, &Decision) -> Charge> Room for AsItIs<'_, C> {
         self.classes.confirm(&applicant.demand, &found.node, plan)
     }
 
-    fn steps(&mut self) -> u64 {
-        self.classes.steps()
-    }
-
-    fn count_placed(&mut self, pods: usize) {
-        self.classes.count_folded(pods);
+    fn classes(&mut self) -> &mut Classes {
+        self.classes
     }
 
     fn charge(&self, uid: &Uid, decision: &Decision) -> Charge {

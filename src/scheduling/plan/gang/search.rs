@@ -314,9 +314,8 @@ impl Trials {
                     refused = None;
                     let charge = ground.room.charge(applicant.uid(), &decision);
                     ground.plan.place(applicant.uid(), charge);
-                    ground
-                        .room
-                        .count_placed(ground.plan.node(&decision.node).map_or(0, |node| node.pods.len()));
+                    let beside = ground.plan.node(&decision.node).map_or(0, |node| node.pods.len());
+                    ground.room.classes().count_folded(beside);
                     tally.count(&applicant.member);
                     trial.placed.push((applicant.uid().clone(), decision));
                 }
@@ -362,7 +361,7 @@ impl<R: Room> Ground<'_, '_, R> {
 
     /// Where the pod goes; `None`: so much has been looked for that the search is interrupted.
     fn find(&mut self, applicant: &Applicant, rank: &dyn Fn(&NodeName) -> usize) -> Option<Found> {
-        self.slice.goes_on(self.room.steps()).then(|| self.room.find(applicant, self.plan, rank))
+        self.slice.goes_on(self.room.classes().steps()).then(|| self.room.find(applicant, self.plan, rank))
     }
 }
 
