@@ -31,6 +31,9 @@ struct Args {
     /// Only these attacks.
     #[arg(long, value_enum, value_delimiter = ',')]
     attacks: Vec<Attack>,
+    /// Without the program: only the bare probes, which say what the API server takes by itself.
+    #[arg(long)]
+    without_program: bool,
     /// Passed by cargo; means nothing here.
     #[arg(long, hide = true)]
     bench: bool,
@@ -41,7 +44,7 @@ fn main() -> ExitCode {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.expect("this machine has threads to give");
     let attacks = if args.attacks.is_empty() { Attack::ALL.to_vec() } else { args.attacks };
-    match runtime.block_on(run::all(args.nodes, args.probes, &attacks)) {
+    match runtime.block_on(run::all(args.nodes, args.probes, &attacks, args.without_program)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("tenants: {error:#}");

@@ -19,7 +19,10 @@ use kube::{
 };
 use serde_json::json;
 
-use super::{attack::Attack, probe};
+use super::{
+    attack::Attack,
+    probe::{self, Binder},
+};
 use crate::{
     load,
     support::{
@@ -38,50 +41,87 @@ const LIMITLESS: [&str; 3] = [
     "--enable-priority-and-fairness=false",
 ];
 
-/// Measures the probe without an attack, beside each, and beside all.
-pub(crate) async fn all(nodes: usize, probes: usize, attacks: &[Attack]) -> anyhow::Result<()> {
+/// Measures the probes without an attack, beside each, and beside all; without the program, the bare ones only.
+pub(crate) async fn all(
+    nodes: usize,
+    probes: usize,
+    attacks: &[Attack],
+    without_program: bool,
+) -> anyhow::Result<()> {
     let options = Options { apiserver_flags: LIMITLESS.map(str::to_owned).to_vec(), ..Options::default() };
     let plane = ControlPlane::start(options).await.context("there is no real control plane here")?;
     let client = plane.admin();
     prepare(&client, nodes).await?;
     let _fleet = Fleet::start(client.clone(), (0..nodes).map(load::node).collect()).await?;
     let arguments = ["--scheduler-only", "--leader-elect=false"];
-    let replica = Replica::start_as(&plane, "admin", "berth", free_address(), &arguments);
+    let replica =
+        (!without_program).then(|| Replica::start_as(&plane, "admin", "berth", free_address(), &arguments));
     namespace(&client, "other").await?;
+    let bench = Binder::Bench(probe::watch_all(&client));
     // Only a scheduler that has listed everything binds the first one.
-    probe::waits(&client, "other", 1).await?;
-    let mut alone = probe::waits(&client, "other", probes).await?;
-    print("no attack", &mut alone, &replica);
+    measure(&client, 1, replica.as_ref(), &bench).await?;
+    measure(&client, probes, replica.as_ref(), &bench).await?.print("no attack");
     for attack in attacks {
         let name = format!("{attack:?}").to_lowercase();
         namespace(&client, &name).await?;
         attack.begin(&client, &name).await.with_context(|| format!("attack {name}"))?;
-        let mut waits = probe::waits(&client, "other", probes).await?;
-        print(&name, &mut waits, &replica);
+        measure(&client, probes, replica.as_ref(), &bench).await?.print(&name);
         clear(&client, &name).await?;
-        probe::waits(&client, "other", 1).await?;
+        measure(&client, 1, replica.as_ref(), &bench).await?;
     }
     namespace(&client, "all").await?;
     for attack in attacks {
         attack.begin(&client, "all").await.with_context(|| format!("attack {attack:?}"))?;
     }
-    let mut waits = probe::waits(&client, "other", probes).await?;
-    print("all of them", &mut waits, &replica);
-    let began = tokio::time::Instant::now();
-    let status = replica.stop().await;
-    println!("  SIGTERM beside all of them: {status} after {:.1} s", began.elapsed().as_secs_f64());
+    measure(&client, probes, replica.as_ref(), &bench).await?.print("all of them");
+    if let Some(replica) = replica {
+        let began = tokio::time::Instant::now();
+        let status = replica.stop().await;
+        println!("  SIGTERM beside all of them: {status} after {:.1} s", began.elapsed().as_secs_f64());
+    }
     Ok(())
 }
 
-fn print(what: &str, waits: &mut [Duration], replica: &Replica) {
-    let (now, most) = replica.memory();
+/// What was measured beside an attack.
+struct Measured {
+    /// How long the probes waited that the program binds, and its memory now and at most, in MiB.
+    program: Option<(Vec<Duration>, (u64, u64))>,
+    /// How long those waited that the bench binds.
+    bare: Vec<Duration>,
+}
+
+/// Both kinds of probes, side by side.
+async fn measure(
+    client: &Client,
+    probes: usize,
+    replica: Option<&Replica>,
+    bench: &Binder,
+) -> anyhow::Result<Measured> {
+    let bare = probe::waits(client, "other", probes, bench);
+    let Some(replica) = replica else { return Ok(Measured { program: None, bare: bare.await? }) };
+    let program = probe::waits(client, "other", probes, &Binder::Program);
+    let (program, bare) = tokio::try_join!(program, bare)?;
+    Ok(Measured { program: Some((program, replica.memory())), bare })
+}
+
+impl Measured {
+    fn print(mut self, what: &str) {
+        let program = self.program.as_mut().map_or_else(String::new, |(waits, (now, most))| {
+            format!(
+                "probe bound after {} of {}; RSS {now} MiB, {most} at most; ",
+                median_and_most(waits),
+                waits.len()
+            )
+        });
+        println!("  {what:<14} {program}bare probe after {}", median_and_most(&mut self.bare));
+    }
+}
+
+fn median_and_most(waits: &mut [Duration]) -> String {
     waits.sort();
     let milliseconds = |at: usize| waits.get(at).map_or(0.0, |wait| wait.as_secs_f64() * 1000.0);
-    let (median, slowest) = (milliseconds(waits.len() / 2), milliseconds(waits.len().saturating_sub(1)));
-    println!(
-        "  {what:<14} probe bound after {median:>7.1} ms (median), {slowest:>7.1} ms (most) of {}; RSS {now} MiB, {most} at most",
-        waits.len()
-    );
+    let (median, most) = (milliseconds(waits.len() / 2), milliseconds(waits.len().saturating_sub(1)));
+    format!("{median:>7.1} ms (median), {most:>7.1} ms (most)")
 }
 
 async fn namespace(client: &Client, name: &str) -> anyhow::Result<()> {
