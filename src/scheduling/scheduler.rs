@@ -6,6 +6,7 @@
 mod alike;
 mod audit;
 mod compare;
+mod conditions;
 mod decide;
 mod direct;
 mod evict;
@@ -23,7 +24,6 @@ mod scheduling_queue;
 mod serve;
 mod show;
 mod sync;
-mod tell;
 #[cfg(test)]
 mod tests;
 mod unlisted;
@@ -38,10 +38,7 @@ use super::{
     decide::class::Classes,
     effect::Effect,
     event::Event,
-    model::{
-        claim_use::DeviceClaims, kind::Kind, measure::Measure, message::Details, name::Uid,
-        tdm::RevocableZones,
-    },
+    model::{claim_use::DeviceClaims, kind::Kind, measure::Measure, name::Uid, tdm::RevocableZones},
     node_flow::{Course, NodeFlowInput, NodeFlows},
     plan::preemption::Rules,
     plugin::score::weights::ScoreWeights,
@@ -50,6 +47,7 @@ use super::{
     snapshot::Snapshot,
 };
 use compare::CLAIM_ALLOWANCE;
+use conditions::ConditionInput;
 use evict::Evictions;
 use gang::Gangs;
 use pods::Pods;
@@ -57,7 +55,7 @@ use reports::{Outbox, Reports};
 use scheduling_queue::{PodProgress, Precedence, SchedulingQueue};
 use sync::Duty;
 
-pub use direct::Directed;
+pub use direct::{Directed, Untaken};
 
 /// What the scheduler is told once.
 #[derive(Clone, Debug)]
@@ -74,8 +72,6 @@ pub struct Settings {
     pub zones: RevocableZones,
     /// For how long the bound pods of a gang wait for the others; `None`: every pod is placed alone.
     pub gangs: Option<SignedDuration>,
-    /// How much of a message stands where the users of a namespace read it.
-    pub details: Details,
     /// How many percent of the cluster's cards the pods of one namespace may hold while they wait for volumes; one pod or one gang may hold more.
     pub held_percent: u32,
     /// Whether claims of devices are served.
@@ -120,7 +116,6 @@ impl Scheduler {
             preemption,
             zones,
             gangs,
-            details,
             held_percent,
             claims,
         } = settings;
@@ -135,7 +130,7 @@ impl Scheduler {
             flows: NodeFlows::new(lock_expiry),
             evictions: Evictions::default(),
             duty: Duty::default(),
-            reports: Reports { details, ..Reports::default() },
+            reports: Reports::default(),
             outbox: Outbox::default(),
         }
     }
@@ -190,7 +185,7 @@ impl Scheduler {
             Event::Nominated { pod, node, outcome } => {
                 let (node, outcome) = (node.as_ref(), &outcome);
                 self.advance_preempt(PreemptInput::Nominated { pod: &pod, node, outcome });
-                self.tell(&pod.uid);
+                self.advance_conditions(ConditionInput::Freed(&pod.uid));
             }
             Event::Preempted { pod, preemptor, outcome } => {
                 let (pod, preemptor, outcome) = (&pod, &preemptor, &outcome);
@@ -205,7 +200,10 @@ impl Scheduler {
             }
             Event::NodeRead { node, found, pods } => self.node_read(&node, found, pods, now),
             Event::HolderRead { owner, since, found } => self.holder_read(&owner, since, found, now),
-            Event::Told { pod, message, outcome } => self.told(&pod, message, outcome, now),
+            Event::Told { pod, message, outcome } => {
+                let pod = &pod.uid;
+                self.advance_conditions(ConditionInput::Told { pod, message, outcome, now });
+            }
             Event::ClaimsCompared(compared) => self.claims_compared(compared),
             Event::Hinted(ask) => self.prepare(&ask),
             Event::Vacated { node, until } => self.advance(&node, NodeFlowInput::Vacated(until)),
@@ -283,9 +281,7 @@ impl Scheduler {
 
     /// A node would have the pod: it waits for nothing but its turn there.
     fn note_decided(&mut self, uid: &Uid) {
-        if let Some(entry) = self.pods.get_mut(uid) {
-            (entry.reason, entry.blame) = (None, None);
-        }
+        self.reports.conditions.end(uid);
         self.queue.end_backoff(uid);
     }
 }

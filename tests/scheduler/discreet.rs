@@ -1,8 +1,6 @@
 //! Beside each case of these tests a second scheduler sees the same, with `messages.details: own`: whatever a case makes it say of a pod, it must not
 //! name a node, a card, what is free of it, or a pod of another namespace.
 
-use std::borrow::Cow;
-
 use berth::{
     device::Inventory,
     scheduling::{Concern, Details, Effect, Event, Finding, PodKey, Scheduler, scheduler::Settings},
@@ -14,7 +12,7 @@ pub(crate) struct Discreet(Scheduler);
 
 impl Discreet {
     pub(crate) fn new(settings: Settings) -> Self {
-        Self(Scheduler::new(Settings { details: Details::Own, ..settings }))
+        Self(Scheduler::new(settings))
     }
 
     pub(crate) fn directed(self) -> Self {
@@ -27,7 +25,7 @@ impl Discreet {
 
     pub(crate) fn settle(&mut self, now: Timestamp) {
         for effect in self.0.settle(now) {
-            let Some((pod, message)) = told(&effect) else { continue };
+            let Some((pod, message)) = told(&effect, Details::Own) else { continue };
             // A text that can't be read is quoted from the pod's own annotations.
             let cards = if matches!(effect, Effect::ReportFinding { finding: Finding::Unread(_), .. }) {
                 Vec::new()
@@ -58,21 +56,16 @@ impl Discreet {
     }
 }
 
-/// What an Event or a condition would say of the pod.
-pub(crate) fn told(effect: &Effect) -> Option<(&PodKey, Cow<'_, str>)> {
-    match effect {
-        Effect::TellUnschedulable { pod, message, .. } | Effect::TellWaiting { pod, message } => {
-            Some((pod, message.into()))
-        }
-        Effect::TellEvictionPostponed { postponed } => {
-            Some((&postponed.eviction.pod, postponed.message().told(Details::Own).0.into()))
-        }
-        // The finding is typed: what is left out of it is known only where it is told.
-        Effect::ReportFinding { of: Concern::Pod(pod), finding } => {
-            Some((pod, finding.message().told(Details::Own).0.into()))
-        }
-        _ => None,
-    }
+/// What an Event or a condition would say of the pod with these details.
+pub(crate) fn told(effect: &Effect, details: Details) -> Option<(&PodKey, String)> {
+    let (pod, message) = match effect {
+        Effect::TellUnschedulable { pod, reason, .. } => (pod, reason.message()),
+        Effect::TellWaiting { pod, wait } => (pod, wait.message()),
+        Effect::TellEvictionPostponed { postponed } => (&postponed.eviction.pod, postponed.message()),
+        Effect::ReportFinding { of: Concern::Pod(pod), finding } => (pod, finding.message()),
+        _ => return None,
+    };
+    Some((pod, message.told(details).0))
 }
 
 fn words(message: &str) -> impl Iterator<Item = &str> {

@@ -14,8 +14,8 @@ use berth::{
     config::Config,
     device::{Lock, LockOwner},
     scheduling::{
-        Attempt, BindOutcome, Effect, Event, LockOutcome, Measure, NodeInfo, PodKey, Scheduler,
-        model::kind::Kind, scheduler::Settings, world::object::Object,
+        Attempt, BindOutcome, Effect, Event, LockOutcome, Measure, NodeInfo, PendingReason, PodKey,
+        Scheduler, TellOutcome, model::kind::Kind, scheduler::Settings, world::object::Object,
     },
 };
 use jiff::{SignedDuration, Timestamp};
@@ -247,12 +247,20 @@ pub(crate) fn without_nearest(message: &str) -> &str {
     message.split_once(" nearest: ").map_or(message, |(counted, _)| counted)
 }
 
+/// Why a pod waits, without the nearest miss.
+pub(crate) fn counted(reason: &PendingReason) -> String {
+    without_nearest(&reason.message().full).to_owned()
+}
+
+/// The condition of a pod is written for this reason.
+pub(crate) fn heard(pod: PodKey, reason: &PendingReason) -> Event {
+    Event::Told { pod, message: reason.message().full, outcome: TellOutcome::Done }
+}
+
 /// The last message about the pod that waits.
 pub(crate) fn told(effects: &[Effect], name: &str) -> String {
     let of_pod = |effect: &Effect| match effect {
-        Effect::TellUnschedulable { pod, message, .. } if *pod.name == *name => {
-            Some(without_nearest(message).to_owned())
-        }
+        Effect::TellUnschedulable { pod, reason, .. } if *pod.name == *name => Some(counted(reason)),
         _ => None,
     };
     effects.iter().rev().find_map(of_pod).unwrap_or_default()

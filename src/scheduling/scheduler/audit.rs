@@ -6,6 +6,7 @@
 use std::{
     collections::{HashMap, HashSet, VecDeque},
     mem::take,
+    sync::Arc,
 };
 
 use jiff::{SignedDuration, Timestamp};
@@ -47,7 +48,7 @@ enum Audited {
     /// Other pods could go for it.
     Preempts,
     /// It waits, for this reason.
-    Waits(FitError),
+    Waits(Arc<FitError>),
     /// To find out would take longer than a decision may.
     Undecided,
 }
@@ -261,7 +262,7 @@ impl Scheduler {
         if !waits || !matches!(&entry.info.claim, Claim::Place(_)) {
             return;
         }
-        let (pod, reason) = (entry.info.key.clone(), entry.reason.clone().unwrap_or_default());
+        let pod = entry.info.key.clone();
         let alike = self.alike(uid);
         let versions = Versions::of(&self.snapshot);
         let known = alike.as_ref().and_then(|alike| self.reports.audits.find(alike, versions));
@@ -269,7 +270,10 @@ impl Scheduler {
             let found = match self.decide(uid) {
                 Ok(_) => Audited::Fits,
                 Err(error) if error.awaits() == Awaits::Comparison => Audited::Undecided,
-                Err(error) => self.still_waits(uid, error).map_or(Audited::Preempts, Audited::Waits),
+                Err(error) => {
+                    let waits = self.still_waits(uid, error).map(Arc::new);
+                    waits.map_or(Audited::Preempts, Audited::Waits)
+                }
             };
             if let Some(alike) = alike {
                 self.reports.audits.note(alike, found.clone(), Versions::of(&self.snapshot));
@@ -277,9 +281,11 @@ impl Scheduler {
             found
         });
         match audited {
-            Audited::Waits(error) if error.repeats(&reason) => {}
             Audited::Waits(error) => {
-                self.tell_unschedulable(uid, error.blame(), error.message(self.reports.details));
+                let said = self.reports.conditions.reason(uid);
+                if !said.is_some_and(|said| said.is_repeated_by(&error)) {
+                    self.tell_unschedulable(uid, error);
+                }
             }
             Audited::Fits => self.put_right(Drift::NeedlessWait(pod), now),
             Audited::Preempts => self.decide_waiting_again(uid),

@@ -10,7 +10,7 @@ use super::{Course, PodProgress, Scheduler, compare::left_to_compare};
 use crate::{
     device::{Allocation, InitPhase},
     scheduling::{
-        decide::{Decision, blame::Blame, fit_error::FitError},
+        decide::{Decision, fit_error::FitError},
         model::{
             measure::{Attempt, Measure},
             name::{NodeName, Uid},
@@ -18,6 +18,7 @@ use crate::{
             prebind_step::PrebindStep,
         },
         node_flow::NodeFlowInput,
+        pending::PendingReason,
         prebind::{PrebindInput, Wanted},
         world::ledger::{Charge, Commitment},
     },
@@ -38,7 +39,7 @@ impl Scheduler {
                 Claim::None => self.queue.set_progress(&uid, PodProgress::Idle),
                 Claim::Unreadable(message) => {
                     self.queue.set_progress(&uid, PodProgress::Idle);
-                    self.tell_unschedulable(&uid, Blame::Request, message);
+                    self.tell_unschedulable(&uid, PendingReason::Request(message.into()));
                 }
                 Claim::Place(ask) => self.place(&uid, &ask, now),
             }
@@ -86,7 +87,7 @@ impl Scheduler {
                     self.queue.rejections.note(alike, &error);
                 }
                 self.wait(uid, ask, &error, now);
-                self.tell_unschedulable(uid, error.blame(), error.message(self.reports.details));
+                self.tell_unschedulable(uid, error);
             }
         }
     }

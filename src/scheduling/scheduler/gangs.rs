@@ -11,7 +11,7 @@ use super::{
     gang::{GangOutcome, GangRequest, GangTrial, GangView, Gathering, UnfinishedAttempt, is_in_vain},
 };
 use crate::scheduling::{
-    decide::{Decision, blame::Blame},
+    decide::Decision,
     effect::Effect,
     model::{
         gang::GangName,
@@ -20,7 +20,7 @@ use crate::scheduling::{
         name::Uid,
         pod::Claim,
     },
-    plan::gang::{Applicant, Pool, Shortfall},
+    plan::gang::{Applicant, GangReason, Pool, Shortfall},
     prebind::{PrebindInput, PrebindView},
     preempt::PreemptInput,
 };
@@ -91,26 +91,25 @@ impl Scheduler {
                     let pod = self.pods.get(&uid).map(|entry| entry.info.key.clone());
                     self.outbox.effects.extend(pod.map(|pod| Effect::RollBack { pod, gang }));
                 }
-                GangRequest::Postpone(uid, blame, message) => {
+                GangRequest::Postpone(uid, reason) => {
                     self.stop_waiting(&uid);
                     self.advance_preempt(PreemptInput::Withdrawn(&uid));
                     let wants = |claim: &Claim| matches!(claim, Claim::Place(_));
                     if let Some(entry) = self.pods.get(&uid).filter(|entry| wants(&entry.info.claim)) {
                         self.queue.wait_ungathered(entry, now);
-                        self.tell_unschedulable(&uid, blame, message);
+                        self.tell_unschedulable(&uid, reason);
                     }
                 }
-                GangRequest::Refuse { pod: uid, ask, error, message } => {
+                GangRequest::Refuse { pod: uid, ask, why } => {
                     self.take_out(&uid);
                     self.queue.set_progress(&uid, PodProgress::Idle);
-                    if let Some(error) = &error {
+                    if let Some(error) = why.error() {
                         self.wait(&uid, &ask, error, now);
                     }
                     if let Some(entry) = self.pods.get(&uid) {
                         self.queue.wait_for_mates(entry, &ask, now, &mut self.classes);
                     }
-                    let blame = error.map_or(Blame::Gang("TooFewFit"), |error| error.blame());
-                    self.tell_unschedulable(&uid, blame, message);
+                    self.tell_unschedulable(&uid, GangReason::NoRoom(why));
                 }
                 GangRequest::Measure(measure) => self.outbox.measures.push(measure),
             }
@@ -164,7 +163,7 @@ impl Scheduler {
         self.outbox.measures.push(Measure::Gang(GangAttempt::Unschedulable));
         self.outbox.measures.push(Measure::Attempt(Attempt::Unschedulable));
         let paused = self.gang_preempts_not_before(pool);
-        let refusals = self.gang_view().refusals(name, pool, shortfall, self.reports.details, paused);
+        let refusals = self.gang_view().refusals(name, pool, shortfall, paused);
         self.carry_out_for_gang(refusals, now);
         if attempt.has_missed_changes(&self.snapshot) {
             self.decide_waiting_again(uid);

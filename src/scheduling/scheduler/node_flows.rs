@@ -11,12 +11,11 @@ use crate::{
         decide::Decision,
         effect::Effect,
         model::{
-            message::Message,
             name::{NodeName, Uid},
             node::NodeInfo,
             pod::{Claim, Demand, PodInfo, PodKey, Stage},
         },
-        node_flow::{Fit, NodeFlowInput, NodeFlowRequest, NodeView, owner_of},
+        node_flow::{Fit, LineWait, NodeFlowInput, NodeFlowRequest, NodeView, owner_of},
         plan::Plan,
         world::{
             ledger::{Charge, Commitment},
@@ -65,8 +64,8 @@ impl Scheduler {
             }
             NodeFlowRequest::BackOff(uid, why) => {
                 self.back_off(&uid, now);
-                if let Some((blame, message)) = why {
-                    self.tell_unschedulable(&uid, blame, message);
+                if let Some(failure) = why {
+                    self.tell_unschedulable(&uid, failure);
                 }
             }
             NodeFlowRequest::FindOtherNodes(pods) => self.find_other_nodes(&pods, node, now),
@@ -76,7 +75,7 @@ impl Scheduler {
                 }
             }
             NodeFlowRequest::Measure(measure) => self.outbox.measures.push(measure),
-            NodeFlowRequest::TellWaiting(uid, message) => self.tell_waiting(&uid, node, message),
+            NodeFlowRequest::TellWaiting(uid, wait) => self.tell_waiting(&uid, node, wait),
             request => {
                 let effect = self.effect(node.clone(), request);
                 self.outbox.effects.extend(effect);
@@ -126,12 +125,11 @@ impl Scheduler {
         Some(Effect::Bind { pod: info.key.clone(), node, allocations, devices, zone })
     }
 
-    fn tell_waiting(&mut self, uid: &Uid, node: &NodeName, message: Message) {
+    fn tell_waiting(&mut self, uid: &Uid, node: &NodeName, wait: LineWait) {
         let waits = matches!(self.queue.progress(uid), PodProgress::InLine(line) if line == node);
         let entry = self.pods.get(uid).filter(|_| waits);
         if let Some(pod) = entry.map(|entry| entry.info.key.clone()) {
-            let message = self.worded(&pod, message);
-            self.outbox.effects.push(Effect::TellWaiting { pod, message });
+            self.outbox.effects.push(Effect::TellWaiting { pod, wait });
         }
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 
-use super::{PodProgress, Scheduler};
+use super::{PodProgress, Scheduler, conditions::ConditionInput};
 use crate::scheduling::{
     model::{
         measure::Measure,
@@ -127,7 +127,7 @@ impl Scheduler {
         if !wants && self.preempting.stop(&uid) {
             self.snapshot.end_nomination(&uid);
         }
-        self.tell(&uid);
+        self.advance_conditions(ConditionInput::Freed(&uid));
     }
 
     /// A pod is gone, and nobody says that its node is done with it: it may have been deleted by force.
@@ -153,6 +153,7 @@ impl Scheduler {
             self.gangs.lose_member(&entry.info);
         }
         self.pods.remove(uid);
+        self.reports.conditions.forget(uid);
         self.queue.remove(uid);
         if let Some(node) = node {
             self.advance(&node, NodeFlowInput::PodGone(uid));

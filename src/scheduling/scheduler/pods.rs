@@ -1,4 +1,4 @@
-//! Every pod that was seen: what it is, and what was said of it.
+//! Every pod that was seen.
 
 use std::{
     collections::{HashMap, hash_map},
@@ -7,9 +7,8 @@ use std::{
 
 use jiff::Timestamp;
 
-use super::tell::Telling;
+use super::direct::Untaken;
 use crate::scheduling::{
-    decide::blame::Blame,
     model::{
         name::Uid,
         pod::{PodInfo, PodKey},
@@ -26,14 +25,8 @@ pub(super) struct Entry {
     pub(super) seen: u64,
     /// When it was first seen.
     pub(super) since: Timestamp,
-    /// Why it waits, in words.
-    pub(super) reason: Option<String>,
     /// Why the node that kube-scheduler chose last could not be taken.
-    pub(super) refused: Option<String>,
-    /// Why it waits, as far as that is counted.
-    pub(super) blame: Option<Blame>,
-    /// How far its condition is.
-    pub(super) telling: Telling,
+    pub(super) refused: Option<Untaken>,
 }
 
 /// Every pod, by uid and by name.
@@ -58,15 +51,7 @@ impl Pods {
             return changed;
         }
         self.seen += 1;
-        let entry = Entry {
-            info: pod,
-            seen: self.seen,
-            since: now,
-            reason: None,
-            refused: None,
-            blame: None,
-            telling: Telling::Idle,
-        };
+        let entry = Entry { info: pod, seen: self.seen, since: now, refused: None };
         self.entries.insert(uid, entry);
         true
     }
@@ -85,7 +70,7 @@ impl Pods {
         self.entries.get(uid)
     }
 
-    /// A pod, to change what was said of it.
+    /// A pod, to change what is known of it.
     pub(super) fn get_mut(&mut self, uid: &str) -> Option<&mut Entry> {
         self.entries.get_mut(uid)
     }

@@ -7,7 +7,6 @@ use jiff::Timestamp;
 use super::{PodProgress, Scheduler, alike::Versions};
 use crate::scheduling::{
     decide::{
-        blame::Blame,
         class::Held,
         fit_error::{Awaits, FitError},
     },
@@ -34,7 +33,7 @@ impl Scheduler {
                 }
                 PrebindRequest::BackOff(uid, reason) => {
                     self.back_off(&uid, now);
-                    self.tell_unschedulable(&uid, Blame::Claims, reason);
+                    self.tell_unschedulable(&uid, reason);
                 }
                 PrebindRequest::PutBehind(uid) => {
                     for mate in self.gang_view().unbound_mates(&uid) {
@@ -42,7 +41,7 @@ impl Scheduler {
                     }
                     self.queue.order.put_behind(&uid, now);
                 }
-                PrebindRequest::Tell(uid, reason) => self.tell_unschedulable(&uid, Blame::Claims, reason),
+                PrebindRequest::Tell(uid, reason) => self.tell_unschedulable(&uid, reason),
                 PrebindRequest::WakeForHeld(node) => self.wake_for_held(&node),
                 PrebindRequest::Linger(claim, allocation) => self.snapshot.linger(&claim, allocation),
             }
@@ -114,7 +113,7 @@ impl Scheduler {
         let view = PrebindView { snapshot: &self.snapshot, pods: &self.pods };
         let Some(reason) = self.prebinding.exceeded_part(uid, wanted, &view) else { return false };
         self.back_off(uid, now);
-        self.tell_unschedulable(uid, Blame::Claims, reason);
+        self.tell_unschedulable(uid, reason);
         true
     }
 }

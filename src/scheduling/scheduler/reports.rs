@@ -1,28 +1,22 @@
-//! What people are told beside the reason why a pod waits, and what leaves the scheduler.
+//! What people are told, and what leaves the scheduler.
 
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 
-use super::audit::Audits;
+use super::{audit::Audits, conditions::Conditions};
 use crate::{
     device::ProfileName,
-    scheduling::{
-        effect::Effect,
-        finding::Findings,
-        model::{measure::Measure, message::Details, name::Uid},
-    },
+    scheduling::{effect::Effect, finding::Findings, model::measure::Measure},
 };
 
 /// What people are told, and when it is told again.
 #[derive(Debug, Default)]
 pub(super) struct Reports {
-    /// How much of a message stands where the users of a namespace read it.
-    pub(super) details: Details,
+    /// Why pods wait.
+    pub(super) conditions: Conditions,
     /// What is found wrong on nodes.
     pub(super) findings: Findings,
-    /// Conditions that could not be written, and when they are tried again.
-    pub(super) retells: BTreeSet<(Timestamp, Uid)>,
     /// Plugins whose devices on a node have changed by an object of their own.
     pub(super) changed_devices: BTreeSet<ProfileName>,
     /// What the last comparison has left to be decided on trial.

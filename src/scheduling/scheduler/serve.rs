@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 
-use super::{Course, Scheduler};
+use super::{Course, Scheduler, conditions::ConditionInput};
 use crate::{
     device::ProfileName,
     scheduling::{
@@ -18,7 +18,7 @@ use crate::{
 impl Scheduler {
     /// When something is to be looked at again although nothing has happened.
     pub fn next_deadline(&self) -> Option<Timestamp> {
-        let retell = self.reports.retells.first().map(|(at, _)| *at);
+        let retell = self.reports.conditions.deadline();
         let audit = self.reports.audits.are_left().then(|| self.queue.turn_began());
         let queue = [self.queue.deadline(), audit];
         // No pod is taken from the queue where kube-scheduler chooses the nodes.
@@ -44,7 +44,7 @@ impl Scheduler {
         }
         self.watch_lists(now);
         self.queue.lists.watch(now);
-        self.retell(now);
+        self.advance_conditions(ConditionInput::TimePassed(now));
         self.flows.touch_due(now);
     }
 

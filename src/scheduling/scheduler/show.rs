@@ -13,11 +13,11 @@ use crate::scheduling::{
     event::Event,
     model::{
         measure::{Measure, Standing, Waiting},
-        message::Details,
         name::Uid,
         node::NodeInfo,
         pod::{Claim, Deletion, PodKey, is_older},
     },
+    pending::PendingReason,
     world::{
         ledger::Charge,
         quota_holder::{QuotaHolder, QuotaHolders, largest},
@@ -98,16 +98,12 @@ impl Scheduler {
         self.snapshot.quotas().used().keys().map(of).collect()
     }
 
-    /// How much of a message stands where the users of a namespace read it.
-    pub fn details(&self) -> Details {
-        self.reports.details
-    }
-
     /// Why pods wait that were refused and have found no place since.
     pub fn waiting(&self) -> Waiting {
         let mut waiting = Waiting::default();
         for entry in self.pods.all().filter(|entry| entry.info.claim != Claim::None) {
-            let Some(blame) = &entry.blame else { continue };
+            let reason = self.reports.conditions.reason(&entry.info.key.uid);
+            let Some(blame) = reason.map(PendingReason::blame) else { continue };
             for labels in blame.labels() {
                 *waiting.reasons.entry(labels).or_default() += 1;
             }

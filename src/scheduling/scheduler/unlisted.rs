@@ -9,8 +9,8 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{PodProgress, Scheduler};
 use crate::scheduling::{
-    decide::blame::Blame,
     model::{footprint::Footprint, kind::Kind, name::Uid, pod::PodInfo},
+    pending::PendingReason,
     world::object::Objects,
 };
 
@@ -93,18 +93,7 @@ impl Scheduler {
 
     fn tell_unlisted(&mut self, uid: &Uid) {
         let kinds = self.unlisted_kinds(uid);
-        let missing: Vec<&str> = kinds.iter().map(|kind| kind.resource()).collect();
-        let missing = missing.join(", ");
-        let message = if kinds == [Kind::Reservation] {
-            format!(
-                "the Pod asks for devices, and these are not listed yet: {missing}; Berth's ServiceAccount must be allowed to list and watch them"
-            )
-        } else {
-            format!(
-                "the Pod has claims, and these are not listed yet: {missing}; Berth's ServiceAccount must be allowed to list and watch them"
-            )
-        };
-        self.tell_unschedulable(uid, Blame::Lists, message);
+        self.tell_unschedulable(uid, PendingReason::Lists(kinds));
     }
 }
 
