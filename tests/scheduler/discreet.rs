@@ -1,63 +1,46 @@
-//! Beside each case of these tests a second scheduler sees the same, with `messages.details: own`: whatever a case makes it say of a pod, it must not
+//! What each case of these tests makes the scheduler say of a pod is looked at as it is told with `messages.details: own`: it must not
 //! name a node, a card, what is free of it, or a pod of another namespace.
 
 use berth::{
     device::Inventory,
-    scheduling::{Concern, Details, Effect, Event, Finding, PodKey, Scheduler, scheduler::Settings},
+    scheduling::{Concern, Details, Effect, Finding, PodKey, Scheduler},
 };
-use jiff::Timestamp;
 
-/// A scheduler whose messages are looked at, and whose other effects nobody carries out: its answers are those of the first.
-pub(crate) struct Discreet(Scheduler);
-
-impl Discreet {
-    pub(crate) fn new(settings: Settings) -> Self {
-        Self(Scheduler::new(settings))
-    }
-
-    pub(crate) fn directed(self) -> Self {
-        Self(self.0.directed())
-    }
-
-    pub(crate) fn observe(&mut self, event: Event, now: Timestamp) {
-        self.0.observe(event, now);
-    }
-
-    pub(crate) fn settle(&mut self, now: Timestamp) {
-        for effect in self.0.settle(now) {
-            let Some((pod, message)) = told(&effect, Details::Own) else { continue };
-            // A text that can't be read is quoted from the pod's own annotations.
-            let cards = if matches!(effect, Effect::ReportFinding { finding: Finding::Unread(_), .. }) {
-                Vec::new()
-            } else {
-                self.cards()
-            };
-            let forbidden = self.nodes().into_iter().chain(cards).chain(["MiB".to_owned()]);
-            for word in forbidden {
-                assert!(!words(&message).any(|one| one == word), "{pod} is told of {word}: {message}");
-            }
-            let others = self.0.keys().filter(|other| other.namespace != pod.namespace);
-            for other in others {
-                assert!(!message.contains(&other.to_string()), "{pod} is told of {other}: {message}");
-            }
+/// Expects that none of these effects tells the users of a namespace more than that.
+pub(crate) fn check(scheduler: &Scheduler, effects: &[Effect]) {
+    for effect in effects {
+        let Some((pod, message)) = told(effect) else { continue };
+        // A text that can't be read is quoted from the pod's own annotations.
+        let cards = if matches!(effect, Effect::ReportFinding { finding: Finding::Unread(_), .. }) {
+            Vec::new()
+        } else {
+            cards(scheduler)
+        };
+        let forbidden = nodes(scheduler).into_iter().chain(cards).chain(["MiB".to_owned()]);
+        for word in forbidden {
+            assert!(!words(&message).any(|one| one == word), "{pod} is told of {word}: {message}");
         }
-    }
-
-    /// The names of nodes that are no words.
-    fn nodes(&self) -> Vec<String> {
-        let names = self.0.snapshot().nodes().map(|state| state.info.name.to_string());
-        names.filter(|name| name.contains(|c: char| c.is_ascii_digit() || c == '-')).collect()
-    }
-
-    fn cards(&self) -> Vec<String> {
-        let offers = self.0.snapshot().nodes().flat_map(|state| &state.info.offers);
-        let cards = offers.filter_map(|offer| offer.inventory.as_ref()).flat_map(Inventory::cards);
-        cards.map(|card| card.id.to_string()).filter(|id| id.contains('-')).collect()
+        let others = scheduler.keys().filter(|other| other.namespace != pod.namespace);
+        for other in others {
+            assert!(!message.contains(&other.to_string()), "{pod} is told of {other}: {message}");
+        }
     }
 }
 
-/// What an Event or a condition would say of the pod with these details.
-pub(crate) fn told(effect: &Effect, details: Details) -> Option<(&PodKey, String)> {
+/// The names of nodes that are no words.
+fn nodes(scheduler: &Scheduler) -> Vec<String> {
+    let names = scheduler.snapshot().nodes().map(|state| state.info.name.to_string());
+    names.filter(|name| name.contains(|c: char| c.is_ascii_digit() || c == '-')).collect()
+}
+
+fn cards(scheduler: &Scheduler) -> Vec<String> {
+    let offers = scheduler.snapshot().nodes().flat_map(|state| &state.info.offers);
+    let cards = offers.filter_map(|offer| offer.inventory.as_ref()).flat_map(Inventory::cards);
+    cards.map(|card| card.id.to_string()).filter(|id| id.contains('-')).collect()
+}
+
+/// What an Event or a condition would say of the pod.
+fn told(effect: &Effect) -> Option<(&PodKey, String)> {
     let (pod, message) = match effect {
         Effect::TellUnschedulable { pod, reason, .. } => (pod, reason.message()),
         Effect::TellWaiting { pod, wait } => (pod, wait.message()),
@@ -65,7 +48,7 @@ pub(crate) fn told(effect: &Effect, details: Details) -> Option<(&PodKey, String
         Effect::ReportFinding { of: Concern::Pod(pod), finding } => (pod, finding.message()),
         _ => return None,
     };
-    Some((pod, message.told(details).0))
+    Some((pod, message.told(Details::Own).0))
 }
 
 fn words(message: &str) -> impl Iterator<Item = &str> {

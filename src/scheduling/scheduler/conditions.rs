@@ -181,3 +181,116 @@ impl Scheduler {
         self.outbox.effects.extend(self.reports.conditions.handle(input, &view));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scheduling::{fixtures, model::kind::Kind, scheduler::pods::Pods};
+
+    /// A pod that waits, and what is said of it.
+    struct Case {
+        pods: Pods,
+        preempting: Preempting,
+        conditions: Conditions,
+    }
+
+    impl Case {
+        fn new(told: Option<&str>) -> Self {
+            let mut case = Self {
+                pods: Pods::default(),
+                preempting: Preempting::new(None),
+                conditions: Conditions::default(),
+            };
+            case.see(told);
+            case
+        }
+
+        /// The pod is seen with this condition.
+        fn see(&mut self, told: Option<&str>) {
+            let mut pod = fixtures::pod("p", Claim::Unreadable("why".to_owned()));
+            pod.status.told = told.map(str::to_owned);
+            self.pods.see(pod, Timestamp::UNIX_EPOCH);
+        }
+
+        /// What the condition said before, and the reason that is said now.
+        fn handle(&mut self, input: ConditionInput<'_>) -> Vec<(Option<String>, PendingReason)> {
+            let view = ConditionView { pods: &self.pods, preempting: &self.preempting };
+            let said = |effect| match effect {
+                Effect::TellUnschedulable { told, reason, .. } => (told, reason),
+                other => panic!("{other:?}"),
+            };
+            self.conditions.handle(input, &view).into_iter().map(said).collect()
+        }
+
+        fn waits(&mut self, reason: PendingReason) -> Vec<(Option<String>, PendingReason)> {
+            self.handle(ConditionInput::Waits(&"p".into(), reason))
+        }
+
+        fn told(&mut self, message: &str, outcome: TellOutcome) -> Vec<(Option<String>, PendingReason)> {
+            let message = message.to_owned();
+            self.handle(ConditionInput::Told { pod: &"p".into(), message, outcome, now: at(0) })
+        }
+    }
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn one() -> PendingReason {
+        PendingReason::Lists(vec![Kind::Reservation])
+    }
+
+    fn other() -> PendingReason {
+        PendingReason::Request("unreadable".into())
+    }
+
+    #[test]
+    fn a_reason_is_said_once_until_it_or_the_condition_changes() {
+        let mut case = Case::new(Some("as before a restart"));
+        assert_eq!(case.waits(one()), [(Some("as before a restart".to_owned()), one())]);
+        assert_eq!(case.waits(one()), [], "it is being said");
+        assert_eq!(case.told("as before a restart", TellOutcome::Done), []);
+        assert_eq!(case.waits(one()), [], "its condition says just this");
+        assert_eq!(case.handle(ConditionInput::Freed(&"p".into())), []);
+        assert_eq!(case.waits(other()), [(Some("as before a restart".to_owned()), other())]);
+        case.see(Some("unreadable"));
+        assert_eq!(case.told("unreadable", TellOutcome::Done), []);
+        case.see(Some("another program's words"));
+        let again = [(Some("another program's words".to_owned()), other())];
+        assert_eq!(case.handle(ConditionInput::Freed(&"p".into())), again);
+    }
+
+    #[test]
+    fn a_reason_that_comes_up_meanwhile_is_said_next() {
+        let mut case = Case::new(None);
+        assert_eq!(case.waits(one()), [(None, one())]);
+        assert_eq!(case.waits(other()), []);
+        case.see(Some("one"));
+        assert_eq!(case.told("one", TellOutcome::Done), [(Some("one".to_owned()), other())]);
+    }
+
+    #[test]
+    fn what_was_not_heard_is_said_again_when_its_time_has_come() {
+        let mut case = Case::new(None);
+        case.waits(one());
+        assert_eq!(case.told("", TellOutcome::Failed { wait: SignedDuration::from_secs(5) }), []);
+        assert_eq!(case.conditions.deadline(), Some(at(5)));
+        assert_eq!(case.waits(other()), [], "the API server asks to wait");
+        assert_eq!(case.handle(ConditionInput::TimePassed(at(4))), []);
+        assert_eq!(case.handle(ConditionInput::TimePassed(at(5))), [(None, other())]);
+        assert_eq!(case.conditions.deadline(), None);
+    }
+
+    #[test]
+    fn nothing_is_said_of_a_pod_that_has_found_a_place_or_is_gone() {
+        let mut case = Case::new(None);
+        case.waits(one());
+        case.conditions.end(&"p".into());
+        assert_eq!(case.told("one", TellOutcome::Failed { wait: SignedDuration::ZERO }), []);
+        assert_eq!(case.handle(ConditionInput::TimePassed(at(1))), []);
+        case.conditions.forget(&"p".into());
+        case.pods.remove(&"p".into());
+        assert_eq!(case.waits(one()), []);
+        assert!(case.conditions.pods.is_empty(), "nothing is kept of it");
+    }
+}
