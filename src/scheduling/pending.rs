@@ -59,12 +59,17 @@ impl PendingReason {
 }
 
 fn unlisted(kinds: &[Kind]) -> String {
-    let asks = if kinds == [Kind::Reservation] { "asks for devices" } else { "has claims" };
     let missing: Vec<&str> = kinds.iter().map(|kind| kind.resource()).collect();
     let missing = missing.join(", ");
-    format!(
-        "the Pod {asks}, and these are not listed yet: {missing}; Berth's ServiceAccount must be allowed to list and watch them"
-    )
+    if kinds == [Kind::Reservation] {
+        format!(
+            "the Pod asks for devices, and these are not listed yet: {missing}; Berth's ServiceAccount must be allowed to list and watch them"
+        )
+    } else {
+        format!(
+            "the Pod has claims, and these are not listed yet: {missing}; Berth's ServiceAccount must be allowed to list and watch them"
+        )
+    }
 }
 
 impl From<Arc<FitError>> for PendingReason {
