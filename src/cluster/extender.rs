@@ -113,7 +113,7 @@ impl Desk {
     pub(super) fn take(&mut self, ExtenderCall(request): ExtenderCall, scheduler: &mut Scheduler) {
         match request {
             Request::Look(answer) => {
-                let view = View { reader: self.reader.clone(), outlook: scheduler.outlook() };
+                let view = View { reader: self.reader.clone(), outlook: scheduler.view().outlook() };
                 // The asker may be gone meanwhile, here and below.
                 let _ = answer.send(view);
             }
@@ -144,7 +144,7 @@ impl Desk {
             Details::Own => "the node".to_owned(),
         };
         for (uid, direction) in std::mem::take(&mut self.directions) {
-            let answer = match scheduler.direction(&uid) {
+            let answer = match scheduler.view().direction(&uid) {
                 Directed::Bound(node) if node == direction.node => Ok(()),
                 Directed::Bound(node) => Err(format!("pod {} is bound to {}", direction.pod, called(&node))),
                 Directed::Waiting(Some(untaken)) => Err(untaken.to_string()),

@@ -20,7 +20,7 @@ pub(crate) fn check(scheduler: &Scheduler, effects: &[Effect]) {
         for word in forbidden {
             assert!(!words(&message).any(|one| one == word), "{pod} is told of {word}: {message}");
         }
-        let others = scheduler.keys().filter(|other| other.namespace != pod.namespace);
+        let others = scheduler.view().keys().filter(|other| other.namespace != pod.namespace);
         for other in others {
             assert!(!message.contains(&other.to_string()), "{pod} is told of {other}: {message}");
         }

@@ -63,7 +63,7 @@ fn of(min: usize) -> Play {
 }
 
 fn reason(play: &Play, name: &str) -> String {
-    let reason = play.scheduler.reports.conditions.reason(name);
+    let reason = play.scheduler.binding.cycle.conditions.reason(name);
     reason.map(|reason| reason.message().full).unwrap_or_default()
 }
 
