@@ -14,6 +14,7 @@ pub mod finding;
 mod fixtures;
 pub mod model;
 pub mod node_flow;
+pub mod pending;
 pub mod plan;
 pub mod plugin;
 pub mod prebind;
@@ -47,6 +48,7 @@ pub use model::{
         PodStatus, PreemptionPolicy, Stage,
     },
 };
+pub use pending::PendingReason;
 pub use plugin::{
     NodeReasons, Reason,
     devices::{CardReason, DeviceReason},

@@ -45,7 +45,6 @@ impl Berth {
             preemption: None,
             zones: berth::scheduling::model::tdm::RevocableZones::default(),
             gangs: None,
-            details: berth::scheduling::Details::Full,
             held_percent: 50,
             claims: berth::scheduling::model::claim_use::DeviceClaims::Served,
         };

@@ -71,7 +71,7 @@ fn told(
             };
             std::iter::once(place).chain(prospect.elsewhere(details)).collect()
         }
-        Err(error) => vec![format!("would not be placed now: {}", error.message(details).told(details).0)],
+        Err(error) => vec![format!("would not be placed now: {}", error.words(details))],
     };
     Some(told)
 }

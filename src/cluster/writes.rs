@@ -160,8 +160,7 @@ impl Writes {
                 | Effect::TellEvictionPostponed { .. }
                 | Effect::TellUnschedulable { .. }
                 | Effect::TellSilent { .. }
-                | Effect::TellWaiting { .. }
-                | Effect::ReportDetails { .. } => {}
+                | Effect::TellWaiting { .. } => {}
                 Effect::ReportFinding { ref finding, .. } if !matches!(finding, Finding::Drift(_)) => {}
                 effect if urgency(&effect) == Urgency::Reports => self.reporting.push(effect),
                 effect => self.binding.push(effect),
@@ -245,8 +244,7 @@ fn urgency(effect: &Effect) -> Urgency {
         | Effect::TellWaiting { .. }
         | Effect::TellSilent { .. }
         | Effect::ReportFinding { .. }
-        | Effect::CountFindings { .. }
-        | Effect::ReportDetails { .. } => Urgency::Reports,
+        | Effect::CountFindings { .. } => Urgency::Reports,
         Effect::CompareClaims(_) => Urgency::Compares,
     }
 }
@@ -267,7 +265,6 @@ fn namespace_of(effect: &Effect) -> Arc<str> {
         | Effect::TellFailedAllocation { pod, .. }
         | Effect::TellWaiting { pod, .. }
         | Effect::TellSilent { pod, .. }
-        | Effect::ReportDetails { pod, .. }
         | Effect::ReportFinding { of: Concern::Pod(pod), .. } => pod.namespace.clone(),
         Effect::CompareClaims(comparison) => comparison.namespace().clone(),
         Effect::EvictFromZone { eviction }
@@ -286,11 +283,17 @@ fn namespace_of(effect: &Effect) -> Arc<str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scheduling::PodKey;
+    use crate::scheduling::{PendingReason, PodKey};
 
     fn reports(namespace: &str, name: &str) -> Effect {
         let pod = PodKey { namespace: namespace.into(), name: name.into(), uid: name.into() };
-        Effect::TellUnschedulable { pod, resource_version: "1".to_owned(), message: String::new() }
+        Effect::TellUnschedulable {
+            pod,
+            resource_version: "1".to_owned(),
+            told: None,
+            first: true,
+            reason: PendingReason::Lists(Vec::new()),
+        }
     }
 
     #[test]

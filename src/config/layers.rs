@@ -160,7 +160,6 @@ impl Config {
             preemption: self.scheduling.preemption.rules(),
             zones: self.revocable_zones(),
             gangs: self.scheduling.gangs.timeout(),
-            details: self.messages.details,
             held_percent: self.scheduling.volumes.held_percent,
             claims: self.scheduling.claims.served(),
         }

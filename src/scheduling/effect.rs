@@ -8,6 +8,8 @@ use super::{
     decide::comparison::ClaimComparison,
     finding::{Concern, Finding, NodeFindings},
     model::{gang::GangName, name::NodeName, pod::PodKey},
+    node_flow::LineWait,
+    pending::PendingReason,
     plan::eviction::{Eviction, Postponed},
 };
 use crate::device::{Allocation, DevicePlace, LockName, LockOwner, ProfileName};
@@ -134,8 +136,12 @@ pub enum Effect {
         pod: PodKey,
         /// The version that the pod must still have.
         resource_version: String,
+        /// What its condition says at this version. One that says just this is not written again.
+        told: Option<String>,
+        /// Whether nothing was said of it before. What the text leaves out is then reported, even where the condition says just this.
+        first: bool,
         /// Why.
-        message: String,
+        reason: PendingReason,
     },
     /// Say that a node's agent could not give a pod its cards.
     TellFailedAllocation {
@@ -149,7 +155,7 @@ pub enum Effect {
         /// Which pod.
         pod: PodKey,
         /// What for.
-        message: String,
+        wait: LineWait,
     },
     /// Say that a node's agent gave no sign for a pod in time.
     TellSilent {
@@ -171,12 +177,5 @@ pub enum Effect {
         node: NodeName,
         /// Everything that is wrong there now; empty: nothing is.
         findings: NodeFindings,
-    },
-    /// Keep for administrators what the message of a pod leaves out.
-    ReportDetails {
-        /// Which pod.
-        pod: PodKey,
-        /// The message in full.
-        message: String,
     },
 }

@@ -154,7 +154,7 @@ pub enum Event {
     Told {
         /// Which pod.
         pod: PodKey,
-        /// What was said.
+        /// What its condition says now.
         message: String,
         /// What came of it.
         outcome: TellOutcome,

@@ -27,7 +27,7 @@ use super::{
     effect::Effect,
     event::Event,
     finding::Findings,
-    model::{claim_use::DeviceClaims, measure::Measure, message::Details, tdm::RevocableZones},
+    model::{claim_use::DeviceClaims, measure::Measure, tdm::RevocableZones},
     node_flow::{Course, NodeFlowInput},
     plan::preemption::Rules,
     plugin::score::weights::ScoreWeights,
@@ -38,8 +38,9 @@ use super::{
 use audit::Audits;
 use binding_cycle::BindingCycle;
 use evict::{EvictionView, Evictions};
+use scheduling_cycle::conditions::ConditionInput;
 
-pub use scheduling_cycle::direct::Directed;
+pub use scheduling_cycle::direct::{Directed, Untaken};
 pub use view::SchedulerView;
 
 /// What the scheduler is told once.
@@ -57,8 +58,6 @@ pub struct Settings {
     pub zones: RevocableZones,
     /// For how long the bound pods of a gang wait for the others; `None`: every pod is placed alone.
     pub gangs: Option<SignedDuration>,
-    /// How much of a message stands where the users of a namespace read it.
-    pub details: Details,
     /// How many percent of the cluster's cards the pods of one namespace may hold while they wait for volumes; one pod or one gang may hold more.
     pub held_percent: u32,
     /// Whether claims of devices are served.
@@ -148,7 +147,7 @@ impl Scheduler {
             Event::Nominated { pod, node, outcome } => {
                 let (node, outcome) = (node.as_ref(), &outcome);
                 self.binding.advance_preempt(PreemptInput::Nominated { pod: &pod, node, outcome });
-                self.binding.cycle.tell(&pod.uid);
+                self.binding.cycle.advance_conditions(ConditionInput::Freed(&pod.uid));
             }
             Event::Preempted { pod, preemptor, outcome } => {
                 let (pod, preemptor, outcome) = (&pod, &preemptor, &outcome);
@@ -163,7 +162,10 @@ impl Scheduler {
             }
             Event::NodeRead { node, found, pods } => self.node_read(&node, found, pods, now),
             Event::HolderRead { owner, since, found } => self.holder_read(&owner, since, found, now),
-            Event::Told { pod, message, outcome } => self.binding.cycle.told(&pod, message, outcome, now),
+            Event::Told { pod, message, outcome } => {
+                let pod = &pod.uid;
+                self.binding.cycle.advance_conditions(ConditionInput::Told { pod, message, outcome, now });
+            }
             Event::ClaimsCompared(compared) => self.binding.cycle.claims_compared(compared),
             Event::Hinted(ask) => self.binding.cycle.prepare(&ask),
             Event::Vacated { node, until } => self.binding.advance(&node, NodeFlowInput::Vacated(until)),

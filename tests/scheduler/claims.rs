@@ -9,13 +9,11 @@ use std::sync::Arc;
 
 use berth::{
     config::Config,
-    scheduling::{
-        Effect, Event, Setback, TellOutcome, WriteOutcome, effect::PrebindWrite, world::object::Object,
-    },
+    scheduling::{Effect, Event, Setback, WriteOutcome, effect::PrebindWrite, world::object::Object},
 };
 use serde_json::{Value, json};
 
-use super::machine::{Machine, bound, node, pod, without_nearest};
+use super::machine::{Machine, bound, counted, heard, node, pod};
 
 const SELECTED: &str = "volume.kubernetes.io/selected-node";
 const COMPLETED: &str = "pv.kubernetes.io/bind-completed";
@@ -133,16 +131,15 @@ fn written(version: u32) -> WriteOutcome {
 /// Writes every condition that is to be written, so that the next can be.
 fn tell(machine: &mut Machine, effects: &[Effect]) {
     for effect in effects {
-        if let Effect::TellUnschedulable { pod, message, .. } = effect {
-            let (pod, message) = (pod.clone(), message.clone());
-            machine.tell(Event::Told { pod, message, outcome: TellOutcome::Done });
+        if let Effect::TellUnschedulable { pod, reason, .. } = effect {
+            machine.tell(heard(pod.clone(), reason));
         }
     }
 }
 
-fn said(effects: &[Effect]) -> Vec<&str> {
+fn said(effects: &[Effect]) -> Vec<String> {
     let said = effects.iter().filter_map(|effect| match effect {
-        Effect::TellUnschedulable { message, .. } => Some(without_nearest(message)),
+        Effect::TellUnschedulable { reason, .. } => Some(counted(reason)),
         _ => None,
     });
     said.collect()

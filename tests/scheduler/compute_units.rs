@@ -52,9 +52,9 @@ fn with_quota(card: u32, units: u32) -> Machine {
     machine
 }
 
-fn refusals(effects: &[Effect]) -> Vec<&str> {
+fn refusals(effects: &[Effect]) -> Vec<String> {
     let refused = effects.iter().filter_map(|effect| match effect {
-        Effect::TellUnschedulable { message, .. } => Some(message.as_str()),
+        Effect::TellUnschedulable { reason, .. } => Some(reason.message().full),
         _ => None,
     });
     refused.collect()
@@ -70,7 +70,7 @@ fn a_whole_card_costs_a_quota_its_compute_units() {
                 limited: limits.amd.com/gpucores=96";
     assert!(
         machine.run().0.iter().any(
-            |effect| matches!(effect, Effect::TellUnschedulable { message, .. } if message.contains(used))
+            |effect| matches!(effect, Effect::TellUnschedulable { reason, .. } if reason.message().full.contains(used))
         )
     );
 }

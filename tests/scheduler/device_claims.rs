@@ -395,7 +395,7 @@ fn a_pod_of_another_scheduler_holds_what_its_claim_has() {
 /// What is said of the pod, the nearest node included, with `details`.
 fn said(details: Details, pods: &[Value], objects: impl IntoIterator<Item = Event>) -> String {
     let config = Config::default();
-    let settings = Settings { details, gangs: None, ..config.scheduler_settings() };
+    let settings = Settings { gangs: None, ..config.scheduler_settings() };
     let mut machine = Machine::begin_with(&config, settings, &[node("n1", &json!({}))], &[]);
     listed(&mut machine);
     machine.tell(slice("n1", 2));
@@ -404,7 +404,9 @@ fn said(details: Details, pods: &[Value], objects: impl IntoIterator<Item = Even
         machine.show_pod(pod);
     }
     let told = |effect: &Effect| match effect {
-        Effect::TellUnschedulable { pod, message, .. } if *pod.name == *"p" => Some(message.clone()),
+        Effect::TellUnschedulable { pod, reason, .. } if *pod.name == *"p" => {
+            Some(reason.message().told(details).0)
+        }
         _ => None,
     };
     machine.settle().iter().rev().find_map(told).unwrap_or_default()

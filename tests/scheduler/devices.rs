@@ -2,11 +2,11 @@
 
 use berth::{
     config::Config,
-    scheduling::{Effect, Event, TellOutcome, model::kind::Kind},
+    scheduling::{Effect, Event, model::kind::Kind},
 };
 use serde_json::{Value, json};
 
-use super::machine::{Machine, bound, node, placed, pod, told};
+use super::machine::{Machine, bound, heard, node, placed, pod, told};
 
 pub(crate) const ALLOCATED: &str = "scheduling.koordinator.sh/device-allocated";
 
@@ -137,9 +137,8 @@ fn devices_that_are_gone_come_back_as_they_are_held() {
 fn say(machine: &mut Machine, name: &str) -> String {
     let effects = machine.settle();
     for effect in &effects {
-        if let Effect::TellUnschedulable { pod, message, .. } = effect {
-            let (pod, message, outcome) = (pod.clone(), message.clone(), TellOutcome::Done);
-            machine.tell(Event::Told { pod, message, outcome });
+        if let Effect::TellUnschedulable { pod, reason, .. } = effect {
+            machine.tell(heard(pod.clone(), reason));
         }
     }
     told(&effects, name)

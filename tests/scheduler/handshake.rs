@@ -7,7 +7,7 @@ use berth::{
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use super::machine::{Machine, START, node, pod, without_nearest};
+use super::machine::{Machine, START, counted, node, pod};
 
 fn at(seconds: i64) -> Timestamp {
     Timestamp::from_second(START + seconds).unwrap()
@@ -33,7 +33,7 @@ fn waits(effects: &[Effect]) -> bool {
     let words = FitError::of_nodes(&[vec![Reason::Devices(DeviceReason::Expired)]]).to_string();
     effects
         .iter()
-        .any(|effect| matches!(effect, Effect::TellUnschedulable { message, .. } if without_nearest(message) == words))
+        .any(|effect| matches!(effect, Effect::TellUnschedulable { reason, .. } if counted(reason) == words))
 }
 
 #[test]

@@ -7,13 +7,12 @@ use berth::{
     cluster::read::group::pod_group,
     config::Config,
     scheduling::{
-        Effect, Event, Finding, TellOutcome, WriteOutcome, effect::PrebindWrite, model::kind::Kind,
-        world::object::Object,
+        Effect, Event, Finding, WriteOutcome, effect::PrebindWrite, model::kind::Kind, world::object::Object,
     },
 };
 use serde_json::{Value, json};
 
-use super::machine::{Machine, node, parsed, pod};
+use super::machine::{Machine, heard, node, parsed, pod};
 
 const SELECTED: &str = "volume.kubernetes.io/selected-node";
 
@@ -137,9 +136,9 @@ impl World {
                 let outcome = WriteOutcome::Written { resource_version };
                 self.machine.tell(Event::Prebound { pod, write, outcome });
             }
-            Effect::TellUnschedulable { pod, message, .. } => {
-                self.told.push((pod.name.to_string(), message.clone()));
-                self.machine.tell(Event::Told { pod, message, outcome: TellOutcome::Done });
+            Effect::TellUnschedulable { pod, reason, .. } => {
+                self.told.push((pod.name.to_string(), reason.message().full));
+                self.machine.tell(heard(pod, &reason));
             }
             Effect::ReportFinding { of, finding: Finding::Drift(drift) } => panic!("{of:?}: {drift}"),
             _ => {}

@@ -1,11 +1,11 @@
 //! A scheduler with the objects that it is shown and the time that it is told.
 //!
-//! It is for cases about what becomes of objects: it reads them as the live binder does, answers locks and Bindings by itself, and compares a second
-//! scheduler that tells users of their own objects alone. Cases about the order of single steps are unit tests, on `Play`.
+//! It is for cases about what becomes of objects: it reads them as the live binder does, answers locks and Bindings by itself, and looks at what users
+//! are told who are told of their own objects alone. Cases about the order of single steps are unit tests, on `Play`.
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use super::discreet::Discreet;
+use super::discreet::check;
 use berth::{
     cluster::{
         Reader,
@@ -14,8 +14,8 @@ use berth::{
     config::Config,
     device::{Lock, LockOwner},
     scheduling::{
-        Attempt, BindOutcome, Effect, Event, LockOutcome, Measure, NodeInfo, PodKey, Scheduler,
-        model::kind::Kind, scheduler::Settings, world::object::Object,
+        Attempt, BindOutcome, Effect, Event, LockOutcome, Measure, NodeInfo, PendingReason, PodKey,
+        Scheduler, TellOutcome, model::kind::Kind, scheduler::Settings, world::object::Object,
     },
 };
 use jiff::{SignedDuration, Timestamp};
@@ -24,8 +24,6 @@ use serde_json::{Value, json};
 /// A scheduler that has seen empty lists, or the nodes given.
 pub(crate) struct Machine {
     scheduler: Scheduler,
-    /// Another that sees the same and tells users of their own objects alone; `None`: a case has changed the first by itself.
-    discreet: Option<Discreet>,
     reader: Reader,
     now: Timestamp,
     version: u64,
@@ -49,12 +47,7 @@ impl Machine {
     /// A scheduler for which kube-scheduler chooses the nodes.
     pub(crate) fn directed(config: &Config, nodes: &[Value]) -> Self {
         let machine = Self::new(config, nodes, &[]);
-        Self {
-            scheduler: machine.scheduler.directed(),
-            discreet: machine.discreet.map(Discreet::directed),
-            reader: machine.reader.judging_cards(),
-            ..machine
-        }
+        Self { scheduler: machine.scheduler.directed(), reader: machine.reader.judging_cards(), ..machine }
     }
 
     /// A scheduler to which volumes, claims and Reservations were not listed yet.
@@ -81,11 +74,10 @@ impl Machine {
     }
 
     pub(crate) fn begin_with(config: &Config, settings: Settings, nodes: &[Value], pods: &[Value]) -> Self {
-        let discreet = Some(Discreet::new(settings.clone()));
         let scheduler = Scheduler::new(settings);
         let now = Timestamp::from_second(START).unwrap();
         let mut machine =
-            Self { scheduler, discreet, reader: config.reader(), now, version: 1, zones: BTreeMap::new() };
+            Self { scheduler, reader: config.reader(), now, version: 1, zones: BTreeMap::new() };
         let nodes = nodes.iter().map(|node| machine.reader.node(&parsed(node)).0).collect();
         let pods = pods.iter().map(|pod| machine.reader.pod(&parsed(pod)).0).collect();
         machine.tell(Event::Nodes(nodes));
@@ -105,9 +97,6 @@ impl Machine {
     }
 
     pub(crate) fn tell(&mut self, event: Event) {
-        if let Some(discreet) = &mut self.discreet {
-            discreet.observe(event.clone(), self.now);
-        }
         self.scheduler.observe(event, self.now);
     }
 
@@ -156,10 +145,9 @@ impl Machine {
 
     /// What is to be done now.
     pub(crate) fn settle(&mut self) -> Vec<Effect> {
-        if let Some(discreet) = &mut self.discreet {
-            discreet.settle(self.now);
-        }
-        self.scheduler.settle(self.now)
+        let effects = self.scheduler.settle(self.now);
+        check(&self.scheduler, &effects);
+        effects
     }
 
     /// When it is to be asked again although nothing happens.
@@ -176,7 +164,6 @@ impl Machine {
     }
 
     pub(crate) fn scheduler_mut(&mut self) -> &mut Scheduler {
-        self.discreet = None;
         &mut self.scheduler
     }
 
@@ -247,12 +234,20 @@ pub(crate) fn without_nearest(message: &str) -> &str {
     message.split_once(" nearest: ").map_or(message, |(counted, _)| counted)
 }
 
+/// Why a pod waits, without the nearest miss.
+pub(crate) fn counted(reason: &PendingReason) -> String {
+    without_nearest(&reason.message().full).to_owned()
+}
+
+/// The condition of a pod is written for this reason.
+pub(crate) fn heard(pod: PodKey, reason: &PendingReason) -> Event {
+    Event::Told { pod, message: reason.message().full, outcome: TellOutcome::Done }
+}
+
 /// The last message about the pod that waits.
 pub(crate) fn told(effects: &[Effect], name: &str) -> String {
     let of_pod = |effect: &Effect| match effect {
-        Effect::TellUnschedulable { pod, message, .. } if *pod.name == *name => {
-            Some(without_nearest(message).to_owned())
-        }
+        Effect::TellUnschedulable { pod, reason, .. } if *pod.name == *name => Some(counted(reason)),
         _ => None,
     };
     effects.iter().rev().find_map(of_pod).unwrap_or_default()

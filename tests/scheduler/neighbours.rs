@@ -8,7 +8,7 @@ use berth::{
 };
 use serde_json::{Value, json};
 
-use super::machine::{Machine, bound, node, pod, without_nearest};
+use super::machine::{Machine, bound, counted, node, pod};
 
 /// A node with one free card, in a zone.
 pub(super) fn hami_node(name: &str, zone: &str) -> Value {
@@ -62,15 +62,15 @@ fn machine(pods: &[Value]) -> Machine {
 
 /// Shows a pod that is to be placed, and expects that it waits with these counted reasons.
 #[track_caller]
-fn waits(machine: &mut Machine, pod: &Value, counted: &str) {
+fn waits(machine: &mut Machine, pod: &Value, expected: &str) {
     machine.show_pod(pod);
     let (effects, bound) = machine.run();
     assert_eq!(bound, []);
     let told = effects.iter().find_map(|effect| match effect {
-        Effect::TellUnschedulable { message, .. } => Some(without_nearest(message)),
+        Effect::TellUnschedulable { reason, .. } => Some(counted(reason)),
         _ => None,
     });
-    assert_eq!(told, Some(format!("0/2 nodes are available: {counted}.").as_str()));
+    assert_eq!(told, Some(format!("0/2 nodes are available: {expected}.")));
 }
 
 /// Expects that what has happened lets the pod go to this node.

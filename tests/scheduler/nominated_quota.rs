@@ -2,11 +2,11 @@
 
 use berth::{
     config::Config,
-    scheduling::{Effect, Event, TellOutcome, WriteOutcome, model::kind::Kind},
+    scheduling::{Effect, Event, WriteOutcome, model::kind::Kind},
 };
 use serde_json::{Value, json};
 
-use super::machine::{Machine, bound, node, parsed, pod, told};
+use super::machine::{Machine, bound, heard, node, parsed, pod, told};
 
 fn gpu_node(name: &str) -> Value {
     let card = |at: usize| {
@@ -61,9 +61,7 @@ fn nominate(machine: &mut Machine) -> (Vec<String>, Vec<Effect>) {
                     machine.tell(Event::Nominated { pod, node, outcome });
                 }
                 Effect::Preempt { pod, .. } => victims.push(pod.name.to_string()),
-                Effect::TellUnschedulable { pod, message, .. } => {
-                    machine.tell(Event::Told { pod, message, outcome: TellOutcome::Done });
-                }
+                Effect::TellUnschedulable { pod, reason, .. } => machine.tell(heard(pod, &reason)),
                 _ => {}
             }
         }

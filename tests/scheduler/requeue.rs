@@ -38,10 +38,10 @@ pub(super) fn check(begin: impl Fn() -> Machine, waiting: &Value, counted: &str,
         let (effects, placed) = machine.run();
         assert_eq!(placed, [], "{counted}: it waits");
         let told = effects.iter().find_map(|effect| match effect {
-            Effect::TellUnschedulable { message, .. } => Some(message.as_str()),
+            Effect::TellUnschedulable { reason, .. } => Some(reason.message().full),
             _ => None,
         });
-        assert!(told.is_some_and(|told| told.contains(counted)), "{told:?}");
+        assert!(told.as_ref().is_some_and(|told| told.contains(counted)), "{told:?}");
         machine.take_decisions();
         happens(&mut machine);
         let placed = machine.run().1;

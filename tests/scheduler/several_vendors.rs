@@ -50,7 +50,8 @@ fn dcu(name: &str, memory: u32) -> Value {
 /// Which pods are refused for a quota, and how much of it is used by then.
 fn over_quota(effects: &[Effect]) -> Vec<(&str, String)> {
     let refused = effects.iter().filter_map(|effect| match effect {
-        Effect::TellUnschedulable { pod, message, .. } => {
+        Effect::TellUnschedulable { pod, reason, .. } => {
+            let message = reason.message().full;
             let used = message.split_once("used: ")?.1.split_once(", limited")?.0;
             Some((&*pod.name, used.to_owned()))
         }

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use berth::{
     config::Config,
-    scheduling::{Effect, Event, TellOutcome, WriteOutcome, effect::PrebindWrite, world::object::Object},
+    scheduling::{Effect, Event, WriteOutcome, effect::PrebindWrite, world::object::Object},
 };
 use serde_json::{Value, json};
 
-use super::machine::{Machine, bound, node, parsed, pod};
+use super::machine::{Machine, bound, heard, node, parsed, pod};
 
 fn gpu_node(name: &str) -> Value {
     let card = json!([{"id": format!("GPU-{name}"), "index": 0, "count": 10, "devmem": 16000, "devcore": 100,
@@ -136,9 +136,9 @@ impl World {
                     selected(self, &node);
                 }
             }
-            Effect::TellUnschedulable { pod, message, .. } => {
-                self.told.insert(pod.name.to_string(), message.clone());
-                self.machine.tell(Event::Told { pod, message, outcome: TellOutcome::Done });
+            Effect::TellUnschedulable { pod, reason, .. } => {
+                self.told.insert(pod.name.to_string(), reason.message().full);
+                self.machine.tell(heard(pod, &reason));
             }
             _ => {}
         }

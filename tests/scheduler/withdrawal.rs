@@ -6,7 +6,7 @@ use berth::{
 };
 use serde_json::{Value, json};
 
-use super::machine::{Machine, START, bound, key, node, pod, without_nearest};
+use super::machine::{Machine, START, bound, counted, key, node, pod};
 
 const CLOSED: &str = "18446744073709551615";
 
@@ -168,6 +168,6 @@ fn a_node_whose_dead_pod_can_not_be_withdrawn_is_passed_over_after_a_while() {
         .to_string();
     let said = effects
         .iter()
-        .any(|effect| matches!(effect, Effect::TellUnschedulable { message, .. } if without_nearest(message) == words));
+        .any(|effect| matches!(effect, Effect::TellUnschedulable { reason, .. } if counted(reason) == words));
     assert!(said, "{effects:?}");
 }

@@ -7,11 +7,12 @@ use std::sync::Arc;
 use berth::{
     cluster::{
         read::{self, group::pod_group},
+        tell::condition_text,
         watch::read_namespace,
     },
     config::Config,
     object::{Device, Namespace, Node, Pod, Reservation, ResourceQuota},
-    scheduling::{Effect, Event, PodKey, Scheduler, model::kind::Kind, world::object::Object},
+    scheduling::{Details, Effect, Event, PodKey, Scheduler, model::kind::Kind, world::object::Object},
 };
 use berth_sandbox::Sandbox;
 use serde::de::DeserializeOwned;
@@ -52,7 +53,11 @@ pub(crate) fn look(sandbox: &Sandbox, config: &Config) -> Vec<String> {
     }
     scheduler.observe(Event::Pods(pods), now);
     let told = |pod: &PodKey| told(sandbox, pod);
-    scheduler.settle(now).into_iter().filter_map(|effect| differs(effect, told)).collect()
+    scheduler
+        .settle(now)
+        .into_iter()
+        .filter_map(|effect| differs(effect, config.messages.details, told))
+        .collect()
 }
 
 fn node_devices(sandbox: &Sandbox) -> Vec<Object> {
@@ -71,7 +76,7 @@ fn reservations(sandbox: &Sandbox) -> Vec<Object> {
     sandbox.objects_of(devices::GROUP, "reservations").iter().map(object).collect()
 }
 
-fn differs(effect: Effect, told: impl Fn(&PodKey) -> String) -> Option<String> {
+fn differs(effect: Effect, details: Details, told: impl Fn(&PodKey) -> String) -> Option<String> {
     match effect {
         Effect::TakeLock { pod, node, .. } | Effect::Bind { pod, node, .. } => {
             Some(format!("{pod} waits ({}), and a fresh look gives it a place on {node}", told(&pod)))
@@ -85,7 +90,8 @@ fn differs(effect: Effect, told: impl Fn(&PodKey) -> String) -> Option<String> {
         Effect::Prebind { pod, .. } => {
             Some(format!("{pod} waits ({}), and a fresh look binds its claims", told(&pod)))
         }
-        Effect::TellUnschedulable { pod, message, .. } => {
+        Effect::TellUnschedulable { pod, reason, .. } => {
+            let message = condition_text(&reason, details).0;
             // How much of a quota is used changes too often to be told to all who wait for it.
             let said = told(&pod);
             let quota = |text: &str| {

@@ -13,8 +13,8 @@ use berth::{
         Slicing, Tie,
     },
     scheduling::{
-        Ask, Claim, Constraints, Demand, Details, Event, Footprint, Holding, Importance, Lifetime, NodeInfo,
-        Offer, PodGroups, PodInfo, PodKey, PodStatus, PreemptionPolicy, ResourceAmounts, Stage,
+        Ask, Claim, Constraints, Demand, Event, Footprint, Holding, Importance, Lifetime, NodeInfo, Offer,
+        PodGroups, PodInfo, PodKey, PodStatus, PreemptionPolicy, ResourceAmounts, Stage,
         model::{
             claim_use::DeviceClaims,
             kind::Kind,
@@ -218,7 +218,6 @@ pub(crate) fn settings() -> Settings {
         preemption: None,
         zones: RevocableZones::default(),
         gangs: None,
-        details: Details::Full,
         held_percent: 50,
         claims: DeviceClaims::Served,
     }

@@ -9,11 +9,11 @@ use super::{
 };
 use crate::scheduling::plan::Plan;
 use crate::scheduling::{
-    Details, PodInfo, Uid,
+    PodInfo, Uid,
     decide::Decision,
     model::gang::{Gang, GangName, Member, Membership, Policy, Tally},
     plan::{
-        gang::{Applicant, AsItIs, MadeRoom, Pool, Shortfall, Ungathered, Words, place},
+        gang::{Applicant, AsItIs, GangRefusal, MadeRoom, Pool, Shortfall, Ungathered, place},
         preemption::{Candidate, Rules},
     },
     world::ledger::Charge,
@@ -118,16 +118,15 @@ impl Run<'_> {
         shortfall: &Shortfall,
         entries: Vec<Entry>,
     ) -> Vec<(u64, PodRow)> {
-        let words =
-            Words { name, gang: pool.gang, pods: pool.placed.total() + pool.applicants.len(), shortfall };
         let called: BTreeMap<Uid, Arc<str>> =
             entries.iter().map(|(_, _, info)| (info.key.uid.clone(), info.key.name.clone())).collect();
+        let refusal = GangRefusal::new(name, pool, shortfall, |uid| called[uid].clone(), None);
         let mut nominated =
             self.preemption.and_then(|rules| self.made_room(rules, pool, &entries)).unwrap_or_default();
         let mut rows = Vec::new();
         for (at, row, info) in entries {
             let uid = &info.key.uid;
-            let message = words.message(uid, |uid| called[uid].clone(), Details::Full);
+            let message = refusal.of(uid).message().full;
             let mut row = match shortfall.failure_of(uid) {
                 Some(Some(error)) => row.unfit(error),
                 _ => row.unschedulable(String::new()),

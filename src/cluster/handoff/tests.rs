@@ -30,7 +30,6 @@ fn scheduler() -> Scheduler {
         preemption: None,
         zones: crate::scheduling::model::tdm::RevocableZones::default(),
         gangs: None,
-        details: crate::scheduling::Details::Full,
         held_percent: 50,
         claims: crate::scheduling::model::claim_use::DeviceClaims::Served,
     })

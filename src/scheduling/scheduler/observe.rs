@@ -104,6 +104,7 @@ impl Scheduler {
             self.binding.cycle.gangs.lose_member(&entry.info);
         }
         self.binding.cycle.pods.remove(uid);
+        self.binding.cycle.conditions.forget(uid);
         self.binding.cycle.queue.remove(uid);
         if let Some(node) = node {
             self.binding.advance(&node, NodeFlowInput::PodGone(uid));

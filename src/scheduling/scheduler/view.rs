@@ -20,12 +20,12 @@ use crate::scheduling::{
     model::{
         kind::Kind,
         measure::{Standing, Waiting},
-        message::Details,
         name::Uid,
         node::NodeInfo,
         pod::{Claim, Deletion, PodKey, is_older},
     },
     node_flow::{NodeFlows, NodeView},
+    pending::PendingReason,
     prebind::Prebinding,
     world::{
         ledger::{Charge, Commitment},
@@ -131,16 +131,12 @@ impl<'a> SchedulerView<'a> {
         self.cycle.snapshot.quotas().used().keys().map(of).collect()
     }
 
-    /// How much of a message stands where the users of a namespace read it.
-    pub fn details(self) -> Details {
-        self.cycle.reports.details
-    }
-
     /// Why pods wait that were refused and have found no place since.
     pub fn waiting(self) -> Waiting {
         let mut waiting = Waiting::default();
         for entry in self.cycle.pods.all().filter(|entry| entry.info.claim != Claim::None) {
-            let Some(blame) = &entry.blame else { continue };
+            let reason = self.cycle.conditions.reason(&entry.info.key.uid);
+            let Some(blame) = reason.map(PendingReason::blame) else { continue };
             for labels in blame.labels() {
                 *waiting.reasons.entry(labels).or_default() += 1;
             }

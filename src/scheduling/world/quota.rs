@@ -321,9 +321,9 @@ struct Row {
 }
 
 impl Exceeded {
-    /// Whether the message is of this quota.
-    pub fn is_said_in(&self, message: &str) -> bool {
-        message.starts_with(&format!("exceeded quota: {}, ", self.quota))
+    /// Whether both are of one quota, whatever is requested and used of it.
+    pub fn is_of_quota_of(&self, other: &Self) -> bool {
+        self.quota == other.quota
     }
 }
 

@@ -95,7 +95,8 @@ impl World {
                     self.observe(seen);
                 }
             }
-            Effect::TellUnschedulable { pod, message, .. } => {
+            Effect::TellUnschedulable { pod, reason, .. } => {
+                let message = reason.message().full;
                 self.told.push(message.clone());
                 self.observe(Event::Told { pod, message, outcome: TellOutcome::Done });
             }

@@ -62,8 +62,8 @@ impl BindingCycle {
             }
             NodeFlowRequest::BackOff(uid, why) => {
                 self.back_off(&uid, now);
-                if let Some((blame, message)) = why {
-                    self.cycle.tell_unschedulable(&uid, blame, message);
+                if let Some(failure) = why {
+                    self.cycle.tell_unschedulable(&uid, failure);
                 }
             }
             NodeFlowRequest::FindOtherNodes(pods) => self.find_other_nodes(&pods, node, now),

@@ -131,7 +131,7 @@ fn held_by(name: &str, since: Timestamp) -> Lock {
 
 fn unschedulable(effects: &[Effect]) -> String {
     let message = effects.iter().find_map(|effect| match effect {
-        Effect::TellUnschedulable { message, .. } => Some(message.clone()),
+        Effect::TellUnschedulable { reason, .. } => Some(reason.message().full),
         _ => None,
     });
     message.unwrap_or_else(|| panic!("nothing is said: {effects:?}"))

@@ -64,7 +64,6 @@ pub(super) enum Sent<'a> {
     Withdraw(&'a str),
     Nominate(&'a str, bool),
     Preempt(&'a str),
-    Details(&'a str),
     Drift,
 }
 
@@ -175,7 +174,7 @@ impl Play {
     pub(super) fn waiting(&mut self) -> Vec<String> {
         let effects = std::mem::take(&mut self.effects).into_iter();
         let message = |effect| match effect {
-            Effect::TellWaiting { message, .. } => Some(message),
+            Effect::TellWaiting { wait, .. } => Some(wait.message().full),
             _ => None,
         };
         effects.filter_map(message).collect()
@@ -211,7 +210,6 @@ impl Play {
                 Sent::EvictionPostponed(self.name(&postponed.eviction.pod.name))
             }
             Effect::Prebind { pod, .. } => Sent::Prebind(self.name(&pod.name)),
-            Effect::ReportDetails { pod, .. } => Sent::Details(self.name(&pod.name)),
         }
     }
 
