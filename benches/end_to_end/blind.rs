@@ -166,7 +166,7 @@ impl Blind {
             self.seats.insert(name, seat);
             return;
         };
-        let lock = info.lock(&Hami::NAME.into()).map(|lock| &lock.state);
+        let lock = info.locks.of(&Hami::NAME.into()).map(|lock| &lock.state);
         let locked = !matches!(lock, None | Some(Lock::Free));
         seat.step = match std::mem::replace(&mut seat.step, Step::Free) {
             Step::Taking if locked => Step::Locked,
@@ -243,7 +243,7 @@ impl Hands {
 
 /// What is asked for, of the node's cards in turn.
 fn assignment(node: &NodeInfo, given: usize, ask: &Ask) -> anyhow::Result<Assignment> {
-    let offer = node.offer(&Hami::NAME.into()).and_then(|offer| offer.inventory.as_ref());
+    let offer = node.devices.offer(&Hami::NAME.into()).and_then(|offer| offer.inventory.as_ref());
     let cards = offer.context("the node has registered no cards")?.cards();
     let share = |container: &berth::device::ContainerRequest, card: &Card| {
         let share = container.share?;

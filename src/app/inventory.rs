@@ -151,7 +151,7 @@ impl KnownInventory {
 
 /// A node in the form of admission, made from that of scheduling.
 fn offer(info: &NodeInfo, dialects: &Dialects) -> NodeOffer {
-    let offers = info.offers.iter().filter_map(|offer| {
+    let offers = info.devices.offers.iter().filter_map(|offer| {
         let mode = dialects.named(&offer.profile)?.mode().clone();
         Some((mode, offer.inventory.clone()?))
     });

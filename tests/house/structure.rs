@@ -20,7 +20,6 @@ const MORE_METHODS: &[(&str, usize)] = &[("Scheduler", 157)];
 const MORE_FIELDS: &[(&str, usize)] = &[
     ("Device", 13),
     ("HamiConfig", 18),
-    ("NodeInfo", 15),
     ("PodRow", 17),
     ("PodSpec", 21),
     ("Row", 14),

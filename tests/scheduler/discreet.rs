@@ -52,7 +52,7 @@ impl Discreet {
     }
 
     fn cards(&self) -> Vec<String> {
-        let offers = self.0.snapshot().nodes().flat_map(|state| &state.info.offers);
+        let offers = self.0.snapshot().nodes().flat_map(|state| &state.info.devices.offers);
         let cards = offers.filter_map(|offer| offer.inventory.as_ref()).flat_map(Inventory::cards);
         cards.map(|card| card.id.to_string()).filter(|id| id.contains('-')).collect()
     }

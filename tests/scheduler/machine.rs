@@ -235,7 +235,7 @@ impl Machine {
     fn locked(&self, node: &str, pod: &PodKey, since: Timestamp) -> NodeInfo {
         let mut info = NodeInfo::clone(&self.scheduler.snapshot().node(node).unwrap().info);
         info.resource_version = self.version.to_string();
-        for lock in &mut info.locks {
+        for lock in &mut info.locks.needed {
             lock.state = Lock::Held { owner: LockOwner::parse(&pod.namespace, &pod.name), since };
         }
         info

@@ -18,6 +18,7 @@ use berth::{
         model::{
             claim_use::DeviceClaims,
             kind::Kind,
+            node::NodeDevices,
             pod::{Binding, Placer},
             tdm::RevocableZones,
         },
@@ -69,7 +70,7 @@ pub(crate) fn node_offering(name: &str, offers: Vec<Offer>) -> NodeInfo {
         name: name.into(),
         uid: name.into(),
         resource_version: "1".to_owned(),
-        offers,
+        devices: NodeDevices { offers, ..NodeDevices::default() },
         ..NodeInfo::default()
     }
 }

@@ -36,7 +36,7 @@ pub(super) async fn draw(stage: &Stage) -> anyhow::Result<()> {
                 tenants.entry(&share.card).or_default().push(name);
             }
         }
-        for offer in &node.offers {
+        for offer in &node.devices.offers {
             stage.say(format_args!("  {} ({})", node.name, offer.profile))?;
             for card in offer.inventory.iter().flat_map(Inventory::cards) {
                 let tenants = tenants.get(&card.id).map(|names| names.join(" ")).unwrap_or_default();

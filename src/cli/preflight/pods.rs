@@ -32,7 +32,7 @@ pub fn findings(examination: &Examination<'_>) -> Vec<Finding> {
         findings.extend(of_node(node, &info, &troubles, &reader));
         snapshot.set_node(info);
     }
-    if snapshot.nodes().all(|state| state.info.offers.is_empty()) {
+    if snapshot.nodes().all(|state| state.info.devices.offers.is_empty()) {
         let message = "no node has a list of cards that Berth can read: share pods would stay pending";
         findings.push(Finding::new(&rules::NO_CARDS, "nodes", message));
     }
@@ -57,8 +57,8 @@ pub fn findings(examination: &Examination<'_>) -> Vec<Finding> {
 /// The pods that hold shares of a card, by either of its names.
 fn holders(snapshot: &Snapshot, node: &NodeInfo, card: &CardId, names: &BTreeMap<Uid, String>) -> String {
     let on_node = snapshot.ledger().on_node(&node.name);
-    let holding =
-        on_node.filter(|(_, charge)| charge.shares().any(|share| node.is_one_card(&share.card, card)));
+    let holding = on_node
+        .filter(|(_, charge)| charge.shares().any(|share| node.devices.is_one_card(&share.card, card)));
     let holding: Vec<_> = holding.filter_map(|(uid, _)| names.get(uid)).collect();
     listed(&holding, MOST_HOLDERS)
 }
@@ -70,7 +70,7 @@ fn of_node(node: &Node, info: &NodeInfo, troubles: &[Unreadable], reader: &Reade
     let mut findings: Vec<_> = troubles.iter().map(unreadable).collect();
     let asks = |name: &str| reader.dialects().mode_of(name).is_some();
     let mut advertised = node.allocatable().iter().filter(|(name, amount)| asks(name) && !amount.is_zero());
-    if let (Some((name, amount)), true) = (advertised.next(), info.offers.is_empty()) {
+    if let (Some((name, amount)), true) = (advertised.next(), info.devices.offers.is_empty()) {
         let message = format!(
             "advertises {amount} of {name}, and no device plugin has registered its cards: Berth places no share there"
         );

@@ -275,7 +275,7 @@ impl Run<'_> {
 
     /// What a Binding to the node would carry.
     fn record(&self, claim: &Claim, allocations: &[Allocation], node: &str) -> Record {
-        let place = self.snapshot.node(node).and_then(|state| state.info.device_place(claim));
+        let place = self.snapshot.node(node).and_then(|state| state.info.devices.place(claim));
         let of = |one: &Allocation| {
             let (dialect, given) = (self.dialect(&one.profile), &one.assignment);
             let adaption = |place| {

@@ -17,7 +17,7 @@ pub(super) fn of(input: &Input, config: &Config) -> Reader {
     if input.devices.is_empty() || !koordinator.enabled || koordinator.whole_cards {
         return reader;
     }
-    let registered = input.nodes.iter().any(|(node, _)| !reader.node(node).0.offers.is_empty());
+    let registered = input.nodes.iter().any(|(node, _)| !reader.node(node).0.devices.offers.is_empty());
     let others = reader.dialects().clone().without(koordinator::NAME);
     let devices = Arc::new(Koordinator::new(WholeCards::Included));
     let dialects = if registered { others.before(devices) } else { others.after(devices) };

@@ -56,7 +56,7 @@ impl FindingMetrics {
     /// Keeps which nodes have a registration or a Device that can't be read.
     pub(super) fn take_in(&self, event: &Event) {
         let gauges = &self.unreadable_registrations;
-        let unreadable = |node: &NodeInfo| node.offers.iter().any(|offer| offer.inventory.is_none());
+        let unreadable = |node: &NodeInfo| node.devices.offers.iter().any(|offer| offer.inventory.is_none());
         let take_in = |node: &NodeInfo| list(gauges, &node.name, usize::from(unreadable(node)));
         match event {
             Event::Nodes(nodes) => {

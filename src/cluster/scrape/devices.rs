@@ -87,7 +87,7 @@ pub(super) fn devices(encoder: &mut DescriptorEncoder, holdings: &Holdings) -> f
 fn rows(holdings: &Holdings) -> Vec<Row<'_>> {
     let mut rows = Vec::new();
     for state in &holdings.nodes {
-        let inventories = state.info.offers.iter().filter_map(|offer| offer.inventory.as_ref());
+        let inventories = state.info.devices.offers.iter().filter_map(|offer| offer.inventory.as_ref());
         for devices in inventories.map(Inventory::devices) {
             for kind in DeviceType::ALL {
                 rows.extend(

@@ -172,7 +172,7 @@ impl Scheduler {
         let name = node.name.clone();
         self.snapshot.objects().join_devices(&mut node);
         let before = self.snapshot.node(&name).map(|state| state.info.clone());
-        self.expire(&name, &node.expired(now));
+        self.expire(&name, &node.devices.expired(now));
         let same = self.snapshot.node(&name).is_some_and(|known| known.info.fits_as(&node));
         if same {
             self.snapshot.refresh_node(node);

@@ -77,7 +77,7 @@ impl Scheduler {
 
     /// Finds out which of the node's plugins have given no sign for too long: no pod is sent to their cards until they do.
     fn watch_expiries(&mut self, node: &NodeName, now: Timestamp) {
-        if let Some(expired) = self.snapshot.node(node).map(|state| state.info.expired(now)) {
+        if let Some(expired) = self.snapshot.node(node).map(|state| state.info.devices.expired(now)) {
             self.expire(node, &expired);
         }
     }

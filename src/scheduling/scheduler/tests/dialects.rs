@@ -12,7 +12,7 @@ use crate::{
         event::{BindOutcome, LockOutcome},
         fixtures,
         model::{
-            node::{NodeLock, Signature},
+            node::{NodeLock, RequiredLocks, Signature},
             pod::Placer,
         },
         scheduler::{Scheduler, Settings},
@@ -106,7 +106,7 @@ fn node(offers: &[(&str, u64)], locks: Locked, version: &str) -> NodeInfo {
     };
     NodeInfo {
         resource_version: version.to_owned(),
-        locks: locks.into_iter().map(lock).collect(),
+        locks: RequiredLocks { needed: locks.into_iter().map(lock).collect(), ..RequiredLocks::default() },
         ..fixtures::node_offering("n1", offers.iter().map(offer).collect())
     }
 }

@@ -18,7 +18,7 @@ use crate::{
         fixtures::{self, PROFILE, key},
         model::{
             kind::Kind,
-            node::{NodeLock, Signature},
+            node::{NodeLock, RequiredLocks, Signature},
             pod::Placer,
         },
         plan::preemption::Rules,
@@ -229,12 +229,15 @@ impl Play {
         let card = Card { slots: 8, ..fixtures::card("GPU-0", 0, 10_000) };
         NodeInfo {
             resource_version,
-            locks: vec![NodeLock {
-                name: lock_name(),
-                state: lock,
-                signature: self.signature,
-                expiry: EXPIRY,
-            }],
+            locks: RequiredLocks {
+                needed: vec![NodeLock {
+                    name: lock_name(),
+                    state: lock,
+                    signature: self.signature,
+                    expiry: EXPIRY,
+                }],
+                ..RequiredLocks::default()
+            },
             ..fixtures::node_offering(NODE, vec![fixtures::offer(PROFILE, vec![card])])
         }
     }
