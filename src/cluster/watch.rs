@@ -26,7 +26,11 @@ use crate::{
     },
     scheduling::{
         Event, QuotaKey,
-        model::{claim_use::DeviceClaims, kind::Kind, name::full_name},
+        model::{
+            claim_use::DeviceClaims,
+            kind::{Kind, PodGroupKind, SelectingKind},
+            name::full_name,
+        },
         plugin::Plugin,
         world::{object::Object, resource_claims::unreadable},
     },
@@ -210,10 +214,10 @@ impl Source {
     /// Groups of pods: what is placed together, and the budgets of jobs. The API server may serve none of these kinds.
     fn pod_groups(&self) -> BoxStream<'static, Event> {
         let all = [
-            self.pod_groups_of::<PodGroup>(Kind::PodGroup),
-            self.pod_groups_of::<CoschedulingPodGroup>(Kind::CoschedulingPodGroup),
-            self.pod_groups_of::<KubernetesPodGroup>(Kind::KubernetesPodGroup),
-            self.pod_groups_of::<KubernetesPodGroupAlpha>(Kind::KubernetesPodGroupAlpha),
+            self.pod_groups_of::<PodGroup>(PodGroupKind::Volcano),
+            self.pod_groups_of::<CoschedulingPodGroup>(PodGroupKind::Coscheduling),
+            self.pod_groups_of::<KubernetesPodGroup>(PodGroupKind::Kubernetes),
+            self.pod_groups_of::<KubernetesPodGroupAlpha>(PodGroupKind::KubernetesAlpha),
         ];
         stream::select_all(all).boxed()
     }
@@ -279,11 +283,12 @@ impl Source {
         )
     }
 
-    fn pod_groups_of<T>(&self, kind: Kind) -> BoxStream<'static, Event>
+    fn pod_groups_of<T>(&self, of: PodGroupKind) -> BoxStream<'static, Event>
     where
         T: Wire + AsRef<PodGroup> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
         Watched<T>: kube::Resource<DynamicType = ()>,
     {
+        let kind = Kind::PodGroup(of);
         let gone = move |group: &T| {
             Event::Gone(kind, full_name(&group.metadata().namespace, &group.metadata().name))
         };
@@ -291,7 +296,7 @@ impl Source {
             self.client.clone(),
             Selected::default(),
             self.objects.clone(),
-            move |group: &T, gaps: &[Unread]| unread::pod_group(group::pod_group(kind, group.as_ref()), gaps),
+            move |group: &T, gaps: &[Unread]| unread::pod_group(group::pod_group(of, group.as_ref()), gaps),
         );
         if_served(told, kind, gone)
     }
@@ -313,10 +318,13 @@ impl Source {
     /// granted earlier lacks the right to list it, pods are placed all the same.
     fn selecting(&self) -> BoxStream<'static, Event> {
         let all = [
-            self.objects(Kind::Service, Object::service),
-            self.objects(Kind::ReplicationController, Object::replication_controller),
-            self.objects(Kind::ReplicaSet, Object::replica_set),
-            self.objects(Kind::StatefulSet, Object::stateful_set),
+            self.objects(Kind::Selecting(SelectingKind::Service), Object::service),
+            self.objects(
+                Kind::Selecting(SelectingKind::ReplicationController),
+                Object::replication_controller,
+            ),
+            self.objects(Kind::Selecting(SelectingKind::ReplicaSet), Object::replica_set),
+            self.objects(Kind::Selecting(SelectingKind::StatefulSet), Object::stateful_set),
         ];
         stream::select_all(all).boxed()
     }

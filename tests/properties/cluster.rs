@@ -17,7 +17,7 @@ use berth::{
         Scheduler, Stage,
         model::{
             gang::{Gang, GangName, Group, GroupApi, Member, Policy},
-            kind::Kind,
+            kind::{Kind, PodGroupKind},
             pod::Deletion,
         },
         plan::preemption::Rules,
@@ -173,10 +173,12 @@ impl Cluster {
         self.tell(Event::Nodes(self.present().map(|at| self.node(at)).collect()));
         self.tell(Event::Quotas(Vec::new()));
         for kind in Kind::ALL {
-            let groups = self.groups.iter().filter(|_| *kind == Kind::PodGroup).map(|(name, gang)| {
-                let group = Group { budget: None, policy: Policy::Gang(Arc::new(gang.clone())) };
-                Object::PodGroup(*kind, format!("default/{name}").into(), Arc::new(group))
-            });
+            let groups = self.groups.iter().filter(|_| *kind == Kind::PodGroup(PodGroupKind::Volcano)).map(
+                |(name, gang)| {
+                    let group = Group { budget: None, policy: Policy::Gang(Arc::new(gang.clone())) };
+                    Object::PodGroup(PodGroupKind::Volcano, format!("default/{name}").into(), Arc::new(group))
+                },
+            );
             self.tell(Event::Listed(*kind, groups.collect()));
         }
         self.tell(Event::Pods(self.pods.iter().map(|(name, pod)| pod.info(name)).collect()));

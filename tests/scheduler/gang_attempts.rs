@@ -5,7 +5,10 @@ use berth::{
     config::Config,
     scheduling::{
         Effect, Event, Finding,
-        model::{kind::Kind, steps::PER_MILLISECOND},
+        model::{
+            kind::{Kind, PodGroupKind},
+            steps::PER_MILLISECOND,
+        },
     },
 };
 use serde_json::{Value, json};
@@ -55,7 +58,10 @@ fn cluster(size: usize, annotations: &Value) -> Machine {
     machine.tell(Event::Listed(Kind::PodDisruptionBudget, Vec::new()));
     let metadata = json!({"name": "gang", "namespace": "greedy", "annotations": annotations});
     let group = json!({"metadata": metadata, "spec": {"minMember": size}});
-    machine.tell(Event::Listed(Kind::PodGroup, vec![pod_group(Kind::PodGroup, &parsed(&group))]));
+    machine.tell(Event::Listed(
+        Kind::PodGroup(PodGroupKind::Volcano),
+        vec![pod_group(PodGroupKind::Volcano, &parsed(&group))],
+    ));
     machine.settle();
     machine
 }

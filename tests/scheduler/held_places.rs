@@ -7,7 +7,9 @@ use berth::{
     cluster::read::group::pod_group,
     config::Config,
     scheduling::{
-        Effect, Event, Finding, TellOutcome, WriteOutcome, effect::PrebindWrite, model::kind::Kind,
+        Effect, Event, Finding, TellOutcome, WriteOutcome,
+        effect::PrebindWrite,
+        model::kind::{Kind, PodGroupKind},
         world::object::Object,
     },
 };
@@ -346,7 +348,10 @@ fn gang() -> World {
     let mut machine = Machine::with_gangs(&Config::default(), &nodes);
     machine.tell(Event::Unserved(Kind::Reservation));
     let group = json!({"metadata": {"name": "gang", "namespace": "greedy"}, "spec": {"minMember": 2}});
-    machine.tell(Event::Listed(Kind::PodGroup, vec![pod_group(Kind::PodGroup, &parsed(&group))]));
+    machine.tell(Event::Listed(
+        Kind::PodGroup(PodGroupKind::Volcano),
+        vec![pod_group(PodGroupKind::Volcano, &parsed(&group))],
+    ));
     World::of(machine)
 }
 

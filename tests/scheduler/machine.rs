@@ -15,7 +15,9 @@ use berth::{
     device::{Lock, LockOwner},
     scheduling::{
         Attempt, BindOutcome, Effect, Event, LockOutcome, Measure, NodeInfo, PodKey, Scheduler,
-        model::kind::Kind, scheduler::Settings, world::object::Object,
+        model::kind::{Kind, PodGroupKind},
+        scheduler::Settings,
+        world::object::Object,
     },
 };
 use jiff::{SignedDuration, Timestamp};
@@ -68,8 +70,8 @@ impl Machine {
         for kind in Kind::STORAGE {
             machine.tell(Event::Listed(*kind, Vec::new()));
         }
-        for kind in [Kind::CoschedulingPodGroup, Kind::KubernetesPodGroup, Kind::KubernetesPodGroupAlpha] {
-            machine.tell(Event::Unserved(kind));
+        for kind in [PodGroupKind::Coscheduling, PodGroupKind::Kubernetes, PodGroupKind::KubernetesAlpha] {
+            machine.tell(Event::Unserved(Kind::PodGroup(kind)));
         }
         machine
     }

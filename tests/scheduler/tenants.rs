@@ -10,7 +10,10 @@ use berth::{
     scheduling::{
         Effect, Event,
         decide::comparison::ClaimComparison,
-        model::{kind::Kind, steps::PER_MILLISECOND},
+        model::{
+            kind::{Kind, PodGroupKind},
+            steps::PER_MILLISECOND,
+        },
         world::object::Object,
     },
 };
@@ -131,9 +134,9 @@ fn gangs_with_an_impossible_member_hold_up_no_pod_of_another_namespace() {
     let mut machine = Machine::with_gangs(&Config::default(), &nodes);
     let groups = (0..4).map(|gang| {
         let group = json!({"metadata": {"name": format!("gang-{gang}"), "namespace": "greedy"}, "spec": {"minMember": 500}});
-        pod_group(Kind::PodGroup, &parsed(&group))
+        pod_group(PodGroupKind::Volcano, &parsed(&group))
     });
-    machine.tell(Event::Listed(Kind::PodGroup, groups.collect()));
+    machine.tell(Event::Listed(Kind::PodGroup(PodGroupKind::Volcano), groups.collect()));
     impossible_gangs(&mut machine, 4, 500);
     machine.settle();
     let (decided, active) = probe(&mut machine);
@@ -149,7 +152,10 @@ fn one_attempt_for_a_gang_is_no_longer_than_a_pod_of_another_namespace_may_wait(
     let nodes: Vec<_> = (0..200).map(|at| gpu_node(&format!("n{at:03}"))).collect();
     let mut machine = Machine::with_gangs(&Config::default(), &nodes);
     let group = json!({"metadata": {"name": "gang-0", "namespace": "greedy"}, "spec": {"minMember": 500}});
-    machine.tell(Event::Listed(Kind::PodGroup, vec![pod_group(Kind::PodGroup, &parsed(&group))]));
+    machine.tell(Event::Listed(
+        Kind::PodGroup(PodGroupKind::Volcano),
+        vec![pod_group(PodGroupKind::Volcano, &parsed(&group))],
+    ));
     for at in 0..500 {
         let memory = if at == 499 { 90_000 } else { 1000 + at % 16 };
         let mut pod = share("greedy", &format!("g{at}"), memory);
@@ -229,9 +235,9 @@ fn thousands_of_pod_groups_hold_up_no_pod_of_another_namespace() {
     let mut machine = Machine::with_gangs(&Config::default(), &nodes);
     let groups = (0..3000).map(|gang| {
         let group = json!({"metadata": {"name": format!("gang-{gang}"), "namespace": "greedy"}, "spec": {"minMember": 2 + gang % 7}});
-        pod_group(Kind::PodGroup, &parsed(&group))
+        pod_group(PodGroupKind::Volcano, &parsed(&group))
     });
-    machine.tell(Event::Listed(Kind::PodGroup, groups.collect()));
+    machine.tell(Event::Listed(Kind::PodGroup(PodGroupKind::Volcano), groups.collect()));
     for gang in 0..3000 {
         let mut pod = share("greedy", &format!("g{gang}"), 1000);
         pod["metadata"]["annotations"] = json!({"scheduling.k8s.io/group-name": format!("gang-{gang}")});

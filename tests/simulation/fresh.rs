@@ -11,7 +11,11 @@ use berth::{
     },
     config::Config,
     object::{Device, Namespace, Node, Pod, Reservation, ResourceQuota},
-    scheduling::{Effect, Event, PodKey, Scheduler, model::kind::Kind, world::object::Object},
+    scheduling::{
+        Effect, Event, PodKey, Scheduler,
+        model::kind::{Kind, PodGroupKind},
+        world::object::Object,
+    },
 };
 use berth_sandbox::Sandbox;
 use serde::de::DeserializeOwned;
@@ -37,9 +41,9 @@ pub(crate) fn look(sandbox: &Sandbox, config: &Config) -> Vec<String> {
     scheduler.observe(Event::Listed(Kind::PodDisruptionBudget, Vec::new()), now);
     let groups = sandbox.objects_of("scheduling.volcano.sh", "podgroups");
     let groups = groups.iter().map(|group| serde_json::from_value((**group).clone()).unwrap());
-    let groups = groups.map(|group| pod_group(Kind::PodGroup, &group)).collect();
-    scheduler.observe(Event::Listed(Kind::PodGroup, groups), now);
-    for kind in Kind::POD_GROUPS.iter().filter(|kind| **kind != Kind::PodGroup) {
+    let groups = groups.map(|group| pod_group(PodGroupKind::Volcano, &group)).collect();
+    scheduler.observe(Event::Listed(Kind::PodGroup(PodGroupKind::Volcano), groups), now);
+    for kind in Kind::POD_GROUPS.iter().filter(|kind| **kind != Kind::PodGroup(PodGroupKind::Volcano)) {
         scheduler.observe(Event::Unserved(*kind), now);
     }
     scheduler.observe(Event::Listed(Kind::Device, node_devices(sandbox)), now);

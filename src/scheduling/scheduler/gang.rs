@@ -172,7 +172,8 @@ impl Gangs {
 
     /// Takes in that a PodGroup of this kind has changed, or all of them for want of a name; the pods that are to be decided again if they wait.
     pub(super) fn note_group(&mut self, kind: Kind, name: Option<&Arc<str>>) -> Vec<Uid> {
-        let Some(api) = kind.group_api() else { return Vec::new() };
+        let Kind::PodGroup(kind) = kind else { return Vec::new() };
+        let api = kind.api();
         let gangs: Vec<GangName> = match name {
             Some(group) => vec![GangName { api, group: group.clone() }],
             None => self.members.keys().filter(|gang| gang.api == api).cloned().collect(),

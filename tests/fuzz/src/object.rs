@@ -32,7 +32,11 @@ pub fn run(data: &[u8]) {
         objects.push(object);
     }
     if let Some(group) = read_as::<PodGroup>(&value) {
-        objects.extend(Kind::POD_GROUPS.iter().map(|kind| pod_group(*kind, &group)));
+        let kinds = Kind::POD_GROUPS.iter().filter_map(|kind| match kind {
+            Kind::PodGroup(kind) => Some(*kind),
+            _ => None,
+        });
+        objects.extend(kinds.map(|kind| pod_group(kind, &group)));
     }
     objects.extend(read_as::<ResourceClaim>(&value).map(|claim| Object::ResourceClaim(Arc::new(claim))));
     objects.extend(read_as::<ResourceSlice>(&value).map(|slice| Object::ResourceSlice(Arc::new(slice))));

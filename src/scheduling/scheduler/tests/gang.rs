@@ -17,7 +17,7 @@ use crate::{
         event::BindOutcome,
         model::{
             gang::{Gang, GangName, Group, GroupApi, Member, Policy, SharedTopology, Strictness},
-            kind::Kind,
+            kind::{Kind, PodGroupKind},
             pod::{Deletion, PodKey, Stage},
         },
         world::{ledger::Commitment, object::Object},
@@ -28,7 +28,7 @@ const NODE: &str = "n1";
 
 fn group(gang: Gang) -> Object {
     let group = Group { budget: None, policy: Policy::Gang(Arc::new(gang)) };
-    Object::PodGroup(Kind::PodGroup, "default/g".into(), Arc::new(group))
+    Object::PodGroup(PodGroupKind::Volcano, "default/g".into(), Arc::new(group))
 }
 
 fn least(min: usize) -> Gang {
@@ -165,7 +165,7 @@ fn pods_that_do_not_fit_in_the_order_of_the_queue_are_tried_by_their_size() {
 fn two_gangs_do_not_hold_halves_against_each_other() {
     let mut play = of(2);
     let other = Group { budget: None, policy: Policy::Gang(Arc::new(least(2))) };
-    play.happens(Event::Seen(Object::PodGroup(Kind::PodGroup, "default/h".into(), Arc::new(other))));
+    play.happens(Event::Seen(Object::PodGroup(PodGroupKind::Volcano, "default/h".into(), Arc::new(other))));
     for name in ["a", "x", "b", "y"] {
         let mut pod = member(&play, name, 4_000);
         if ["x", "y"].contains(&name) {
@@ -281,7 +281,7 @@ fn pods_wait_for_their_podgroup_and_are_placed_alone_where_there_are_none() {
 
     let mut play = Play::new();
     create(&mut play, "a", 1000);
-    play.happens(Event::Unserved(Kind::PodGroup));
+    play.happens(Event::Unserved(Kind::PodGroup(PodGroupKind::Volcano)));
     assert!(play.is_charged("a", Commitment::Assumed), "the API server serves no such kind");
 }
 

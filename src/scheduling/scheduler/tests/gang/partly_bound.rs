@@ -123,7 +123,8 @@ fn completed_first(stage: Stage) {
         play.happens(Event::PodSeen(Box::new(pod)));
     }
     for kind in Kind::POD_GROUPS {
-        let groups = if *kind == Kind::PodGroup { vec![group(least(2))] } else { Vec::new() };
+        let groups =
+            if *kind == Kind::PodGroup(PodGroupKind::Volcano) { vec![group(least(2))] } else { Vec::new() };
         play.happens(Event::Listed(*kind, groups));
     }
     assert!(play.is_charged("b", Commitment::Assumed), "{stage:?}: {}", reason(&play, "b"));
