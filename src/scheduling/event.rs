@@ -24,6 +24,36 @@ pub use super::model::outcome::{
     WriteOutcome,
 };
 
+/// What was read at the API server to settle a doubt.
+#[derive(Clone, Debug)]
+pub enum ReadAnswer {
+    /// The pod as it is at the API server, read since the outcome of its Binding was unknown; `None`: it is gone.
+    Pod {
+        /// The pod.
+        pod: PodKey,
+        /// What it looks like.
+        found: Option<Box<PodInfo>>,
+    },
+    /// The node as it is at the API server, read since the outcome of its lock was unknown; `None`: it is gone.
+    Node {
+        /// The node.
+        node: NodeName,
+        /// What it looks like.
+        found: Option<Box<NodeInfo>>,
+        /// The pods that are bound to it and have not succeeded, read after it.
+        pods: Vec<PodInfo>,
+    },
+    /// Whether the holder of a lock, of which nothing was seen, is there.
+    Holder {
+        /// Whom the lock names.
+        owner: LockOwner,
+        /// Since when it is held.
+        since: Timestamp,
+        /// What the pod looks like.
+        found: Option<Box<PodInfo>>,
+    },
+}
+
 /// Something that happened.
 #[derive(Clone, Debug)]
 pub enum Event {
@@ -118,13 +148,6 @@ pub enum Event {
         /// What came of it.
         outcome: EvictionOutcome,
     },
-    /// The pod as it is at the API server, read since the outcome of its Binding was unknown; `None`: it is gone.
-    PodRead {
-        /// The pod.
-        pod: PodKey,
-        /// What it looks like.
-        found: Option<Box<PodInfo>>,
-    },
     /// What came of giving a lock back.
     LockReleased {
         /// On which node.
@@ -132,24 +155,8 @@ pub enum Event {
         /// What came of it.
         outcome: ReleaseOutcome,
     },
-    /// The node as it is at the API server, read since the outcome of its lock was unknown; `None`: it is gone.
-    NodeRead {
-        /// The node.
-        node: NodeName,
-        /// What it looks like.
-        found: Option<Box<NodeInfo>>,
-        /// The pods that are bound to it and have not succeeded, read after it.
-        pods: Vec<PodInfo>,
-    },
-    /// Whether the holder of a lock, of which nothing was seen, is there.
-    HolderRead {
-        /// Whom the lock names.
-        owner: LockOwner,
-        /// Since when it is held.
-        since: Timestamp,
-        /// What the pod looks like.
-        found: Option<Box<PodInfo>>,
-    },
+    /// What was read to settle a doubt.
+    Read(ReadAnswer),
     /// What came of saying why a pod waits.
     Told {
         /// Which pod.

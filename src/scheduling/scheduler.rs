@@ -37,7 +37,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::{
     decide::class::Classes,
     effect::Effect,
-    event::Event,
+    event::{Event, ReadAnswer},
     model::{
         claim_use::DeviceClaims, kind::Kind, measure::Measure, message::Details, name::Uid,
         tdm::RevocableZones,
@@ -199,12 +199,14 @@ impl Scheduler {
             Event::EvictionAnswered { eviction, outcome } => {
                 self.outbox.effects.extend(self.evictions.answered(eviction, outcome, now));
             }
-            Event::PodRead { pod, found } => self.pod_read(&pod, found, now),
+            Event::Read(ReadAnswer::Pod { pod, found }) => self.pod_read(&pod, found, now),
             Event::LockReleased { node, outcome } => {
                 self.advance(&node, NodeFlowInput::LockReleased(outcome));
             }
-            Event::NodeRead { node, found, pods } => self.node_read(&node, found, pods, now),
-            Event::HolderRead { owner, since, found } => self.holder_read(&owner, since, found, now),
+            Event::Read(ReadAnswer::Node { node, found, pods }) => self.node_read(&node, found, pods, now),
+            Event::Read(ReadAnswer::Holder { owner, since, found }) => {
+                self.holder_read(&owner, since, found, now)
+            }
             Event::Told { pod, message, outcome } => self.told(&pod, message, outcome, now),
             Event::ClaimsCompared(compared) => self.claims_compared(compared),
             Event::Hinted(ask) => self.prepare(&ask),

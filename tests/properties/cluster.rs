@@ -14,7 +14,7 @@ use berth::{
     device::{Allocation, Card},
     scheduling::{
         Claim, Effect, Event, Finding, Importance, Lifetime, NodeInfo, PodGroups, PodInfo, PodStatus,
-        Scheduler, Stage,
+        ReadRequest, Scheduler, Stage,
         model::{
             gang::{Gang, GangName, Group, GroupApi, Member, Policy},
             kind::{Kind, PodGroupKind},
@@ -352,7 +352,7 @@ fn is_awaited(effect: &Effect) -> bool {
             | Effect::Nominate { .. }
             | Effect::Preempt { .. }
             | Effect::RollBack { .. }
-            | Effect::ReadPod { .. }
-            | Effect::ReadNode { .. }
+            | Effect::Read(ReadRequest::Pod(_))
+            | Effect::Read(ReadRequest::Node(_))
     )
 }

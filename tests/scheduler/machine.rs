@@ -14,7 +14,8 @@ use berth::{
     config::Config,
     device::{Lock, LockOwner},
     scheduling::{
-        Attempt, BindOutcome, Effect, Event, LockOutcome, Measure, NodeInfo, PodKey, Scheduler,
+        Attempt, BindOutcome, Effect, Event, LockOutcome, Measure, NodeInfo, PodKey, ReadAnswer, ReadRequest,
+        Scheduler,
         model::kind::{Kind, PodGroupKind},
         scheduler::Settings,
         world::object::Object,
@@ -217,10 +218,10 @@ impl Machine {
                         bound.push((pod.name.to_string(), node.to_string()));
                         self.tell(Event::BindAnswered { pod, node, outcome: BindOutcome::Bound });
                     }
-                    Effect::ReadNode { node } if locked.contains_key(&node) => {
+                    Effect::Read(ReadRequest::Node(node)) if locked.contains_key(&node) => {
                         let (pod, since) = &locked[&node];
                         let found = Some(Box::new(self.locked(&node, pod, *since)));
-                        self.tell(Event::NodeRead { node, found, pods: Vec::new() });
+                        self.tell(Event::Read(ReadAnswer::Node { node, found, pods: Vec::new() }));
                     }
                     other => others.push(other),
                 }

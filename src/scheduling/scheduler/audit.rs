@@ -21,7 +21,7 @@ use crate::scheduling::{
         class::Classes,
         fit_error::{Awaits, FitError},
     },
-    effect::Effect,
+    effect::{Effect, ReadRequest},
     finding::{Concern, Drift, Finding},
     model::{
         gang::GangName,
@@ -215,7 +215,7 @@ impl Scheduler {
         for drift in wrong {
             self.put_right(drift, now);
         }
-        self.outbox.effects.extend(unseen.into_iter().map(|pod| Effect::ReadPod { pod }));
+        self.outbox.effects.extend(unseen.into_iter().map(|pod| Effect::Read(ReadRequest::Pod(pod))));
         let nodes: Vec<NodeName> = self.snapshot.nodes().map(|state| state.info.name.clone()).collect();
         for node in nodes {
             if self.snapshot.check(&node) == Check::Wrong {

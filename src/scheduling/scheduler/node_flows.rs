@@ -9,7 +9,7 @@ use crate::{
     device::{Answer, LockOwner},
     scheduling::{
         decide::Decision,
-        effect::Effect,
+        effect::{Effect, ReadRequest},
         model::{
             message::Message,
             name::{NodeName, Uid},
@@ -96,9 +96,11 @@ impl Scheduler {
             }
             NodeFlowRequest::Bind(uid) => return self.binding(&uid, node),
             NodeFlowRequest::Withdraw { pod, profiles } => Effect::Withdraw { pod, node, profiles },
-            NodeFlowRequest::ReadPod(pod) => Effect::ReadPod { pod },
-            NodeFlowRequest::ReadNode => Effect::ReadNode { node },
-            NodeFlowRequest::ReadHolder { owner, since } => Effect::ReadHolder { owner, since },
+            NodeFlowRequest::ReadPod(pod) => Effect::Read(ReadRequest::Pod(pod)),
+            NodeFlowRequest::ReadNode => Effect::Read(ReadRequest::Node(node)),
+            NodeFlowRequest::ReadHolder { owner, since } => {
+                Effect::Read(ReadRequest::Holder { owner, since })
+            }
             NodeFlowRequest::TellScheduled(pod) => Effect::TellScheduled { pod, node },
             NodeFlowRequest::TellSilent(pod) => Effect::TellSilent { pod, node },
             NodeFlowRequest::TellFailedAllocation(pod) => Effect::TellFailedAllocation { pod, node },

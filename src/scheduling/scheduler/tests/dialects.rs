@@ -8,7 +8,7 @@ use super::play;
 use crate::{
     device::{Allocation, Answer, Card, Dimension, Lock, LockName, LockOwner},
     scheduling::{
-        Ask, Claim, Effect, Event, NodeInfo, PodInfo,
+        Ask, Claim, Effect, Event, NodeInfo, PodInfo, ReadAnswer, ReadRequest,
         event::{BindOutcome, LockOutcome},
         fixtures,
         model::{
@@ -206,8 +206,9 @@ fn locks_of_a_dead_holder_are_given_back_in_one_write() {
     let mut world = World::new(&BOTH);
     let (one, other) = (held_by("gone", world.now), held_by("gone", world.now));
     let effects = world.locked([(GPU, one), (NIC, other)]);
-    let [Effect::ReadHolder { owner, since }] = &effects[..] else { panic!("{effects:?}") };
-    let effects = world.tell(Event::HolderRead { owner: owner.clone(), since: *since, found: None });
+    let [Effect::Read(ReadRequest::Holder { owner, since })] = &effects[..] else { panic!("{effects:?}") };
+    let effects =
+        world.tell(Event::Read(ReadAnswer::Holder { owner: owner.clone(), since: *since, found: None }));
     assert!(matches!(&effects[..], [Effect::ReleaseLock { locks, .. }] if locks.len() == 2), "{effects:?}");
 }
 

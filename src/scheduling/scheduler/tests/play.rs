@@ -13,7 +13,7 @@ use jiff::{SignedDuration, Timestamp};
 use crate::{
     device::{Allocation, Answer, Card, Lock, LockName},
     scheduling::{
-        Claim, Concern, Effect, Event, Finding, Lifetime, NodeInfo, PodInfo,
+        Claim, Concern, Effect, Event, Finding, Lifetime, NodeInfo, PodInfo, ReadAnswer, ReadRequest,
         event::{BindOutcome, Setback, TellOutcome},
         fixtures::{self, PROFILE, key},
         model::{
@@ -186,9 +186,9 @@ impl Play {
             Effect::TakeLock { pod, .. } => Sent::Lock(self.name(&pod.name)),
             Effect::ReleaseLock { .. } => Sent::Unlock,
             Effect::Bind { pod, .. } => Sent::Bind(self.name(&pod.name)),
-            Effect::ReadPod { pod } => Sent::Read(self.name(&pod.name)),
-            Effect::ReadNode { .. } => Sent::ReadNode,
-            Effect::ReadHolder { .. } => Sent::ReadHolder,
+            Effect::Read(ReadRequest::Pod(pod)) => Sent::Read(self.name(&pod.name)),
+            Effect::Read(ReadRequest::Node(_)) => Sent::ReadNode,
+            Effect::Read(ReadRequest::Holder { .. }) => Sent::ReadHolder,
             Effect::CompareClaims(_) => Sent::CompareClaims,
             Effect::TellScheduled { pod, .. } => Sent::Told(self.name(&pod.name)),
             Effect::TellUnschedulable { pod, .. } => Sent::Unschedulable(self.name(&pod.name)),
@@ -321,7 +321,7 @@ impl Play {
     /// The node is read, and then these pods on it.
     pub(super) fn node_read_with(&mut self, pods: Vec<PodInfo>) {
         let node = self.node();
-        self.happens(Event::NodeRead { node: NODE.into(), found: Some(Box::new(node)), pods });
+        self.happens(Event::Read(ReadAnswer::Node { node: NODE.into(), found: Some(Box::new(node)), pods }));
     }
 
     /// These are all pods that there are.
@@ -343,11 +343,11 @@ impl Play {
     }
 
     pub(super) fn read(&mut self, name: &str, found: PodInfo) {
-        self.happens(Event::PodRead { pod: key(name), found: Some(Box::new(found)) });
+        self.happens(Event::Read(ReadAnswer::Pod { pod: key(name), found: Some(Box::new(found)) }));
     }
 
     pub(super) fn read_gone(&mut self, name: &str) {
-        self.happens(Event::PodRead { pod: key(name), found: None });
+        self.happens(Event::Read(ReadAnswer::Pod { pod: key(name), found: None }));
     }
 
     pub(super) fn told(&mut self, name: &str, outcome: TellOutcome) {
