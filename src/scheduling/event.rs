@@ -24,6 +24,54 @@ pub use super::model::outcome::{
     WriteOutcome,
 };
 
+/// What is seen of pods.
+#[derive(Clone, Debug)]
+pub enum PodChange {
+    /// Every pod that there is: what is not among them is gone.
+    Listed(Vec<PodInfo>),
+    /// A pod, new or changed.
+    Seen(Box<PodInfo>),
+    /// A pod is gone; whether its node is done with it is not known.
+    Gone(Uid),
+    /// A pod has ended: its node is done with it.
+    Ended(Uid),
+}
+
+/// What is seen of nodes.
+#[derive(Clone, Debug)]
+pub enum NodeChange {
+    /// Every node that there is: what is not among them is gone.
+    Listed(Vec<NodeInfo>),
+    /// A node, new or changed.
+    Seen(Box<NodeInfo>),
+    /// A node is gone.
+    Gone(NodeName),
+}
+
+/// What is seen of quotas.
+#[derive(Clone, Debug)]
+pub enum QuotaChange {
+    /// Every quota that there is: what is not among them is gone.
+    Listed(Vec<QuotaInfo>),
+    /// A quota, new or changed.
+    Seen(QuotaInfo),
+    /// A quota is gone.
+    Gone(QuotaKey),
+}
+
+/// What is seen of other objects that plugins read.
+#[derive(Clone, Debug)]
+pub enum ObjectChange {
+    /// Every object of a kind that there is: what is not among them is gone.
+    Listed(Kind, Vec<Object>),
+    /// The API server does not serve this kind: there are no objects of it.
+    Unserved(Kind),
+    /// An object, new or changed.
+    Seen(Object),
+    /// The kind and the full name of an object that is gone.
+    Gone(Kind, Arc<str>),
+}
+
 /// What was read at the API server to settle a doubt.
 #[derive(Clone, Debug)]
 pub enum ReadAnswer {
@@ -57,34 +105,14 @@ pub enum ReadAnswer {
 /// Something that happened.
 #[derive(Clone, Debug)]
 pub enum Event {
-    /// Every pod that there is: what is not among them is gone.
-    Pods(Vec<PodInfo>),
-    /// A pod, new or changed.
-    PodSeen(Box<PodInfo>),
-    /// A pod is gone; whether its node is done with it is not known.
-    PodGone(Uid),
-    /// A pod has ended: its node is done with it.
-    PodEnded(Uid),
-    /// Every node that there is: what is not among them is gone.
-    Nodes(Vec<NodeInfo>),
-    /// A node, new or changed.
-    NodeSeen(Box<NodeInfo>),
-    /// A node is gone.
-    NodeGone(NodeName),
-    /// Every quota that there is: what is not among them is gone.
-    Quotas(Vec<QuotaInfo>),
-    /// A quota, new or changed.
-    QuotaSeen(QuotaInfo),
-    /// A quota is gone.
-    QuotaGone(QuotaKey),
-    /// Every object that there is of another kind that plugins read: what is not among them is gone.
-    Listed(Kind, Vec<Object>),
-    /// The API server does not serve this kind: there are no objects of it.
-    Unserved(Kind),
-    /// An object of another kind, new or changed.
-    Seen(Object),
-    /// An object of another kind is gone.
-    Gone(Kind, Arc<str>),
+    /// A pod, or all of them.
+    Pod(PodChange),
+    /// A node, or all of them.
+    Node(NodeChange),
+    /// A quota, or all of them.
+    Quota(QuotaChange),
+    /// An object of another kind that plugins read, or all of one kind.
+    Object(ObjectChange),
     /// What came of taking the locks that a pod needs on a node.
     LockAnswered {
         /// For which pod.

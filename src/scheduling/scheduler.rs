@@ -37,7 +37,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::{
     decide::class::Classes,
     effect::Effect,
-    event::{Event, ReadAnswer},
+    event::{Event, NodeChange, ObjectChange, PodChange, QuotaChange, ReadAnswer},
     model::{
         claim_use::DeviceClaims, kind::Kind, measure::Measure, message::Details, name::Uid,
         tdm::RevocableZones,
@@ -161,20 +161,20 @@ impl Scheduler {
 
     fn take_event(&mut self, event: Event, now: Timestamp) {
         match event {
-            Event::Pods(pods) => self.resync_pods(pods, now),
-            Event::PodSeen(pod) => self.see_pod(*pod, now),
-            Event::PodGone(uid) => self.miss_pod(&uid),
-            Event::PodEnded(uid) => self.lose_pod(&uid),
-            Event::Nodes(nodes) => self.resync_nodes(nodes, now),
-            Event::NodeSeen(node) => self.see_node(*node, now),
-            Event::NodeGone(name) => self.lose_node(&name),
-            Event::Quotas(quotas) => self.resync_quotas(quotas),
-            Event::QuotaSeen(quota) => self.see_quota(quota),
-            Event::QuotaGone(key) => self.lose_quota(&key),
-            Event::Listed(kind, objects) => self.resync_objects(kind, objects, now),
-            Event::Unserved(kind) => self.miss_kind(kind, now),
-            Event::Seen(object) => self.see_object(object, now),
-            Event::Gone(kind, name) => self.lose_object(kind, &name, now),
+            Event::Pod(PodChange::Listed(pods)) => self.resync_pods(pods, now),
+            Event::Pod(PodChange::Seen(pod)) => self.see_pod(*pod, now),
+            Event::Pod(PodChange::Gone(uid)) => self.miss_pod(&uid),
+            Event::Pod(PodChange::Ended(uid)) => self.lose_pod(&uid),
+            Event::Node(NodeChange::Listed(nodes)) => self.resync_nodes(nodes, now),
+            Event::Node(NodeChange::Seen(node)) => self.see_node(*node, now),
+            Event::Node(NodeChange::Gone(name)) => self.lose_node(&name),
+            Event::Quota(QuotaChange::Listed(quotas)) => self.resync_quotas(quotas),
+            Event::Quota(QuotaChange::Seen(quota)) => self.see_quota(quota),
+            Event::Quota(QuotaChange::Gone(key)) => self.lose_quota(&key),
+            Event::Object(ObjectChange::Listed(kind, objects)) => self.resync_objects(kind, objects, now),
+            Event::Object(ObjectChange::Unserved(kind)) => self.miss_kind(kind, now),
+            Event::Object(ObjectChange::Seen(object)) => self.see_object(object, now),
+            Event::Object(ObjectChange::Gone(kind, name)) => self.lose_object(kind, &name, now),
             Event::LockAnswered { pod, node, locks, outcome } => {
                 self.advance(&node, NodeFlowInput::LockAnswered { pod: &pod, locks, outcome });
             }

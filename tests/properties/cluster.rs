@@ -13,8 +13,8 @@ use std::{
 use berth::{
     device::{Allocation, Card},
     scheduling::{
-        Claim, Effect, Event, Finding, Importance, Lifetime, NodeInfo, PodGroups, PodInfo, PodStatus,
-        ReadRequest, Scheduler, Stage,
+        Claim, Effect, Event, Finding, Importance, Lifetime, NodeChange, NodeInfo, ObjectChange, PodChange,
+        PodGroups, PodInfo, PodStatus, QuotaChange, ReadRequest, Scheduler, Stage,
         model::{
             gang::{Gang, GangName, Group, GroupApi, Member, Policy},
             kind::{Kind, PodGroupKind},
@@ -170,8 +170,8 @@ impl Cluster {
     /// A scheduler begins, and is shown everything.
     fn begin(&mut self) {
         self.scheduler = self.shape.scheduler();
-        self.tell(Event::Nodes(self.present().map(|at| self.node(at)).collect()));
-        self.tell(Event::Quotas(Vec::new()));
+        self.tell(Event::Node(NodeChange::Listed(self.present().map(|at| self.node(at)).collect())));
+        self.tell(Event::Quota(QuotaChange::Listed(Vec::new())));
         for kind in Kind::ALL {
             let groups = self.groups.iter().filter(|_| *kind == Kind::PodGroup(PodGroupKind::Volcano)).map(
                 |(name, gang)| {
@@ -179,9 +179,11 @@ impl Cluster {
                     Object::PodGroup(PodGroupKind::Volcano, format!("default/{name}").into(), Arc::new(group))
                 },
             );
-            self.tell(Event::Listed(*kind, groups.collect()));
+            self.tell(Event::Object(ObjectChange::Listed(*kind, groups.collect())));
         }
-        self.tell(Event::Pods(self.pods.iter().map(|(name, pod)| pod.info(name)).collect()));
+        self.tell(Event::Pod(PodChange::Listed(
+            self.pods.iter().map(|(name, pod)| pod.info(name)).collect(),
+        )));
     }
 
     /// The scheduler dies; what was under way is carried out where the bits of this number say so. Another one begins.
@@ -258,13 +260,13 @@ impl Cluster {
     pub(crate) fn show(&mut self, name: &str) {
         if let Some(pod) = self.pods.get(name) {
             let info = pod.info(name);
-            self.tell(Event::PodSeen(Box::new(info)));
+            self.tell(Event::Pod(PodChange::Seen(Box::new(info))));
         }
     }
 
     pub(crate) fn remove(&mut self, name: &str) {
         self.pods.remove(name);
-        self.tell(Event::PodEnded(name.into()));
+        self.tell(Event::Pod(PodChange::Ended(name.into())));
     }
 
     /// A user deletes a pod, which takes its time to end if it is bound.
@@ -294,20 +296,20 @@ impl Cluster {
         self.version += 1;
         if !self.absent[at] {
             let node = self.node(at);
-            self.tell(Event::NodeSeen(Box::new(node)));
+            self.tell(Event::Node(NodeChange::Seen(Box::new(node))));
         }
     }
 
     /// A node vanishes with its pods.
     pub(crate) fn lose_node(&mut self, at: usize) {
         self.absent[at] = true;
-        self.tell(Event::NodeGone(node_name(at)));
+        self.tell(Event::Node(NodeChange::Gone(node_name(at))));
         let there = |pod: &Pod| pod.bound.as_ref().is_some_and(|(node, _)| *node == node_name(at));
         let gone: Vec<_> =
             self.pods.iter().filter(|(_, pod)| there(pod)).map(|(name, _)| name.clone()).collect();
         for name in gone {
             self.pods.remove(&name);
-            self.tell(Event::PodGone(name.as_str().into()));
+            self.tell(Event::Pod(PodChange::Gone(name.as_str().into())));
         }
     }
 

@@ -2,7 +2,7 @@
 
 use berth::{
     config::Config,
-    scheduling::{DeviceReason, Effect, Event, ReadAnswer, ReadRequest, Reason, WithdrawOutcome},
+    scheduling::{DeviceReason, Effect, Event, PodChange, ReadAnswer, ReadRequest, Reason, WithdrawOutcome},
 };
 use serde_json::{Value, json};
 
@@ -79,7 +79,7 @@ fn a_pod_that_failed_is_withdrawn_before_the_next_is_bound() {
 #[test]
 fn a_pod_that_is_gone_needs_no_withdrawal() {
     let mut machine = occupied();
-    machine.tell(Event::PodGone("first".into()));
+    machine.tell(Event::Pod(PodChange::Gone("first".into())));
     let (effects, bound) = machine.run();
     assert_eq!((withdrawals(&effects), bound), (vec![], vec![]), "its agent may be at work for it");
     machine.pass(15);

@@ -13,8 +13,9 @@ use berth::{
         Slicing, Tie,
     },
     scheduling::{
-        Ask, Claim, Constraints, Demand, Details, Event, Footprint, Holding, Importance, Lifetime, NodeInfo,
-        Offer, PodGroups, PodInfo, PodKey, PodStatus, PreemptionPolicy, ResourceAmounts, Stage,
+        Ask, Claim, Constraints, Demand, Details, Event, Footprint, Holding, Importance, Lifetime,
+        NodeChange, NodeInfo, ObjectChange, Offer, PodChange, PodGroups, PodInfo, PodKey, PodStatus,
+        PreemptionPolicy, QuotaChange, ResourceAmounts, Stage,
         model::{
             claim_use::DeviceClaims,
             kind::Kind,
@@ -227,6 +228,12 @@ pub(crate) fn settings() -> Settings {
 
 /// All lists of a cluster in which there are only these nodes.
 pub(crate) fn lists(nodes: Vec<NodeInfo>) -> impl Iterator<Item = Event> {
-    let first = [Event::Pods(Vec::new()), Event::Nodes(nodes), Event::Quotas(Vec::new())];
-    first.into_iter().chain(Kind::ALL.iter().map(|kind| Event::Listed(*kind, Vec::new())))
+    let first = [
+        Event::Pod(PodChange::Listed(Vec::new())),
+        Event::Node(NodeChange::Listed(nodes)),
+        Event::Quota(QuotaChange::Listed(Vec::new())),
+    ];
+    first
+        .into_iter()
+        .chain(Kind::ALL.iter().map(|kind| Event::Object(ObjectChange::Listed(*kind, Vec::new()))))
 }

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::Scheduler;
 use crate::scheduling::{
-    event::Event,
+    event::{Event, ObjectChange},
     model::{kind::Kind, name::NodeName, node::NodeInfo},
     prebind::PrebindInput,
     world::object::Object,
@@ -120,9 +120,9 @@ impl Scheduler {
         let listed = Kind::ALL.iter().filter(|kind| objects.are_listed(&[**kind]));
         let as_listed = |kind: &Kind| {
             if objects.is_unserved(*kind) {
-                Event::Unserved(*kind)
+                Event::Object(ObjectChange::Unserved(*kind))
             } else {
-                Event::Listed(*kind, objects.of_kind(*kind).cloned().collect())
+                Event::Object(ObjectChange::Listed(*kind, objects.of_kind(*kind).cloned().collect()))
             }
         };
         listed.map(as_listed).collect()

@@ -10,7 +10,7 @@ use super::Scheduler;
 use crate::device::{CardUsage, ProfileName};
 use crate::scheduling::{
     decide::{blame::Resolvable, outlook::Outlook},
-    event::Event,
+    event::{Event, NodeChange, PodChange, QuotaChange},
     model::{
         measure::{Measure, Standing, Waiting},
         message::Details,
@@ -54,7 +54,11 @@ impl Scheduler {
         entries.sort_by_key(|entry| entry.seen);
         let pods = entries.into_iter().map(|entry| entry.info.clone()).collect();
         let vacated = self.flows.vacated().map(|(node, until)| Event::Vacated { node: node.clone(), until });
-        let listed = [Event::Pods(pods), Event::Nodes(nodes), Event::Quotas(quotas)];
+        let listed = [
+            Event::Pod(PodChange::Listed(pods)),
+            Event::Node(NodeChange::Listed(nodes)),
+            Event::Quota(QuotaChange::Listed(quotas)),
+        ];
         listed.into_iter().chain(self.objects()).chain(vacated).collect()
     }
 

@@ -13,7 +13,8 @@ use jiff::{SignedDuration, Timestamp};
 use crate::{
     device::{Allocation, Answer, Card, Lock, LockName},
     scheduling::{
-        Claim, Concern, Effect, Event, Finding, Lifetime, NodeInfo, PodInfo, ReadAnswer, ReadRequest,
+        Claim, Concern, Effect, Event, Finding, Lifetime, NodeChange, NodeInfo, ObjectChange, PodChange,
+        PodInfo, QuotaChange, ReadAnswer, ReadRequest,
         event::{BindOutcome, Setback, TellOutcome},
         fixtures::{self, PROFILE, key},
         model::{
@@ -98,7 +99,7 @@ impl Play {
     pub(super) fn of_locks(signature: Signature) -> Self {
         let mut play = Self::unlisted(signature);
         for kind in Kind::ALL {
-            play.happens(Event::Listed(*kind, Vec::new()));
+            play.happens(Event::Object(ObjectChange::Listed(*kind, Vec::new())));
         }
         play
     }
@@ -120,9 +121,9 @@ impl Play {
             names: Vec::new(),
         };
         let node = play.node();
-        play.happens(Event::Pods(Vec::new()));
-        play.happens(Event::Nodes(vec![node]));
-        play.happens(Event::Quotas(Vec::new()));
+        play.happens(Event::Pod(PodChange::Listed(Vec::new())));
+        play.happens(Event::Node(NodeChange::Listed(vec![node])));
+        play.happens(Event::Quota(QuotaChange::Listed(Vec::new())));
         play
     }
 
@@ -245,13 +246,13 @@ impl Play {
     fn sees_node(&mut self, lock: Lock) {
         self.lock = lock;
         let node = self.node();
-        self.happens(Event::NodeSeen(Box::new(node)));
+        self.happens(Event::Node(NodeChange::Seen(Box::new(node))));
     }
 
     /// A node from before everything arrives late.
     pub(super) fn old_node(&mut self) {
         let node = self.node_of("1".to_owned(), Lock::Free);
-        self.happens(Event::NodeSeen(Box::new(node)));
+        self.happens(Event::Node(NodeChange::Seen(Box::new(node))));
     }
 
     /// A pod that wants a little.
@@ -270,30 +271,30 @@ impl Play {
 
     pub(super) fn create(&mut self, name: &str) {
         let pod = self.pod(name);
-        self.happens(Event::PodSeen(Box::new(pod)));
+        self.happens(Event::Pod(PodChange::Seen(Box::new(pod))));
     }
 
     /// A pod that fits nowhere.
     pub(super) fn create_large(&mut self, name: &str) {
         let pod = pod(name, 99_000, self.now);
-        self.happens(Event::PodSeen(Box::new(pod)));
+        self.happens(Event::Pod(PodChange::Seen(Box::new(pod))));
     }
 
     /// The pod is seen, changed like this.
     pub(super) fn changed(&mut self, name: &str, change: impl FnOnce(&mut PodInfo)) {
         let mut pod = self.pod(name);
         change(&mut pod);
-        self.happens(Event::PodSeen(Box::new(pod)));
+        self.happens(Event::Pod(PodChange::Seen(Box::new(pod))));
     }
 
     pub(super) fn gone(&mut self, name: &str) {
-        self.happens(Event::PodGone(name.into()));
+        self.happens(Event::Pod(PodChange::Gone(name.into())));
     }
 
     /// Another scheduler's pod is seen, bound here with so much of the card.
     pub(super) fn foreign(&mut self, name: &str, memory: u64) {
         let pod = self.foreign_pod(name, memory);
-        self.happens(Event::PodSeen(Box::new(pod)));
+        self.happens(Event::Pod(PodChange::Seen(Box::new(pod))));
     }
 
     /// Another scheduler's pod, bound here with so much of the card.
@@ -305,13 +306,13 @@ impl Play {
     }
 
     pub(super) fn ended(&mut self, name: &str) {
-        self.happens(Event::PodEnded(name.into()));
+        self.happens(Event::Pod(PodChange::Ended(name.into())));
     }
 
     /// The node's agent has answered for the pod, which is still starting.
     pub(super) fn served(&mut self, name: &str, answer: Answer) {
         let pod = self.bound_pod(name, answer);
-        self.happens(Event::PodSeen(Box::new(pod)));
+        self.happens(Event::Pod(PodChange::Seen(Box::new(pod))));
     }
 
     pub(super) fn node_read(&mut self) {
@@ -326,7 +327,7 @@ impl Play {
 
     /// These are all pods that there are.
     pub(super) fn listed(&mut self, pods: Vec<PodInfo>) {
-        self.happens(Event::Pods(pods));
+        self.happens(Event::Pod(PodChange::Listed(pods)));
     }
 
     pub(super) fn bind_answered(&mut self, name: &str, outcome: BindOutcome) {

@@ -4,7 +4,7 @@ use super::{NODE, Play, key, lock_name};
 use crate::{
     device::{Lock, LockOwner},
     scheduling::{
-        Claim, Event, PodInfo, ReadAnswer,
+        Claim, Event, NodeChange, PodChange, PodInfo, ReadAnswer,
         event::{LockOutcome, ReleaseOutcome},
         model::pod::Placer,
     },
@@ -24,7 +24,7 @@ impl Play {
         holder.key.namespace = namespace.into();
         holder.claim = Claim::None;
         holder.placer = Placer::Another;
-        self.happens(Event::PodSeen(Box::new(holder)));
+        self.happens(Event::Pod(PodChange::Seen(Box::new(holder))));
         self.sees_node(Lock::Held { owner: Some(owner), since: self.now });
     }
 
@@ -72,7 +72,7 @@ impl Play {
         let lock = self.own_lock(name);
         self.lock = lock.clone();
         let node = self.node_of(self.version.to_string(), lock);
-        self.happens(Event::NodeSeen(Box::new(node)));
+        self.happens(Event::Node(NodeChange::Seen(Box::new(node))));
     }
 
     /// The lock is the pod's, by the answer alone.
