@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use kube::{Api, api::ListParams};
 
-use super::stage::Stage;
+use super::stage::DemoStage;
 use crate::{
     cluster::wire::Watched,
     device::{Card, CardId, CardUsage, CoreUnit, InitPhase, Inventory, Usage},
@@ -15,7 +15,7 @@ use crate::{
 const WIDTH: usize = 24;
 
 /// Draws every card of the cluster as the API server shows it.
-pub(super) async fn draw(stage: &Stage) -> anyhow::Result<()> {
+pub(super) async fn draw(stage: &DemoStage) -> anyhow::Result<()> {
     let reader = stage.config.reader();
     let everything = ListParams::default();
     let nodes = Api::<Watched<Node>>::all(stage.client.clone()).list(&everything).await?;

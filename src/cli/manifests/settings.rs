@@ -42,13 +42,13 @@ const ADMISSION: &str = "berth.dev/admission";
 
 /// The settings to install with.
 #[derive(Clone, Debug, Default)]
-pub struct Settings {
+pub struct InstallationSettings {
     config: Config,
     /// The file's own text; the built-in file's where there is none.
     text: Option<String>,
 }
 
-impl Settings {
+impl InstallationSettings {
     /// Reads a file, and tells what of it has no effect.
     pub fn load(file: &Path) -> Result<(Self, Vec<Notice>), ConfigError> {
         let name = file.display().to_string();

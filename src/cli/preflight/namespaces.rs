@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{
     examination::Examination,
-    finding::{Finding, called},
+    finding::{PreflightFinding, called},
     rules,
     workloads::Template,
 };
@@ -73,13 +73,14 @@ pub fn label(namespace: &str) -> String {
 }
 
 /// The namespaces whose share pods would not come in.
-pub fn findings(examination: &Examination<'_>, templates: &[Template<'_>]) -> Vec<Finding> {
+pub fn findings(examination: &Examination<'_>, templates: &[Template<'_>]) -> Vec<PreflightFinding> {
     let finding = |(name, (pods, workloads)): (&str, (usize, usize))| {
         let coverage = coverage(examination.seen.namespaces.get(name)?, examination);
         let has = format!("has {pods} share pod(s) and {workloads} pod template(s) with shares");
         let object = called("Namespace", "", name);
-        let found =
-            |why: &str| Finding::new(&rules::NAMESPACE_NOT_COVERED, &object, format!("{has}, and {why}"));
+        let found = |why: &str| {
+            PreflightFinding::new(&rules::NAMESPACE_NOT_COVERED, &object, format!("{has}, and {why}"))
+        };
         match coverage {
             Coverage::Covered => None,
             Coverage::Unlabelled => {
@@ -93,7 +94,7 @@ pub fn findings(examination: &Examination<'_>, templates: &[Template<'_>]) -> Ve
             ))),
             Coverage::System => {
                 let message = format!("{has}, and never comes in: move them to another namespace");
-                Some(Finding::new(&rules::SYSTEM_NAMESPACE, object, message))
+                Some(PreflightFinding::new(&rules::SYSTEM_NAMESPACE, object, message))
             }
         }
     };

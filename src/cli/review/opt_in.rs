@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Outcome, Review};
+use super::{Review, ReviewVerdict};
 use crate::{
     admission::review::OPT_OUT,
     cli::documents::{Document, DocumentError},
@@ -30,7 +30,8 @@ impl OptedIn {
     /// Puts a warning before the others of a review where the webhook would not be asked. A namespace that is not among the documents
     /// may be labelled either way.
     pub(super) fn warn(&self, review: &mut Review) {
-        let Some(label) = self.labels.get(&review.namespace).filter(|_| review.outcome != Outcome::Ignored)
+        let Some(label) =
+            self.labels.get(&review.namespace).filter(|_| review.outcome != ReviewVerdict::Ignored)
         else {
             return;
         };

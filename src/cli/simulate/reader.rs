@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::input::Input;
+use super::input::SimulationInput;
 use crate::{
     cluster::Reader,
     config::Config,
@@ -11,7 +11,7 @@ use crate::{
 
 /// What reads the cluster: where there are Devices, Koordinator's dialect too. Whole cards by their vendors' names are Koordinator's unless another
 /// plugin has registered cards; where the settings give them to Koordinator, they are read as in a cluster.
-pub(super) fn of(input: &Input, config: &Config) -> Reader {
+pub(super) fn of(input: &SimulationInput, config: &Config) -> Reader {
     let reader = config.reader();
     let koordinator = &config.dialects.koordinator;
     if input.devices.is_empty() || !koordinator.enabled || koordinator.whole_cards {

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::cli::preflight::trust::Trust;
+use crate::cli::preflight::trust::TrustedNamespaces;
 use crate::config::Scope;
 
 /// HAMi v2.10's file, as the settings' own tests have it.
@@ -130,7 +130,7 @@ fn the_scope_follows_hamis_webhook() {
 
 #[test]
 fn volcanos_arguments_are_carried_over() {
-    let trust = Trust::new("berth-system", ["volcano-system".to_owned()]);
+    let trust = TrustedNamespaces::new("berth-system", ["volcano-system".to_owned()]);
     let mut seen = Seen { trust, ..Seen::default() };
     seen.take(json!({
         "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"namespace": "volcano-system", "name": "volcano-scheduler"},
