@@ -36,7 +36,7 @@ use crate::{
             footprint::Footprint,
             images::NodeImages,
             name::full_name,
-            node::{NodeDevices, NodeLock, RequiredLocks, Signature},
+            node::{NodeLock, OfferedDevices, RequiredLocks, Signature},
             origin::{Origin, PodImages},
             pod::Placer,
         },
@@ -265,7 +265,7 @@ impl Reader {
             allocatable,
             images: self.images(node),
             features: node.status.declared_features.iter().cloned().collect(),
-            devices: NodeDevices {
+            devices: OfferedDevices {
                 traits: koordinator::node::traits(&node.metadata),
                 offers,
                 aliases,

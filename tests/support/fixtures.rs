@@ -71,7 +71,7 @@ pub(crate) fn node_offering(name: &str, offers: Vec<Offer>) -> NodeInfo {
         name: name.into(),
         uid: name.into(),
         resource_version: "1".to_owned(),
-        devices: NodeDevices { offers, ..NodeDevices::default() },
+        devices: OfferedDevices { offers, ..NodeDevices::default() },
         ..NodeInfo::default()
     }
 }

@@ -8,7 +8,10 @@ use serde_json::{Value, json};
 
 use super::agent::Account;
 use crate::{
-    config::{Authentication, Config, ConfigError, Notice, Protection, Scope, UnmanagedPods, WorkloadConfig},
+    config::{
+        AdmissionScope, Authentication, Config, ConfigError, Notice, Protection, UnmanagedPods,
+        WorkloadConfig,
+    },
     device::ProfileName,
     dialect::{Dialects, HintKeys, SharingMode, schedulers, vendor::hygon},
 };
@@ -100,7 +103,7 @@ impl InstallationSettings {
             } else if let Some(Value::String(expression)) = fields.get_mut("expression") {
                 *expression = with_literals(expression, &renamed);
             }
-            if self.config.scope == Scope::OptOut && fields.get("key") == Some(&json!(ADMISSION)) {
+            if self.config.scope == AdmissionScope::OptOut && fields.get("key") == Some(&json!(ADMISSION)) {
                 opt_out(fields);
             }
         });

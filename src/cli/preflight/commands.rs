@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     admission::review::OPT_OUT,
-    config::{Protection, Scope},
+    config::{AdmissionScope, Protection},
     dialect::hami::names,
 };
 
@@ -146,7 +146,7 @@ fn unlabel(namespace: &str) -> String {
 
 /// The commands that keep namespaces out that HAMi leaves alone and that would come in by `scope: opt-out`, each with what undoes it.
 fn kept_out(examination: &Examination<'_>, webhooks: &[SeenWebhook]) -> Vec<(String, String)> {
-    if examination.config.scope != Scope::OptOut {
+    if examination.config.scope != AdmissionScope::OptOut {
         return Vec::new();
     }
     let of_hami = webhooks.iter().filter(|webhook| webhook.project == Project::Hami);

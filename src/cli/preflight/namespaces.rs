@@ -8,7 +8,7 @@ use super::{
     rules,
     workloads::Template,
 };
-use crate::{admission::review::OPT_OUT, config::Scope, dialect::hami, object::Namespace};
+use crate::{admission::review::OPT_OUT, config::AdmissionScope, dialect::hami, object::Namespace};
 
 /// The namespace that never comes in, beside Berth's own.
 const KUBE_SYSTEM: &str = "kube-system";
@@ -35,8 +35,8 @@ pub fn coverage(namespace: &Namespace, examination: &Examination<'_>) -> Coverag
         _ if metadata.name == KUBE_SYSTEM || metadata.name == examination.namespace => Coverage::System,
         (Some("ignore"), _) => Coverage::OptedOut,
         _ if metadata.label(hami::names::OPT_OUT) == Some("ignore") => Coverage::OptedOutOfHami,
-        (Some("enabled"), _) | (_, Scope::OptOut) => Coverage::Covered,
-        (_, Scope::OptIn) => Coverage::Unlabelled,
+        (Some("enabled"), _) | (_, AdmissionScope::OptOut) => Coverage::Covered,
+        (_, AdmissionScope::OptIn) => Coverage::Unlabelled,
     }
 }
 

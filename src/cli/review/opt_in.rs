@@ -6,13 +6,13 @@ use super::{Review, ReviewVerdict};
 use crate::{
     admission::review::OPT_OUT,
     cli::documents::{Document, DocumentError},
-    config::{Config, Scope},
+    config::{AdmissionScope, Config},
     object::Namespace,
 };
 
 /// The namespaces among the documents, with the value of their label.
 pub(super) struct OptedIn {
-    scope: Scope,
+    scope: AdmissionScope,
     labels: BTreeMap<String, Option<String>>,
 }
 
@@ -36,10 +36,10 @@ impl OptedIn {
             return;
         };
         let wanted = match (self.scope, label.as_deref()) {
-            (Scope::OptIn, Some("enabled")) => return,
-            (Scope::OptOut, label) if label != Some("ignore") => return,
-            (Scope::OptIn, _) => "is not labelled `berth.dev/admission: enabled`",
-            (Scope::OptOut, _) => "is labelled `berth.dev/admission: ignore`",
+            (AdmissionScope::OptIn, Some("enabled")) => return,
+            (AdmissionScope::OptOut, label) if label != Some("ignore") => return,
+            (AdmissionScope::OptIn, _) => "is not labelled `berth.dev/admission: enabled`",
+            (AdmissionScope::OptOut, _) => "is labelled `berth.dev/admission: ignore`",
         };
         let namespace = &review.namespace;
         review

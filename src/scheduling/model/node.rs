@@ -14,7 +14,7 @@ use crate::{
     object::Taint,
 };
 
-pub use devices::{NodeDevices, Offer};
+pub use devices::{Offer, OfferedDevices};
 pub use locks::{NodeLock, RequiredLocks, Signature};
 
 /// A node.
@@ -39,7 +39,7 @@ pub struct NodeInfo {
     /// Features that its kubelet declares.
     pub features: BTreeSet<String>,
     /// Its devices.
-    pub devices: NodeDevices,
+    pub devices: OfferedDevices,
     /// Its locks.
     pub locks: RequiredLocks,
 }

@@ -25,7 +25,7 @@ pub struct Offer {
 
 /// What a node has of devices.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct NodeDevices {
+pub struct OfferedDevices {
     /// What the node's labels say of the devices that its Device lists.
     pub traits: DeviceTraits,
     /// Its cards, by plugin.
@@ -52,7 +52,7 @@ impl Offer {
     }
 }
 
-impl NodeDevices {
+impl OfferedDevices {
     /// Whether both are names of one card.
     pub fn is_one_card(&self, one: &CardId, other: &CardId) -> bool {
         one == other || self.aliases.iter().any(|(first, second)| first == one && second == other)

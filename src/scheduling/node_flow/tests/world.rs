@@ -18,7 +18,7 @@ use crate::{
         fixtures::{PROFILE, key, pod},
         model::{
             name::Uid,
-            node::{NodeDevices, NodeInfo, NodeLock, Offer, RequiredLocks, Signature},
+            node::{NodeInfo, NodeLock, Offer, OfferedDevices, RequiredLocks, Signature},
             outcome::{BindOutcome, LockOutcome, REACH, ReleaseOutcome, Setback, WithdrawOutcome},
             pod::{Claim, Lifetime, Placer, PodInfo, PodKey},
         },
@@ -156,7 +156,7 @@ impl World {
         NodeInfo {
             name: NODE.into(),
             resource_version: self.node_version.to_string(),
-            devices: NodeDevices {
+            devices: OfferedDevices {
                 offers: vec![Offer {
                     core_unit: CoreUnit::Percent,
                     profile: PROFILE.into(),
