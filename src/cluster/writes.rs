@@ -209,8 +209,7 @@ impl ByNamespace {
 fn urgency(effect: &Effect) -> Urgency {
     match effect {
         Effect::Bind { .. }
-        | Effect::Read(ReadRequest::Pod(_))
-        | Effect::Read(ReadRequest::Node(_))
+        | Effect::Read(ReadRequest::Pod(_) | ReadRequest::Node(_))
         | Effect::ReleaseLock { .. }
         | Effect::Withdraw { .. } => Urgency::FreesNode,
         Effect::TakeLock { .. }
@@ -258,8 +257,7 @@ fn namespace_of(effect: &Effect) -> Arc<str> {
         }
         Effect::ReportFinding { of: Concern::Namespace(namespace), .. } => namespace.clone(),
         Effect::ReleaseLock { .. }
-        | Effect::Read(ReadRequest::Node(_))
-        | Effect::Read(ReadRequest::Holder { .. })
+        | Effect::Read(ReadRequest::Node(_) | ReadRequest::Holder { .. })
         | Effect::CountFindings { .. }
         | Effect::ReportFinding { of: Concern::Node(_), .. } => Arc::default(),
     }

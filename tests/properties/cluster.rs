@@ -354,7 +354,6 @@ fn is_awaited(effect: &Effect) -> bool {
             | Effect::Nominate { .. }
             | Effect::Preempt { .. }
             | Effect::RollBack { .. }
-            | Effect::Read(ReadRequest::Pod(_))
-            | Effect::Read(ReadRequest::Node(_))
+            | Effect::Read(ReadRequest::Pod(_) | ReadRequest::Node(_))
     )
 }

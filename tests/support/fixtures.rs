@@ -19,7 +19,7 @@ use berth::{
         model::{
             claim_use::DeviceClaims,
             kind::Kind,
-            node::NodeDevices,
+            node::OfferedDevices,
             pod::{Binding, Placer},
             tdm::RevocableZones,
         },
@@ -71,7 +71,7 @@ pub(crate) fn node_offering(name: &str, offers: Vec<Offer>) -> NodeInfo {
         name: name.into(),
         uid: name.into(),
         resource_version: "1".to_owned(),
-        devices: OfferedDevices { offers, ..NodeDevices::default() },
+        devices: OfferedDevices { offers, ..OfferedDevices::default() },
         ..NodeInfo::default()
     }
 }

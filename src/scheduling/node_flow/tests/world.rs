@@ -162,7 +162,7 @@ impl World {
                     profile: PROFILE.into(),
                     inventory: None,
                 }],
-                ..NodeDevices::default()
+                ..OfferedDevices::default()
             },
             locks: RequiredLocks {
                 needed: vec![NodeLock {
