@@ -30,8 +30,8 @@ use crate::{
     object::{Node, Pod},
     scheduling::{
         BindOutcome, Concern, Details, Effect, Event, Finding, NodeFindings, NodeName, PendingReason,
-        PodInfo, PodKey, Setback, TellOutcome, WithdrawOutcome, WriteOutcome, effect::PrebindWrite,
-        model::message::Message,
+        PodInfo, PodKey, ReadAnswer, ReadRequest, Setback, TellOutcome, WithdrawOutcome, WriteOutcome,
+        effect::PrebindWrite, model::message::Message,
     },
 };
 
@@ -103,9 +103,9 @@ impl Hands {
             Effect::CompareClaims(comparison) => {
                 Some(Event::ClaimsCompared(self.comparer.compare(comparison).await))
             }
-            Effect::ReadPod { pod } => Some(self.read_pod(pod).await),
-            Effect::ReadNode { node } => Some(self.read_node(node).await),
-            Effect::ReadHolder { owner, since } => Some(self.read_holder(owner, since).await),
+            Effect::Read(ReadRequest::Pod(pod)) => Some(self.read_pod(pod).await),
+            Effect::Read(ReadRequest::Node(node)) => Some(self.read_node(node).await),
+            Effect::Read(ReadRequest::Holder { owner, since }) => Some(self.read_holder(owner, since).await),
             Effect::TellUnschedulable { pod, resource_version, told, first, reason } => {
                 let told = (told.as_deref(), first);
                 Some(self.tell_unschedulable(pod, &resource_version, told, &reason).await)
@@ -316,7 +316,7 @@ impl Hands {
     async fn read_pod(&self, pod: PodKey) -> Event {
         let pods: Api<Watched<Pod>> = Api::namespaced(self.client.clone(), &pod.namespace);
         let found = insist(|| pods.get_opt(&pod.name)).await;
-        Event::PodRead { found: found.map(|found| Box::new(self.info(&found.object))), pod }
+        Event::Read(ReadAnswer::Pod { found: found.map(|found| Box::new(self.info(&found.object))), pod })
     }
 
     async fn read_node(&self, node: NodeName) -> Event {
@@ -328,14 +328,14 @@ impl Hands {
         let pods: Api<Watched<Pod>> = Api::all(self.client.clone());
         let listed = insist(|| async { pods.list(&on_it).await.map(Some) }).await;
         let pods = listed.iter().flat_map(|pods| &pods.items).map(|pod| self.info(&pod.object)).collect();
-        Event::NodeRead { node, found, pods }
+        Event::Read(ReadAnswer::Node { node, found, pods })
     }
 
     async fn read_holder(&self, owner: LockOwner, since: Timestamp) -> Event {
         let pods: Api<Watched<Pod>> = Api::namespaced(self.client.clone(), &owner.namespace);
         let found = insist(|| pods.get_opt(&owner.name)).await;
         let found = found.map(|found| Box::new(self.info(&found.object)));
-        Event::HolderRead { owner, since, found }
+        Event::Read(ReadAnswer::Holder { owner, since, found })
     }
 
     fn info(&self, pod: &Pod) -> PodInfo {

@@ -66,7 +66,7 @@ pub async fn term(
     let (mut publisher, mut inbox) = (handoff.publisher(reader.clone()), handoff.inbox(reader.clone()));
     let mut desk = handoff.desk(reader.clone(), details);
     let pulse = handoff.pulse().clone();
-    let mut work = Work::new(scheduler, Writes::new(hands, writes_at_once));
+    let mut work = DrivenScheduler::new(scheduler, Writes::new(hands, writes_at_once));
     let mut teller = handoff.told();
     let mut drain_until = None;
     let turn = pulse.begin();
@@ -119,13 +119,13 @@ pub async fn term(
 }
 
 /// The scheduler and its writes.
-struct Work {
+struct DrivenScheduler {
     scheduler: Scheduler,
     writes: Writes,
     began: Instant,
 }
 
-impl Work {
+impl DrivenScheduler {
     fn new(scheduler: Scheduler, writes: Writes) -> Self {
         Self { scheduler, writes, began: Instant::now() }
     }

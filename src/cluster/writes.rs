@@ -16,7 +16,9 @@ use tokio::{
 };
 
 use super::{act::Hands, binder::ClusterError};
-use crate::scheduling::{Concern, Effect, Event, Finding, LockOutcome, plan::eviction::Postponed};
+use crate::scheduling::{
+    Concern, Effect, Event, Finding, LockOutcome, ReadRequest, plan::eviction::Postponed,
+};
 
 /// So many reports are written at a time. The API server takes up to 0.2 s of a processor for one of a pod of 400 KB, and every request of anybody waits
 /// behind those that are under way. kube-scheduler writes one condition after another, too.
@@ -226,8 +228,7 @@ impl ByNamespace {
 fn urgency(effect: &Effect) -> Urgency {
     match effect {
         Effect::Bind { .. }
-        | Effect::ReadPod { .. }
-        | Effect::ReadNode { .. }
+        | Effect::Read(ReadRequest::Pod(_) | ReadRequest::Node(_))
         | Effect::ReleaseLock { .. }
         | Effect::Withdraw { .. } => Urgency::FreesNode,
         Effect::TakeLock { .. }
@@ -236,7 +237,7 @@ fn urgency(effect: &Effect) -> Urgency {
         | Effect::Preempt { .. }
         | Effect::EvictFromZone { .. }
         | Effect::RollBack { .. }
-        | Effect::ReadHolder { .. } => Urgency::Binds,
+        | Effect::Read(ReadRequest::Holder { .. }) => Urgency::Binds,
         Effect::TellEvictionPostponed { .. }
         | Effect::TellScheduled { .. }
         | Effect::TellUnschedulable { .. }
@@ -259,7 +260,7 @@ fn namespace_of(effect: &Effect) -> Arc<str> {
         | Effect::Preempt { preemptor: pod, .. }
         | Effect::Withdraw { pod, .. }
         | Effect::RollBack { pod, .. }
-        | Effect::ReadPod { pod }
+        | Effect::Read(ReadRequest::Pod(pod))
         | Effect::TellScheduled { pod, .. }
         | Effect::TellUnschedulable { pod, .. }
         | Effect::TellFailedAllocation { pod, .. }
@@ -273,8 +274,7 @@ fn namespace_of(effect: &Effect) -> Arc<str> {
         }
         Effect::ReportFinding { of: Concern::Namespace(namespace), .. } => namespace.clone(),
         Effect::ReleaseLock { .. }
-        | Effect::ReadNode { .. }
-        | Effect::ReadHolder { .. }
+        | Effect::Read(ReadRequest::Node(_) | ReadRequest::Holder { .. })
         | Effect::CountFindings { .. }
         | Effect::ReportFinding { of: Concern::Node(_), .. } => Arc::default(),
     }

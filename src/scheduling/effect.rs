@@ -16,6 +16,22 @@ use crate::device::{Allocation, DevicePlace, LockName, LockOwner, ProfileName};
 
 pub use super::model::{outcome::REACH, prebind_write::PrebindWrite};
 
+/// Something to be read at the API server, to settle a doubt.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum ReadRequest {
+    /// A pod.
+    Pod(PodKey),
+    /// A node and then the pods on it.
+    Node(NodeName),
+    /// The pod that a lock names and of which nothing was seen.
+    Holder {
+        /// Whom the lock names.
+        owner: LockOwner,
+        /// Since when it is held.
+        since: Timestamp,
+    },
+}
+
 /// Something to be done at the API server.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Effect {
@@ -106,23 +122,8 @@ pub enum Effect {
     },
     /// Compare the claims of a pod with devices. Nothing is written. Answered by `ClaimsCompared`.
     CompareClaims(ClaimComparison),
-    /// Read a pod, to settle a doubt. Answered by `PodRead`.
-    ReadPod {
-        /// Which pod.
-        pod: PodKey,
-    },
-    /// Read a node and then the pods on it, to settle a doubt. Answered by `NodeRead`.
-    ReadNode {
-        /// Which node.
-        node: NodeName,
-    },
-    /// Read the pod that a lock names and of which nothing was seen. Answered by `HolderRead`.
-    ReadHolder {
-        /// Whom the lock names.
-        owner: LockOwner,
-        /// Since when it is held.
-        since: Timestamp,
-    },
+    /// Read something, to settle a doubt. Answered by `Read`.
+    Read(ReadRequest),
     /// Say that a pod is bound.
     TellScheduled {
         /// Which pod.

@@ -3,7 +3,7 @@
 use berth::{
     config::Config,
     scheduling::{
-        Claim, Effect, Event,
+        Claim, Effect, Event, QuotaChange,
         decide::remedy::remedy,
         plugin::allocate::explain::{Amounts, short_on},
     },
@@ -47,7 +47,7 @@ fn with_quota(card: u32, units: u32) -> Machine {
     let mut machine = Machine::new(&settings(), &[amd_node(card)], &[]);
     let hard = json!({"limits.amd.com/gpucores": units.to_string()});
     let quota = json!({"metadata": {"name": "q", "namespace": "default"}, "spec": {"hard": hard}});
-    let seen = Event::QuotaSeen(machine.reader().quota(&parsed(&quota)).0);
+    let seen = Event::Quota(QuotaChange::Seen(machine.reader().quota(&parsed(&quota)).0));
     machine.tell(seen);
     machine
 }

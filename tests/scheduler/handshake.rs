@@ -79,5 +79,5 @@ fn a_report_that_comes_in_time_changes_nothing() {
     machine.run();
     let state = machine.scheduler().snapshot().node("n1").unwrap();
     assert_eq!(state.generation, before, "pods that wait are not decided again for it");
-    assert_eq!(state.info.expiries[0].1, at(30) + SignedDuration::from_secs(90));
+    assert_eq!(state.info.devices.expiries[0].1, at(30) + SignedDuration::from_secs(90));
 }

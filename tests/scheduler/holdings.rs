@@ -2,7 +2,7 @@
 
 use berth::{
     config::Config,
-    scheduling::{Concern, Effect, Finding},
+    scheduling::{Concern, Effect, Event, Finding, NodeChange, PodChange},
 };
 use serde_json::{Value, json};
 
@@ -67,7 +67,7 @@ fn more_than_a_card_has_is_told_once_and_taken_back_when_it_ends() {
     machine.show_pod(&share("waiting", 1000));
     let (effects, placed) = machine.run();
     assert_eq!((told(&effects), reported(&effects), placed), (vec![], vec![], vec![]));
-    machine.tell(berth::scheduling::Event::PodGone("one".into()));
+    machine.tell(Event::Pod(PodChange::Gone("one".into())));
     let (effects, placed) = machine.run();
     assert_eq!((reported(&effects), placed.len()), (vec![0], 1));
 }
@@ -309,7 +309,7 @@ fn cards_that_a_node_no_longer_names_stay_charged_until_it_names_them_again() {
     machine.show_node(&hami_node(&[card("GPU-a", 0)]));
     machine.show_pod(&share("more", 5000));
     assert_eq!(machine.run().1, []);
-    machine.tell(berth::scheduling::Event::NodeGone("n1".into()));
+    machine.tell(Event::Node(NodeChange::Gone("n1".into())));
     machine.show_node(&hami_node(&[card("GPU-a", 0)]));
     assert_eq!((machine.run().1, used(&machine)), (vec![], 12000));
 }

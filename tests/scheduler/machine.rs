@@ -14,8 +14,11 @@ use berth::{
     config::Config,
     device::{Lock, LockOwner},
     scheduling::{
-        Attempt, BindOutcome, Effect, Event, LockOutcome, Measure, NodeInfo, PendingReason, PodKey,
-        Scheduler, TellOutcome, model::kind::Kind, scheduler::Settings, world::object::Object,
+        Attempt, BindOutcome, Effect, Event, LockOutcome, Measure, NodeChange, NodeInfo, ObjectChange,
+        PendingReason, PodChange, PodKey, QuotaChange, ReadAnswer, ReadRequest, Scheduler, TellOutcome,
+        model::kind::{Kind, PodGroupKind},
+        scheduler::Settings,
+        world::object::Object,
     },
 };
 use jiff::{SignedDuration, Timestamp};
@@ -38,9 +41,9 @@ impl Machine {
     pub(crate) fn new(config: &Config, nodes: &[Value], pods: &[Value]) -> Self {
         let mut machine = Self::begin(config, nodes, pods);
         for kind in Kind::STORAGE {
-            machine.tell(Event::Listed(*kind, Vec::new()));
+            machine.tell(Event::Object(ObjectChange::Listed(*kind, Vec::new())));
         }
-        machine.tell(Event::Unserved(Kind::Reservation));
+        machine.tell(Event::Object(ObjectChange::Unserved(Kind::Reservation)));
         machine
     }
 
@@ -59,10 +62,10 @@ impl Machine {
     pub(crate) fn with_gangs(config: &Config, nodes: &[Value]) -> Self {
         let mut machine = Self::begin_with(config, config.scheduler_settings(), nodes, &[]);
         for kind in Kind::STORAGE {
-            machine.tell(Event::Listed(*kind, Vec::new()));
+            machine.tell(Event::Object(ObjectChange::Listed(*kind, Vec::new())));
         }
-        for kind in [Kind::CoschedulingPodGroup, Kind::KubernetesPodGroup, Kind::KubernetesPodGroupAlpha] {
-            machine.tell(Event::Unserved(kind));
+        for kind in [PodGroupKind::Coscheduling, PodGroupKind::Kubernetes, PodGroupKind::KubernetesAlpha] {
+            machine.tell(Event::Object(ObjectChange::Unserved(Kind::PodGroup(kind))));
         }
         machine
     }
@@ -80,10 +83,10 @@ impl Machine {
             Self { scheduler, reader: config.reader(), now, version: 1, zones: BTreeMap::new() };
         let nodes = nodes.iter().map(|node| machine.reader.node(&parsed(node)).0).collect();
         let pods = pods.iter().map(|pod| machine.reader.pod(&parsed(pod)).0).collect();
-        machine.tell(Event::Nodes(nodes));
-        machine.tell(Event::Quotas(Vec::new()));
-        machine.tell(Event::Listed(Kind::Namespace, Vec::new()));
-        machine.tell(Event::Pods(pods));
+        machine.tell(Event::Node(NodeChange::Listed(nodes)));
+        machine.tell(Event::Quota(QuotaChange::Listed(Vec::new())));
+        machine.tell(Event::Object(ObjectChange::Listed(Kind::Namespace, Vec::new())));
+        machine.tell(Event::Pod(PodChange::Listed(pods)));
         machine
     }
 
@@ -104,21 +107,21 @@ impl Machine {
     pub(crate) fn show_pod(&mut self, pod: &Value) {
         let pod = self.newer(pod);
         let info = self.reader.pod(&parsed(&pod)).0;
-        self.tell(Event::PodSeen(Box::new(info)));
+        self.tell(Event::Pod(PodChange::Seen(Box::new(info))));
     }
 
     /// Shows a node, newer than all that was shown before.
     pub(crate) fn show_node(&mut self, node: &Value) {
         let node = self.newer(node);
         let info = self.reader.node(&parsed(&node)).0;
-        self.tell(Event::NodeSeen(Box::new(info)));
+        self.tell(Event::Node(NodeChange::Seen(Box::new(info))));
     }
 
     /// Shows the Device of a node; what of it can't be read.
     pub(crate) fn show_device(&mut self, device: &Value) -> Vec<String> {
         let (offer, troubles) = devices(&parsed(device));
         let node = device["metadata"]["name"].as_str().unwrap().into();
-        self.tell(Event::Seen(Object::Device(node, Arc::new(offer))));
+        self.tell(Event::Object(ObjectChange::Seen(Object::Device(node, Arc::new(offer)))));
         troubles.iter().map(ToString::to_string).collect()
     }
 
@@ -126,13 +129,13 @@ impl Machine {
     pub(crate) fn show_templates(&mut self, text: &str) {
         let metadata = json!({"namespace": "koordinator-system", "name": "gpu-shared-resource-templates"});
         let config_map = parsed(&json!({"metadata": metadata, "data": {"data.yaml": text}}));
-        self.tell(Event::Seen(share_templates(&config_map).0));
+        self.tell(Event::Object(ObjectChange::Seen(share_templates(&config_map).0)));
     }
 
     /// Shows a Reservation; what of it can't be read.
     pub(crate) fn show_reservation(&mut self, object: &Value) -> Vec<String> {
         let (object, troubles) = reservation(&parsed(object));
-        self.tell(Event::Seen(object));
+        self.tell(Event::Object(ObjectChange::Seen(object)));
         troubles.iter().map(ToString::to_string).collect()
     }
 
@@ -202,10 +205,10 @@ impl Machine {
                         bound.push((pod.name.to_string(), node.to_string()));
                         self.tell(Event::BindAnswered { pod, node, outcome: BindOutcome::Bound });
                     }
-                    Effect::ReadNode { node } if locked.contains_key(&node) => {
+                    Effect::Read(ReadRequest::Node(node)) if locked.contains_key(&node) => {
                         let (pod, since) = &locked[&node];
                         let found = Some(Box::new(self.locked(&node, pod, *since)));
-                        self.tell(Event::NodeRead { node, found, pods: Vec::new() });
+                        self.tell(Event::Read(ReadAnswer::Node { node, found, pods: Vec::new() }));
                     }
                     other => others.push(other),
                 }
@@ -222,7 +225,7 @@ impl Machine {
     fn locked(&self, node: &str, pod: &PodKey, since: Timestamp) -> NodeInfo {
         let mut info = NodeInfo::clone(&self.scheduler.snapshot().node(node).unwrap().info);
         info.resource_version = self.version.to_string();
-        for lock in &mut info.locks {
+        for lock in &mut info.locks.needed {
             lock.state = Lock::Held { owner: LockOwner::parse(&pod.namespace, &pod.name), since };
         }
         info

@@ -2,7 +2,7 @@
 
 use berth::{
     config::Config,
-    scheduling::{DeviceReason, Effect, Event, Reason, WithdrawOutcome},
+    scheduling::{DeviceReason, Effect, Event, PodChange, ReadAnswer, ReadRequest, Reason, WithdrawOutcome},
 };
 use serde_json::{Value, json};
 
@@ -79,7 +79,7 @@ fn a_pod_that_failed_is_withdrawn_before_the_next_is_bound() {
 #[test]
 fn a_pod_that_is_gone_needs_no_withdrawal() {
     let mut machine = occupied();
-    machine.tell(Event::PodGone("first".into()));
+    machine.tell(Event::Pod(PodChange::Gone("first".into())));
     let (effects, bound) = machine.run();
     assert_eq!((withdrawals(&effects), bound), (vec![], vec![]), "its agent may be at work for it");
     machine.pass(15);
@@ -106,12 +106,12 @@ fn a_withdrawal_in_doubt_is_tried_again_and_the_pod_read() {
     assert_eq!(withdrawals(&machine.run().0), ["first"]);
     answer(&mut machine, "first", WithdrawOutcome::Failed);
     let (effects, bound) = machine.run();
-    assert!(effects.contains(&Effect::ReadPod { pod: key("first") }), "{effects:?}");
+    assert!(effects.contains(&Effect::Read(ReadRequest::Pod(key("first")))), "{effects:?}");
     assert_eq!((withdrawals(&effects), bound), (vec![], vec![]));
     assert_eq!(machine.next_deadline(), Some(machine.now() + jiff::SignedDuration::from_secs(1)));
     machine.pass(1);
     assert_eq!(withdrawals(&machine.run().0), ["first"]);
-    machine.tell(Event::PodRead { pod: key("first"), found: None });
+    machine.tell(Event::Read(ReadAnswer::Pod { pod: key("first"), found: None }));
     assert_eq!(machine.run().1.len(), 1, "it is gone after all");
 }
 

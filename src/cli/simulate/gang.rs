@@ -4,8 +4,8 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
     charge::placed,
-    report::PodRow,
-    run::{Entries, Entry, Run},
+    report::SimulatedPod,
+    run::{Entries, Entry, SimulationRun},
 };
 use crate::scheduling::plan::Plan;
 use crate::scheduling::{
@@ -19,7 +19,7 @@ use crate::scheduling::{
     world::ledger::Charge,
 };
 
-impl Run<'_> {
+impl SimulationRun<'_> {
     /// Takes in that a pod holds a place.
     pub(super) fn note_holder(&mut self, info: &PodInfo, charge: &Charge) {
         if let Some(member) = &info.groups.gang {
@@ -43,7 +43,7 @@ impl Run<'_> {
         (member, membership): (&Member, Membership),
         first: Entry,
         waiting: &mut Entries,
-    ) -> Vec<(u64, PodRow)> {
+    ) -> Vec<(u64, SimulatedPod)> {
         let name = &member.gang;
         let refused = |(at, row, _): Entry, why: &Ungathered, gang: Option<&Gang>| {
             (at, row.unschedulable(why.message(name, gang)))
@@ -78,7 +78,7 @@ impl Run<'_> {
         (member, membership): (&Member, Membership),
         pool: &Pool<'_>,
         mut entries: Vec<Entry>,
-    ) -> Vec<(u64, PodRow)> {
+    ) -> Vec<(u64, SimulatedPod)> {
         for (_, row, info) in &mut entries {
             self.explain(row, info);
         }
@@ -117,7 +117,7 @@ impl Run<'_> {
         pool: &Pool<'_>,
         shortfall: &Shortfall,
         entries: Vec<Entry>,
-    ) -> Vec<(u64, PodRow)> {
+    ) -> Vec<(u64, SimulatedPod)> {
         let called: BTreeMap<Uid, Arc<str>> =
             entries.iter().map(|(_, _, info)| (info.key.uid.clone(), info.key.name.clone())).collect();
         let refusal = GangRefusal::new(name, pool, shortfall, |uid| called[uid].clone(), None);

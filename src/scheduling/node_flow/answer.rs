@@ -31,7 +31,7 @@ const MOST_LOCKS: u32 = 6;
 
 /// Whether it is known that no Binding of a pod has been carried out or can be.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Doubt {
+enum BindingDoubt {
     Settled,
     Open,
 }
@@ -109,7 +109,7 @@ impl NodeFlow {
 
     /// Takes the locks once more for the pod that is served, when nothing of it can arrive any more and none has.
     pub(super) fn lock_again(&mut self, view: &NodeView<'_>) {
-        if self.settle_doubt(view) == Doubt::Settled {
+        if self.settle_doubt(view) == BindingDoubt::Settled {
             self.line.set_step(NodeFlowStep::Relocking { at: view.now });
         }
     }
@@ -233,20 +233,20 @@ impl NodeFlow {
     /// nothing can arrive any more, and then it is read.
     pub(super) fn give_up(&mut self, view: &NodeView<'_>) {
         let Some(uid) = self.line.served.as_ref().map(|served| served.uid.clone()) else { return };
-        if self.settle_doubt(view) == Doubt::Settled {
+        if self.settle_doubt(view) == BindingDoubt::Settled {
             self.back_off(&uid, None);
         }
     }
 
     /// Has the pod that is served read once no Binding of it can arrive any more, if one was in doubt: an earlier read may not have shown
     /// what arrived after it.
-    fn settle_doubt(&mut self, view: &NodeView<'_>) -> Doubt {
+    fn settle_doubt(&mut self, view: &NodeView<'_>) -> BindingDoubt {
         match self.line.fence() {
-            None => return Doubt::Settled,
+            None => return BindingDoubt::Settled,
             Some(at) if at > view.now => self.line.set_step(NodeFlowStep::Fencing { at }),
             Some(_) => self.doubt_binding(view),
         }
-        Doubt::Open
+        BindingDoubt::Open
     }
 
     /// The Binding was not carried out: it is sent again, not too soon and not too often.

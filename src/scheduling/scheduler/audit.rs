@@ -22,7 +22,7 @@ use crate::scheduling::{
         class::Classes,
         fit_error::{Awaits, FitError},
     },
-    effect::Effect,
+    effect::{Effect, ReadRequest},
     finding::{Concern, Drift, Finding},
     model::{
         gang::GangName,
@@ -224,7 +224,11 @@ impl Audits {
         for drift in wrong {
             put_right(binding, drift, now);
         }
-        binding.cycle.outbox.effects.extend(unseen.into_iter().map(|pod| Effect::ReadPod { pod }));
+        binding
+            .cycle
+            .outbox
+            .effects
+            .extend(unseen.into_iter().map(|pod| Effect::Read(ReadRequest::Pod(pod))));
         let nodes: Vec<NodeName> =
             binding.cycle.snapshot.nodes().map(|state| state.info.name.clone()).collect();
         for node in nodes {

@@ -51,7 +51,7 @@ impl Scheduler {
             }
             for node in touched {
                 let state = self.binding.cycle.snapshot.node(&node);
-                if let Some(expired) = state.map(|state| state.info.expired(now)) {
+                if let Some(expired) = state.map(|state| state.info.devices.expired(now)) {
                     self.binding.expire(&node, &expired);
                 }
                 let SchedulingCycle { snapshot, pods, outbox, .. } = &mut self.binding.cycle;

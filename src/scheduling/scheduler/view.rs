@@ -16,7 +16,7 @@ use super::{
 use crate::device::{Answer, CardUsage, ProfileName};
 use crate::scheduling::{
     decide::{blame::Resolvable, outlook::Outlook},
-    event::Event,
+    event::{Event, NodeChange, ObjectChange, PodChange, QuotaChange},
     model::{
         kind::Kind,
         measure::{Standing, Waiting},
@@ -86,7 +86,11 @@ impl<'a> SchedulerView<'a> {
         entries.sort_by_key(|entry| entry.seen);
         let pods = entries.into_iter().map(|entry| entry.info.clone()).collect();
         let vacated = self.flows.vacated().map(|(node, until)| Event::Vacated { node: node.clone(), until });
-        let listed = [Event::Pods(pods), Event::Nodes(nodes), Event::Quotas(quotas)];
+        let listed = [
+            Event::Pod(PodChange::Listed(pods)),
+            Event::Node(NodeChange::Listed(nodes)),
+            Event::Quota(QuotaChange::Listed(quotas)),
+        ];
         listed.into_iter().chain(self.objects()).chain(vacated).collect()
     }
 
@@ -169,9 +173,9 @@ impl<'a> SchedulerView<'a> {
         let listed = Kind::ALL.iter().filter(|kind| objects.are_listed(&[**kind]));
         let as_listed = |kind: &Kind| {
             if objects.is_unserved(*kind) {
-                Event::Unserved(*kind)
+                Event::Object(ObjectChange::Unserved(*kind))
             } else {
-                Event::Listed(*kind, objects.of_kind(*kind).cloned().collect())
+                Event::Object(ObjectChange::Listed(*kind, objects.of_kind(*kind).cloned().collect()))
             }
         };
         listed.map(as_listed).collect()

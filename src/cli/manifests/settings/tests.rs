@@ -18,7 +18,7 @@ dialects:
 ";
 
 fn installed(text: &str) -> Vec<Value> {
-    let (settings, notices) = Settings::parse(text.to_owned(), "berth.yaml").unwrap();
+    let (settings, notices) = InstallationSettings::parse(text.to_owned(), "berth.yaml").unwrap();
     assert!(notices.is_empty(), "{notices:?}");
     objects(&ManifestsArgs::default(), &settings).unwrap()
 }
@@ -37,7 +37,7 @@ fn expressions(object: &Value) -> String {
 
 #[test]
 fn the_file_of_the_defaults_says_what_the_defaults_are() {
-    let objects = objects(&ManifestsArgs::default(), &Settings::default()).unwrap();
+    let objects = objects(&ManifestsArgs::default(), &InstallationSettings::default()).unwrap();
     let kept = objects.iter().find_map(|object| object.pointer("/data/berth.yaml")?.as_str()).unwrap();
     assert_eq!(Config::parse(kept, "berth.yaml").unwrap().0, Config::default());
     assert_eq!(installed(kept), objects, "and changes nothing");
@@ -104,7 +104,7 @@ fn the_protection_policies_warn_until_the_accounts_are_known_or_they_are_set_to_
         ("protection: auto", json!(["Deny"])),
         ("protection: warn", json!(["Warn", "Audit"])),
     ] {
-        let settings = Settings::parse(text.to_owned(), "berth.yaml").unwrap().0;
+        let settings = InstallationSettings::parse(text.to_owned(), "berth.yaml").unwrap().0;
         let args = ManifestsArgs { agent: vec![account()], ..ManifestsArgs::default() };
         let objects = objects(&args, &settings).unwrap();
         let named = |object: &&Value| {

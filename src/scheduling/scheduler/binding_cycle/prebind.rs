@@ -28,7 +28,7 @@ impl BindingCycle {
         for request in self.prebinding.handle(input, &view) {
             match request {
                 PrebindRequest::Write(pod, write) => {
-                    self.cycle.outbox.effects.push(Effect::Prebind { pod, write })
+                    self.cycle.outbox.effects.push(Effect::Prebind { pod, write });
                 }
                 PrebindRequest::Join(uid, node) => {
                     self.cycle.note_decided(&uid);

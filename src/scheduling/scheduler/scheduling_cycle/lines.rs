@@ -17,7 +17,7 @@ impl SchedulingCycle {
         let (info, ledger) = (&self.pods.get(uid)?.info, self.snapshot.ledger());
         let allocations = ledger.dated(&ledger.get(uid)?.allocations, &node);
         let state = self.snapshot.node(&node);
-        let devices = state.and_then(|state| state.info.device_place(&info.claim));
+        let devices = state.and_then(|state| state.info.devices.place(&info.claim));
         let zone = state.and_then(|state| Some(state.zone.as_ref()?.zone.clone()));
         Some(Effect::Bind { pod: info.key.clone(), node, allocations, devices, zone })
     }
