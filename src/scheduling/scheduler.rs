@@ -40,7 +40,7 @@ use binding_cycle::BindingCycle;
 use evict::{EvictionView, Evictions};
 use scheduling_cycle::conditions::ConditionInput;
 
-pub use scheduling_cycle::direct::{Directed, Untaken};
+pub use scheduling_cycle::directed::{Directed, Untaken};
 pub use view::SchedulerView;
 
 /// What the scheduler is told once.

@@ -12,27 +12,33 @@ use std::{
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    binding_cycle::BindingCycle, scheduling_cycle::SchedulingCycle, scheduling_cycle::alike::Alike,
-    scheduling_cycle::alike::Versions, scheduling_cycle::pods::Pods,
-    scheduling_cycle::scheduling_queue::PodProgress, scheduling_cycle::scheduling_queue::SchedulingQueue,
+    binding_cycle::BindingCycle,
+    scheduling_cycle::{
+        SchedulingCycle,
+        alike::{Alike, Versions},
+        pods::Pods,
+        scheduling_queue::{PodProgress, SchedulingQueue},
+    },
 };
-use crate::device::ProfileName;
-use crate::scheduling::{
-    decide::{
-        class::Classes,
-        fit_error::{Awaits, FitError},
+use crate::{
+    device::ProfileName,
+    scheduling::{
+        decide::{
+            class::Classes,
+            fit_error::{Awaits, FitError},
+        },
+        effect::{Effect, ReadRequest},
+        finding::{Concern, Drift, Finding},
+        model::{
+            gang::GangName,
+            name::{NodeName, Uid},
+            pod::{Binding, Claim, Holding, PodKey, Stage},
+        },
+        node_flow::NodeFlows,
+        prebind::Prebinding,
+        snapshot::{Check, Snapshot},
+        world::ledger::{Charge, Commitment},
     },
-    effect::{Effect, ReadRequest},
-    finding::{Concern, Drift, Finding},
-    model::{
-        gang::GangName,
-        name::{NodeName, Uid},
-        pod::{Binding, Claim, Holding, PodKey, Stage},
-    },
-    node_flow::NodeFlows,
-    prebind::Prebinding,
-    snapshot::{Check, Snapshot},
-    world::ledger::{Charge, Commitment},
 };
 
 /// How long until the next audit.

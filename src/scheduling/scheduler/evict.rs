@@ -7,8 +7,7 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{scheduling_cycle::SchedulingCycle, scheduling_cycle::pods::Pods};
-use crate::scheduling::node_flow::Course;
+use super::scheduling_cycle::{SchedulingCycle, pods::Pods};
 use crate::scheduling::{
     effect::{Effect, REACH},
     event::EvictionOutcome,
@@ -16,6 +15,7 @@ use crate::scheduling::{
         kind::{Kind, PodGroupKind},
         name::{NodeName, Uid},
     },
+    node_flow::Course,
     plan::eviction::{Eviction, Postponed, Postponement, Round, round},
     snapshot::Snapshot,
 };

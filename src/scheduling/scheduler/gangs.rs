@@ -1,15 +1,18 @@
 //! Gangs: feeding them what happens, placing their pods, and carrying out what they request.
 //!
-//! What is so of a gang is found out and decided in [`gang`](super::gang), and nowhere here.
+//! What is so of a gang is found out and decided in [`gang`](super::scheduling_cycle::gang), and nowhere here.
 
 use std::ops::ControlFlow;
 
 use jiff::Timestamp;
 
 use super::{
-    BindingCycle, Scheduler, scheduling_cycle::gang::GangOutcome, scheduling_cycle::gang::GangRequest,
-    scheduling_cycle::gang::Gathering, scheduling_cycle::gang::UnfinishedAttempt,
-    scheduling_cycle::gang::is_in_vain, scheduling_cycle::scheduling_queue::PodProgress,
+    BindingCycle, Scheduler,
+    scheduling_cycle::{
+        SchedulingCycle,
+        gang::{GangOutcome, GangRequest, Gathering, UnfinishedAttempt, is_in_vain},
+        scheduling_queue::PodProgress,
+    },
 };
 use crate::scheduling::{
     decide::Decision,
@@ -142,7 +145,7 @@ impl Scheduler {
         };
         self.binding.cycle.outbox.measures.push(Measure::Gang(GangAttempt::Unschedulable));
         self.binding.cycle.outbox.measures.push(Measure::Attempt(Attempt::Unschedulable));
-        let paused = self.binding.cycle.gang_preempts_not_before(pool);
+        let paused = preempts_not_before(&self.binding.cycle, pool);
         let refusals = self.binding.gang_view().refusals(name, pool, shortfall, paused);
         self.carry_out_for_gang(refusals, now);
         if attempt.has_missed_changes(&self.binding.cycle.snapshot) {
@@ -166,7 +169,7 @@ impl Scheduler {
         if !view.knows_budgets() || pool.applicants.iter().any(awaits) {
             return ControlFlow::Continue(());
         }
-        let is_paused = self.binding.cycle.gang_preempts_not_before(pool).is_some();
+        let is_paused = preempts_not_before(&self.binding.cycle, pool).is_some();
         let rules = self.binding.cycle.preempting.rules().filter(|_| !is_paused && !is_in_vain(shortfall));
         let nominations = match rules {
             None => None,
@@ -226,4 +229,11 @@ fn yielding_to(BindingCycle { cycle, prebinding, .. }: &BindingCycle, pool: &Poo
     let view = PrebindView { snapshot: &cycle.snapshot, pods: &cycle.pods };
     let holders = prebinding.yielding(priority, Some(&first.uid), &cycle.queue.order, &view);
     holders.into_values().flatten().map(|(.., uid)| uid).collect()
+}
+
+/// Until when no pods are preempted for the gang, since one of its pods has had others preempted in vain.
+fn preempts_not_before(cycle: &SchedulingCycle, pool: &Pool<'_>) -> Option<Timestamp> {
+    let view = cycle.preempt_view();
+    let paused = |applicant: &Applicant| cycle.preempting.preempts_not_before(applicant.uid(), &view);
+    pool.applicants.iter().filter_map(paused).max()
 }

@@ -5,10 +5,9 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::{
-    Scheduler, scheduling_cycle::compare::left_to_compare, scheduling_cycle::scheduling_queue::PodProgress,
+    Scheduler,
+    scheduling_cycle::{compare::left_to_compare, scheduling_queue::PodProgress},
 };
-use crate::scheduling::node_flow::Course;
-use crate::scheduling::pending::PendingReason;
 use crate::scheduling::{
     decide::Decision,
     model::{
@@ -16,6 +15,8 @@ use crate::scheduling::{
         name::Uid,
         pod::{Ask, Claim},
     },
+    node_flow::Course,
+    pending::PendingReason,
     prebind::{PrebindInput, Wanted},
 };
 

@@ -2,10 +2,18 @@
 
 use jiff::Timestamp;
 
-use super::{Scheduler, binding_cycle::BindingCycle, evict::EvictionView, scheduling_cycle::SchedulingCycle};
-use crate::scheduling::node_flow::Course;
-use crate::scheduling::scheduler::scheduling_cycle::conditions::ConditionInput;
-use crate::scheduling::{model::measure::Measure, node_flow::NodeFlowInput};
+use super::{
+    Scheduler,
+    binding_cycle::BindingCycle,
+    evict::EvictionView,
+    scheduling_cycle::{SchedulingCycle, conditions::ConditionInput},
+};
+use crate::scheduling::{
+    effect::Effect,
+    finding::{Concern, Raised},
+    model::{measure::Measure, name::NodeName},
+    node_flow::{Course, NodeFlowInput},
+};
 
 impl Scheduler {
     /// When something is to be looked at again although nothing has happened.
@@ -55,11 +63,18 @@ impl Scheduler {
                     self.binding.expire(&node, &expired);
                 }
                 let SchedulingCycle { snapshot, pods, outbox, .. } = &mut self.binding.cycle;
-                outbox.effects.extend(self.findings.watch(&node, snapshot, pods));
+                outbox.effects.extend(reported(&node, self.findings.watch(&node, snapshot, pods)));
                 self.binding.advance(&node, NodeFlowInput::Touched);
             }
             // A pod that its node would no longer have is back in the queue.
             self.schedule(now);
         }
     }
+}
+
+/// What is to be reported of a node.
+fn reported(node: &NodeName, Raised { new, now }: Raised) -> impl Iterator<Item = Effect> {
+    let report = |(pod, finding)| Effect::ReportFinding { of: Concern::Pod(pod), finding };
+    let count = now.map(|findings| Effect::CountFindings { node: node.clone(), findings });
+    new.into_iter().map(report).chain(count)
 }

@@ -8,28 +8,27 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{
     binding_cycle::BindingCycle,
-    scheduling_cycle::{
-        SchedulingCycle,
-        direct::{Directed, direction},
-    },
+    scheduling_cycle::{SchedulingCycle, direct::direction, directed::Directed},
 };
-use crate::device::{Answer, CardUsage, ProfileName};
-use crate::scheduling::{
-    decide::{blame::Resolvable, outlook::Outlook},
-    event::{Event, NodeChange, ObjectChange, PodChange, QuotaChange},
-    model::{
-        kind::Kind,
-        measure::{Standing, Waiting},
-        name::Uid,
-        node::NodeInfo,
-        pod::{Claim, Deletion, PodKey, is_older},
-    },
-    node_flow::{NodeFlows, NodeView},
-    pending::PendingReason,
-    prebind::Prebinding,
-    world::{
-        ledger::{Charge, Commitment},
-        quota_holder::{QuotaHolder, QuotaHolders, largest},
+use crate::{
+    device::{Answer, CardUsage, ProfileName},
+    scheduling::{
+        decide::{blame::Resolvable, outlook::Outlook},
+        event::{Event, NodeChange, ObjectChange, PodChange, QuotaChange},
+        model::{
+            kind::Kind,
+            measure::{Standing, Waiting},
+            name::Uid,
+            node::NodeInfo,
+            pod::{Claim, Deletion, PodKey, is_older},
+        },
+        node_flow::{NodeFlows, NodeView},
+        pending::PendingReason,
+        prebind::Prebinding,
+        world::{
+            ledger::{Charge, Commitment},
+            quota_holder::{QuotaHolder, QuotaHolders, largest},
+        },
     },
 };
 

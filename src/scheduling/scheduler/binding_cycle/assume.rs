@@ -5,8 +5,6 @@
 use jiff::Timestamp;
 
 use super::BindingCycle;
-use crate::scheduling::scheduler::scheduling_cycle::decide::assumed;
-use crate::scheduling::scheduler::scheduling_cycle::scheduling_queue::PodProgress;
 use crate::{
     device::Allocation,
     scheduling::{
@@ -17,6 +15,7 @@ use crate::{
         },
         node_flow::NodeFlowInput,
         prebind::PrebindInput,
+        scheduler::scheduling_cycle::{decide::assumed, scheduling_queue::PodProgress},
         world::ledger::Commitment,
     },
 };

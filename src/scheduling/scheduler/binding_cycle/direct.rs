@@ -1,9 +1,9 @@
 //! Pods whose node kube-scheduler has chosen: they join the line of that node as any other does.
 
 use super::BindingCycle;
-use crate::scheduling::model::name::{NodeName, Uid};
-use crate::scheduling::scheduler::scheduling_cycle::{
-    direct::Directed, direct::direction, scheduling_queue::PodProgress,
+use crate::scheduling::{
+    model::name::{NodeName, Uid},
+    scheduler::scheduling_cycle::{direct::direction, directed::Directed, scheduling_queue::PodProgress},
 };
 use jiff::Timestamp;
 

@@ -1,8 +1,6 @@
 //! Bringing ledger, queue and lines in line with what a pod shows.
 
 use super::BindingCycle;
-use crate::scheduling::scheduler::scheduling_cycle::conditions::ConditionInput;
-use crate::scheduling::scheduler::scheduling_cycle::scheduling_queue::PodProgress;
 use crate::scheduling::{
     model::{
         name::Uid,
@@ -10,6 +8,7 @@ use crate::scheduling::{
     },
     node_flow::NodeFlowInput,
     prebind::PrebindInput,
+    scheduler::scheduling_cycle::{conditions::ConditionInput, scheduling_queue::PodProgress},
     world::ledger::{Charge, Commitment},
 };
 use jiff::Timestamp;

@@ -5,8 +5,6 @@
 use jiff::Timestamp;
 
 use super::BindingCycle;
-use crate::scheduling::scheduler::scheduling_cycle::decide::assumed;
-use crate::scheduling::scheduler::scheduling_cycle::scheduling_queue::PodProgress;
 use crate::scheduling::{
     decide::Decision,
     effect::{Effect, ReadRequest},
@@ -16,6 +14,7 @@ use crate::scheduling::{
     },
     node_flow::{Fit, NodeFlowInput, NodeFlowRequest, NodeView, owner_of},
     plan::Plan,
+    scheduler::scheduling_cycle::{decide::assumed, scheduling_queue::PodProgress},
     world::{
         ledger::{Charge, Commitment},
         node_state::Agent,

@@ -5,7 +5,6 @@
 use jiff::Timestamp;
 
 use super::BindingCycle;
-use crate::scheduling::scheduler::scheduling_cycle::{alike::Versions, scheduling_queue::PodProgress};
 use crate::scheduling::{
     decide::{
         class::Held,
@@ -18,6 +17,7 @@ use crate::scheduling::{
     },
     plan::held_places,
     prebind::{PrebindInput, PrebindRequest, PrebindView, Wanted},
+    scheduler::scheduling_cycle::{alike::Versions, scheduling_queue::PodProgress},
 };
 
 impl BindingCycle {

@@ -3,15 +3,13 @@
 //! In which order nominations are written and victims deleted is decided in [`preempt`](crate::scheduling::preempt), and nowhere here.
 
 use super::BindingCycle;
-use crate::scheduling::scheduler::scheduling_cycle::{
-    SchedulingCycle, alike::Versions, scheduling_queue::PodProgress,
-};
 use crate::scheduling::{
     decide::fit_error::FitError,
     effect::Effect,
     model::{measure::Measure, name::Uid, pod::is_older},
     plan::kept_nodes,
     preempt::{Need, PreemptInput, PreemptRequest, PreemptView},
+    scheduler::scheduling_cycle::{SchedulingCycle, alike::Versions, scheduling_queue::PodProgress},
 };
 
 impl BindingCycle {

@@ -1,11 +1,11 @@
 //! Nominations for which a quota has no room any more.
 
 use super::BindingCycle;
-use crate::scheduling::scheduler::scheduling_cycle::alike::Versions;
 use crate::scheduling::{
     model::{name::Uid, pod::Deletion},
     plan::Plan,
     preempt::PreemptInput,
+    scheduler::scheduling_cycle::alike::Versions,
     world::ledger::Charge,
 };
 use std::sync::Arc;

@@ -1,7 +1,6 @@
 //! Finding the best node and its cards for a pod, or why there are none.
 
 use super::SchedulingCycle;
-use crate::scheduling::node_flow::Course;
 use crate::{
     device::{Allocation, InitPhase},
     scheduling::{
@@ -11,7 +10,7 @@ use crate::{
             pod::{Ask, Demand, PodInfo, Stage},
             prebind_step::PrebindStep,
         },
-        node_flow::NodeFlows,
+        node_flow::{Course, NodeFlows},
         world::ledger::{Charge, Commitment},
     },
 };

@@ -7,7 +7,7 @@ use std::{
 
 use jiff::Timestamp;
 
-use super::direct::Untaken;
+use super::directed::Untaken;
 use crate::scheduling::{
     model::{
         name::Uid,

@@ -1,5 +1,7 @@
 //! Putting pods into the queue and taking them out.
 
+use std::sync::Arc;
+
 use super::{SchedulingCycle, scheduling_queue::Precedence};
 use crate::scheduling::model::{kind::Kind, name::Uid};
 
@@ -39,5 +41,12 @@ impl SchedulingCycle {
         let gangs = || self.gangs.has_timeout() && !self.snapshot.objects().are_listed(Kind::POD_GROUPS);
         let uses_claims = || self.pods.all().any(|entry| !entry.info.footprint.resource_claims.is_empty());
         !self.queue.lists.is_overdue() && (gangs() || self.snapshot.awaits_claims() && uses_claims())
+    }
+
+    /// A PodGroup has changed, or all of its kind for want of a name: their pods that wait are decided again.
+    pub(in crate::scheduling::scheduler) fn wake_gangs(&mut self, kind: Kind, name: Option<&Arc<str>>) {
+        for uid in self.gangs.note_group(kind, name) {
+            self.decide_waiting_again(&uid);
+        }
     }
 }
