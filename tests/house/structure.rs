@@ -23,13 +23,14 @@ const MORE_METHODS: &[(&str, usize)] = &[];
 const MORE_FIELDS: &[(&str, usize)] = &[
     ("Device", 13),
     ("HamiConfig", 18),
-    ("PodRow", 17),
+    ("MigrationRow", 13),
     ("PodSpec", 21),
     ("Row", 14),
-    ("Run", 13),
     ("Search", 14),
     ("Seen", 19),
     ("ServeArgs", 18),
+    ("SimulatedPod", 17),
+    ("SimulationRun", 13),
 ];
 
 /// The text with comments, strings and characters blanked, so that each brace that is left is code.
