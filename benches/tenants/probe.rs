@@ -17,6 +17,7 @@ use kube::{
 use serde_json::json;
 use tokio::{
     sync::watch,
+    task::JoinSet,
     time::{Instant, timeout},
 };
 
@@ -83,10 +84,10 @@ async fn wait_bare(
 }
 
 /// A watch of all pods, as a scheduler has one: the uid of the last bare probe that it has shown.
-pub(crate) fn watch_all(client: &Client) -> watch::Receiver<String> {
+pub(crate) fn watch_all(client: &Client, tasks: &mut JoinSet<()>) -> watch::Receiver<String> {
     let pods: Api<Pod> = Api::all(client.clone());
     let (sender, receiver) = watch::channel(String::new());
-    tokio::spawn(async move {
+    tasks.spawn(async move {
         let mut events =
             watcher(pods, watcher::Config::default()).default_backoff().applied_objects().boxed();
         while let Some(pod) = events.next().await {

@@ -18,6 +18,7 @@ use kube::{
     runtime::{conditions::is_crd_established, wait::await_condition},
 };
 use serde_json::json;
+use tokio::task::JoinSet;
 
 use super::{
     attack::Attack,
@@ -57,7 +58,8 @@ pub(crate) async fn all(
     let replica =
         (!without_program).then(|| Replica::start_as(&plane, "admin", "berth", free_address(), &arguments));
     namespace(&client, "other").await?;
-    let bench = Binder::Bench(probe::watch_all(&client));
+    let mut watching = JoinSet::new();
+    let bench = Binder::Bench(probe::watch_all(&client, &mut watching));
     // Only a scheduler that has listed everything binds the first one.
     measure(&client, 1, replica.as_ref(), &bench).await?;
     measure(&client, probes, replica.as_ref(), &bench).await?.print("no attack");
@@ -97,9 +99,9 @@ async fn measure(
     replica: Option<&Replica>,
     bench: &Binder,
 ) -> anyhow::Result<Measured> {
-    let bare = probe::waits(client, "other", probes, bench);
+    let bare = Box::pin(probe::waits(client, "other", probes, bench));
     let Some(replica) = replica else { return Ok(Measured { program: None, bare: bare.await? }) };
-    let program = probe::waits(client, "other", probes, &Binder::Program);
+    let program = Box::pin(probe::waits(client, "other", probes, &Binder::Program));
     let (program, bare) = tokio::try_join!(program, bare)?;
     Ok(Measured { program: Some((program, replica.memory())), bare })
 }

@@ -128,7 +128,7 @@ fn a_pod_waits_until_a_reservation_ends_comes_or_is_opened() {
 
     for end in [
         |machine: &mut Machine| {
-            machine.tell(Event::Object(ObjectChange::Gone(Kind::Reservation, "r".into())))
+            machine.tell(Event::Object(ObjectChange::Gone(Kind::Reservation, "r".into())));
         },
         |machine: &mut Machine| machine.tell(Event::Object(ObjectChange::Unserved(Kind::Reservation))),
         |machine: &mut Machine| {
