@@ -32,7 +32,11 @@ use crate::{
         volcano::{self, ModelGeometries},
     },
     object::Workloads,
-    scheduling::{self, model::tdm::RevocableZones, plugin::score::weights::ScoreWeights},
+    scheduling::{
+        self,
+        model::{plugin_arguments::PluginArguments, tdm::RevocableZones},
+        plugin::score::weights::ScoreWeights,
+    },
 };
 
 /// The time after which Volcano's own scheduler considers a lock abandoned (`pkg/scheduler/plugins/util/nodelock/nodelock.go`).
@@ -168,6 +172,7 @@ impl Config {
             device_resources: self.reader().device_resources(),
             lock_expiry: self.dialects.hami.node_lock_expire,
             weights: self.score_weights(),
+            arguments: self.plugin_arguments(),
             preemption: self.scheduling.preemption.rules(),
             zones: self.revocable_zones(),
             gangs: self.scheduling.gangs.timeout(),
@@ -202,6 +207,11 @@ impl Config {
     pub fn shown(&self) -> Shown {
         let series = |exported| if exported { Series::Exported } else { Series::LeftOut };
         Shown { pods: series(self.metrics.pods), hami: series(self.metrics.hami_names) }
+    }
+
+    /// What is said to single plugins.
+    pub fn plugin_arguments(&self) -> PluginArguments {
+        self.scheduling.plugin_config.arguments()
     }
 
     /// By how much each plugin's score of a node is multiplied.

@@ -4,7 +4,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Authentication, hami, messages, vendors, volcano};
+use super::{Authentication, hami, messages, plugin_config, vendors, volcano};
 use crate::{
     dialect::vendor::{amd, biren, cambricon, hygon, row::Resources},
     scheduling::plugin::Plugin,
@@ -43,6 +43,7 @@ pub fn schema() -> Value {
             "scheduling",
             mapping([
                 ("weights", mapping(weights)),
+                ("pluginConfig", plugin_config::schema()),
                 ("preemption", preemption),
                 ("gangs", gangs),
                 ("volumes", volumes),
@@ -64,7 +65,7 @@ pub fn schema() -> Value {
     schema
 }
 
-fn text() -> Value {
+pub(super) fn text() -> Value {
     json!({"type": "string"})
 }
 
@@ -81,7 +82,7 @@ fn anything() -> Value {
     json!(true)
 }
 
-fn whole(least: i64, most: i64) -> Value {
+pub(super) fn whole(least: i64, most: i64) -> Value {
     json!({"type": "integer", "minimum": least, "maximum": most})
 }
 
@@ -89,22 +90,22 @@ fn amount(least: i64) -> Value {
     whole(least, i64::from(i32::MAX))
 }
 
-fn one_of(words: &[&str]) -> Value {
+pub(super) fn one_of(words: &[&str]) -> Value {
     json!({"enum": words})
 }
 
-fn list(items: &Value) -> Value {
+pub(super) fn list(items: &Value) -> Value {
     json!({"type": "array", "items": items})
 }
 
 /// A mapping of these keys and no others, all of them optional.
-fn mapping<'a>(keys: impl IntoIterator<Item = (&'a str, Value)>) -> Value {
+pub(super) fn mapping<'a>(keys: impl IntoIterator<Item = (&'a str, Value)>) -> Value {
     let keys: Map<String, Value> = keys.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
     json!({"type": ["object", "null"], "properties": keys, "additionalProperties": false})
 }
 
 /// The same with keys that must be there.
-fn requiring(mut mapping: Value, keys: &[&str]) -> Value {
+pub(super) fn requiring(mut mapping: Value, keys: &[&str]) -> Value {
     mapping["type"] = "object".into();
     mapping["required"] = json!(keys);
     mapping

@@ -40,7 +40,7 @@ use super::{
     event::Event,
     model::{
         claim_use::DeviceClaims, kind::Kind, measure::Measure, message::Details, name::Uid,
-        tdm::RevocableZones,
+        plugin_arguments::PluginArguments, tdm::RevocableZones,
     },
     node_flow::{Course, NodeFlowInput, NodeFlows},
     plan::preemption::Rules,
@@ -68,6 +68,8 @@ pub struct Settings {
     pub lock_expiry: SignedDuration,
     /// By how much each plugin's score of a node is multiplied.
     pub weights: ScoreWeights,
+    /// What is said to single plugins.
+    pub arguments: PluginArguments,
     /// By which rules pods are preempted; `None`: none are.
     pub preemption: Option<Rules>,
     /// The revocable zones and their windows.
@@ -117,6 +119,7 @@ impl Scheduler {
             device_resources,
             lock_expiry,
             weights,
+            arguments,
             preemption,
             zones,
             gangs,
@@ -125,7 +128,7 @@ impl Scheduler {
             claims,
         } = settings;
         Self {
-            snapshot: Snapshot::new(device_resources).divided(zones).awaiting(claims),
+            snapshot: Snapshot::new(device_resources, arguments).divided(zones).awaiting(claims),
             classes: Classes::new(weights).bounded(CLAIM_ALLOWANCE),
             pods: Pods::default(),
             queue: SchedulingQueue::default(),

@@ -18,6 +18,7 @@ use berth::{
         model::{
             claim_use::DeviceClaims,
             kind::Kind,
+            plugin_arguments::PluginArguments,
             pod::{Binding, Placer},
             tdm::RevocableZones,
         },
@@ -215,6 +216,7 @@ pub(crate) fn settings() -> Settings {
         device_resources: BTreeSet::new(),
         lock_expiry: SignedDuration::from_mins(5),
         weights: ScoreWeights::default(),
+        arguments: PluginArguments::default(),
         preemption: None,
         zones: RevocableZones::default(),
         gangs: None,
