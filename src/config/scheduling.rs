@@ -179,7 +179,7 @@ mod tests {
         let weights = serde_json::to_value(&config).unwrap()["scheduling"]["weights"].take();
         let expected = serde_json::json!({
             "TaintToleration": 3, "NodeAffinity": 7, "PodTopologySpread": 2, "InterPodAffinity": 2,
-            "NodeResourcesBalancedAllocation": 1, "ImageLocality": 0, "VolumeBinding": 0, "tdm": 10,
+            "NodeResourcesFit": 0, "NodeResourcesBalancedAllocation": 1, "ImageLocality": 0, "VolumeBinding": 0, "tdm": 10,
             "Devices": 0,
         });
         assert_eq!(weights, expected);
