@@ -81,7 +81,7 @@ impl Berth {
             self.scheduler.observe(event, self.now);
         }
         assert!(self.scheduler.settle(self.now).is_empty(), "nothing is to be done yet");
-        assert!(self.scheduler.is_synced());
+        assert!(self.scheduler.view().is_synced());
     }
 
     fn pod(&self, pod: Value) -> PodInfo {

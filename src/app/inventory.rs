@@ -247,7 +247,7 @@ mod tests {
         fn differs_after(&mut self, event: Event) -> bool {
             self.scheduler.observe(event, Timestamp::UNIX_EPOCH);
             let reader = Arc::new(Config::default().reader());
-            self.known.take_in(&View { reader, outlook: self.scheduler.outlook() })
+            self.known.take_in(&View { reader, outlook: self.scheduler.view().outlook() })
         }
     }
 
@@ -287,7 +287,7 @@ mod tests {
         let scheduler = Scheduler::standing_by(Config::default().scheduler_settings());
         sender.send_replace(Some(View {
             reader: Arc::new(Config::default().reader()),
-            outlook: scheduler.outlook(),
+            outlook: scheduler.view().outlook(),
         }));
         assert!(futures::poll!(&mut follow).is_pending());
         assert_eq!(*published.lock().unwrap(), [InventorySummary::default()]);

@@ -107,7 +107,7 @@ mod tests {
         let nodes = nodes.iter().map(|node| reader.node(node).0).collect();
         scheduler.observe(Event::Nodes(nodes), Timestamp::UNIX_EPOCH);
         scheduler.observe(Event::Pods(Vec::new()), Timestamp::UNIX_EPOCH);
-        View { reader, outlook: scheduler.outlook() }
+        View { reader, outlook: scheduler.view().outlook() }
     }
 
     fn pod(changes: impl FnOnce(&mut Value)) -> Pod {

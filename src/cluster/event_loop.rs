@@ -87,7 +87,7 @@ pub async fn term(
                 question.answer(&work.scheduler, &dialects);
                 continue;
             }
-            asked = desk.next(), if work.scheduler.is_synced() => {
+            asked = desk.next(), if work.scheduler.view().is_synced() => {
                 desk.take(asked, &mut work.scheduler);
                 Vec::new()
             }
@@ -101,7 +101,7 @@ pub async fn term(
                 continue;
             }
             () = quota_use.go_on(&work.scheduler), if drain_until.is_none() => continue,
-            hint = inbox.next(), if work.scheduler.is_synced() => {
+            hint = inbox.next(), if work.scheduler.view().is_synced() => {
                 inbox.take(&hint, &mut work.scheduler, clock);
                 continue;
             }
@@ -132,7 +132,7 @@ impl Work {
 
     /// Passes events to the scheduler and starts the resulting writes.
     fn go_on(&mut self, events: Vec<Event>, clock: Clock, metrics: &Metrics) -> Result<(), ClusterError> {
-        let was_synced = self.scheduler.is_synced();
+        let was_synced = self.scheduler.view().is_synced();
         for event in events {
             metrics.registrations(&event);
             self.scheduler.observe(event, clock.now());
@@ -143,8 +143,8 @@ impl Work {
         let before = Instant::now();
         let effects = self.scheduler.settle(clock.now());
         metrics.work(&self.scheduler.take_measures(), before.elapsed());
-        metrics.standing(&self.scheduler.standing(clock.now()));
-        if self.scheduler.is_synced() && !was_synced {
+        metrics.standing(&self.scheduler.view().standing(clock.now()));
+        if self.scheduler.view().is_synced() && !was_synced {
             let nodes = self.scheduler.snapshot().nodes().count();
             tracing::info!(nodes, took = ?self.began.elapsed(), "pods and nodes are known");
         }
@@ -159,6 +159,6 @@ impl Work {
     }
 
     fn is_done(&self) -> bool {
-        self.scheduler.is_drained() && self.writes.is_empty()
+        self.scheduler.view().is_drained() && self.writes.is_empty()
     }
 }

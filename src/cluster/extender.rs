@@ -111,7 +111,7 @@ impl Desk {
     pub(super) fn take(&mut self, ExtenderCall(request): ExtenderCall, scheduler: &mut Scheduler) {
         match request {
             Request::Look(answer) => {
-                let view = View { reader: self.reader.clone(), outlook: scheduler.outlook() };
+                let view = View { reader: self.reader.clone(), outlook: scheduler.view().outlook() };
                 // The asker may be gone meanwhile, here and below.
                 let _ = answer.send(view);
             }
@@ -137,13 +137,13 @@ impl Desk {
     pub(super) fn answer(&mut self, scheduler: &mut Scheduler, clock: Clock) {
         let now = Instant::now();
         // kube-scheduler writes the answer into the pod's condition.
-        let details = scheduler.details();
+        let details = scheduler.view().details();
         let called = |node: &NodeName| match details {
             Details::Full => format!("node {node}"),
             Details::Own => "the node".to_owned(),
         };
         for (uid, direction) in std::mem::take(&mut self.directions) {
-            let answer = match scheduler.direction(&uid) {
+            let answer = match scheduler.view().direction(&uid) {
                 Directed::Bound(node) if node == direction.node => Ok(()),
                 Directed::Bound(node) => Err(format!("pod {} is bound to {}", direction.pod, called(&node))),
                 Directed::Waiting(why) => {

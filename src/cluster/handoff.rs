@@ -158,7 +158,7 @@ pub(super) struct Publisher {
 impl Publisher {
     /// When the next view is published; `None`: the last one is up to date, or there is no receiver.
     pub(super) fn due(&self, scheduler: &Scheduler) -> Option<Instant> {
-        let differs = scheduler.is_synced() && self.published != Some(scheduler.changes());
+        let differs = scheduler.view().is_synced() && self.published != Some(scheduler.view().changes());
         (differs && self.views.receiver_count() > 0).then_some(self.due)
     }
 
@@ -167,9 +167,9 @@ impl Publisher {
         if self.due(scheduler).is_none_or(|at| at > Instant::now()) {
             return;
         }
-        let view = View { reader: self.reader.clone(), outlook: scheduler.outlook() };
+        let view = View { reader: self.reader.clone(), outlook: scheduler.view().outlook() };
         self.views.send_replace(Some(view));
-        self.published = Some(scheduler.changes());
+        self.published = Some(scheduler.view().changes());
         self.due = Instant::now() + PERIOD;
     }
 }
@@ -188,20 +188,20 @@ impl Told {
     /// When the holders are looked for next; `None`: nothing has changed, or there is no quota or no receiver.
     pub(super) fn due(&self, scheduler: &Scheduler) -> Option<Instant> {
         let asked = self.holders.receiver_count() > 0 && !scheduler.snapshot().quotas().used().is_empty();
-        let differs = scheduler.is_synced() && self.changes != Some(scheduler.changes());
+        let differs = scheduler.view().is_synced() && self.changes != Some(scheduler.view().changes());
         (asked && differs).then_some(self.due)
     }
 
     /// Publishes the values that have changed.
     pub(super) fn tell(&mut self, scheduler: &Scheduler) {
         let quotas = scheduler.snapshot().quotas();
-        if scheduler.is_synced() && quotas.version() != self.version {
+        if scheduler.view().is_synced() && quotas.version() != self.version {
             self.version = quotas.version();
             self.used.send_replace(Arc::new(quotas.used().clone()));
         }
         let now = Instant::now();
         if self.due(scheduler).is_some_and(|at| at <= now) {
-            let holders = scheduler.quota_holders();
+            let holders = scheduler.view().quota_holders();
             self.holders.send_if_modified(|known| {
                 let differs = **known != holders;
                 if differs {
@@ -209,7 +209,7 @@ impl Told {
                 }
                 differs
             });
-            self.changes = Some(scheduler.changes());
+            self.changes = Some(scheduler.view().changes());
             self.due = now + HOLDERS_PERIOD;
         }
     }

@@ -217,7 +217,7 @@ impl Questions {
 
 /// The ledger of a scheduler.
 pub fn page(scheduler: &Scheduler, dialects: &Dialects) -> Page {
-    let keys: BTreeMap<Uid, _> = scheduler.keys().map(|key| (key.uid.clone(), key)).collect();
+    let keys: BTreeMap<Uid, _> = scheduler.view().keys().map(|key| (key.uid.clone(), key)).collect();
     let names = keys.iter().map(|(uid, key)| (uid.clone(), key.to_string())).collect();
     let row = |(uid, charge): (&Uid, &Charge)| {
         let key = keys.get(uid);
@@ -228,7 +228,7 @@ pub fn page(scheduler: &Scheduler, dialects: &Dialects) -> Page {
             // A pod that is not bound yet may name any node.
             node: excerpt(&charge.node, FIELD).into_owned(),
             commitment: commitment(charge.commitment),
-            answer: answer(scheduler.answer(uid, charge)),
+            answer: answer(scheduler.view().answer(uid, charge)),
             cards: held(charge, scheduler.snapshot(), dialects),
             devices: devices::held(charge),
         }

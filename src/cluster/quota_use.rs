@@ -57,7 +57,7 @@ impl QuotaUse {
     /// When there is something to write; `None`: nothing has changed, or a write is under way.
     fn due(&self, scheduler: &Scheduler) -> Option<Instant> {
         let quotas = scheduler.snapshot().quotas();
-        if !scheduler.is_synced() || !self.writing.is_empty() || quotas.standings().next().is_none() {
+        if !scheduler.view().is_synced() || !self.writing.is_empty() || quotas.standings().next().is_none() {
             return None;
         }
         let differs = self.version != Some(quotas.version());

@@ -68,8 +68,8 @@ pub enum Series {
 impl Holdings {
     /// What a scheduler holds; `None` until it has listed everything, since a part of the cards would look like the whole.
     pub fn of(scheduler: &Scheduler, dialects: &Dialects) -> Option<Self> {
-        let snapshot = scheduler.is_synced().then(|| scheduler.snapshot())?;
-        let pods = scheduler.holders().map(|(key, charge)| PodHolding {
+        let snapshot = scheduler.view().is_synced().then(|| scheduler.snapshot())?;
+        let pods = scheduler.view().holders().map(|(key, charge)| PodHolding {
             key: key.clone(),
             node: charge.node.clone(),
             allocations: charge.allocations.clone(),
@@ -80,7 +80,7 @@ impl Holdings {
             nodes: snapshot.nodes().cloned().collect(),
             pods: pods.collect(),
             quotas: snapshot.quotas().clone(),
-            waiting: scheduler.waiting(),
+            waiting: scheduler.view().waiting(),
         })
     }
 

@@ -69,21 +69,21 @@ pub async fn run(shadowing: Shadowing, stopped: impl Future<Output = ()>) -> Res
             events = watched.next() => events.ok_or(ClusterError::WatchEnded)?,
             () = until(due.map(|at| clock.instant(at))) => vec![Event::Tick],
         };
-        let was_synced = scheduler.is_synced();
+        let was_synced = scheduler.view().is_synced();
         for event in events {
             shadow.observe(&scheduler, &event, clock.now());
             scheduler.observe(event, clock.now());
         }
         scheduler.settle(clock.now());
         shadow.settle(&scheduler, clock.now());
-        if scheduler.is_synced() && !was_synced {
+        if scheduler.view().is_synced() && !was_synced {
             tracing::info!("pods and nodes are known, decisions are compared from now on");
         }
         for finding in shadow.take_findings() {
             log(&finding);
             board.note(&finding, clock.now());
         }
-        board.stand(scheduler.is_synced(), shadow.waiting());
+        board.stand(scheduler.view().is_synced(), shadow.waiting());
     }
 }
 

@@ -43,14 +43,14 @@ pub async fn stand_by<T>(
             () = until(told.due(&scheduler)) => Vec::new(),
         };
         let _turn = handoff.pulse().begin();
-        let was_synced = scheduler.is_synced();
+        let was_synced = scheduler.view().is_synced();
         for event in events {
             scheduler.observe(event, clock.now());
         }
-        if scheduler.is_synced() && !was_synced {
+        if scheduler.view().is_synced() && !was_synced {
             tracing::info!(took = ?began.elapsed(), "following; pods and nodes are known");
         }
-        binder.metrics.standby_synced(scheduler.is_synced());
+        binder.metrics.standby_synced(scheduler.view().is_synced());
         scheduler.settle(clock.now());
         publisher.publish(&scheduler);
         told.tell(&scheduler);

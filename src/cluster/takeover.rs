@@ -101,7 +101,7 @@ impl Watching {
     /// Watches on until everything that the API server has now was seen as it is now, or later. Meanwhile a scheduler that has thought
     /// nothing yet is told what this one has seen.
     async fn catch_up(mut self, binder: &Binder) -> Result<Beginning, Behind> {
-        if !self.scheduler.is_synced() {
+        if !self.scheduler.view().is_synced() {
             return Err(Behind::Unlisted);
         }
         let mut inquiry = Inquiry::begin(&binder.client, binder.settings.claims);
@@ -114,7 +114,7 @@ impl Watching {
                 begins.observe(event, binder.clock.now());
             }
         };
-        take_in(&mut begins, self.scheduler.recount());
+        take_in(&mut begins, self.scheduler.view().recount());
         let mut awaited = Awaited::default();
         loop {
             if awaited.is_seen(&begins) {

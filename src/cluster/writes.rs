@@ -7,9 +7,13 @@
 use std::{
     collections::{HashMap, VecDeque},
     sync::Arc,
+    time::Duration,
 };
 
-use tokio::task::JoinSet;
+use tokio::{
+    task::JoinSet,
+    time::{Instant, sleep},
+};
 
 use super::{act::Hands, binder::ClusterError};
 use crate::scheduling::{Concern, Effect, Event, Finding, LockOutcome, plan::eviction::Postponed};
@@ -23,6 +27,15 @@ const MOST_REPORTS: usize = 2;
 fn most_reports(at_once: usize, awaited: usize) -> usize {
     let most = if awaited == 0 { MOST_REPORTS } else { 1 + awaited / 4 };
     most.min(at_once.div_ceil(2))
+}
+
+/// A report that the API server answers within this time is followed by the next at once.
+const EASY: Duration = Duration::from_millis(25);
+
+/// How long a report's place stays empty after it has taken so long: a pod of 400 KB costs the API server as much with each condition as a hundred others
+/// cost, and what the pods of one user cost it is not to be what the others wait for.
+fn rest_after(took: Duration) -> Duration {
+    if took <= EASY { Duration::ZERO } else { (took * 4).min(Duration::from_secs(1)) }
 }
 
 /// How soon a write is sent.
@@ -88,7 +101,14 @@ impl Writes {
         self.reports += usize::from(urgency == Urgency::Reports);
         self.comparisons += usize::from(urgency == Urgency::Compares);
         let act = self.hands.clone().act(effect);
-        self.under_way.spawn(async move { (urgency, act.await) });
+        self.under_way.spawn(async move {
+            let began = Instant::now();
+            let event = act.await;
+            if urgency == Urgency::Reports {
+                sleep(rest_after(began.elapsed())).await;
+            }
+            (urgency, event)
+        });
     }
 
     fn next(&mut self) -> Option<(Urgency, Effect)> {
@@ -279,6 +299,13 @@ mod tests {
         assert_eq!(with(128), [2, 1, 1, 2, 5, 17]);
         assert_eq!(with(2), [1; 6], "half of the places at most");
         assert_eq!(with(1), [1; 6], "and one at least");
+    }
+
+    #[test]
+    fn reports_that_cost_the_api_server_much_are_sent_less_often() {
+        let after = |took: u64| rest_after(Duration::from_millis(took)).as_millis();
+        assert_eq!([0, 5, 25].map(after), [0; 3]);
+        assert_eq!([26, 100, 250, 10_000].map(after), [104, 400, 1_000, 1_000]);
     }
 
     #[test]

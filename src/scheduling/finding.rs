@@ -19,8 +19,8 @@ use super::model::{
 pub use overcommitment::{Beyond, Overcommitment, overcommitted};
 pub use unassigned::MissingAssignment;
 pub use unread::UnreadAssignment;
+pub(in crate::scheduling) use watch::Findings;
 pub use watch::{FindingCounts, NodeFindings};
-pub(in crate::scheduling) use watch::{Findings, Raised};
 
 /// Something that is wrong with what a pod, a node or a namespace holds.
 #[derive(Clone, Debug, Eq, PartialEq)]

@@ -12,7 +12,7 @@
 //! stateDiagram-v2
 //!     [*] --> Nominating : Chosen / Keep, Nominate; EndNomination, Nominate none and DecideAgain for pods of lower priority
 //!     [*] --> Kept : Chosen, without victims / Keep, Nominate
-//!     Nominating --> Deleting : Nominated, Written / NoteStated, NoteNominationWritten, Confirm; Confirmed, Still / Delete, BackOff
+//!     Nominating --> Deleting : Nominated, Written / NoteStated, NoteNominationWritten, Confirm; Confirmed, Still / Delete, BackOffIfNotServed
 //!     Nominating --> [*] : as above; Confirmed, NoLonger
 //!     Nominating --> [*] : Nominated, Failed or Refused / EndNomination, Nominate none, BackOffIfWaiting
 //!     Deleting --> Deleting : Bound, a victim whose Binding was under way / Delete

@@ -3,31 +3,20 @@
 //! A state machine without a client or a clock. [`Scheduler::observe`] takes in what happened; [`Scheduler::settle`] then
 //! decides all that can be decided. The order of events within one `observe` run does not change what is right, only when.
 
-mod alike;
 mod audit;
-mod compare;
-mod decide;
+mod binding_cycle;
 mod direct;
 mod evict;
-mod gang;
 mod gangs;
-mod node_flows;
 mod objects;
 mod observe;
-mod pods;
-mod prebind;
-mod preempt;
-mod quota;
-mod reports;
-mod scheduling_queue;
+mod read;
+mod schedule;
+mod scheduling_cycle;
 mod serve;
-mod show;
-mod sync;
-mod tell;
 #[cfg(test)]
 mod tests;
-mod unlisted;
-mod wake;
+mod view;
 mod zones;
 
 use std::collections::BTreeSet;
@@ -35,29 +24,26 @@ use std::collections::BTreeSet;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    decide::class::Classes,
     effect::Effect,
     event::Event,
+    finding::Findings,
     model::{
-        claim_use::DeviceClaims, kind::Kind, measure::Measure, message::Details, name::Uid,
-        plugin_arguments::PluginArguments, tdm::RevocableZones,
+        claim_use::DeviceClaims, measure::Measure, message::Details, plugin_arguments::PluginArguments,
+        tdm::RevocableZones,
     },
-    node_flow::{Course, NodeFlowInput, NodeFlows},
+    node_flow::{Course, NodeFlowInput},
     plan::preemption::Rules,
     plugin::score::weights::ScoreWeights,
-    prebind::{PrebindInput, Prebinding},
-    preempt::{PreemptInput, Preempting},
+    prebind::PrebindInput,
+    preempt::PreemptInput,
     snapshot::Snapshot,
 };
-use compare::CLAIM_ALLOWANCE;
-use evict::Evictions;
-use gang::Gangs;
-use pods::Pods;
-use reports::{Outbox, Reports};
-use scheduling_queue::{PodProgress, Precedence, SchedulingQueue};
-use sync::Duty;
+use audit::Audits;
+use binding_cycle::BindingCycle;
+use evict::{EvictionView, Evictions};
 
-pub use direct::Directed;
+pub use scheduling_cycle::direct::Directed;
+pub use view::SchedulerView;
 
 /// What the scheduler is told once.
 #[derive(Clone, Debug)]
@@ -87,77 +73,40 @@ pub struct Settings {
 /// The scheduler.
 #[derive(Debug)]
 pub struct Scheduler {
-    /// Nodes, charges, and other objects that decide.
-    snapshot: Snapshot,
-    /// Every pod that was seen.
-    pods: Pods,
-    /// What pods with equal asks are known to fit.
-    classes: Classes,
-    /// How far each pod is, and where those wait that are to be decided.
-    queue: SchedulingQueue,
-    /// Pods that are placed together.
-    gangs: Gangs,
-    /// Preemptions under way.
-    preempting: Preempting,
-    /// Pods whose claims are being bound.
-    prebinding: Prebinding,
-    /// What goes on at each node.
-    flows: NodeFlows,
+    /// The cluster, the pods that want a place, and what becomes of decisions.
+    binding: BindingCycle,
     /// Pods that leave nodes of closed zones.
     evictions: Evictions,
-    /// What it may decide.
-    duty: Duty,
-    /// What people are told.
-    reports: Reports,
-    outbox: Outbox,
+    /// What is found wrong on nodes.
+    findings: Findings,
+    /// Whether all of that is what the pods say.
+    audits: Audits,
 }
 
 impl Scheduler {
     /// A scheduler that has seen nothing yet.
     pub fn new(settings: Settings) -> Self {
-        let Settings {
-            device_resources,
-            lock_expiry,
-            weights,
-            arguments,
-            preemption,
-            zones,
-            gangs,
-            details,
-            held_percent,
-            claims,
-        } = settings;
         Self {
-            snapshot: Snapshot::new(device_resources, arguments).divided(zones).awaiting(claims),
-            classes: Classes::new(weights).bounded(CLAIM_ALLOWANCE),
-            pods: Pods::default(),
-            queue: SchedulingQueue::default(),
-            gangs: Gangs::new(gangs),
-            preempting: Preempting::new(preemption),
-            prebinding: Prebinding::new(held_percent),
-            flows: NodeFlows::new(lock_expiry),
+            binding: BindingCycle::new(settings),
             evictions: Evictions::default(),
-            duty: Duty::default(),
-            reports: Reports { details, ..Reports::default() },
-            outbox: Outbox::default(),
+            findings: Findings::default(),
+            audits: Audits::default(),
         }
     }
 
     /// A scheduler that has seen nothing yet and only looks on: it decides nothing and wants nothing done, ever.
     pub fn standing_by(settings: Settings) -> Self {
         let mut scheduler = Self::new(settings);
-        scheduler.duty.course = Course::Standby;
-        scheduler.queue = scheduler.queue.standing_by();
-        scheduler.gangs = scheduler.gangs.standing_by();
+        scheduler.binding.cycle = scheduler.binding.cycle.standing_by();
         scheduler
     }
 
     /// Takes in what happened.
     pub fn observe(&mut self, event: Event, now: Timestamp) {
         self.watch_zones(now);
-        let Some(event) = self.duty.synced.admit(event) else { return };
+        let Some(event) = self.binding.cycle.duty.synced.admit(event) else { return };
         self.take_event(event, now);
-        for event in self.duty.synced.take_early() {
+        for event in self.binding.cycle.duty.synced.take_early() {
             self.take_event(event, now);
         }
     }
@@ -171,49 +120,60 @@ impl Scheduler {
             Event::Nodes(nodes) => self.resync_nodes(nodes, now),
             Event::NodeSeen(node) => self.see_node(*node, now),
             Event::NodeGone(name) => self.lose_node(&name),
-            Event::Quotas(quotas) => self.resync_quotas(quotas),
-            Event::QuotaSeen(quota) => self.see_quota(quota),
-            Event::QuotaGone(key) => self.lose_quota(&key),
+            Event::Quotas(quotas) => self.binding.cycle.resync_quotas(quotas),
+            Event::QuotaSeen(quota) => self.binding.cycle.see_quota(quota),
+            Event::QuotaGone(key) => self.binding.cycle.lose_quota(&key),
             Event::Listed(kind, objects) => self.resync_objects(kind, objects, now),
-            Event::Unserved(kind) => self.miss_kind(kind, now),
-            Event::Seen(object) => self.see_object(object, now),
-            Event::Gone(kind, name) => self.lose_object(kind, &name, now),
+            Event::Unserved(kind) => {
+                self.resync_objects(kind, Vec::new(), now);
+                self.binding.cycle.snapshot.note_unserved(kind);
+                self.binding.cycle.wake_gangs(kind, None);
+            }
+            Event::Seen(object) => {
+                let (kind, name) = (object.kind(), object.name());
+                self.put_object(object, now);
+                self.binding.cycle.wake_gangs(kind, Some(&name));
+            }
+            Event::Gone(kind, name) => {
+                self.take_object(kind, &name, now);
+                self.binding.cycle.wake_gangs(kind, Some(&name));
+            }
             Event::LockAnswered { pod, node, locks, outcome } => {
-                self.advance(&node, NodeFlowInput::LockAnswered { pod: &pod, locks, outcome });
+                self.binding.advance(&node, NodeFlowInput::LockAnswered { pod: &pod, locks, outcome });
             }
             Event::BindAnswered { pod, node, outcome } => {
-                self.advance(&node, NodeFlowInput::BindAnswered { pod: &pod, outcome });
+                self.binding.advance(&node, NodeFlowInput::BindAnswered { pod: &pod, outcome });
             }
             Event::Prebound { pod, write, outcome } => {
-                self.advance_prebind(PrebindInput::Answered { pod: &pod, write: &write, outcome });
+                self.binding.advance_prebind(PrebindInput::Answered { pod: &pod, write: &write, outcome });
             }
             Event::Withdrawn { pod, node, outcome } => {
-                self.advance(&node, NodeFlowInput::Withdrawn { pod: &pod, outcome });
+                self.binding.advance(&node, NodeFlowInput::Withdrawn { pod: &pod, outcome });
             }
             Event::Nominated { pod, node, outcome } => {
                 let (node, outcome) = (node.as_ref(), &outcome);
-                self.advance_preempt(PreemptInput::Nominated { pod: &pod, node, outcome });
-                self.tell(&pod.uid);
+                self.binding.advance_preempt(PreemptInput::Nominated { pod: &pod, node, outcome });
+                self.binding.cycle.tell(&pod.uid);
             }
             Event::Preempted { pod, preemptor, outcome } => {
                 let (pod, preemptor, outcome) = (&pod, &preemptor, &outcome);
-                self.advance_preempt(PreemptInput::Deleted { pod, preemptor, outcome });
+                self.binding.advance_preempt(PreemptInput::Deleted { pod, preemptor, outcome });
             }
             Event::EvictionAnswered { eviction, outcome } => {
-                self.outbox.effects.extend(self.evictions.answered(eviction, outcome, now));
+                self.binding.cycle.outbox.effects.extend(self.evictions.answered(eviction, outcome, now));
             }
             Event::PodRead { pod, found } => self.pod_read(&pod, found, now),
             Event::LockReleased { node, outcome } => {
-                self.advance(&node, NodeFlowInput::LockReleased(outcome));
+                self.binding.advance(&node, NodeFlowInput::LockReleased(outcome));
             }
             Event::NodeRead { node, found, pods } => self.node_read(&node, found, pods, now),
             Event::HolderRead { owner, since, found } => self.holder_read(&owner, since, found, now),
-            Event::Told { pod, message, outcome } => self.told(&pod, message, outcome, now),
-            Event::ClaimsCompared(compared) => self.claims_compared(compared),
-            Event::Hinted(ask) => self.prepare(&ask),
-            Event::Vacated { node, until } => self.advance(&node, NodeFlowInput::Vacated(until)),
-            Event::Directed { pod, node } => self.direct(&pod, &node, now),
-            Event::Undirected { pod } => self.undirect(&pod),
+            Event::Told { pod, message, outcome } => self.binding.cycle.told(&pod, message, outcome, now),
+            Event::ClaimsCompared(compared) => self.binding.cycle.claims_compared(compared),
+            Event::Hinted(ask) => self.binding.cycle.prepare(&ask),
+            Event::Vacated { node, until } => self.binding.advance(&node, NodeFlowInput::Vacated(until)),
+            Event::Directed { pod, node } => self.binding.direct(&pod, &node, now),
+            Event::Undirected { pod } => self.binding.undirect(&pod),
             Event::Tick => {}
         }
     }
@@ -221,74 +181,58 @@ impl Scheduler {
     /// From now on nothing new is decided: pods whose lock was asked for or whose Binding was sent are carried through, and no
     /// other is locked.
     pub fn drain(&mut self) {
-        self.duty.course = Course::Draining;
-        self.flows.touch_all();
-    }
-
-    /// Whether nothing is half done. Only one that drains stays so.
-    pub fn is_drained(&self) -> bool {
-        self.flows.serve_none()
+        self.binding.cycle.duty.course = Course::Draining;
+        self.binding.flows.touch_all();
     }
 
     /// Decides all that can be decided, and says what is to be done for it.
     pub fn settle(&mut self, now: Timestamp) -> Vec<Effect> {
-        self.queue.begin_turn(now);
+        self.binding.cycle.queue.begin_turn(now);
         self.watch_zones(now);
-        self.wake_helped();
-        if self.is_synced() {
+        self.binding.wake_helped();
+        if self.binding.cycle.is_synced() {
             self.meet_deadlines(now);
-            self.advance_prebinds(now);
-            self.advance_prebind(PrebindInput::TimePassed);
-            self.advance_preempt(PreemptInput::TimePassed);
-            if self.duty.course == Course::Onward {
+            self.binding.advance_prebinds(now);
+            self.binding.advance_prebind(PrebindInput::TimePassed);
+            self.binding.advance_preempt(PreemptInput::TimePassed);
+            if self.binding.cycle.duty.course == Course::Onward {
                 self.roll_back_gangs(now);
             }
-            self.wake_moved();
+            self.binding.wake_moved();
             self.schedule(now);
             self.serve_nodes(now);
-            if self.duty.course != Course::Standby {
-                self.evict_when_due(now);
-                self.audit(now);
-                self.wake_moved();
+            if self.binding.cycle.duty.course != Course::Standby {
+                let evictions = self.evictions.when_due(EvictionView::of(&self.binding.cycle), now);
+                self.binding.cycle.outbox.effects.extend(evictions);
+                self.audits.audit(&mut self.binding, now);
+                self.binding.wake_moved();
                 self.schedule(now);
                 self.serve_nodes(now);
             }
         }
-        self.queue.charge_turn(self.classes.take_steps());
-        let effects = std::mem::take(&mut self.outbox.effects);
+        self.binding.cycle.queue.charge_turn(self.binding.cycle.classes.take_steps());
+        let effects = std::mem::take(&mut self.binding.cycle.outbox.effects);
         // Of one that stands by nobody asks what it measures.
-        if self.duty.course == Course::Standby {
+        if self.binding.cycle.duty.course == Course::Standby {
             return Vec::new();
         }
-        let steps = self.queue.steps();
-        self.outbox.measures.extend((steps > 0).then_some(Measure::Steps(steps)));
+        let steps = self.binding.cycle.queue.steps();
+        self.binding.cycle.outbox.measures.extend((steps > 0).then_some(Measure::Steps(steps)));
         effects
-    }
-
-    /// Whether pods, nodes and quotas have been listed: the ledger is complete.
-    pub fn is_synced(&self) -> bool {
-        self.duty.synced.is_complete() && self.snapshot.objects().are_listed(&[Kind::Namespace])
     }
 
     /// The cluster as it stands.
     pub fn snapshot(&self) -> &Snapshot {
-        &self.snapshot
+        &self.binding.cycle.snapshot
     }
 
-    /// Forgets a pod's charge; its node has more room and wakes who waits for that.
-    fn release(&mut self, uid: &Uid) {
-        if let Some(charge) = self.snapshot.release(uid) {
-            self.wake(&charge.node);
-            self.wake_within_quota(&charge.namespace);
-            self.flows.touch(&charge.node);
-        }
+    /// What others may see of it.
+    pub fn view(&self) -> SchedulerView<'_> {
+        SchedulerView::of(&self.binding)
     }
 
-    /// A node would have the pod: it waits for nothing but its turn there.
-    fn note_decided(&mut self, uid: &Uid) {
-        if let Some(entry) = self.pods.get_mut(uid) {
-            (entry.reason, entry.blame) = (None, None);
-        }
-        self.queue.end_backoff(uid);
+    /// What was measured since this was last asked.
+    pub fn take_measures(&mut self) -> Vec<Measure> {
+        std::mem::take(&mut self.binding.cycle.outbox.measures)
     }
 }

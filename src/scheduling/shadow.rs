@@ -122,7 +122,7 @@ impl Shadow {
 
     /// Looks at the pods whose time has come, a few in one turn.
     pub fn settle(&mut self, scheduler: &Scheduler, now: Timestamp) {
-        if !scheduler.is_synced() {
+        if !scheduler.view().is_synced() {
             return;
         }
         for _ in 0..LOOKS {
@@ -214,7 +214,9 @@ impl Shadow {
             let key = waiting.key.clone();
             waiting.intended = Some(match &waiting.asked {
                 Err(message) => Comparison::unreadable(key, holding, message),
-                Ok(_) if !scheduler.is_synced() => Comparison::not_compared(key, holding, "not_synced"),
+                Ok(_) if !scheduler.view().is_synced() => {
+                    Comparison::not_compared(key, holding, "not_synced")
+                }
                 Ok(demand) => {
                     // A decision that takes back an earlier one is compared without it.
                     let mut before = std::borrow::Cow::Borrowed(scheduler.snapshot());

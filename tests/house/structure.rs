@@ -13,7 +13,7 @@ const MOST_METHODS: usize = 40;
 const MOST_FIELDS: usize = 12;
 
 /// Types that have more methods, and how many at most. The list can only shrink.
-const MORE_METHODS: &[(&str, usize)] = &[("Scheduler", 157)];
+const MORE_METHODS: &[(&str, usize)] = &[("SchedulingCycle", 44)];
 
 /// Structs that have more fields, and how many at most. The list can only shrink, but for structs that copy a form from outside:
 /// an object of Kubernetes, a section of settings, the options of a command.

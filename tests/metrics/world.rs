@@ -112,7 +112,7 @@ pub(crate) async fn page_with(
     metrics.certificate_ends(Timestamp::from_second(10_000_000).unwrap());
     let binder = cluster::Metrics::default();
     binder.register(&mut registry);
-    binder.standing(&machine.scheduler().standing(machine.now()));
+    binder.standing(&machine.scheduler().view().standing(machine.now()));
     binder.leader(Leads::Yes);
     if findings == Findings::One {
         binder.findings("n1", FindingCounts { overcommitted: 1, unread: 1, unassigned: 1 });

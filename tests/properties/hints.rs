@@ -104,8 +104,8 @@ impl Trio {
             prop_assert_eq!(&effects, &self.hinted.settle(Timestamp::UNIX_EPOCH));
             prop_assert_eq!(self.onlooker.settle(Timestamp::UNIX_EPOCH), vec![]);
             prop_assert_eq!(
-                self.plain.standing(Timestamp::UNIX_EPOCH),
-                self.hinted.standing(Timestamp::UNIX_EPOCH)
+                self.plain.view().standing(Timestamp::UNIX_EPOCH),
+                self.hinted.view().standing(Timestamp::UNIX_EPOCH)
             );
             let binds: Vec<_> = effects.into_iter().filter_map(bind).collect();
             if binds.is_empty() {
@@ -156,7 +156,7 @@ proptest! {
                     let ask = ask(*request, profile.clone());
                     trio.hinted.observe(Event::Hinted(ask.clone()), Timestamp::UNIX_EPOCH);
                     let demand = demand(&key(at).uid, Ask::clone(&ask));
-                    let told = trio.onlooker.outlook().place(&demand, || ControlFlow::Continue(())).unwrap();
+                    let told = trio.onlooker.view().outlook().place(&demand, || ControlFlow::Continue(())).unwrap();
                     trio.observe(&seen(&key(at), version, Claim::Place(ask), None));
                     trio.settle()?;
                     let held = trio.plain.snapshot().ledger().get(&key(at).uid);

@@ -38,7 +38,7 @@ impl Discreet {
             for word in forbidden {
                 assert!(!words(&message).any(|one| one == word), "{pod} is told of {word}: {message}");
             }
-            let others = self.0.keys().filter(|other| other.namespace != pod.namespace);
+            let others = self.0.view().keys().filter(|other| other.namespace != pod.namespace);
             for other in others {
                 assert!(!message.contains(&other.to_string()), "{pod} is told of {other}: {message}");
             }

@@ -42,7 +42,7 @@ fn choose(machine: &mut Machine, pod: &str, node: &str) {
 }
 
 fn direction(machine: &Machine, pod: &str) -> Directed {
-    machine.scheduler().direction(&Uid::from(pod))
+    machine.scheduler().view().direction(&Uid::from(pod))
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn each_node_is_told_to_fit_to_be_full_or_to_be_of_no_use() {
     pod["metadata"]["annotations"] = json!({"nvidia.com/use-gputype": "A100"});
     let demand = machine.reader().pod(&parsed(&pod)).0.demand().unwrap();
     let names = ["n3", "n2", "n1", "n9"].map(str::to_owned);
-    let found = standings(&demand, &machine.scheduler().outlook(), &names);
+    let found = standings(&demand, &machine.scheduler().view().outlook(), &names);
     let [of_t4, full, free, unseen] = &found[..] else { panic!("{found:?}") };
     assert_eq!(*of_t4, Standing::FailsEmpty("node(s) didn't match Pod's GPU type".to_owned()));
     assert_eq!(*full, Standing::Fails("Insufficient GPU memory".to_owned()));
@@ -168,7 +168,8 @@ fn the_fuller_of_two_nodes_scores_higher_where_pods_are_packed() {
     let mut machine = machine(&["n1", "n2"]);
     machine.show_pod(&running("other", "n2", 12_000));
     let demand = machine.reader().pod(&parsed(&share("p", 1000))).0.demand().unwrap();
-    let found = standings(&demand, &machine.scheduler().outlook(), &["n1".to_owned(), "n2".to_owned()]);
+    let found =
+        standings(&demand, &machine.scheduler().view().outlook(), &["n1".to_owned(), "n2".to_owned()]);
     let [Standing::Fits(empty), Standing::Fits(fuller)] = found[..] else { panic!("{found:?}") };
     assert!(empty < fuller && fuller <= 10, "{found:?}");
     // A node with a full line is the last choice, however well its cards suit.
@@ -178,7 +179,7 @@ fn the_fuller_of_two_nodes_scores_higher_where_pods_are_packed() {
         choose(&mut machine, &name, "n2");
     }
     machine.settle();
-    let found = standings(&demand, &machine.scheduler().outlook(), &["n2".to_owned()]);
+    let found = standings(&demand, &machine.scheduler().view().outlook(), &["n2".to_owned()]);
     assert_eq!(found, [Standing::Fits(0)]);
 }
 

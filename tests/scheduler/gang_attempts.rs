@@ -80,7 +80,7 @@ fn turn(machine: &mut Machine) -> usize {
             assert!(steps < A_TURN, "the turn of {probe} takes {steps} of {A_TURN} steps");
             assert!(is_placed(machine, &probe), "{probe} has its place in the turn after it comes");
         }
-        if machine.scheduler().standing(machine.now()).active == 0 {
+        if machine.scheduler().view().standing(machine.now()).active == 0 {
             return turns;
         }
         // While pods of others are on their way, the namespace has a part of the time.
@@ -155,7 +155,10 @@ fn room_that_comes_during_a_long_attempt_is_not_missed() {
         machine.show_pod(pod);
     }
     machine.settle();
-    assert!(machine.scheduler().standing(machine.now()).active > 0, "the attempt takes more than a turn");
+    assert!(
+        machine.scheduler().view().standing(machine.now()).active > 0,
+        "the attempt takes more than a turn"
+    );
     let mut fast = gpu_node(200);
     fast["metadata"]["labels"]["disk"] = json!("fast");
     let fast = machine.reader().node(&parsed(&fast)).0;
@@ -172,7 +175,7 @@ fn room_that_comes_during_a_long_attempt_is_not_missed() {
         );
         turns += 1;
         assert!(turns < 60, "the gang is not decided again");
-        if machine.scheduler().standing(machine.now()).active == 0 {
+        if machine.scheduler().view().standing(machine.now()).active == 0 {
             machine.pass(1);
         }
     }

@@ -84,7 +84,7 @@ impl World {
         for kind in Kind::ALL {
             world.happens(Event::Listed(*kind, Vec::new()));
         }
-        assert!(world.scheduler.is_synced());
+        assert!(world.scheduler.view().is_synced());
         world
     }
 

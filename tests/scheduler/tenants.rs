@@ -55,7 +55,7 @@ fn probe(machine: &mut Machine) -> (bool, usize) {
     machine.show_pod(&share("other", "probe", 1000));
     machine.settle();
     let is_placed = machine.scheduler().snapshot().ledger().get(&"probe".into()).is_some();
-    (is_placed, machine.scheduler().standing(machine.now()).active)
+    (is_placed, machine.scheduler().view().standing(machine.now()).active)
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn pods_of_another_namespace_in_the_same_line_are_served_in_turn() {
     machine.show_pod(&share("other", "probe", 1000));
     machine.show_pod(&share("other", "probe-2", 1000));
     machine.settle();
-    let line = machine.scheduler().line("n000");
+    let line = machine.scheduler().view().line("n000");
     let names = ["g0", "g1", "probe", "g2", "probe-2", "g3", "g4", "g5", "g6"];
     assert_eq!(line, names, "one of each namespace after the other");
 }
@@ -108,7 +108,7 @@ fn a_namespace_that_is_alone_uses_the_whole_time() {
         turns += 1;
         assert!(turns < 1000);
     }
-    let active = machine.scheduler().standing(machine.now()).active;
+    let active = machine.scheduler().view().standing(machine.now()).active;
     assert_eq!(active, 0, "no time has passed, and all of them were decided, in {turns} turns");
     assert!(turns > 1, "between turns the loop takes in what has happened");
 }
@@ -374,7 +374,7 @@ fn claims_of_one_namespace_do_not_make_those_of_another_wait() {
     assert_eq!(writes(&effects).len(), 1, "the other's claim is decided in the turn: {effects:?}");
     let (count, _) = compare_all(&mut machine, effects);
     assert!(count >= 20, "each of the claims is compared in the end: {count}");
-    let waiting = machine.scheduler().standing(machine.now());
+    let waiting = machine.scheduler().view().standing(machine.now());
     assert_eq!((waiting.active, waiting.unschedulable), (0, 0), "{waiting:?}");
 }
 

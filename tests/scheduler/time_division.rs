@@ -138,13 +138,13 @@ fn a_pod_in_the_line_of_a_node_whose_zone_closes_is_not_bound_there() {
     machine.show_pod(&preemptable("first"));
     machine.show_pod(&preemptable("second"));
     assert_eq!(machine.run().1, placed(&[("first", "n1")]));
-    assert_eq!(machine.scheduler().standing(machine.now()).in_line, 1);
+    assert_eq!(machine.scheduler().view().standing(machine.now()).in_line, 1);
     machine.pass(3600);
     let (effects, bound) = machine.run();
     assert_eq!(bound, []);
     let message = "0/1 nodes are available: 1 node(s) in revocable zone rz1 closed until 07:00.";
     assert_eq!(told(&effects, "second"), message);
-    assert_eq!(machine.scheduler().standing(machine.now()).in_line, 0);
+    assert_eq!(machine.scheduler().view().standing(machine.now()).in_line, 0);
 }
 
 #[test]

@@ -13,7 +13,7 @@ fn card() -> Value {
 }
 
 fn waiting(machine: &Machine) -> (Vec<(String, usize)>, usize) {
-    let waiting = machine.scheduler().waiting();
+    let waiting = machine.scheduler().view().waiting();
     let reasons =
         waiting.reasons.into_iter().map(|((plugin, reason), pods)| (format!("{plugin}/{reason}"), pods));
     (reasons.collect(), waiting.unplaceable)

@@ -62,10 +62,11 @@ impl Awaited {
     pub fn is_seen(&mut self, scheduler: &Scheduler) -> bool {
         let gone = &self.gone;
         let nodes = self.nodes.is_seen(|Version { name, number, .. }| {
-            gone.contains(&**name) || scheduler.has_seen_node(name, number)
+            gone.contains(&**name) || scheduler.view().has_seen_node(name, number)
         });
         let claims = self.claims.is_seen(|Version { namespace, name, number, .. }| {
-            gone.contains(&full_name(namespace, name)) || scheduler.has_seen_claim(namespace, name, number)
+            gone.contains(&full_name(namespace, name))
+                || scheduler.view().has_seen_claim(namespace, name, number)
         });
         nodes && claims && self.pods_are_seen(scheduler)
     }
@@ -74,7 +75,7 @@ impl Awaited {
     pub fn pods_are_seen(&mut self, scheduler: &Scheduler) -> bool {
         let gone = &self.gone;
         self.pods.is_seen(|Version { uid, number, .. }| {
-            gone.contains(&**uid) || scheduler.has_seen_pod(uid, number)
+            gone.contains(&**uid) || scheduler.view().has_seen_pod(uid, number)
         })
     }
 

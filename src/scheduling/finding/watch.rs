@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use super::{Finding, MissingAssignment, Overcommitment, UnreadAssignment, overcommitted};
+use super::{Concern, Finding, MissingAssignment, Overcommitment, UnreadAssignment, overcommitted};
 use crate::{
     device::CardId,
     scheduling::{
+        effect::Effect,
         model::{
             name::{NodeName, Uid},
             node::NodeInfo,
-            pod::PodKey,
         },
         snapshot::Snapshot,
         world::{
@@ -61,29 +61,20 @@ impl NodeFindings {
 #[derive(Debug, Default)]
 pub(in crate::scheduling) struct Findings(BTreeMap<NodeName, NodeFindings>);
 
-/// What has changed of a node's findings.
-#[derive(Debug, Default)]
-pub(in crate::scheduling) struct Raised {
-    /// What is new, and the pods that it is told of.
-    pub(in crate::scheduling) new: Vec<(PodKey, Finding)>,
-    /// All that is found on the node now, if that has changed.
-    pub(in crate::scheduling) now: Option<NodeFindings>,
-}
-
 impl Findings {
-    /// Looks at a node on which something has changed.
+    /// Looks at a node on which something has changed: what is to be reported.
     pub(in crate::scheduling) fn watch(
         &mut self,
         node: &NodeName,
         snapshot: &Snapshot,
         pods: &dyn PodLister,
-    ) -> Raised {
+    ) -> Vec<Effect> {
         let found = match snapshot.node(node) {
             Some(state) => found_on(state, snapshot, pods),
             None => NodeFindings::default(),
         };
         if self.0.get(node).map_or(found.is_empty(), |known| *known == found) {
-            return Raised::default();
+            return Vec::new();
         }
         let known =
             if found.is_empty() { self.0.remove(node) } else { self.0.insert(node.clone(), found.clone()) };
@@ -108,7 +99,9 @@ impl Findings {
                 new.extend(key(uid).map(|pod| (pod, Finding::Unassigned(missing.clone()))));
             }
         }
-        Raised { new, now: Some(found) }
+        let report = |(pod, finding)| Effect::ReportFinding { of: Concern::Pod(pod), finding };
+        let count = Effect::CountFindings { node: node.clone(), findings: found };
+        new.into_iter().map(report).chain([count]).collect()
     }
 }
 

@@ -46,8 +46,9 @@ pub(in crate::scheduling) enum PreemptRequest {
         /// For which pod.
         preemptor: PodKey,
     },
-    /// Take the decision for a victim that is not bound yet back, and decide it again after a backoff.
-    BackOff(Uid),
+    /// Take the decision for a victim that is not bound yet back, unless this node is just locking or binding it, and decide it again after a
+    /// backoff.
+    BackOffIfNotServed(Uid, NodeName),
     /// Decide the pod again after a backoff, if it waits.
     BackOffIfWaiting(Uid),
     /// Decide the pod again, if it waits.

@@ -9,7 +9,7 @@ use crate::scheduling::{
     Claim, Importance, NodeInfo, PodInfo, Snapshot, Uid,
     fixtures::{ask, charge, key, pod},
     model::outcome::{Setback, WriteOutcome},
-    node_flow::{Course, NodeFlows},
+    node_flow::Course,
     plan::preemption::{Candidate, Rules, Victim},
     world::{
         ledger::{Charge, Commitment},
@@ -65,7 +65,7 @@ impl Cluster {
     /// What is requested, in words; what is requested of the snapshot is carried out.
     fn happens(&mut self, input: PreemptInput<'_>) -> Vec<String> {
         let (snapshot, pods, course) = (&self.snapshot, &self.pods, self.course);
-        let view = PreemptView { snapshot, pods, flows: &NodeFlows::default(), course };
+        let view = PreemptView { snapshot, pods, course };
         let requests = self.preempting.handle(input, &view);
         requests.into_iter().map(|request| self.carry_out(request)).collect()
     }
@@ -119,7 +119,7 @@ impl Cluster {
 
     fn awaits_victims(&self, pod: &str) -> bool {
         let (snapshot, pods, course) = (&self.snapshot, &self.pods, self.course);
-        let view = PreemptView { snapshot, pods, flows: &NodeFlows::default(), course };
+        let view = PreemptView { snapshot, pods, course };
         self.preempting.awaits_victims(&pod.into(), &view)
     }
 }
@@ -176,7 +176,9 @@ fn a_victim_that_is_not_bound_is_decided_again_and_one_that_is_gone_is_not_await
     cluster.place("assumed", Commitment::Assumed);
     cluster.choose("high", "n1", &["assumed", "gone"]);
     cluster.nominated("high", Some("n1"), &written());
-    assert_eq!(cluster.confirm("high", Need::Still), ["BackOff(\"assumed\")"]);
+    assert_eq!(cluster.confirm("high", Need::Still), ["BackOffIfNotServed(\"assumed\", \"n1\")"]);
+    // Its decision is taken back.
+    cluster.preempting.note_going(&"assumed".into());
     assert!(!cluster.awaits_victims("high"));
 }
 

@@ -32,10 +32,8 @@ impl Preempting {
                 continue;
             };
             match charge.commitment {
-                Commitment::Assumed if view.flows.serves(&node, &victim) => {}
                 Commitment::Assumed => {
-                    self.note_going(&victim);
-                    self.requests.push(PreemptRequest::BackOff(victim));
+                    self.requests.push(PreemptRequest::BackOffIfNotServed(victim, node.clone()))
                 }
                 Commitment::Intended | Commitment::Bound => self.delete(&pod.key, preemptor, &node, view),
             }

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use crate::scheduling::{
     model::{kind::Kind, name::Uid, pod::Demand},
-    node_flow::{Course, NodeFlows},
+    node_flow::Course,
     snapshot::Snapshot,
     world::pod_lister::PodLister,
 };
@@ -16,8 +16,6 @@ pub(in crate::scheduling) struct PreemptView<'a> {
     pub snapshot: &'a Snapshot,
     /// The pods that were seen.
     pub pods: &'a dyn PodLister,
-    /// Which pods nodes bind.
-    pub flows: &'a NodeFlows,
     /// Which work is still to be done.
     pub course: Course,
 }

@@ -4,18 +4,18 @@
 //! are decided on trial, which takes long where they are many: these are looked at after all else, and as many in a turn as it has room for.
 
 use std::{
-    collections::{HashMap, HashSet, VecDeque},
+    collections::{BTreeSet, HashMap, HashSet, VecDeque},
     mem::take,
 };
 
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    PodProgress, Scheduler,
-    alike::{Alike, Versions},
-    pods::Pods,
-    scheduling_queue::SchedulingQueue,
+    binding_cycle::BindingCycle, scheduling_cycle::SchedulingCycle, scheduling_cycle::alike::Alike,
+    scheduling_cycle::alike::Versions, scheduling_cycle::pods::Pods,
+    scheduling_cycle::scheduling_queue::PodProgress, scheduling_cycle::scheduling_queue::SchedulingQueue,
 };
+use crate::device::ProfileName;
 use crate::scheduling::{
     decide::{
         class::Classes,
@@ -60,9 +60,23 @@ pub(super) struct Audits {
     /// What was found for pods that are decided alike, as long as nothing has changed since.
     found: HashMap<Alike, Audited>,
     versions: Versions,
+    /// Plugins whose devices on a node have changed by an object of their own.
+    pub(super) changed_devices: BTreeSet<ProfileName>,
+    /// When the ledger and the pods are compared next.
+    next: Option<Timestamp>,
 }
 
 impl Audits {
+    /// The pods were listed: they are compared at once.
+    pub(super) fn begin(&mut self) {
+        self.next = None;
+    }
+
+    /// When it goes on.
+    pub(super) fn deadline(&self, turn_began: Timestamp) -> [Option<Timestamp>; 2] {
+        [self.next, self.are_left().then_some(turn_began)]
+    }
+
     /// The pods are decided on trial, unless they are to be already.
     fn add_pods(&mut self, uids: impl IntoIterator<Item = Uid>) {
         let mut known: HashSet<Uid> = self.pods.iter().cloned().collect();
@@ -100,7 +114,12 @@ struct AuditView<'a> {
     flows: &'a NodeFlows,
 }
 
-impl AuditView<'_> {
+impl<'a> AuditView<'a> {
+    fn of(BindingCycle { cycle, prebinding, flows }: &'a BindingCycle) -> Self {
+        let SchedulingCycle { pods, queue, classes, snapshot, .. } = cycle;
+        Self { pods, queue, classes, snapshot, prebinding, flows }
+    }
+
     /// Whether what a pod shows that it holds is what it is charged with.
     fn holding(self, uid: &Uid) -> Option<Drift> {
         let info = &self.pods.get(uid)?.info;
@@ -154,137 +173,136 @@ impl AuditView<'_> {
     }
 }
 
-impl Scheduler {
+impl Audits {
     /// Audits if it is time, and decides waiting pods and gangs on trial, as many as the turn has room for.
-    pub(super) fn audit(&mut self, now: Timestamp) {
+    pub(super) fn audit(&mut self, binding: &mut BindingCycle, now: Timestamp) {
         // Pods that ask for devices which have changed by an object of their own: a change that helps no pod wakes none, and its message would
         // say until the next audit what is no longer so.
-        let changed = take(&mut self.reports.changed_devices);
+        let changed = take(&mut self.changed_devices);
         if !changed.is_empty() {
-            self.reports.audits.add_pods(self.classes.waiting_for(&changed));
+            self.add_pods(binding.cycle.classes.waiting_for(&changed));
         }
-        if self.reports.next_audit.is_none_or(|at| at <= now) {
-            self.compare_with_pods(now);
-            self.reports.next_audit = now.checked_add(PERIOD).ok();
+        if self.next.is_none_or(|at| at <= now) {
+            self.compare_with_pods(binding, now);
+            self.next = now.checked_add(PERIOD).ok();
         }
-        while self.queue.has_room()
-            && let Some(uid) = self.reports.audits.pods.pop_front()
+        while binding.cycle.queue.has_room()
+            && let Some(uid) = self.pods.pop_front()
         {
-            self.audit_reason(&uid, now);
-            self.queue.charge_turn(self.classes.take_steps());
+            self.audit_reason(binding, &uid, now);
+            binding.cycle.queue.charge_turn(binding.cycle.classes.take_steps());
         }
-        while self.queue.has_room()
-            && let Some(gang) = self.reports.audits.gangs.pop_front()
+        while binding.cycle.queue.has_room()
+            && let Some(gang) = self.gangs.pop_front()
         {
-            if let Some((uid, gathered)) = self.gang_view().waiting(&gang)
-                && gathered.with_pool(|_, pool| self.gang_trial().would_be_placed(pool))
-                && let Some(entry) = self.pods.get(&uid)
+            if let Some((uid, gathered)) = binding.gang_view().waiting(&gang)
+                && gathered.with_pool(|_, pool| binding.gang_trial().would_be_placed(pool))
+                && let Some(entry) = binding.cycle.pods.get(&uid)
             {
-                self.put_right(Drift::NeedlessWait(entry.info.key.clone()), now);
+                put_right(binding, Drift::NeedlessWait(entry.info.key.clone()), now);
             }
-            self.queue.charge_turn(self.classes.take_steps());
+            binding.cycle.queue.charge_turn(binding.cycle.classes.take_steps());
         }
-        if !self.reports.audits.are_left() {
-            take(&mut self.reports.audits.found);
-        }
-    }
-
-    fn audit_view(&self) -> AuditView<'_> {
-        AuditView {
-            pods: &self.pods,
-            queue: &self.queue,
-            classes: &self.classes,
-            snapshot: &self.snapshot,
-            prebinding: &self.prebinding,
-            flows: &self.flows,
+        if !self.are_left() {
+            take(&mut self.found);
         }
     }
 
-    fn compare_with_pods(&mut self, now: Timestamp) {
-        let mut uids: Vec<Uid> = self.pods.uids().cloned().collect();
+    fn compare_with_pods(&mut self, binding: &mut BindingCycle, now: Timestamp) {
+        let mut uids: Vec<Uid> = binding.cycle.pods.uids().cloned().collect();
         uids.sort();
         for uid in &uids {
-            if let Some(drift) = self.audit_view().holding(uid) {
-                self.put_right(drift, now);
+            if let Some(drift) = AuditView::of(binding).holding(uid) {
+                put_right(binding, drift, now);
             }
-            if let Some(drift) = self.audit_view().progress(uid) {
-                self.put_right(drift, now);
+            if let Some(drift) = AuditView::of(binding).progress(uid) {
+                put_right(binding, drift, now);
             }
         }
-        let (wrong, unseen) = self.audit_view().charges(now);
+        let (wrong, unseen) = AuditView::of(binding).charges(now);
         for drift in wrong {
-            self.put_right(drift, now);
+            put_right(binding, drift, now);
         }
-        self.outbox.effects.extend(unseen.into_iter().map(|pod| Effect::ReadPod { pod }));
-        let nodes: Vec<NodeName> = self.snapshot.nodes().map(|state| state.info.name.clone()).collect();
+        binding.cycle.outbox.effects.extend(unseen.into_iter().map(|pod| Effect::ReadPod { pod }));
+        let nodes: Vec<NodeName> =
+            binding.cycle.snapshot.nodes().map(|state| state.info.name.clone()).collect();
         for node in nodes {
-            if self.snapshot.check(&node) == Check::Wrong {
-                self.put_right(Drift::NodeUse(node), now);
+            if binding.cycle.snapshot.check(&node) == Check::Wrong {
+                put_right(binding, Drift::NodeUse(node), now);
             }
         }
-        let namespaces: Vec<_> = self.snapshot.quotas().used().keys().cloned().collect();
+        let namespaces: Vec<_> = binding.cycle.snapshot.quotas().used().keys().cloned().collect();
         for namespace in namespaces {
-            if self.snapshot.check_quota(&namespace) == Check::Wrong {
-                self.put_right(Drift::QuotaUse(namespace), now);
+            if binding.cycle.snapshot.check_quota(&namespace) == Check::Wrong {
+                put_right(binding, Drift::QuotaUse(namespace), now);
             }
         }
-        self.reports.audits.add_pods(uids);
-        self.reports.audits.gangs = self.gangs.names().cloned().collect();
-    }
-
-    /// Reports what was found, and puts it right. The uses of nodes and quotas are right already.
-    fn put_right(&mut self, drift: Drift, now: Timestamp) {
-        self.outbox
-            .effects
-            .push(Effect::ReportFinding { of: drift.concern(), finding: Finding::Drift(drift.clone()) });
-        match drift {
-            Drift::Uncharged(pod) => {
-                if let Some(info) = self.pods.get(&pod.uid).map(|entry| entry.info.clone()) {
-                    self.see_holding(&info, now);
-                }
-            }
-            Drift::Overcharged(uid, _) => self.release(&uid),
-            Drift::NodeUse(node) => self.wake(&node),
-            Drift::QuotaUse(namespace) => self.wake_within_quota(&namespace),
-            Drift::Forgotten(pod) => {
-                self.forget(&pod.uid);
-                self.enqueue(&pod.uid);
-            }
-            Drift::NeedlessWait(pod) => self.decide_waiting_again(&pod.uid),
-        }
+        self.add_pods(uids);
+        self.gangs = binding.cycle.gangs.names().cloned().collect();
     }
 
     /// What is said of a pod that waits is still true, and no node would have it.
-    fn audit_reason(&mut self, uid: &Uid, now: Timestamp) {
-        let Some(entry) = self.pods.get(uid).filter(|_| !self.gang_view().is_in_gang(uid)) else { return };
-        let waits = matches!(self.queue.progress(uid), PodProgress::Waiting(_) | PodProgress::OverQuota);
+    fn audit_reason(&mut self, binding: &mut BindingCycle, uid: &Uid, now: Timestamp) {
+        let Some(entry) = binding.cycle.pods.get(uid).filter(|_| !binding.gang_view().is_in_gang(uid)) else {
+            return;
+        };
+        let waits =
+            matches!(binding.cycle.queue.progress(uid), PodProgress::Waiting(_) | PodProgress::OverQuota);
         if !waits || !matches!(&entry.info.claim, Claim::Place(_)) {
             return;
         }
         let (pod, reason) = (entry.info.key.clone(), entry.reason.clone().unwrap_or_default());
-        let alike = self.alike(uid);
-        let versions = Versions::of(&self.snapshot);
-        let known = alike.as_ref().and_then(|alike| self.reports.audits.find(alike, versions));
+        let alike = binding.cycle.alike(uid);
+        let versions = Versions::of(&binding.cycle.snapshot);
+        let known = alike.as_ref().and_then(|alike| self.find(alike, versions));
         let audited = known.unwrap_or_else(|| {
-            let found = match self.decide(uid) {
+            let found = match binding.cycle.decide(uid, &binding.flows) {
                 Ok(_) => Audited::Fits,
                 Err(error) if error.awaits() == Awaits::Comparison => Audited::Undecided,
-                Err(error) => self.still_waits(uid, error).map_or(Audited::Preempts, Audited::Waits),
+                Err(error) => binding.still_waits(uid, error).map_or(Audited::Preempts, Audited::Waits),
             };
             if let Some(alike) = alike {
-                self.reports.audits.note(alike, found.clone(), Versions::of(&self.snapshot));
+                self.note(alike, found.clone(), Versions::of(&binding.cycle.snapshot));
             }
             found
         });
         match audited {
             Audited::Waits(error) if error.repeats(&reason) => {}
             Audited::Waits(error) => {
-                self.tell_unschedulable(uid, error.blame(), error.message(self.reports.details));
+                binding.cycle.tell_unschedulable(
+                    uid,
+                    error.blame(),
+                    error.message(binding.cycle.reports.details),
+                );
             }
-            Audited::Fits => self.put_right(Drift::NeedlessWait(pod), now),
-            Audited::Preempts => self.decide_waiting_again(uid),
+            Audited::Fits => put_right(binding, Drift::NeedlessWait(pod), now),
+            Audited::Preempts => binding.cycle.decide_waiting_again(uid),
             Audited::Undecided => {}
         }
+    }
+}
+
+/// Reports what was found, and puts it right. The uses of nodes and quotas are right already.
+fn put_right(binding: &mut BindingCycle, drift: Drift, now: Timestamp) {
+    binding
+        .cycle
+        .outbox
+        .effects
+        .push(Effect::ReportFinding { of: drift.concern(), finding: Finding::Drift(drift.clone()) });
+    match drift {
+        Drift::Uncharged(pod) => {
+            if let Some(info) = binding.cycle.pods.get(&pod.uid).map(|entry| entry.info.clone()) {
+                binding.see_holding(&info, now);
+            }
+        }
+        Drift::Overcharged(uid, _) => binding.release(&uid),
+        Drift::NodeUse(node) => binding.wake(&node),
+        Drift::QuotaUse(namespace) => binding.cycle.wake_within_quota(&namespace),
+        Drift::Forgotten(pod) => {
+            binding.forget(&pod.uid);
+            binding.cycle.enqueue(&pod.uid);
+        }
+        Drift::NeedlessWait(pod) => binding.cycle.decide_waiting_again(&pod.uid),
     }
 }
 

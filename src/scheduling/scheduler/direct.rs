@@ -1,110 +1,25 @@
-//! Pods whose node kube-scheduler chooses: Berth chooses the cards there, and such a pod stands in its node's line as any other does.
-//!
-//! Which node it is, is never decided here.
+//! A scheduler whose nodes kube-scheduler chooses.
 
-use jiff::Timestamp;
-
-use super::{PodProgress, Scheduler};
-use crate::device::Allocation;
+use super::Scheduler;
 use crate::scheduling::{
-    decide::Filters,
     model::{
         name::{NodeName, Uid},
-        pod::{Claim, Demand},
+        pod::Demand,
     },
-    plan::extension::{is_relieved, words},
-    plugin::pod_counts::PodCounts,
-    world::ledger::Commitment,
+    plan::extension::is_relieved,
 };
-
-/// How far a pod is whose node was chosen.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Directed {
-    /// It was not seen yet.
-    Unseen,
-    /// It waits for a node to be chosen, for this reason where one was and could not be taken.
-    Waiting(Option<String>),
-    /// It stands in the line of this node or is being bound.
-    InLine(NodeName),
-    /// It is bound to this node.
-    Bound(NodeName),
-}
 
 impl Scheduler {
     /// This scheduler, which takes no pod from its queue: the node of each pod is chosen by kube-scheduler and told by
     /// [`Event::Directed`](crate::scheduling::Event::Directed).
     #[must_use]
     pub fn directed(mut self) -> Self {
-        self.duty.directed = true;
+        self.binding.cycle.duty.directed = true;
         self
-    }
-
-    /// How far a pod is.
-    pub fn direction(&self, pod: &Uid) -> Directed {
-        let Some(entry) = self.pods.get(pod) else { return Directed::Unseen };
-        let charge = self.snapshot.ledger().get(pod);
-        if let Some(charge) = charge.filter(|charge| charge.commitment == Commitment::Bound) {
-            return Directed::Bound(charge.node.clone());
-        }
-        match self.queue.progress(pod) {
-            PodProgress::InLine(node) => Directed::InLine(node.clone()),
-            _ => Directed::Waiting(entry.refused.clone()),
-        }
     }
 
     /// Whether this node would have the pod if these of its pods were gone.
     pub fn relieves(&mut self, demand: &Demand, node: &NodeName, victims: &[Uid]) -> bool {
-        is_relieved(demand, node, victims, &mut self.snapshot)
-    }
-
-    /// A node was chosen for a pod.
-    pub(super) fn direct(&mut self, uid: &Uid, node: &NodeName, now: Timestamp) {
-        match self.direction(uid) {
-            Directed::Waiting(_) => {}
-            Directed::InLine(other) if other != *node && !self.is_served(&other, uid) => self.forget(uid),
-            Directed::Unseen | Directed::InLine(_) | Directed::Bound(_) => return,
-        }
-        let refused = match self.choose_cards(uid, node) {
-            Ok(allocations) => {
-                self.queue.order.remove(uid);
-                self.assume(uid, node.clone(), allocations, Vec::new(), now);
-                self.join_line(uid, node, now);
-                None
-            }
-            Err(why) => Some(why),
-        };
-        if let Some(entry) = self.pods.get_mut(uid) {
-            entry.refused = refused;
-            if *self.queue.progress(uid) == PodProgress::Idle {
-                self.enqueue_if_wanted(uid);
-            }
-        }
-    }
-
-    /// The pod is not to be bound to the node that was chosen, unless it is being bound already.
-    pub(super) fn undirect(&mut self, uid: &Uid) {
-        if let Directed::InLine(node) = self.direction(uid)
-            && !self.is_served(&node, uid)
-        {
-            self.forget(uid);
-            self.enqueue_if_wanted(uid);
-        }
-    }
-
-    fn choose_cards(&mut self, uid: &Uid, node: &NodeName) -> Result<Vec<Allocation>, String> {
-        let info = self.pods.get(uid).map(|entry| &entry.info);
-        if let Some(Claim::Unreadable(why)) = info.map(|info| &info.claim) {
-            return Err(why.clone());
-        }
-        let demand = info.and_then(crate::scheduling::PodInfo::demand);
-        let demand = demand.ok_or("the pod is not to be placed: it is gated, ended or being deleted")?;
-        let state = self.snapshot.node(node).ok_or_else(|| format!("node {node} is not known"))?;
-        let mut counts = PodCounts::default();
-        let filters = Filters::prepare(&demand, self.snapshot.world(), &mut counts);
-        if let Some(error) = filters.rejected() {
-            return Err(error.to_string());
-        }
-        let decision = filters.try_on(state).map_err(|refusal| words(refusal.reasons()))?;
-        Ok(decision.allocations)
+        is_relieved(demand, node, victims, &mut self.binding.cycle.snapshot)
     }
 }

@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Course, Scheduler, pods::Pods};
+use super::{scheduling_cycle::SchedulingCycle, scheduling_cycle::pods::Pods};
+use crate::scheduling::node_flow::Course;
 use crate::scheduling::{
     effect::{Effect, REACH},
     event::EvictionOutcome,
@@ -54,7 +55,12 @@ pub(super) struct EvictionView<'a> {
     course: Course,
 }
 
-impl EvictionView<'_> {
+impl<'a> EvictionView<'a> {
+    /// Of these pods on these nodes.
+    pub(super) fn of(SchedulingCycle { pods, snapshot, duty, .. }: &'a SchedulingCycle) -> Self {
+        Self { pods, snapshot, course: duty.course }
+    }
+
     /// The first round after now; `None`: there is nothing to evict from, or no right to decide yet.
     fn next_round(self, now: Timestamp) -> Option<Timestamp> {
         let zones = self.snapshot.zones().settings();
@@ -81,7 +87,7 @@ impl Evictions {
     }
 
     /// Begins a round if one is due: what is to be done and said.
-    fn when_due(&mut self, view: EvictionView<'_>, now: Timestamp) -> Vec<Effect> {
+    pub(super) fn when_due(&mut self, view: EvictionView<'_>, now: Timestamp) -> Vec<Effect> {
         let Some(next) = view.next_round(now) else { return Vec::new() };
         if *self.next.get_or_insert(next) > now {
             return Vec::new();
@@ -130,18 +136,5 @@ impl Evictions {
     fn told(&mut self, postponed: Postponed) -> Option<Effect> {
         let said = self.postponed.insert(postponed.eviction.pod.uid.clone(), postponed.clone());
         (said.as_ref() != Some(&postponed)).then_some(Effect::TellEvictionPostponed { postponed })
-    }
-}
-
-impl Scheduler {
-    /// Begins a round of evictions if one is due.
-    pub(super) fn evict_when_due(&mut self, now: Timestamp) {
-        let Self { evictions, pods, snapshot, duty, .. } = self;
-        let effects = evictions.when_due(EvictionView { pods, snapshot, course: duty.course }, now);
-        self.outbox.effects.extend(effects);
-    }
-
-    pub(super) fn eviction_view(&self) -> EvictionView<'_> {
-        EvictionView { pods: &self.pods, snapshot: &self.snapshot, course: self.duty.course }
     }
 }

@@ -2,20 +2,20 @@
 //!
 //! What is so of a gang is found out and decided in [`gang`](super::gang), and nowhere here.
 
-use std::{ops::ControlFlow, sync::Arc};
+use std::ops::ControlFlow;
 
 use jiff::Timestamp;
 
 use super::{
-    PodProgress, Scheduler,
-    gang::{GangOutcome, GangRequest, GangTrial, GangView, Gathering, UnfinishedAttempt, is_in_vain},
+    BindingCycle, Scheduler, scheduling_cycle::gang::GangOutcome, scheduling_cycle::gang::GangRequest,
+    scheduling_cycle::gang::Gathering, scheduling_cycle::gang::UnfinishedAttempt,
+    scheduling_cycle::gang::is_in_vain, scheduling_cycle::scheduling_queue::PodProgress,
 };
 use crate::scheduling::{
     decide::{Decision, blame::Blame},
     effect::Effect,
     model::{
         gang::GangName,
-        kind::Kind,
         measure::{Attempt, GangAttempt, Measure},
         name::Uid,
         pod::Claim,
@@ -26,54 +26,24 @@ use crate::scheduling::{
 };
 
 impl Scheduler {
-    /// Gangs beside what else is known of their pods.
-    pub(super) fn gang_view(&self) -> GangView<'_> {
-        GangView {
-            gangs: &self.gangs,
-            pods: &self.pods,
-            queue: &self.queue,
-            snapshot: &self.snapshot,
-            prebinding: &self.prebinding,
-            flows: &self.flows,
-            directed: self.duty.directed,
-        }
-    }
-
-    pub(super) fn gang_trial(&mut self) -> GangTrial<'_> {
-        GangTrial {
-            snapshot: &mut self.snapshot,
-            classes: &mut self.classes,
-            rejections: &mut self.queue.rejections,
-            pods: &self.pods,
-            flows: &self.flows,
-        }
-    }
-
-    /// A PodGroup has changed, or all of its kind for want of a name: their pods that wait are decided again.
-    pub(super) fn wake_gangs(&mut self, kind: Kind, name: Option<&Arc<str>>) {
-        for uid in self.gangs.note_group(kind, name) {
-            self.decide_waiting_again(&uid);
-        }
-    }
-
     /// Goes on with every gang of which something has changed.
     pub(super) fn mend_gangs(&mut self, now: Timestamp) {
-        while let Some(name) = self.gangs.pop_touched() {
-            let found = self.gang_view().stand(&name);
+        while let Some(name) = self.binding.cycle.gangs.pop_touched() {
+            let found = self.binding.gang_view().stand(&name);
             if let Some((gang, survey)) = &found {
-                let requests = self.gangs.mend(&name, gang, survey, now);
+                let requests = self.binding.cycle.gangs.mend(&name, gang, survey, now);
                 self.carry_out_for_gang(requests, now);
             }
-            let requests = self.gang_view().helped(&name, found.as_ref());
+            let requests = self.binding.gang_view().helped(&name, found.as_ref());
             self.carry_out_for_gang(requests, now);
         }
     }
 
     /// Evicts the bound pods of gangs that could not be completed in time.
     pub(super) fn roll_back_gangs(&mut self, now: Timestamp) {
-        for name in self.gangs.due(now) {
-            let survey = self.gang_view().survey(&name);
-            let requests = self.gangs.roll_back(&name, &survey, now);
+        for name in self.binding.cycle.gangs.due(now) {
+            let survey = self.binding.gang_view().survey(&name);
+            let requests = self.binding.cycle.gangs.roll_back(&name, &survey, now);
             self.carry_out_for_gang(requests, now);
         }
     }
@@ -82,44 +52,51 @@ impl Scheduler {
         for request in requests {
             match request {
                 GangRequest::Requeue(uid) => {
-                    self.forget(&uid);
-                    self.enqueue_if_wanted(&uid);
+                    self.binding.forget(&uid);
+                    self.binding.cycle.enqueue_if_wanted(&uid);
                 }
-                GangRequest::DecideAgain(uid) => self.decide_waiting_again(&uid),
-                GangRequest::Reorder(uid) => self.enqueue(&uid),
+                GangRequest::DecideAgain(uid) => self.binding.cycle.decide_waiting_again(&uid),
+                GangRequest::Reorder(uid) => self.binding.cycle.enqueue(&uid),
                 GangRequest::RollBack(uid, gang) => {
-                    let pod = self.pods.get(&uid).map(|entry| entry.info.key.clone());
-                    self.outbox.effects.extend(pod.map(|pod| Effect::RollBack { pod, gang }));
+                    let pod = self.binding.cycle.pods.get(&uid).map(|entry| entry.info.key.clone());
+                    self.binding.cycle.outbox.effects.extend(pod.map(|pod| Effect::RollBack { pod, gang }));
                 }
                 GangRequest::Postpone(uid, blame, message) => {
-                    self.stop_waiting(&uid);
-                    self.advance_preempt(PreemptInput::Withdrawn(&uid));
+                    self.binding.cycle.stop_waiting(&uid);
+                    self.binding.advance_preempt(PreemptInput::Withdrawn(&uid));
                     let wants = |claim: &Claim| matches!(claim, Claim::Place(_));
-                    if let Some(entry) = self.pods.get(&uid).filter(|entry| wants(&entry.info.claim)) {
-                        self.queue.wait_ungathered(entry, now);
-                        self.tell_unschedulable(&uid, blame, message);
+                    if let Some(entry) =
+                        self.binding.cycle.pods.get(&uid).filter(|entry| wants(&entry.info.claim))
+                    {
+                        self.binding.cycle.queue.wait_ungathered(entry, now);
+                        self.binding.cycle.tell_unschedulable(&uid, blame, message);
                     }
                 }
                 GangRequest::Refuse { pod: uid, ask, error, message } => {
-                    self.take_out(&uid);
-                    self.queue.set_progress(&uid, PodProgress::Idle);
+                    self.binding.cycle.take_out(&uid);
+                    self.binding.cycle.queue.set_progress(&uid, PodProgress::Idle);
                     if let Some(error) = &error {
-                        self.wait(&uid, &ask, error, now);
+                        self.binding.cycle.wait(&uid, &ask, error, now);
                     }
-                    if let Some(entry) = self.pods.get(&uid) {
-                        self.queue.wait_for_mates(entry, &ask, now, &mut self.classes);
+                    if let Some(entry) = self.binding.cycle.pods.get(&uid) {
+                        self.binding.cycle.queue.wait_for_mates(
+                            entry,
+                            &ask,
+                            now,
+                            &mut self.binding.cycle.classes,
+                        );
                     }
                     let blame = error.map_or(Blame::Gang("TooFewFit"), |error| error.blame());
-                    self.tell_unschedulable(&uid, blame, message);
+                    self.binding.cycle.tell_unschedulable(&uid, blame, message);
                 }
-                GangRequest::Measure(measure) => self.outbox.measures.push(measure),
+                GangRequest::Measure(measure) => self.binding.cycle.outbox.measures.push(measure),
             }
         }
     }
 
     /// Decides a pod together with its gang; `false`: it is decided alone.
     pub(super) fn decide_in_gang(&mut self, uid: &Uid, now: Timestamp) -> bool {
-        match self.gang_view().gather(uid) {
+        match self.binding.gang_view().gather(uid) {
             Gathering::Alone => return false,
             Gathering::Postponed(requests) => self.carry_out_for_gang(requests, now),
             Gathering::Together(gathered) => {
@@ -131,20 +108,23 @@ impl Scheduler {
 
     /// Places all pods, or says to each why they wait; or goes on with that in a later turn.
     fn place_gang(&mut self, name: &GangName, uid: &Uid, pool: &Pool<'_>, now: Timestamp) {
-        let mut attempt = self.gangs.take_attempt(name, pool);
+        let mut attempt = self.binding.cycle.gangs.take_attempt(name, pool);
         if attempt.shortfall.is_none() {
-            let holders = self.yielding_to(pool);
-            match self.gang_trial().place(&mut attempt, pool, &holders, now) {
+            let holders = yielding_to(&self.binding, pool);
+            match self.binding.gang_trial().place(&mut attempt, pool, &holders, now) {
                 GangOutcome::Placed(placed) => {
-                    self.outbox.measures.push(Measure::Gang(GangAttempt::Scheduled));
+                    self.binding.cycle.outbox.measures.push(Measure::Gang(GangAttempt::Scheduled));
                     return self.assume_gang(pool, placed, now);
                 }
                 GangOutcome::Unknown(comparison) => {
-                    return self.compare_beside(comparison, pool.applicants.iter().map(Applicant::uid));
+                    return self
+                        .binding
+                        .cycle
+                        .compare_beside(comparison, pool.applicants.iter().map(Applicant::uid));
                 }
                 GangOutcome::InTheWay(holders) => {
                     for uid in &holders {
-                        self.advance_prebind(PrebindInput::PlaceTaken(uid));
+                        self.binding.advance_prebind(PrebindInput::PlaceTaken(uid));
                     }
                     return self.place_gang(name, uid, pool, now);
                 }
@@ -158,16 +138,22 @@ impl Scheduler {
         let (Some(shortfall), Some(ControlFlow::Continue(()))) = (&shortfall, made_room) else {
             // The attempt goes on in a later turn, when it is the pod's turn again.
             attempt.shortfall = shortfall;
-            self.gangs.put_off(pool, attempt, &self.snapshot);
-            return self.enqueue(uid);
+            self.binding.cycle.gangs.put_off(pool, attempt, &self.binding.cycle.snapshot);
+            return self.binding.cycle.enqueue(uid);
         };
-        self.outbox.measures.push(Measure::Gang(GangAttempt::Unschedulable));
-        self.outbox.measures.push(Measure::Attempt(Attempt::Unschedulable));
-        let paused = self.gang_preempts_not_before(pool);
-        let refusals = self.gang_view().refusals(name, pool, shortfall, self.reports.details, paused);
+        self.binding.cycle.outbox.measures.push(Measure::Gang(GangAttempt::Unschedulable));
+        self.binding.cycle.outbox.measures.push(Measure::Attempt(Attempt::Unschedulable));
+        let paused = self.binding.cycle.gang_preempts_not_before(pool);
+        let refusals = self.binding.gang_view().refusals(
+            name,
+            pool,
+            shortfall,
+            self.binding.cycle.reports.details,
+            paused,
+        );
         self.carry_out_for_gang(refusals, now);
-        if attempt.has_missed_changes(&self.snapshot) {
-            self.decide_waiting_again(uid);
+        if attempt.has_missed_changes(&self.binding.cycle.snapshot) {
+            self.binding.cycle.decide_waiting_again(uid);
         }
     }
 
@@ -181,53 +167,35 @@ impl Scheduler {
         pool: &Pool<'_>,
         shortfall: &Shortfall,
     ) -> ControlFlow<()> {
-        let view = self.preempt_view();
-        let awaits = |applicant: &Applicant| self.preempting.awaits_victims(applicant.uid(), &view);
+        let view = self.binding.cycle.preempt_view();
+        let awaits =
+            |applicant: &Applicant| self.binding.cycle.preempting.awaits_victims(applicant.uid(), &view);
         if !view.knows_budgets() || pool.applicants.iter().any(awaits) {
             return ControlFlow::Continue(());
         }
-        let is_paused = self.gang_preempts_not_before(pool).is_some();
-        let rules = self.preempting.rules().filter(|_| !is_paused && !is_in_vain(shortfall));
+        let is_paused = self.binding.cycle.gang_preempts_not_before(pool).is_some();
+        let rules = self.binding.cycle.preempting.rules().filter(|_| !is_paused && !is_in_vain(shortfall));
         let nominations = match rules {
             None => None,
-            Some(rules) => match self.gang_trial().make_room(attempt, pool, rules) {
+            Some(rules) => match self.binding.gang_trial().make_room(attempt, pool, rules) {
                 None => return ControlFlow::Break(()),
                 Some(found) => found.ok(),
             },
         };
         let Some(nominations) = nominations else {
             for applicant in &pool.applicants {
-                self.advance_preempt(PreemptInput::Withdrawn(applicant.uid()));
+                self.binding.advance_preempt(PreemptInput::Withdrawn(applicant.uid()));
             }
             return ControlFlow::Continue(());
         };
         let victims = nominations.iter().map(|(_, candidate)| candidate.victims.len()).sum();
-        self.outbox.measures.push(Measure::Preemption(victims));
+        self.binding.cycle.outbox.measures.push(Measure::Preemption(victims));
         for (uid, candidate) in nominations {
             let applicant = pool.applicants.iter().find(|applicant| *applicant.uid() == uid);
             let priority = applicant.map_or(0, |applicant| applicant.demand.priority);
-            self.advance_preempt(PreemptInput::Chosen { pod: &uid, priority, candidate });
+            self.binding.advance_preempt(PreemptInput::Chosen { pod: &uid, priority, candidate });
         }
         ControlFlow::Continue(())
-    }
-
-    /// The pods that give their places to the gang.
-    fn yielding_to(&self, pool: &Pool<'_>) -> Vec<Uid> {
-        let demands = || pool.applicants.iter().map(|applicant| &applicant.demand);
-        let (first, priority) = (demands().next(), demands().map(|demand| demand.priority).min());
-        let Some((first, priority)) = first.zip(priority).filter(|_| self.prebinding.yields_any()) else {
-            return Vec::new();
-        };
-        let view = PrebindView { snapshot: &self.snapshot, pods: &self.pods };
-        let holders = self.prebinding.yielding(priority, Some(&first.uid), &self.queue.order, &view);
-        holders.into_values().flatten().map(|(.., uid)| uid).collect()
-    }
-
-    /// Until when no pods are preempted for the gang, since one of its pods has had others preempted in vain.
-    fn gang_preempts_not_before(&self, pool: &Pool<'_>) -> Option<Timestamp> {
-        let view = self.preempt_view();
-        let paused = |applicant: &Applicant| self.preempting.preempts_not_before(applicant.uid(), &view);
-        pool.applicants.iter().filter_map(paused).max()
     }
 
     /// Every pod that has found its place holds it now; those that were left over wait.
@@ -235,22 +203,34 @@ impl Scheduler {
         let is_placed = |uid: &Uid| placed.iter().any(|(placed, _)| placed == uid);
         for uid in pool.applicants.iter().map(Applicant::uid).filter(|uid| !is_placed(uid)) {
             // Decided alone from now on, beside those that are placed.
-            self.take_out(uid);
-            self.enqueue(uid);
+            self.binding.cycle.take_out(uid);
+            self.binding.cycle.enqueue(uid);
         }
         for (uid, _) in &placed {
-            self.take_out(uid);
-            self.preempting.stop(uid);
+            self.binding.cycle.take_out(uid);
+            self.binding.cycle.preempting.stop(uid);
         }
         for (uid, Decision { node, steps, .. }) in placed {
-            self.outbox.measures.push(Measure::Attempt(Attempt::Scheduled));
-            self.note_decided(&uid);
-            let steps = [self.prebinding.released_claims(&uid, &steps), steps].concat();
-            self.begin_prebind(&uid, node, steps);
+            self.binding.cycle.outbox.measures.push(Measure::Attempt(Attempt::Scheduled));
+            self.binding.cycle.note_decided(&uid);
+            let steps = [self.binding.prebinding.released_claims(&uid, &steps), steps].concat();
+            self.binding.begin_prebind(&uid, node, steps);
         }
-        self.advance_prebinds(now);
+        self.binding.advance_prebinds(now);
         if let Some(applicant) = pool.applicants.first() {
-            self.end_nominations_beyond_quota(&applicant.demand.footprint.namespace);
+            self.binding.end_nominations_beyond_quota(&applicant.demand.footprint.namespace);
         }
     }
+}
+
+/// The pods that give their places to the gang.
+fn yielding_to(BindingCycle { cycle, prebinding, .. }: &BindingCycle, pool: &Pool<'_>) -> Vec<Uid> {
+    let demands = || pool.applicants.iter().map(|applicant| &applicant.demand);
+    let (first, priority) = (demands().next(), demands().map(|demand| demand.priority).min());
+    let Some((first, priority)) = first.zip(priority).filter(|_| prebinding.yields_any()) else {
+        return Vec::new();
+    };
+    let view = PrebindView { snapshot: &cycle.snapshot, pods: &cycle.pods };
+    let holders = prebinding.yielding(priority, Some(&first.uid), &cycle.queue.order, &view);
+    holders.into_values().flatten().map(|(.., uid)| uid).collect()
 }

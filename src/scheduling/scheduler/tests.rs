@@ -214,7 +214,7 @@ fn a_silent_agent_is_tried_again_after_longer_and_longer_pauses_until_it_answers
         play.bind(round);
         play.wait(play::EXPIRY);
         assert_eq!(play.sent(), [Sent::Silent(round)]);
-        assert_eq!(play.scheduler.standing(play.now).silent_agents, 1);
+        assert_eq!(play.scheduler.view().standing(play.now).silent_agents, 1);
         play.gone(round);
         play.unlocked();
         let next = format!("after-{round}");
@@ -276,7 +276,7 @@ fn who_waits_for_a_lock_is_told_for_whom_and_since_when() {
     play.create("a");
     play.wait(seconds(9));
     play.sent();
-    assert_eq!(play.scheduler.standing(play.now).longest_lock_wait, seconds(9));
+    assert_eq!(play.scheduler.view().standing(play.now).longest_lock_wait, seconds(9));
     play.wait(seconds(1));
     let waits = [format!("Waiting for the lock of node n1, held by team-b/other since {since}")];
     assert_eq!(play.waiting(), waits);
@@ -286,7 +286,7 @@ fn who_waits_for_a_lock_is_told_for_whom_and_since_when() {
     assert_eq!(play.waiting(), waits, "again after twice as long");
     play.unlocked();
     assert_eq!(play.sent(), [Sent::Lock("a")]);
-    assert_eq!(play.scheduler.standing(play.now).longest_lock_wait, SignedDuration::ZERO);
+    assert_eq!(play.scheduler.view().standing(play.now).longest_lock_wait, SignedDuration::ZERO);
 }
 
 #[test]

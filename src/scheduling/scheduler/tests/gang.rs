@@ -63,7 +63,7 @@ fn of(min: usize) -> Play {
 }
 
 fn reason(play: &Play, name: &str) -> String {
-    play.scheduler.pods.get(name).and_then(|entry| entry.reason.clone()).unwrap_or_default()
+    play.scheduler.binding.cycle.pods.get(name).and_then(|entry| entry.reason.clone()).unwrap_or_default()
 }
 
 /// The pod that is being served is bound, its agent answers, and the lock is free again.

@@ -1,7 +1,7 @@
 //! When pods that wait are decided again although nothing has happened for them, and what it costs.
 
 use super::{
-    super::alike::Alike,
+    super::scheduling_cycle::alike::Alike,
     play::{Play, Sent, pod},
     seconds,
 };
@@ -51,7 +51,7 @@ fn many_pods_that_have_waited_for_long_are_decided_again_over_several_turns() {
 
 /// What is said of this pod once it is decided, without the nearest miss.
 fn said(play: &mut Play, name: &str) -> Option<String> {
-    let reason = play.scheduler.pods.get(name).and_then(|entry| entry.reason.as_deref())?;
+    let reason = play.scheduler.binding.cycle.pods.get(name).and_then(|entry| entry.reason.as_deref())?;
     reason.split(" nearest: ").next().map(str::to_owned)
 }
 
@@ -62,7 +62,7 @@ fn what_a_pod_is_rejected_for_is_found_once_for_all_pods_like_it_until_something
     let found = said(&mut play, "a");
     let other = FitError::of_pod(1, Reason::NodeUnschedulable(Cordoned));
     let key = Alike::of(&pod("a", 99_000, play.now)).unwrap();
-    assert!(play.scheduler.queue.rejections.errors.insert(key, other.clone()).is_some());
+    assert!(play.scheduler.binding.cycle.queue.rejections.errors.insert(key, other.clone()).is_some());
     play.create_large("b");
     assert_eq!(said(&mut play, "b"), Some(other.to_string()), "it is not found again for b");
     play.changed("c", |pod| *pod = super::play::pod("c", 98_000, pod.lifetime.created));

@@ -1,0 +1,110 @@
+//! The scheduling cycle: the cluster as it stands, the pods that want a place, and what each of them waits for.
+//!
+//! It finds a node and cards for a pod, or why there are none, and decides pods again when something has changed that may help them. What becomes of a
+//! decision is the [binding cycle](super::binding_cycle)'s, of which nothing is known here.
+
+pub(super) mod alike;
+pub(super) mod compare;
+pub(super) mod decide;
+pub(super) mod direct;
+pub(super) mod gang;
+mod gangs;
+mod lines;
+pub(super) mod pods;
+mod preempt;
+mod quota;
+pub(super) mod reports;
+mod requeue;
+pub(super) mod scheduling_queue;
+pub(super) mod sync;
+pub(super) mod tell;
+pub(super) mod unlisted;
+
+use jiff::Timestamp;
+
+use super::Settings;
+use crate::scheduling::{
+    decide::class::Classes,
+    model::{kind::Kind, measure::Measure, name::Uid},
+    node_flow::Course,
+    preempt::Preempting,
+    snapshot::Snapshot,
+};
+
+use compare::CLAIM_ALLOWANCE;
+use gang::Gangs;
+use pods::Pods;
+use reports::{Outbox, Reports};
+use scheduling_queue::SchedulingQueue;
+use sync::Duty;
+
+/// What is known of the cluster, and the pods that are to be decided.
+#[derive(Debug)]
+pub(super) struct SchedulingCycle {
+    /// Nodes, charges, and other objects that decide.
+    pub(super) snapshot: Snapshot,
+    /// Every pod that was seen.
+    pub(super) pods: Pods,
+    /// What pods with equal asks are known to fit.
+    pub(super) classes: Classes,
+    /// How far each pod is, and where those wait that are to be decided.
+    pub(super) queue: SchedulingQueue,
+    /// Pods that are placed together.
+    pub(super) gangs: Gangs,
+    /// Preemptions under way.
+    pub(super) preempting: Preempting,
+    /// What it may decide.
+    pub(super) duty: Duty,
+    /// What people are told.
+    pub(super) reports: Reports,
+    /// What is to be done, and what was measured.
+    pub(super) outbox: Outbox,
+}
+
+impl SchedulingCycle {
+    /// Nothing was seen yet.
+    pub(super) fn new(settings: Settings) -> Self {
+        let Settings {
+            device_resources, weights, arguments, preemption, zones, gangs, details, claims, ..
+        } = settings;
+        Self {
+            snapshot: Snapshot::new(device_resources, arguments).divided(zones).awaiting(claims),
+            classes: Classes::new(weights).bounded(CLAIM_ALLOWANCE),
+            pods: Pods::default(),
+            queue: SchedulingQueue::default(),
+            gangs: Gangs::new(gangs),
+            preempting: Preempting::new(preemption),
+            duty: Duty::default(),
+            reports: Reports { details, ..Reports::default() },
+            outbox: Outbox::default(),
+        }
+    }
+
+    /// As this, and no pod is ever decided.
+    pub(super) fn standing_by(mut self) -> Self {
+        self.duty.course = Course::Standby;
+        self.queue = self.queue.standing_by();
+        self.gangs = self.gangs.standing_by();
+        self
+    }
+
+    /// Whether pods, nodes and quotas have been listed: the ledger is complete.
+    pub(super) fn is_synced(&self) -> bool {
+        self.duty.synced.is_complete() && self.snapshot.objects().are_listed(&[Kind::Namespace])
+    }
+
+    /// A node would have the pod: it waits for nothing but its turn there.
+    pub(super) fn note_decided(&mut self, uid: &Uid) {
+        if let Some(entry) = self.pods.get_mut(uid) {
+            (entry.reason, entry.blame) = (None, None);
+        }
+        self.queue.end_backoff(uid);
+    }
+
+    /// A pod that Berth has decided is bound.
+    pub(super) fn measure_bound(&mut self, uid: &Uid, now: Timestamp) {
+        if let Some(entry) = self.pods.get(uid) {
+            self.outbox.measures.push(Measure::Bound(now.duration_since(entry.since)));
+        }
+    }
+}

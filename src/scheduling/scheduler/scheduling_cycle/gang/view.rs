@@ -1,0 +1,151 @@
+//! What may be read of gangs: who belongs to which, what their pods hold, and how far these are.
+
+use std::sync::Arc;
+
+use super::Gangs;
+use crate::scheduling::{
+    model::{
+        gang::{Gang, GangName, Member, Membership, Policy, Tally},
+        name::{NodeName, Uid},
+        pod::Stage,
+    },
+    node_flow::NodeFlows,
+    prebind::Prebinding,
+    scheduler::scheduling_cycle::{
+        pods::Pods,
+        scheduling_queue::{PodProgress, SchedulingQueue},
+    },
+    snapshot::Snapshot,
+    world::ledger::Commitment,
+};
+
+/// Gangs beside what else is known of their pods.
+#[derive(Clone, Copy)]
+pub(in crate::scheduling::scheduler) struct GangView<'a> {
+    /// The gangs.
+    pub(in crate::scheduling::scheduler) gangs: &'a Gangs,
+    /// The pods that were seen.
+    pub(in crate::scheduling::scheduler) pods: &'a Pods,
+    /// How far they are.
+    pub(in crate::scheduling::scheduler) queue: &'a SchedulingQueue,
+    /// What they hold, and what PodGroups say.
+    pub(in crate::scheduling::scheduler) snapshot: &'a Snapshot,
+    /// Those whose claims are being bound.
+    pub(in crate::scheduling::scheduler) prebinding: &'a Prebinding,
+    /// Those in the lines of nodes.
+    pub(in crate::scheduling::scheduler) flows: &'a NodeFlows,
+    /// Whether kube-scheduler chooses the nodes: each pod is placed alone then.
+    pub(in crate::scheduling::scheduler) directed: bool,
+}
+
+/// What the pods of a gang hold.
+#[derive(Debug, Default)]
+pub(in crate::scheduling::scheduler) struct Survey {
+    /// Those that hold a place, bound or not.
+    pub(super) placed: Tally,
+    /// Those that are bound.
+    pub(super) bound: Tally,
+    /// The nodes of those that hold a place.
+    pub(super) nodes: Vec<NodeName>,
+    /// Those that are decided, and for which no Binding is under way.
+    pub(super) assumed: Vec<Uid>,
+    /// Those that Berth or another scheduler has bound.
+    pub(super) evictable: Vec<Uid>,
+    /// Whether a Binding is under way.
+    is_binding: bool,
+    /// Whether a pod has started.
+    pub(super) has_started: bool,
+}
+
+impl Survey {
+    /// Whether a pod is bound, or may be by the time that a Binding is answered.
+    pub(super) fn is_committed(&self) -> bool {
+        self.is_binding || self.bound.total() > 0
+    }
+}
+
+impl<'a> GangView<'a> {
+    /// What a pod is in its gang, and what its PodGroup says; `None`: it is placed alone.
+    pub(super) fn membership(self, uid: &Uid) -> Option<(&'a Arc<Member>, Membership)> {
+        self.gangs.timeout.filter(|_| !self.directed)?;
+        let member = self.pods.get(uid)?.info.groups.gang.as_ref()?;
+        match self.snapshot.objects().membership(&member.gang) {
+            Membership::Policy(Policy::Alone) => None,
+            membership => Some((member, membership)),
+        }
+    }
+
+    /// Whether the pod is placed together with others, or waits for its PodGroup.
+    pub(in crate::scheduling::scheduler) fn is_in_gang(self, uid: &Uid) -> bool {
+        self.membership(uid).is_some()
+    }
+
+    /// Whether all pods of the pod's gang must share a domain.
+    pub(in crate::scheduling::scheduler) fn shares_topology(self, uid: &Uid) -> bool {
+        let membership = self.membership(uid);
+        matches!(membership, Some((_, Membership::Policy(Policy::Gang(gang)))) if gang.topology.is_some())
+    }
+
+    /// Whether the claims of every pod of the gang that is decided are bound.
+    pub(in crate::scheduling::scheduler) fn is_permitted(self, uid: &Uid) -> bool {
+        let Some((member, _)) = self.membership(uid) else { return true };
+        !self.gangs.members(&member.gang).any(|mate| self.prebinding.is_binding(mate))
+    }
+
+    /// Whether the pod's gang has lost a place before any of its pods was bound: none of them is bound then.
+    pub(in crate::scheduling::scheduler) fn is_of_broken_gang(self, uid: &Uid) -> bool {
+        let Some((member, Membership::Policy(Policy::Gang(gang)))) = self.membership(uid) else {
+            return false;
+        };
+        let survey = self.survey(&member.gang);
+        !gang.is_whole(&survey.placed) && !survey.is_committed()
+    }
+
+    /// The other pods of the pod's gang that are not bound.
+    pub(in crate::scheduling::scheduler) fn unbound_mates(self, uid: &Uid) -> Vec<Uid> {
+        let Some((member, _)) = self.membership(uid) else { return Vec::new() };
+        let is_bound = |mate: &Uid| {
+            let charge = self.snapshot.ledger().get(mate);
+            charge.is_some_and(|charge| charge.commitment == Commitment::Bound)
+        };
+        let mates = self.gangs.members(&member.gang).filter(|mate| *mate != uid && !is_bound(mate));
+        mates.cloned().collect()
+    }
+
+    /// What must hold of a gang, and what its pods hold; `None`: its pods are not placed together, or that is not known.
+    pub(in crate::scheduling::scheduler) fn stand(self, name: &GangName) -> Option<(Arc<Gang>, Survey)> {
+        match self.snapshot.objects().membership(name) {
+            Membership::Policy(Policy::Gang(gang)) => Some((gang, self.survey(name))),
+            _ => None,
+        }
+    }
+
+    /// What the pods of a gang hold.
+    pub(in crate::scheduling::scheduler) fn survey(self, gang: &GangName) -> Survey {
+        let mut survey = Survey::default();
+        for uid in self.gangs.members(gang) {
+            let (Some(entry), Some(charge)) = (self.pods.get(uid), self.snapshot.ledger().get(uid)) else {
+                continue;
+            };
+            let Some(member) = &entry.info.groups.gang else { continue };
+            survey.placed.count(member);
+            survey.nodes.push(charge.node.clone());
+            survey.has_started |= charge.stage == Stage::Running;
+            match charge.commitment {
+                Commitment::Bound => {
+                    survey.bound.count(member);
+                    survey.evictable.push(uid.clone());
+                }
+                Commitment::Assumed if self.is_being_bound(uid) => survey.is_binding = true,
+                Commitment::Assumed => survey.assumed.push(uid.clone()),
+                Commitment::Intended => {}
+            }
+        }
+        survey
+    }
+
+    /// Whether a Binding was sent for the pod, or a lock is being taken for it.
+    fn is_being_bound(self, uid: &Uid) -> bool {
+        matches!(self.queue.progress(uid), PodProgress::InLine(node) if self.flows.serves(node, uid))
+    }
+}

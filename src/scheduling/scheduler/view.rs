@@ -1,0 +1,204 @@
+//! What others may see of the scheduler: how things stand, the cluster as it sees it.
+//!
+//! Nothing is decided or changed here.
+
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::{
+    binding_cycle::BindingCycle,
+    scheduling_cycle::{
+        SchedulingCycle,
+        direct::{Directed, direction},
+    },
+};
+use crate::device::{Answer, CardUsage, ProfileName};
+use crate::scheduling::{
+    decide::{blame::Resolvable, outlook::Outlook},
+    event::Event,
+    model::{
+        kind::Kind,
+        measure::{Standing, Waiting},
+        message::Details,
+        name::Uid,
+        node::NodeInfo,
+        pod::{Claim, Deletion, PodKey, is_older},
+    },
+    node_flow::{NodeFlows, NodeView},
+    prebind::Prebinding,
+    world::{
+        ledger::{Charge, Commitment},
+        quota_holder::{QuotaHolder, QuotaHolders, largest},
+    },
+};
+
+/// What others may see of a scheduler: the cluster as it sees it, how far pods are, and why they wait.
+#[derive(Clone, Copy, Debug)]
+pub struct SchedulerView<'a> {
+    cycle: &'a SchedulingCycle,
+    prebinding: &'a Prebinding,
+    flows: &'a NodeFlows,
+}
+
+impl<'a> SchedulerView<'a> {
+    pub(super) fn of(binding: &'a BindingCycle) -> Self {
+        let BindingCycle { cycle, prebinding, flows } = binding;
+        Self { cycle, prebinding, flows }
+    }
+
+    /// Whether pods, nodes and quotas have been listed: the ledger is complete.
+    pub fn is_synced(self) -> bool {
+        self.cycle.is_synced()
+    }
+
+    /// Whether nothing is half done. Only a scheduler that drains stays so.
+    pub fn is_drained(self) -> bool {
+        self.flows.serve_none()
+    }
+
+    /// How the pods that were seen are named, in no order.
+    pub fn keys(self) -> impl Iterator<Item = &'a PodKey> {
+        self.cycle.pods.all().map(|entry| &entry.info.key)
+    }
+
+    /// Whether this pod was seen at this version or a later one.
+    pub fn has_seen_pod(self, uid: &str, version: &str) -> bool {
+        self.cycle.pods.get(uid).is_some_and(|entry| !is_older(&entry.info.resource_version, version))
+    }
+
+    /// Whether this node was seen at this version or a later one.
+    pub fn has_seen_node(self, name: &str, version: &str) -> bool {
+        self.cycle.snapshot.node(name).is_some_and(|state| !is_older(&state.info.resource_version, version))
+    }
+
+    /// Whether this claim of devices was seen at this version or a later one.
+    pub fn has_seen_claim(self, namespace: &str, name: &str, version: &str) -> bool {
+        let claim = self.cycle.snapshot.resource_claims().claim(namespace, name);
+        claim.is_some_and(|claim| !is_older(&claim.metadata.resource_version, version))
+    }
+
+    /// Everything that was seen, in the events that would let another see the same; pods in the order in which they were first seen.
+    pub fn recount(self) -> Vec<Event> {
+        let nodes = self.cycle.snapshot.nodes().map(|state| NodeInfo::clone(&state.info)).collect();
+        let quotas = self.cycle.snapshot.quotas().infos().collect();
+        let mut entries: Vec<_> = self.cycle.pods.all().collect();
+        entries.sort_by_key(|entry| entry.seen);
+        let pods = entries.into_iter().map(|entry| entry.info.clone()).collect();
+        let vacated = self.flows.vacated().map(|(node, until)| Event::Vacated { node: node.clone(), until });
+        let listed = [Event::Pods(pods), Event::Nodes(nodes), Event::Quotas(quotas)];
+        listed.into_iter().chain(self.objects()).chain(vacated).collect()
+    }
+
+    /// How things stand.
+    pub fn standing(self, now: Timestamp) -> Standing {
+        let waits_since = self.flows.longest_wait_since();
+        Standing {
+            synced: self.cycle.is_synced(),
+            active: self.cycle.queue.order.len(),
+            backing_off: self.cycle.queue.order.backing_off(),
+            unschedulable: self.cycle.queue.unschedulable(&self.cycle.classes),
+            in_line: self.flows.in_line() + self.prebinding.pods().len(),
+            silent_agents: self.cycle.snapshot.silent_agents(),
+            longest_lock_wait: waits_since.map_or(SignedDuration::ZERO, |since| now.duration_since(since)),
+        }
+    }
+
+    /// The names of the pods in a node's line, the one that is being served first.
+    pub fn line(self, node: &str) -> Vec<&'a str> {
+        let entries = self.flows.line(node).filter_map(|uid| self.cycle.pods.get(uid));
+        entries.map(|entry| &*entry.info.key.name).collect()
+    }
+
+    /// Each pod that holds shares of cards, and what it holds, in no order.
+    pub fn holders(self) -> impl Iterator<Item = (&'a PodKey, &'a Charge)> {
+        let holders =
+            self.cycle.snapshot.ledger().all().filter(|(_, charge)| charge.shares().next().is_some());
+        holders.filter_map(|(uid, charge)| Some((&self.cycle.pods.get(uid)?.info.key, charge)))
+    }
+
+    /// The pods that hold most of what is used of each namespace's quotas.
+    pub fn quota_holders(self) -> QuotaHolders {
+        let holder = |(uid, held): (&Uid, &[(ProfileName, CardUsage)])| {
+            let info = &self.cycle.pods.get(uid)?.info;
+            let terminating = info.importance.deletion != Deletion::None;
+            Some(QuotaHolder { pod: info.key.name.clone(), terminating, held: held.to_vec() })
+        };
+        let of = |namespace: &Arc<str>| {
+            let pods = self.cycle.snapshot.ledger().peaks_in(namespace).filter_map(holder);
+            (namespace.clone(), largest(pods.collect()))
+        };
+        self.cycle.snapshot.quotas().used().keys().map(of).collect()
+    }
+
+    /// How much of a message stands where the users of a namespace read it.
+    pub fn details(self) -> Details {
+        self.cycle.reports.details
+    }
+
+    /// Why pods wait that were refused and have found no place since.
+    pub fn waiting(self) -> Waiting {
+        let mut waiting = Waiting::default();
+        for entry in self.cycle.pods.all().filter(|entry| entry.info.claim != Claim::None) {
+            let Some(blame) = &entry.blame else { continue };
+            for labels in blame.labels() {
+                *waiting.reasons.entry(labels).or_default() += 1;
+            }
+            waiting.unplaceable += usize::from(blame.resolvable() == Resolvable::No);
+        }
+        waiting
+    }
+
+    /// The cluster as it stands, for others to judge by while this goes on.
+    pub fn outlook(self) -> Outlook {
+        Outlook::new(
+            self.cycle.snapshot.world().clone(),
+            self.flows.passed_over(),
+            self.cycle.classes.weights(),
+        )
+    }
+
+    /// Grows whenever [`Self::outlook`] may have become another.
+    pub fn changes(self) -> u64 {
+        self.cycle.snapshot.generation()
+            + self.cycle.snapshot.quotas().version()
+            + self.cycle.snapshot.objects().version()
+            + self.cycle.snapshot.nodes.images().version()
+            + self.flows.changes()
+    }
+
+    /// Everything that was seen of these kinds, as the lists that would let another see the same.
+    fn objects(self) -> Vec<Event> {
+        let objects = self.cycle.snapshot.objects();
+        let listed = Kind::ALL.iter().filter(|kind| objects.are_listed(&[**kind]));
+        let as_listed = |kind: &Kind| {
+            if objects.is_unserved(*kind) {
+                Event::Unserved(*kind)
+            } else {
+                Event::Listed(*kind, objects.of_kind(*kind).cloned().collect())
+            }
+        };
+        listed.map(as_listed).collect()
+    }
+
+    /// How far a pod is whose node kube-scheduler chooses.
+    pub fn direction(self, pod: &Uid) -> Directed {
+        direction(self.cycle, pod)
+    }
+
+    /// What the node's device plugins have made of the pod, by what it says and by what the node's lock does.
+    pub fn answer(self, uid: &Uid, charge: &Charge) -> Answer {
+        let view = NodeView {
+            name: &charge.node,
+            info: self.cycle.snapshot.node(&charge.node).map(|state| &*state.info),
+            ledger: self.cycle.snapshot.ledger(),
+            pods: &self.cycle.pods,
+            now: self.cycle.snapshot.now(),
+            course: self.cycle.duty.course,
+            lock_expiry: self.flows.lock_expiry,
+        };
+        let to_come = charge.commitment != Commitment::Bound && charge.has_answer(Answer::ByLock);
+        let in_flight = || self.flows.is_in_flight(uid, charge, &view);
+        if to_come || in_flight() { Answer::Awaited } else { charge.answer() }
+    }
+}
