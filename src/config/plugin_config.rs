@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{
-    schema::{list, mapping, one_of, requiring, text, whole},
+    schema::kinds::{list, mapping, one_of, requiring, text, whole},
     section::{Field, Section},
     trouble::Trouble,
 };
