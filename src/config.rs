@@ -33,7 +33,7 @@ use serde::Serialize;
 use crate::admission::Guards;
 
 pub use error::{ConfigError, Notice};
-pub use hami::{GpuCorePolicy, HamiConfig, Policy};
+pub use hami::{GpuCorePolicy, HamiConfig, SchedulerPolicy};
 pub use koordinator::KoordinatorConfig;
 pub use messages::MessagesConfig;
 pub use metrics::{Authentication, MetricsConfig};
@@ -41,11 +41,11 @@ pub use plugin_config::PluginConfig;
 pub use scheduling::{PreemptionConfig, SchedulingConfig};
 pub use schema::schema;
 pub use vendors::{ChipConfig, FamilyConfig, TemplateConfig, VendorsConfig, VnpuConfig, VnpusConfig};
-pub use volcano::{DeviceShare, LockValue, Modes, Tdm, VolcanoConfig};
+pub use volcano::{DeviceShare, LockValue, Modes, TdmArguments, VolcanoConfig};
 pub use workloads::{WorkloadConfig, WorkloadTemplate};
 
 use section::Field;
-use tree::Node;
+use tree::TreeNode;
 use trouble::Trouble;
 
 /// The file name in errors about settings without a file.
@@ -61,7 +61,7 @@ pub struct Config {
     /// Berth's scheduler name, as in `spec.schedulerName`.
     pub scheduler_name: String,
     /// The namespaces whose pods the webhook judges.
-    pub scope: Scope,
+    pub scope: AdmissionScope,
     /// Schedulers whose share pods become Berth's.
     pub adopt_schedulers: Vec<String>,
     /// The namespaces in which schedulers of HAMi and Volcano run: a pod that looks like one anywhere else is none.
@@ -87,7 +87,7 @@ pub struct Config {
 /// The namespaces whose pods the webhook judges.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Scope {
+pub enum AdmissionScope {
     /// Namespaces with the label `berth.dev/admission: enabled`.
     OptIn,
     /// All namespaces without the label `berth.dev/admission: ignore`.
@@ -184,7 +184,7 @@ const MOST_TROUBLES: usize = 20;
 
 /// Everything that is wrong with a file, by line: what was found wrong is left out, and the rest is read again. What is wrong only
 /// because something was left out is not reported.
-fn troubles(mut root: Node, first: Trouble) -> Vec<Trouble> {
+fn troubles(mut root: TreeNode, first: Trouble) -> Vec<Trouble> {
     let mut reported = vec![first.clone()];
     let mut last = first;
     while reported.len() < MOST_TROUBLES && section::leave_out(&mut root, "", last.key()) {

@@ -14,6 +14,7 @@ pub mod finding;
 mod fixtures;
 pub mod model;
 pub mod node_flow;
+pub mod pending;
 pub mod plan;
 pub mod plugin;
 pub mod prebind;
@@ -26,10 +27,10 @@ pub mod world;
 
 pub use decide::fit_error::FitError;
 pub use decide::outlook::{Outlook, Prospect};
-pub use effect::Effect;
+pub use effect::{Effect, ReadRequest};
 pub use event::{
-    BindOutcome, Event, EvictionOutcome, LockOutcome, ReleaseOutcome, Setback, TellOutcome, WithdrawOutcome,
-    WriteOutcome,
+    BindOutcome, Event, EvictionOutcome, LockOutcome, NodeChange, ObjectChange, PodChange, QuotaChange,
+    ReadAnswer, ReleaseOutcome, Setback, TellOutcome, WithdrawOutcome, WriteOutcome,
 };
 pub use finding::{Concern, Drift, Finding, FindingCounts, NodeFindings};
 pub use model::footprint::Footprint;
@@ -47,6 +48,7 @@ pub use model::{
         PodStatus, PreemptionPolicy, Stage,
     },
 };
+pub use pending::PendingReason;
 pub use plugin::{
     NodeReasons, Reason,
     devices::{CardReason, DeviceReason},

@@ -9,7 +9,7 @@ mod rights;
 mod sandbox;
 mod trust;
 
-use berth::cli::preflight::{PreflightArgs, Report, examine};
+use berth::cli::preflight::{PreflightArgs, PreflightReport, examine};
 use clap::Parser as _;
 use jiff::Timestamp;
 use kube::Client;
@@ -25,12 +25,12 @@ fn args() -> PreflightArgs {
     }
 }
 
-async fn report(client: &Client) -> Report {
+async fn report(client: &Client) -> PreflightReport {
     examine(client, &args(), None, Timestamp::constant(1_767_225_600, 0)).await.unwrap()
 }
 
 /// The names of the rules that found something, each once, the gravest first.
-fn rules(report: &Report) -> Vec<&'static str> {
+fn rules(report: &PreflightReport) -> Vec<&'static str> {
     let mut rules: Vec<_> = report.findings.iter().map(|finding| finding.rule).collect();
     rules.dedup();
     rules

@@ -7,7 +7,8 @@ use berth::{
     config::Config,
     object::{Node, Pod, ResourceClaim, resource_claim::ConsumerReference},
     scheduling::{
-        BindOutcome, Effect, Event, NodeInfo, PodInfo, PodKey,
+        BindOutcome, Effect, Event, NodeChange, NodeInfo, ObjectChange, PodChange, PodInfo, PodKey,
+        QuotaChange,
         effect::PrebindWrite,
         event::WriteOutcome,
         model::{claim_use::FINALIZER, kind::Kind},
@@ -46,7 +47,6 @@ impl Berth {
             preemption: None,
             zones: berth::scheduling::model::tdm::RevocableZones::default(),
             gangs: None,
-            details: berth::scheduling::Details::Full,
             held_percent: 50,
             claims: berth::scheduling::model::claim_use::DeviceClaims::Served,
         };
@@ -72,10 +72,14 @@ impl Berth {
                 _ => {}
             }
         }
-        let events = [Event::Pods(pods), Event::Nodes(nodes), Event::Quotas(Vec::new())];
+        let events = [
+            Event::Pod(PodChange::Listed(pods)),
+            Event::Node(NodeChange::Listed(nodes)),
+            Event::Quota(QuotaChange::Listed(Vec::new())),
+        ];
         let listed = |kind: &Kind| {
             let of_kind = others.iter().filter(|object| object.kind() == *kind).cloned();
-            Event::Listed(*kind, of_kind.collect())
+            Event::Object(ObjectChange::Listed(*kind, of_kind.collect()))
         };
         for event in events.into_iter().chain(Kind::ALL.iter().map(listed)) {
             self.scheduler.observe(event, self.now);
@@ -96,7 +100,7 @@ impl Berth {
     }
 
     fn decide(&mut self, pod: &Value) -> Duration {
-        let event = Event::PodSeen(Box::new(self.pod(pod.clone())));
+        let event = Event::Pod(PodChange::Seen(Box::new(self.pod(pod.clone()))));
         let started = Instant::now();
         self.scheduler.observe(event, self.now);
         let effects = self.scheduler.settle(self.now);
@@ -119,7 +123,7 @@ impl Berth {
                         let mut pod = pod.clone();
                         pod["spec"]["nodeName"] = json!(*node);
                         pod["metadata"]["resourceVersion"] = json!("2");
-                        let seen = Event::PodSeen(Box::new(self.pod(pod)));
+                        let seen = Event::Pod(PodChange::Seen(Box::new(self.pod(pod))));
                         let answered = Event::BindAnswered { pod: key, node, outcome: BindOutcome::Bound };
                         self.scheduler.observe(answered, self.now);
                         self.scheduler.observe(seen, self.now);
@@ -152,7 +156,8 @@ impl Berth {
             }
             _ => claim.metadata.finalizers.push(FINALIZER.into()),
         }
-        self.scheduler.observe(Event::Seen(Object::ResourceClaim(Arc::new(claim))), self.now);
+        self.scheduler
+            .observe(Event::Object(ObjectChange::Seen(Object::ResourceClaim(Arc::new(claim)))), self.now);
         let outcome = WriteOutcome::Written { resource_version };
         self.scheduler.observe(Event::Prebound { pod, write, outcome }, self.now);
     }

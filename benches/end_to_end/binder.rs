@@ -87,7 +87,6 @@ async fn berth(client: Client, reader: Arc<Reader>, writes_at_once: usize) -> an
         preemption: None,
         zones: berth::scheduling::model::tdm::RevocableZones::default(),
         gangs: None,
-        details: berth::scheduling::Details::Full,
         held_percent: 50,
         claims: berth::scheduling::model::claim_use::DeviceClaims::Served,
     };
@@ -98,6 +97,7 @@ async fn berth(client: Client, reader: Arc<Reader>, writes_at_once: usize) -> an
         clock: Clock::System,
         metrics,
         settings,
+        details: berth::scheduling::Details::Full,
         writes_at_once,
         leadership,
         handoff,

@@ -14,8 +14,8 @@ use berth::{
     device::{Assignment, Card, ContainerShares, Lock, Share},
     dialect::hami::Hami,
     scheduling::{
-        Ask, BindOutcome, Claim, Concern, Details, Event, LockOutcome, NodeInfo, NodeName, PodInfo, PodKey,
-        Setback, Uid,
+        Ask, BindOutcome, Claim, Concern, Details, Event, LockOutcome, NodeChange, NodeInfo, NodeName,
+        PodChange, PodInfo, PodKey, Setback, Uid,
     },
 };
 use futures::{Stream, StreamExt as _};
@@ -104,7 +104,7 @@ impl Blind {
                 Some(sent) = self.in_flight.join_next() => self.settle(sent??),
                 events = watched.next() => {
                     for event in events.context("the watches have ended")? {
-                        lists += usize::from(matches!(event, Event::Pods(_) | Event::Nodes(_)));
+                        lists += usize::from(matches!(event, Event::Pod(PodChange::Listed(_)) | Event::Node(NodeChange::Listed(_))));
                         self.see(event)?;
                     }
                 }
@@ -128,15 +128,15 @@ impl Blind {
 
     fn see(&mut self, event: Event) -> anyhow::Result<()> {
         match event {
-            Event::Pods(pods) => pods.into_iter().try_for_each(|pod| self.see_pod(pod)),
-            Event::PodSeen(pod) => self.see_pod(*pod),
-            Event::Nodes(nodes) => {
+            Event::Pod(PodChange::Listed(pods)) => pods.into_iter().try_for_each(|pod| self.see_pod(pod)),
+            Event::Pod(PodChange::Seen(pod)) => self.see_pod(*pod),
+            Event::Node(NodeChange::Listed(nodes)) => {
                 for node in nodes {
                     self.see_node(node);
                 }
                 Ok(())
             }
-            Event::NodeSeen(node) => {
+            Event::Node(NodeChange::Seen(node)) => {
                 self.see_node(*node);
                 Ok(())
             }
@@ -166,7 +166,7 @@ impl Blind {
             self.seats.insert(name, seat);
             return;
         };
-        let lock = info.lock(&Hami::NAME.into()).map(|lock| &lock.state);
+        let lock = info.locks.of(&Hami::NAME.into()).map(|lock| &lock.state);
         let locked = !matches!(lock, None | Some(Lock::Free));
         seat.step = match std::mem::replace(&mut seat.step, Step::Free) {
             Step::Taking if locked => Step::Locked,
@@ -243,7 +243,7 @@ impl Hands {
 
 /// What is asked for, of the node's cards in turn.
 fn assignment(node: &NodeInfo, given: usize, ask: &Ask) -> anyhow::Result<Assignment> {
-    let offer = node.offer(&Hami::NAME.into()).and_then(|offer| offer.inventory.as_ref());
+    let offer = node.devices.offer(&Hami::NAME.into()).and_then(|offer| offer.inventory.as_ref());
     let cards = offer.context("the node has registered no cards")?.cards();
     let share = |container: &berth::device::ContainerRequest, card: &Card| {
         let share = container.share?;

@@ -27,7 +27,7 @@ pub fn judge(findings: &mut Findings, pod: &Pod, shares: &Shares<'_>, facts: &Fa
     // What a driver of devices publishes is not known here.
     let requests = shares.requests().filter(|(dialect, _)| !inventory.has_class(dialect.mode()));
     for (dialect, request) in requests {
-        let cards = Cards::of(request, dialect, inventory);
+        let cards = ServingCards::of(request, dialect, inventory);
         if !may(severity, findings.work(), cards.looked_at) {
             return;
         }
@@ -61,7 +61,7 @@ fn may(severity: Severity, work: &mut Work, steps: usize) -> bool {
 type Row = Vec<MiB>;
 
 /// The cards that could serve a pod, whatever size its shares have.
-struct Cards<'a> {
+struct ServingCards<'a> {
     /// Memory and compute of each, for each kind of node that has any.
     nodes: BTreeSet<Vec<(MiB, Cores)>>,
     /// The different amounts of compute.
@@ -76,7 +76,7 @@ struct Cards<'a> {
     looked_at: usize,
 }
 
-impl<'a> Cards<'a> {
+impl<'a> ServingCards<'a> {
     fn of(request: &PodRequest, dialect: &'a dyn Dialect, inventory: &'a InventorySummary) -> Self {
         let mode = dialect.mode();
         let selection = &request.selection;

@@ -77,6 +77,7 @@ fn binder(
         clock: options.clock,
         metrics,
         settings: config.scheduler_settings(),
+        details: config.messages.details,
         writes_at_once: WRITES_AT_ONCE,
         leadership: options.leadership.clone(),
         handoff,

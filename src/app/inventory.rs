@@ -151,7 +151,7 @@ impl KnownInventory {
 
 /// A node in the form of admission, made from that of scheduling.
 fn offer(info: &NodeInfo, dialects: &Dialects) -> NodeOffer {
-    let offers = info.offers.iter().filter_map(|offer| {
+    let offers = info.devices.offers.iter().filter_map(|offer| {
         let mode = dialects.named(&offer.profile)?.mode().clone();
         Some((mode, offer.inventory.clone()?))
     });
@@ -166,7 +166,7 @@ mod tests {
     use super::*;
     use crate::{
         config::Config,
-        scheduling::{Event, Scheduler},
+        scheduling::{Event, NodeChange, PodChange, Scheduler},
     };
 
     fn hami(name: &str, memory: u32) -> Value {
@@ -239,7 +239,7 @@ mod tests {
     impl Seen {
         fn new() -> Self {
             let mut scheduler = Scheduler::standing_by(Config::default().scheduler_settings());
-            scheduler.observe(Event::Pods(Vec::new()), Timestamp::UNIX_EPOCH);
+            scheduler.observe(Event::Pod(PodChange::Listed(Vec::new())), Timestamp::UNIX_EPOCH);
             Self { scheduler, known: KnownInventory::default() }
         }
 
@@ -258,7 +258,7 @@ mod tests {
             let mut changed = hami("gpu-1", 16_384);
             changed["metadata"]["resourceVersion"] = version.to_string().into();
             change(&mut changed);
-            Event::NodeSeen(Box::new(Config::default().reader().node(&node(&changed)).0))
+            Event::Node(NodeChange::Seen(Box::new(Config::default().reader().node(&node(&changed)).0)))
         };
         assert!(seen.differs_after(at(1, |_| {})), "a node that comes");
         assert!(!seen.differs_after(Event::Tick), "nothing");
@@ -272,7 +272,7 @@ mod tests {
             at(4, |node| node["metadata"]["labels"]["volcano.sh/revocable-zone"] = "rz2".into())
         ));
         assert!(seen.known.summary(&Config::default().dialects()).node("gpu-1.example").is_some());
-        assert!(seen.differs_after(Event::NodeGone("gpu-1".into())));
+        assert!(seen.differs_after(Event::Node(NodeChange::Gone("gpu-1".into()))));
         assert_eq!(seen.known.summary(&Config::default().dialects()).nodes().count(), 0);
     }
 

@@ -71,7 +71,7 @@ fn told(
             };
             std::iter::once(place).chain(prospect.elsewhere(details)).collect()
         }
-        Err(error) => vec![format!("would not be placed now: {}", error.message(details).told(details).0)],
+        Err(error) => vec![format!("would not be placed now: {}", error.words(details))],
     };
     Some(told)
 }
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
     use crate::{
         object::Node,
-        scheduling::{Event, Scheduler},
+        scheduling::{Event, NodeChange, PodChange, Scheduler},
     };
 
     /// A node with one card of 16 GiB, as HAMi's plugin registers it.
@@ -105,8 +105,8 @@ mod tests {
         let reader = Arc::new(config.reader());
         let mut scheduler = Scheduler::standing_by(config.scheduler_settings());
         let nodes = nodes.iter().map(|node| reader.node(node).0).collect();
-        scheduler.observe(Event::Nodes(nodes), Timestamp::UNIX_EPOCH);
-        scheduler.observe(Event::Pods(Vec::new()), Timestamp::UNIX_EPOCH);
+        scheduler.observe(Event::Node(NodeChange::Listed(nodes)), Timestamp::UNIX_EPOCH);
+        scheduler.observe(Event::Pod(PodChange::Listed(Vec::new())), Timestamp::UNIX_EPOCH);
         View { reader, outlook: scheduler.view().outlook() }
     }
 

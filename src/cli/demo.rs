@@ -37,7 +37,7 @@ pub struct DemoArgs {
 
 /// Plays the story; with `--keep`, the cluster runs until SIGTERM or SIGINT.
 pub async fn run(args: DemoArgs, config: Config) -> anyhow::Result<()> {
-    let mut stage = stage::Stage::set(&args, config).await?;
+    let mut stage = stage::DemoStage::set(&args, config).await?;
     stage.while_it_stands(story::tell(&args)).await?;
     if args.keep {
         stage.keep().await?;

@@ -19,12 +19,12 @@ pub struct Document {
     /// The object.
     pub value: Value,
     /// Where it stood.
-    pub place: Place,
+    pub place: DocumentPlace,
 }
 
 /// Where an object stood.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Place {
+pub struct DocumentPlace {
     /// The file; `-` for standard input.
     pub file: String,
     /// The document's number in the file, from 1.
@@ -72,7 +72,7 @@ pub enum DocumentError {
     #[error("{place}: {field}: {message}")]
     Field {
         /// Where the object stood.
-        place: Place,
+        place: DocumentPlace,
         /// The field's path from the object's root.
         field: String,
         /// What is wrong.
@@ -80,7 +80,7 @@ pub enum DocumentError {
     },
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for DocumentPlace {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}: document {}", self.file, self.document)?;
         match self.item {

@@ -19,7 +19,7 @@ use crate::config::{ConfigError, Notice};
 
 pub use agent::Account;
 use agent::account;
-pub use settings::Settings;
+pub use settings::InstallationSettings;
 
 const EXAMPLE: &str = "Example:
   berth manifests --image registry.example.com/berth:0.1.0 --config berth.yaml | kubectl apply -f -
@@ -130,8 +130,8 @@ pub enum ManifestsError {
 /// The text to print, with the settings of this file or the built-in ones, and what is to be said of them.
 pub fn run(args: &ManifestsArgs, config: Option<&Path>) -> Result<(String, Vec<Notice>), ManifestsError> {
     let (settings, notices) = match config {
-        Some(file) => Settings::load(file)?,
-        None => (Settings::default(), Vec::new()),
+        Some(file) => InstallationSettings::load(file)?,
+        None => (InstallationSettings::default(), Vec::new()),
     };
     let objects = objects(args, &settings)?;
     let text = match args.output {
@@ -146,7 +146,7 @@ pub fn run(args: &ManifestsArgs, config: Option<&Path>) -> Result<(String, Vec<N
 }
 
 /// Every object, in the order in which an API server can take them.
-pub fn objects(args: &ManifestsArgs, settings: &Settings) -> Result<Vec<Value>, ManifestsError> {
+pub fn objects(args: &ManifestsArgs, settings: &InstallationSettings) -> Result<Vec<Value>, ManifestsError> {
     let mut objects = Vec::new();
     for (file, text) in FILES {
         objects.extend(documents(file, text)?);

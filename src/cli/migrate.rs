@@ -28,8 +28,8 @@ use crate::{
     object::{LabelSelector, selector::UnreadableSelector},
 };
 
-use pool::{Class, Pool};
-pub use report::Plan;
+use pool::{MigrationPool, PoolClass};
+pub use report::MigrationPlan;
 
 const EXAMPLE: &str = "\
 Examples: a pool that is given as files, the same pool in the cluster that kubectl reaches, and its claims for kubectl
@@ -57,8 +57,8 @@ pub struct MigrateArgs {
     #[arg(long, value_name = "NAME")]
     pub driver: Option<String>,
     /// The output format.
-    #[arg(short, long, value_enum, default_value_t = Format::Table)]
-    pub output: Format,
+    #[arg(short, long, value_enum, default_value_t = PlanFormat::Table)]
+    pub output: PlanFormat,
     /// Which cluster
     #[command(flatten)]
     pub connection: ConnectionArgs,
@@ -66,7 +66,7 @@ pub struct MigrateArgs {
 
 /// The form of a plan.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
-pub enum Format {
+pub enum PlanFormat {
     /// Tables of nodes and pods.
     Table,
     /// The same with the cards that pods have now, and with their claims.
@@ -95,23 +95,23 @@ pub async fn run(args: MigrateArgs, config: Config) -> anyhow::Result<Answer> {
         output::remark(&format!("notice: {notice}"));
     }
     match args.output {
-        Format::Table => output::show(&plan.table())?,
-        Format::Wide => output::show(&plan.wide())?,
-        Format::Json => output::print(&plan, output::Format::Json, output::Shown::default)?,
-        Format::Yaml => output::print(&plan, output::Format::Yaml, output::Shown::default)?,
-        Format::Claims => output::print(&plan.list(), output::Format::Json, output::Shown::default)?,
+        PlanFormat::Table => output::show(&plan.table())?,
+        PlanFormat::Wide => output::show(&plan.wide())?,
+        PlanFormat::Json => output::print(&plan, output::Format::Json, output::Shown::default)?,
+        PlanFormat::Yaml => output::print(&plan, output::Format::Yaml, output::Shown::default)?,
+        PlanFormat::Claims => output::print(&plan.list(), output::Format::Json, output::Shown::default)?,
     }
     Ok(if plan.is_complete() { Answer::Yes } else { Answer::No })
 }
 
 /// The plan for what the documents hold.
-pub fn plan(args: &MigrateArgs, config: &Config, documents: &[Document]) -> anyhow::Result<Plan> {
+pub fn plan(args: &MigrateArgs, config: &Config, documents: &[Document]) -> anyhow::Result<MigrationPlan> {
     let input = input::read(documents)?;
     let unread = input.unread.iter().map(|document| document.kind());
     documents::tell_skipped(unread, "is not used by the plan");
-    let class = Class { name: &args.class, driver: args.driver.as_deref().unwrap_or(&args.class) };
+    let class = PoolClass { name: &args.class, driver: args.driver.as_deref().unwrap_or(&args.class) };
     let dialects = config.dialects();
-    let pool = Pool::of(&input, args.nodes.as_ref(), &dialects, class)?;
+    let pool = MigrationPool::of(&input, args.nodes.as_ref(), &dialects, class)?;
     Ok(place::place(&input, &pool, &dialects))
 }
 

@@ -41,8 +41,8 @@ use crate::{
     config::{self, Config, ConfigError},
 };
 
-pub use report::{Given, Place, Report, Verdict};
-pub use trust::Trust;
+pub use report::{Given, InstallationPlace, PreflightReport, PreflightVerdict};
+pub use trust::TrustedNamespaces;
 
 const EXAMPLE: &str = "\
 Example: what would happen in the cluster that kubectl reaches, and in another one
@@ -90,7 +90,7 @@ pub async fn run(args: PreflightArgs, config: Option<&Path>) -> anyhow::Result<A
         return Ok(Answer::Yes);
     }
     output::print(&report, args.output, || report.text())?;
-    Ok(if report.verdict == Verdict::Blocked { Answer::No } else { Answer::Yes })
+    Ok(if report.verdict == PreflightVerdict::Blocked { Answer::No } else { Answer::Yes })
 }
 
 /// Reads the cluster and judges it. The error is an API server that does not answer, or does not know the caller.
@@ -99,13 +99,16 @@ pub async fn examine(
     args: &PreflightArgs,
     given: Option<&Given>,
     now: Timestamp,
-) -> anyhow::Result<Report> {
+) -> anyhow::Result<PreflightReport> {
     let kinds = given.map(|given| given.config.workloads()).unwrap_or_default();
-    let trust = Trust::new(&args.namespace, args.trust_namespace.iter().cloned());
+    let trust = TrustedNamespaces::new(&args.namespace, args.trust_namespace.iter().cloned());
     let seen = reader::read(client, kinds, trust).await?;
-    let place =
-        Place { namespace: &args.namespace, default_namespace: NAMESPACE, image: args.image.as_deref() };
-    Ok(Report::of(&seen, given, place, now)?.for_cluster(&args.connection.flags()))
+    let place = InstallationPlace {
+        namespace: &args.namespace,
+        default_namespace: NAMESPACE,
+        image: args.image.as_deref(),
+    };
+    Ok(PreflightReport::of(&seen, given, place, now)?.for_cluster(&args.connection.flags()))
 }
 
 fn given(file: &Path) -> Result<Given, ConfigError> {

@@ -27,7 +27,7 @@ use crate::{
 
 use opt_in::OptedIn;
 
-pub use judge::{Judged, Outcome, facts, judge};
+pub use judge::{ReviewVerdict, ReviewedPod, facts, judge};
 pub use report::{Review, Reviews, ViolationRow};
 
 /// Arguments of `berth review`.
@@ -92,7 +92,7 @@ impl ReviewArgs {
         }
         let reviews = Reviews { reviews: reviews(&documents, &config)? };
         output::print(&reviews, self.output, || reviews.table())?;
-        let denied = reviews.reviews.iter().any(|review| review.outcome == Outcome::Denied);
+        let denied = reviews.reviews.iter().any(|review| review.outcome == ReviewVerdict::Denied);
         Ok(if denied { Answer::No } else { Answer::Yes })
     }
 

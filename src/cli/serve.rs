@@ -113,8 +113,8 @@ pub async fn run(args: ServeArgs, config: Config, config_file: Option<PathBuf>) 
     };
     tracing::info!(address = %app.local_addr(), "listening");
     let told = told.map(|told| match told {
-        Told::Terminate => delay,
-        Told::Interrupt => Duration::ZERO,
+        EndSignal::Terminate => delay,
+        EndSignal::Interrupt => Duration::ZERO,
     });
     app.run(told).await?;
     Ok(())
@@ -203,7 +203,7 @@ fn identity() -> String {
 
 /// The signal that ends the process.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Told {
+pub(super) enum EndSignal {
     /// SIGTERM, as the kubelet sends it.
     Terminate,
     /// SIGINT, from a terminal.
@@ -211,12 +211,12 @@ pub(super) enum Told {
 }
 
 /// Returns after SIGTERM or SIGINT.
-pub(super) async fn told_to_end() -> Told {
+pub(super) async fn told_to_end() -> EndSignal {
     use tokio::signal::unix::{SignalKind, signal};
     let mut terminate = signal(SignalKind::terminate()).expect("a handler for SIGTERM can be set");
     let mut interrupt = signal(SignalKind::interrupt()).expect("a handler for SIGINT can be set");
     tokio::select! {
-        _ = terminate.recv() => Told::Terminate,
-        _ = interrupt.recv() => Told::Interrupt,
+        _ = terminate.recv() => EndSignal::Terminate,
+        _ = interrupt.recv() => EndSignal::Interrupt,
     }
 }

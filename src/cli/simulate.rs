@@ -32,7 +32,7 @@ use super::{
 };
 use crate::config::Config;
 
-pub use report::{PodRow, Simulation};
+pub use report::{SimulatedPod, Simulation};
 pub use run::Explain;
 
 /// Arguments of `berth simulate`.

@@ -29,8 +29,9 @@ use crate::{
     excerpt::{MESSAGE, SUMMARY, brief, excerpt},
     object::{Node, Pod},
     scheduling::{
-        BindOutcome, Concern, Details, Effect, Event, Finding, NodeFindings, NodeName, PodInfo, PodKey,
-        Setback, TellOutcome, WithdrawOutcome, WriteOutcome, effect::PrebindWrite, model::message::Message,
+        BindOutcome, Concern, Details, Effect, Event, Finding, NodeFindings, NodeName, PendingReason,
+        PodInfo, PodKey, ReadAnswer, ReadRequest, Setback, TellOutcome, WithdrawOutcome, WriteOutcome,
+        effect::PrebindWrite, model::message::Message,
     },
 };
 
@@ -102,32 +103,33 @@ impl Hands {
             Effect::CompareClaims(comparison) => {
                 Some(Event::ClaimsCompared(self.comparer.compare(comparison).await))
             }
-            Effect::ReadPod { pod } => Some(self.read_pod(pod).await),
-            Effect::ReadNode { node } => Some(self.read_node(node).await),
-            Effect::ReadHolder { owner, since } => Some(self.read_holder(owner, since).await),
-            Effect::TellUnschedulable { pod, resource_version, message } => {
-                let outcome = self.tell_unschedulable(&pod, &resource_version, &message).await;
-                Some(Event::Told { pod, message, outcome })
+            Effect::Read(ReadRequest::Pod(pod)) => Some(self.read_pod(pod).await),
+            Effect::Read(ReadRequest::Node(node)) => Some(self.read_node(node).await),
+            Effect::Read(ReadRequest::Holder { owner, since }) => Some(self.read_holder(owner, since).await),
+            Effect::TellUnschedulable { pod, resource_version, told, first, reason } => {
+                let told = (told.as_deref(), first);
+                Some(self.tell_unschedulable(pod, &resource_version, told, &reason).await)
             }
             Effect::TellScheduled { pod, node } => self.say(pod, News::Scheduled { node: &node }).await,
             Effect::TellFailedAllocation { pod, node } => self.tell_failed_allocation(pod, &node).await,
-            Effect::TellWaiting { pod, message } => self.say(pod, News::Waiting { message: &message }).await,
+            Effect::TellWaiting { pod, wait } => {
+                let message = self.worded(&pod, wait.message());
+                self.say(pod, News::Waiting { message: &message }).await
+            }
             Effect::TellSilent { pod, node } => {
                 tracing::warn!(%pod, %node, "the node's device plugin has not answered");
                 self.say(pod, News::SilentAgent { node: &node }).await
             }
             Effect::ReportFinding { of, finding } => self.report_finding(&of, &finding).await,
             // Accounted for above.
-            Effect::CountFindings { .. } | Effect::ReportDetails { .. } => None,
+            Effect::CountFindings { .. } => None,
         }
     }
 
-    /// Keeps the gauges of what is found on nodes, and logs what users are not told.
+    /// Keeps the gauges of what is found on nodes.
     fn account(&self, effect: &Effect) {
-        match effect {
-            Effect::CountFindings { node, findings } => self.count_findings(node, findings),
-            Effect::ReportDetails { pod, message } => report_details(pod, message),
-            _ => {}
+        if let Effect::CountFindings { node, findings } = effect {
+            self.count_findings(node, findings);
         }
     }
 
@@ -255,7 +257,30 @@ impl Hands {
         }
     }
 
-    async fn tell_unschedulable(&self, pod: &PodKey, resource_version: &str, message: &str) -> TellOutcome {
+    /// Says why a pod waits: its condition says this from now on, and an Event does. Where the condition says just this already, nothing is written.
+    /// What the text leaves out is logged for administrators.
+    async fn tell_unschedulable(
+        &self,
+        pod: PodKey,
+        resource_version: &str,
+        (told, first): (Option<&str>, bool),
+        reason: &PendingReason,
+    ) -> Event {
+        let (message, left_out) = tell::condition_text(reason, self.details);
+        let is_said = told == Some(&*message);
+        let outcome = if is_said {
+            TellOutcome::Done
+        } else {
+            self.write_unschedulable(&pod, resource_version, &message).await
+        };
+        let is_new = first || !is_said;
+        if let Some(full) = left_out.filter(|_| is_new && outcome == TellOutcome::Done) {
+            report_details(&pod, &full);
+        }
+        Event::Told { pod, message, outcome }
+    }
+
+    async fn write_unschedulable(&self, pod: &PodKey, resource_version: &str, message: &str) -> TellOutcome {
         let (client, now) = (self.client.clone(), self.clock.now());
         self.metrics.write(Written::condition);
         match tell::unschedulable(client, pod, resource_version, message, now).await {
@@ -291,7 +316,7 @@ impl Hands {
     async fn read_pod(&self, pod: PodKey) -> Event {
         let pods: Api<Watched<Pod>> = Api::namespaced(self.client.clone(), &pod.namespace);
         let found = insist(|| pods.get_opt(&pod.name)).await;
-        Event::PodRead { found: found.map(|found| Box::new(self.info(&found.object))), pod }
+        Event::Read(ReadAnswer::Pod { found: found.map(|found| Box::new(self.info(&found.object))), pod })
     }
 
     async fn read_node(&self, node: NodeName) -> Event {
@@ -303,14 +328,14 @@ impl Hands {
         let pods: Api<Watched<Pod>> = Api::all(self.client.clone());
         let listed = insist(|| async { pods.list(&on_it).await.map(Some) }).await;
         let pods = listed.iter().flat_map(|pods| &pods.items).map(|pod| self.info(&pod.object)).collect();
-        Event::NodeRead { node, found, pods }
+        Event::Read(ReadAnswer::Node { node, found, pods })
     }
 
     async fn read_holder(&self, owner: LockOwner, since: Timestamp) -> Event {
         let pods: Api<Watched<Pod>> = Api::namespaced(self.client.clone(), &owner.namespace);
         let found = insist(|| pods.get_opt(&owner.name)).await;
         let found = found.map(|found| Box::new(self.info(&found.object)));
-        Event::HolderRead { owner, since, found }
+        Event::Read(ReadAnswer::Holder { owner, since, found })
     }
 
     fn info(&self, pod: &Pod) -> PodInfo {

@@ -14,7 +14,7 @@ use super::{
     metrics::Metrics,
     read::Reader,
 };
-use crate::scheduling::scheduler;
+use crate::scheduling::{Details, scheduler};
 
 /// The parameters of a binder.
 #[derive(Clone)]
@@ -29,6 +29,8 @@ pub struct Binder {
     pub metrics: Metrics,
     /// The settings of the scheduler.
     pub settings: scheduler::Settings,
+    /// How much of a message stands where the users of a namespace read it.
+    pub details: Details,
     /// The most writes at the same time.
     pub writes_at_once: usize,
     /// Whether this process binds, and when.

@@ -62,7 +62,7 @@ impl<'a> NodeCards<'a> {
     /// The cards of a node whose offers these dialects have read.
     pub fn of(node: &'a NodeState, dialects: &Dialects) -> Self {
         let mut found = Self { node, cards: Vec::new(), places: BTreeMap::new() };
-        for offer in &node.info.offers {
+        for offer in &node.info.devices.offers {
             let dialect = dialects.named(&offer.profile).expect("an offer is of one of the dialects");
             for card in offer.inventory.iter().flat_map(Inventory::cards) {
                 let cores = core_budget(dialect.profile(), card);
@@ -80,7 +80,7 @@ impl<'a> NodeCards<'a> {
 
     /// Takes a card in, unless a plugin before has named it.
     fn add(&mut self, card: OfferedCard<'a>) {
-        let names: Vec<&CardId> = self.node.info.names_of(&card.card.id).collect();
+        let names: Vec<&CardId> = self.node.info.devices.names_of(&card.card.id).collect();
         if names.iter().any(|name| self.places.contains_key(name)) {
             return;
         }
@@ -135,7 +135,7 @@ fn held<'a>(
     card: impl Fn(&CardId) -> Option<&'a OfferedCard<'a>>,
     node: Option<&NodeState>,
 ) -> Vec<HeldCard<'a>> {
-    let cuts = node.map(|node| node.info.cuts()).unwrap_or_default();
+    let cuts = node.map(|node| node.info.devices.cuts()).unwrap_or_default();
     let assignments: Vec<_> = allocations.iter().map(|one| cuts.sized(&one.assignment)).collect();
     let usage = Usage::of(assignments.iter().map(|assignment| (&**assignment, init)));
     let mut held: BTreeMap<CardId, HeldCard<'a>> = BTreeMap::new();

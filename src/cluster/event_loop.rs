@@ -44,7 +44,7 @@ fn hands(binder: &Binder, fence: &Fence) -> Hands {
         metrics: binder.metrics.clone(),
         fence: fence.clone(),
         comparer: Comparer::default(),
-        details: binder.settings.details,
+        details: binder.details,
     }
 }
 
@@ -58,15 +58,15 @@ pub async fn term(
 ) -> Result<Ended, ClusterError> {
     let hands = hands(&binder, &fence);
     let mut quota_use = QuotaUse::new(binder.client.clone());
-    let Binder { reader, clock, metrics, writes_at_once, handoff, .. } = binder;
+    let Binder { reader, clock, metrics, details, writes_at_once, handoff, .. } = binder;
     let mut questions = handoff.questions.open();
     let dialects = reader.dialects().clone();
     let Beginning { events: mut watched, scheduler } = beginning;
     let (mut shutdown, mut lost) = (pin!(shutdown), pin!(fence.lost()));
     let (mut publisher, mut inbox) = (handoff.publisher(reader.clone()), handoff.inbox(reader.clone()));
-    let mut desk = handoff.desk(reader.clone());
+    let mut desk = handoff.desk(reader.clone(), details);
     let pulse = handoff.pulse().clone();
-    let mut work = Work::new(scheduler, Writes::new(hands, writes_at_once));
+    let mut work = DrivenScheduler::new(scheduler, Writes::new(hands, writes_at_once));
     let mut teller = handoff.told();
     let mut drain_until = None;
     let turn = pulse.begin();
@@ -119,13 +119,13 @@ pub async fn term(
 }
 
 /// The scheduler and its writes.
-struct Work {
+struct DrivenScheduler {
     scheduler: Scheduler,
     writes: Writes,
     began: Instant,
 }
 
-impl Work {
+impl DrivenScheduler {
     fn new(scheduler: Scheduler, writes: Writes) -> Self {
         Self { scheduler, writes, began: Instant::now() }
     }

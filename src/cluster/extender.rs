@@ -76,10 +76,10 @@ impl Extender {
     }
 
     /// From now on requests are answered by the loop that holds this.
-    pub(super) fn open(&self, reader: Arc<Reader>) -> Desk {
+    pub(super) fn open(&self, reader: Arc<Reader>, details: Details) -> Desk {
         let (asked, requests) = mpsc::channel(ROOM);
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(asked);
-        Desk { requests, reader, directions: HashMap::new() }
+        Desk { requests, reader, details, directions: HashMap::new() }
     }
 }
 
@@ -87,6 +87,8 @@ impl Extender {
 pub(super) struct Desk {
     requests: mpsc::Receiver<Request>,
     reader: Arc<Reader>,
+    /// How much of an answer is told.
+    details: Details,
     directions: HashMap<Uid, Direction>,
 }
 
@@ -137,8 +139,7 @@ impl Desk {
     pub(super) fn answer(&mut self, scheduler: &mut Scheduler, clock: Clock) {
         let now = Instant::now();
         // kube-scheduler writes the answer into the pod's condition.
-        let details = scheduler.view().details();
-        let called = |node: &NodeName| match details {
+        let called = |node: &NodeName| match self.details {
             Details::Full => format!("node {node}"),
             Details::Own => "the node".to_owned(),
         };
@@ -146,9 +147,8 @@ impl Desk {
             let answer = match scheduler.view().direction(&uid) {
                 Directed::Bound(node) if node == direction.node => Ok(()),
                 Directed::Bound(node) => Err(format!("pod {} is bound to {}", direction.pod, called(&node))),
-                Directed::Waiting(why) => {
-                    Err(why.unwrap_or_else(|| format!("{} no longer has room", called(&direction.node))))
-                }
+                Directed::Waiting(Some(untaken)) => Err(untaken.to_string()),
+                Directed::Waiting(None) => Err(format!("{} no longer has room", called(&direction.node))),
                 Directed::InLine(_) | Directed::Unseen
                     if direction.until > now && !direction.answer.is_closed() =>
                 {

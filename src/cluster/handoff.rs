@@ -20,7 +20,7 @@ use super::{
 use crate::{
     object::Pod,
     scheduling::{
-        Claim, Event, Scheduler, scheduler,
+        Claim, Details, Event, Scheduler, scheduler,
         world::{ledger::Used, quota_holder::QuotaHolders},
     },
 };
@@ -108,8 +108,8 @@ impl Handoff {
         if self.extender.is_some() { scheduler.directed() } else { scheduler }
     }
 
-    pub(super) fn desk(&self, reader: Arc<Reader>) -> Desk {
-        self.extender.clone().unwrap_or_default().open(reader)
+    pub(super) fn desk(&self, reader: Arc<Reader>, details: Details) -> Desk {
+        self.extender.clone().unwrap_or_default().open(reader, details)
     }
 
     /// Whether the binder's loop goes on.

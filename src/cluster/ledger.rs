@@ -301,7 +301,7 @@ fn cards(
 ) -> Vec<CardRow> {
     let row = |offered: &OfferedCard| {
         let card = offered.card;
-        let called: Vec<&CardId> = state.info.names_of(&card.id).collect();
+        let called: Vec<&CardId> = state.info.devices.names_of(&card.id).collect();
         let claims = snapshot.resource_claims().holders_of(&state.info.name, &called);
         let by_number = offered.naming == CardNaming::Number;
         CardRow {

@@ -146,27 +146,27 @@ async fn page<T: DeserializeOwned>(
         Form::Metadata => Request::new(path).list_metadata(parameters),
     };
     let request = request.map_err(kube::Error::BuildRequest)?;
-    Answer::new(client.request_stream(request).await?).page(count, each).await
+    ArrivingAnswer::new(client.request_stream(request).await?).page(count, each).await
 }
 
 /// An answer that is still arriving: a JSON object, parsed value by value.
-struct Answer<R> {
+struct ArrivingAnswer<R> {
     bytes: R,
     /// The bytes that have arrived; those from `at` on are not parsed yet.
     buffer: Vec<u8>,
     at: usize,
-    end: End,
+    end: PageEnd,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum End {
+enum PageEnd {
     Ahead,
     Reached,
 }
 
-impl<R: AsyncBufRead + Unpin> Answer<R> {
+impl<R: AsyncBufRead + Unpin> ArrivingAnswer<R> {
     fn new(bytes: R) -> Self {
-        Self { bytes, buffer: Vec::new(), at: 0, end: End::Ahead }
+        Self { bytes, buffer: Vec::new(), at: 0, end: PageEnd::Ahead }
     }
 
     /// Reads one page to its end.
@@ -231,7 +231,7 @@ impl<R: AsyncBufRead + Unpin> Answer<R> {
             let value = values.next();
             let end = self.at + values.byte_offset();
             match value {
-                Some(Ok(value)) if end < self.buffer.len() || self.end == End::Reached => {
+                Some(Ok(value)) if end < self.buffer.len() || self.end == PageEnd::Reached => {
                     self.at = end;
                     return Ok(Ok(value));
                 }
@@ -269,7 +269,7 @@ impl<R: AsyncBufRead + Unpin> Answer<R> {
 
     /// Waits until at least so much more has come, or all; fails where nothing more will.
     async fn fill(&mut self, least: usize) -> Result<(), ListError> {
-        if self.end == End::Reached {
+        if self.end == PageEnd::Reached {
             return Err(std::io::Error::from(std::io::ErrorKind::UnexpectedEof).into());
         }
         self.buffer.drain(..std::mem::take(&mut self.at));
@@ -278,7 +278,7 @@ impl<R: AsyncBufRead + Unpin> Answer<R> {
             let more = self.bytes.fill_buf().await?;
             let count = more.len();
             if count == 0 {
-                self.end = End::Reached;
+                self.end = PageEnd::Reached;
                 return Ok(());
             }
             self.buffer.extend_from_slice(more);

@@ -36,7 +36,7 @@ use crate::{
             footprint::Footprint,
             images::NodeImages,
             name::full_name,
-            node::{NodeLock, Signature},
+            node::{NodeLock, OfferedDevices, RequiredLocks, Signature},
             origin::{Origin, PodImages},
             pod::Placer,
         },
@@ -253,7 +253,7 @@ impl Reader {
         });
         let (of_devices, locks): (Vec<_>, Vec<_>) =
             locks.partition(|(dialect, _)| dialect.locks_by_devices());
-        let [locks, plugin_locks] =
+        let [needed, of_vendors] =
             [locks, of_devices].map(|locks| locks.into_iter().map(|(_, lock)| lock).collect());
         let info = NodeInfo {
             name: node.metadata.name.as_str().into(),
@@ -265,12 +265,13 @@ impl Reader {
             allocatable,
             images: self.images(node),
             features: node.status.declared_features.iter().cloned().collect(),
-            device_traits: koordinator::node::traits(&node.metadata),
-            offers,
-            aliases,
-            expiries,
-            locks,
-            plugin_locks,
+            devices: OfferedDevices {
+                traits: koordinator::node::traits(&node.metadata),
+                offers,
+                aliases,
+                expiries,
+            },
+            locks: RequiredLocks { needed, of_vendors },
         };
         (info, troubles)
     }

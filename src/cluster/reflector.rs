@@ -106,13 +106,13 @@ struct Reflector<T, I, R> {
     tally: Tally,
     pauses: Pauses,
     state: State<T>,
-    installed: Installed,
+    installed: KindInstalled,
     reading: PhantomData<Reads<T, I>>,
 }
 
 /// Whether the API server serves the kind.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Installed {
+enum KindInstalled {
     /// It always does.
     Surely,
     /// It may not.
@@ -136,7 +136,7 @@ where
     Watched<T>: Resource<DynamicType = ()>,
     I: Send,
 {
-    reflector(client, selected, objects, read, Installed::Surely)
+    reflector(client, selected, objects, read, KindInstalled::Surely)
 }
 
 /// As [`reflect`], for a kind that may not be installed: where the API server does not serve it, [`Told::Unserved`] comes once, no error
@@ -152,7 +152,7 @@ where
     Watched<T>: Resource<DynamicType = ()>,
     I: Send,
 {
-    reflector(client, selected, objects, read, Installed::Perhaps)
+    reflector(client, selected, objects, read, KindInstalled::Perhaps)
 }
 
 fn reflector<T, I>(
@@ -160,7 +160,7 @@ fn reflector<T, I>(
     selected: Selected,
     objects: UnreadObjects,
     read: impl Fn(&T, &[Unread]) -> I + Send + Sync,
-    installed: Installed,
+    installed: KindInstalled,
 ) -> impl Stream<Item = Told<T, I>> + Send
 where
     T: Wire + Clone + Debug + DeserializeOwned + Send + 'static,
@@ -173,7 +173,11 @@ where
         selected,
         read,
         tally: Tally::new(T::KIND, objects),
-        pauses: if installed == Installed::Surely { retry::pauses() } else { retry::pauses_of_unserved() },
+        pauses: if installed == KindInstalled::Surely {
+            retry::pauses()
+        } else {
+            retry::pauses_of_unserved()
+        },
         state: State::Unlisted,
         installed,
         reading: PhantomData,
@@ -193,8 +197,8 @@ where
             match self.step().await {
                 Ok(Some(told)) => return told,
                 Ok(None) => {}
-                Err(error) if self.installed != Installed::Surely && error.is_unserved() => {
-                    if std::mem::replace(&mut self.installed, Installed::No) != Installed::No {
+                Err(error) if self.installed != KindInstalled::Surely && error.is_unserved() => {
+                    if std::mem::replace(&mut self.installed, KindInstalled::No) != KindInstalled::No {
                         return Told::Unserved;
                     }
                     sleep(self.pauses.next().unwrap_or_default()).await;
@@ -244,8 +248,8 @@ where
         };
         let version = list(&self.client, &self.path, Form::Whole, parameters, each).await?;
         self.tally.replace(tally);
-        if self.installed == Installed::No {
-            self.installed = Installed::Perhaps;
+        if self.installed == KindInstalled::No {
+            self.installed = KindInstalled::Perhaps;
         }
         tracing::debug!(kind = T::KIND, count = all.len(), took = ?began.elapsed(), "listed");
         self.state = State::Known(version);

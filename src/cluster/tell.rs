@@ -16,8 +16,8 @@ use serde_json::{Value, json};
 
 use super::send::{SendError, send};
 use crate::{
-    excerpt::{NOTE, SUMMARY, excerpt},
-    scheduling::{Concern, Details, PodKey},
+    excerpt::{NOTE, SUMMARY, excerpt, shortened},
+    scheduling::{Concern, Details, PendingReason, PodKey},
 };
 
 /// The longest time to wait for an answer.
@@ -107,6 +107,12 @@ pub enum News<'a> {
         /// The annotation, the reason, and what follows.
         message: &'a str,
     },
+}
+
+/// What the condition of a pod says that waits for this reason, and what that leaves out.
+pub fn condition_text(reason: &PendingReason, details: Details) -> (String, Option<String>) {
+    let (message, left_out) = reason.message().told(details);
+    (shortened(message, SUMMARY), left_out)
 }
 
 /// Creates an Event. A second call with the same time makes the same Event, since its name has the time.

@@ -25,8 +25,12 @@ use crate::{
         ResourceQuota, ResourceSlice,
     },
     scheduling::{
-        Event, QuotaKey,
-        model::{claim_use::DeviceClaims, kind::Kind, name::full_name},
+        Event, NodeChange, ObjectChange, PodChange, QuotaChange, QuotaKey,
+        model::{
+            claim_use::DeviceClaims,
+            kind::{Kind, PodGroupKind, SelectingKind},
+            name::full_name,
+        },
         plugin::Plugin,
         world::{object::Object, resource_claims::unreadable},
     },
@@ -103,10 +107,10 @@ impl Source {
         };
         let gone = |pod: &Pod| {
             let uid = pod.metadata.uid.as_str().into();
-            if pod.is_terminal() { Event::PodEnded(uid) } else { Event::PodGone(uid) }
+            if pod.is_terminal() { PodChange::Ended(uid) } else { PodChange::Gone(uid) }
         };
         let told = reflect(self.client.clone(), Selected::by_fields(PODS), self.objects.clone(), read);
-        events(told, Event::Pods, |pod| Event::PodSeen(Box::new(pod)), gone)
+        changes(told, PodChange::Listed, |pod| PodChange::Seen(Box::new(pod)), gone).map(Event::Pod)
     }
 
     /// Nodes, as events.
@@ -118,9 +122,9 @@ impl Source {
             unread::node(&mut info, gaps);
             info
         };
-        let gone = |node: &Node| Event::NodeGone(node.metadata.name.as_str().into());
+        let gone = |node: &Node| NodeChange::Gone(node.metadata.name.as_str().into());
         let told = reflect(self.client.clone(), Selected::default(), self.objects.clone(), read);
-        events(told, Event::Nodes, |node| Event::NodeSeen(Box::new(node)), gone)
+        changes(told, NodeChange::Listed, |node| NodeChange::Seen(Box::new(node)), gone).map(Event::Node)
     }
 
     /// Quotas, as events.
@@ -132,13 +136,14 @@ impl Source {
             each(&troubles, |field, message| tracing::warn!(resource_quota = key, field, "{message}"));
             info
         };
-        let gone = |quota: &ResourceQuota| Event::QuotaGone(quota_key(quota));
-        events(
+        let gone = |quota: &ResourceQuota| QuotaChange::Gone(quota_key(quota));
+        changes(
             reflect(self.client.clone(), Selected::default(), self.objects.clone(), read),
-            Event::Quotas,
-            Event::QuotaSeen,
+            QuotaChange::Listed,
+            QuotaChange::Seen,
             gone,
         )
+        .map(Event::Quota)
     }
 
     /// Objects of another kind that plugins read, as events.
@@ -155,15 +160,16 @@ impl Source {
             }
         };
         let gone = move |object: &T| {
-            Event::Gone(kind, full_name(&object.metadata().namespace, &object.metadata().name))
+            ObjectChange::Gone(kind, full_name(&object.metadata().namespace, &object.metadata().name))
         };
-        let listed = move |all| Event::Listed(kind, all);
-        events(
+        let listed = move |all| ObjectChange::Listed(kind, all);
+        changes(
             reflect(self.client.clone(), Selected::default(), self.objects.clone(), read),
             listed,
-            Event::Seen,
+            ObjectChange::Seen,
             gone,
         )
+        .map(Event::Object)
         .boxed()
     }
 
@@ -195,7 +201,7 @@ impl Source {
         Watched<T>: kube::Resource<DynamicType = ()>,
     {
         let gone = move |object: &T| {
-            Event::Gone(kind, full_name(&object.metadata().namespace, &object.metadata().name))
+            ObjectChange::Gone(kind, full_name(&object.metadata().namespace, &object.metadata().name))
         };
         let read = move |object: &T, gaps: &[Unread]| {
             if gaps.is_empty() { read(object) } else { unread::object(kind, object.metadata()) }
@@ -210,10 +216,10 @@ impl Source {
     /// Groups of pods: what is placed together, and the budgets of jobs. The API server may serve none of these kinds.
     fn pod_groups(&self) -> BoxStream<'static, Event> {
         let all = [
-            self.pod_groups_of::<PodGroup>(Kind::PodGroup),
-            self.pod_groups_of::<CoschedulingPodGroup>(Kind::CoschedulingPodGroup),
-            self.pod_groups_of::<KubernetesPodGroup>(Kind::KubernetesPodGroup),
-            self.pod_groups_of::<KubernetesPodGroupAlpha>(Kind::KubernetesPodGroupAlpha),
+            self.pod_groups_of::<PodGroup>(PodGroupKind::Volcano),
+            self.pod_groups_of::<CoschedulingPodGroup>(PodGroupKind::Coscheduling),
+            self.pod_groups_of::<KubernetesPodGroup>(PodGroupKind::Kubernetes),
+            self.pod_groups_of::<KubernetesPodGroupAlpha>(PodGroupKind::KubernetesAlpha),
         ];
         stream::select_all(all).boxed()
     }
@@ -229,7 +235,7 @@ impl Source {
             }
             Object::Device(name.as_str().into(), Arc::new(offer))
         };
-        let gone = |device: &Device| Event::Gone(Kind::Device, device.metadata.name.as_str().into());
+        let gone = |device: &Device| ObjectChange::Gone(Kind::Device, device.metadata.name.as_str().into());
         if_served(
             reflect_if_served(self.client.clone(), Selected::default(), self.objects.clone(), read),
             Kind::Device,
@@ -249,15 +255,16 @@ impl Source {
         };
         let gone = |config_map: &ConfigMap| {
             let Metadata { namespace, name, .. } = &config_map.metadata;
-            Event::Gone(Kind::ShareTemplates, full_name(namespace, name))
+            ObjectChange::Gone(Kind::ShareTemplates, full_name(namespace, name))
         };
-        let listed = |all| Event::Listed(Kind::ShareTemplates, all);
-        events(
+        let listed = |all| ObjectChange::Listed(Kind::ShareTemplates, all);
+        changes(
             reflect(self.client.clone(), Selected::by_fields(templates::FIELDS), self.objects.clone(), read),
             listed,
-            Event::Seen,
+            ObjectChange::Seen,
             gone,
         )
+        .map(Event::Object)
         .boxed()
     }
 
@@ -270,7 +277,7 @@ impl Source {
             unread::reservation(object, gaps)
         };
         let gone = |reservation: &Reservation| {
-            Event::Gone(Kind::Reservation, reservation.metadata.name.as_str().into())
+            ObjectChange::Gone(Kind::Reservation, reservation.metadata.name.as_str().into())
         };
         if_served(
             reflect_if_served(self.client.clone(), Selected::default(), self.objects.clone(), read),
@@ -279,19 +286,20 @@ impl Source {
         )
     }
 
-    fn pod_groups_of<T>(&self, kind: Kind) -> BoxStream<'static, Event>
+    fn pod_groups_of<T>(&self, of: PodGroupKind) -> BoxStream<'static, Event>
     where
         T: Wire + AsRef<PodGroup> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
         Watched<T>: kube::Resource<DynamicType = ()>,
     {
+        let kind = Kind::PodGroup(of);
         let gone = move |group: &T| {
-            Event::Gone(kind, full_name(&group.metadata().namespace, &group.metadata().name))
+            ObjectChange::Gone(kind, full_name(&group.metadata().namespace, &group.metadata().name))
         };
         let told = reflect_if_served(
             self.client.clone(),
             Selected::default(),
             self.objects.clone(),
-            move |group: &T, gaps: &[Unread]| unread::pod_group(group::pod_group(kind, group.as_ref()), gaps),
+            move |group: &T, gaps: &[Unread]| unread::pod_group(group::pod_group(of, group.as_ref()), gaps),
         );
         if_served(told, kind, gone)
     }
@@ -313,10 +321,13 @@ impl Source {
     /// granted earlier lacks the right to list it, pods are placed all the same.
     fn selecting(&self) -> BoxStream<'static, Event> {
         let all = [
-            self.objects(Kind::Service, Object::service),
-            self.objects(Kind::ReplicationController, Object::replication_controller),
-            self.objects(Kind::ReplicaSet, Object::replica_set),
-            self.objects(Kind::StatefulSet, Object::stateful_set),
+            self.objects(Kind::Selecting(SelectingKind::Service), Object::service),
+            self.objects(
+                Kind::Selecting(SelectingKind::ReplicationController),
+                Object::replication_controller,
+            ),
+            self.objects(Kind::Selecting(SelectingKind::ReplicaSet), Object::replica_set),
+            self.objects(Kind::Selecting(SelectingKind::StatefulSet), Object::stateful_set),
         ];
         stream::select_all(all).boxed()
     }
@@ -326,14 +337,15 @@ impl Source {
 fn if_served<T>(
     told: impl Stream<Item = Told<T, Object>> + Send + 'static,
     kind: Kind,
-    gone: impl Fn(&T) -> Event + Send + 'static,
+    gone: impl Fn(&T) -> ObjectChange + Send + 'static,
 ) -> BoxStream<'static, Event> {
     told.map(move |told| match told {
-        Told::Listed(all) => Event::Listed(kind, all),
-        Told::Unserved => Event::Unserved(kind),
-        Told::Seen(one) => Event::Seen(one),
+        Told::Listed(all) => ObjectChange::Listed(kind, all),
+        Told::Unserved => ObjectChange::Unserved(kind),
+        Told::Seen(one) => ObjectChange::Seen(one),
         Told::Gone(one) => gone(&one),
     })
+    .map(Event::Object)
     .boxed()
 }
 
@@ -356,13 +368,13 @@ fn each(troubles: &[Unreadable], log: impl Fn(&str, &str)) {
     }
 }
 
-/// The events of a kind, in the scheduler's form.
-fn events<T, I>(
+/// The changes of a kind, in the scheduler's form.
+fn changes<T, I, C>(
     told: impl Stream<Item = Told<T, I>> + Send,
-    listed: impl Fn(Vec<I>) -> Event + Send,
-    seen: impl Fn(I) -> Event + Send,
-    gone: impl Fn(&T) -> Event + Send,
-) -> impl Stream<Item = Event> + Send {
+    listed: impl Fn(Vec<I>) -> C + Send,
+    seen: impl Fn(I) -> C + Send,
+    gone: impl Fn(&T) -> C + Send,
+) -> impl Stream<Item = C> + Send {
     told.map(move |told| match told {
         Told::Listed(all) => listed(all),
         // Only kinds that an API server always serves arrive here.

@@ -16,7 +16,9 @@ use tokio::{
 };
 
 use super::{act::Hands, binder::ClusterError};
-use crate::scheduling::{Concern, Effect, Event, Finding, LockOutcome, plan::eviction::Postponed};
+use crate::scheduling::{
+    Concern, Effect, Event, Finding, LockOutcome, ReadRequest, plan::eviction::Postponed,
+};
 
 /// So many reports are written at a time. The API server takes up to 0.2 s of a processor for one of a pod of 400 KB, and every request of anybody waits
 /// behind those that are under way. kube-scheduler writes one condition after another, too.
@@ -160,8 +162,7 @@ impl Writes {
                 | Effect::TellEvictionPostponed { .. }
                 | Effect::TellUnschedulable { .. }
                 | Effect::TellSilent { .. }
-                | Effect::TellWaiting { .. }
-                | Effect::ReportDetails { .. } => {}
+                | Effect::TellWaiting { .. } => {}
                 Effect::ReportFinding { ref finding, .. } if !matches!(finding, Finding::Drift(_)) => {}
                 effect if urgency(&effect) == Urgency::Reports => self.reporting.push(effect),
                 effect => self.binding.push(effect),
@@ -227,8 +228,7 @@ impl ByNamespace {
 fn urgency(effect: &Effect) -> Urgency {
     match effect {
         Effect::Bind { .. }
-        | Effect::ReadPod { .. }
-        | Effect::ReadNode { .. }
+        | Effect::Read(ReadRequest::Pod(_) | ReadRequest::Node(_))
         | Effect::ReleaseLock { .. }
         | Effect::Withdraw { .. } => Urgency::FreesNode,
         Effect::TakeLock { .. }
@@ -237,7 +237,7 @@ fn urgency(effect: &Effect) -> Urgency {
         | Effect::Preempt { .. }
         | Effect::EvictFromZone { .. }
         | Effect::RollBack { .. }
-        | Effect::ReadHolder { .. } => Urgency::Binds,
+        | Effect::Read(ReadRequest::Holder { .. }) => Urgency::Binds,
         Effect::TellEvictionPostponed { .. }
         | Effect::TellScheduled { .. }
         | Effect::TellUnschedulable { .. }
@@ -245,8 +245,7 @@ fn urgency(effect: &Effect) -> Urgency {
         | Effect::TellWaiting { .. }
         | Effect::TellSilent { .. }
         | Effect::ReportFinding { .. }
-        | Effect::CountFindings { .. }
-        | Effect::ReportDetails { .. } => Urgency::Reports,
+        | Effect::CountFindings { .. } => Urgency::Reports,
         Effect::CompareClaims(_) => Urgency::Compares,
     }
 }
@@ -261,13 +260,12 @@ fn namespace_of(effect: &Effect) -> Arc<str> {
         | Effect::Preempt { preemptor: pod, .. }
         | Effect::Withdraw { pod, .. }
         | Effect::RollBack { pod, .. }
-        | Effect::ReadPod { pod }
+        | Effect::Read(ReadRequest::Pod(pod))
         | Effect::TellScheduled { pod, .. }
         | Effect::TellUnschedulable { pod, .. }
         | Effect::TellFailedAllocation { pod, .. }
         | Effect::TellWaiting { pod, .. }
         | Effect::TellSilent { pod, .. }
-        | Effect::ReportDetails { pod, .. }
         | Effect::ReportFinding { of: Concern::Pod(pod), .. } => pod.namespace.clone(),
         Effect::CompareClaims(comparison) => comparison.namespace().clone(),
         Effect::EvictFromZone { eviction }
@@ -276,8 +274,7 @@ fn namespace_of(effect: &Effect) -> Arc<str> {
         }
         Effect::ReportFinding { of: Concern::Namespace(namespace), .. } => namespace.clone(),
         Effect::ReleaseLock { .. }
-        | Effect::ReadNode { .. }
-        | Effect::ReadHolder { .. }
+        | Effect::Read(ReadRequest::Node(_) | ReadRequest::Holder { .. })
         | Effect::CountFindings { .. }
         | Effect::ReportFinding { of: Concern::Node(_), .. } => Arc::default(),
     }
@@ -286,11 +283,17 @@ fn namespace_of(effect: &Effect) -> Arc<str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scheduling::PodKey;
+    use crate::scheduling::{PendingReason, PodKey};
 
     fn reports(namespace: &str, name: &str) -> Effect {
         let pod = PodKey { namespace: namespace.into(), name: name.into(), uid: name.into() };
-        Effect::TellUnschedulable { pod, resource_version: "1".to_owned(), message: String::new() }
+        Effect::TellUnschedulable {
+            pod,
+            resource_version: "1".to_owned(),
+            told: None,
+            first: true,
+            reason: PendingReason::Lists(Vec::new()),
+        }
     }
 
     #[test]

@@ -49,10 +49,10 @@ pub struct HamiConfig {
     /// The runtime class of share pods that name none; empty: theirs stays.
     pub runtime_class_name: String,
     /// The preference between nodes, if the pod states none.
-    pub node_scheduler_policy: Policy,
+    pub node_scheduler_policy: SchedulerPolicy,
     /// Which card first, where the pod does not say: of several, the first that tells two cards apart.
     #[serde(serialize_with = "listed")]
-    pub gpu_scheduler_policy: Vec<Policy>,
+    pub gpu_scheduler_policy: Vec<SchedulerPolicy>,
     /// How long the lock of another scheduler's pod is respected.
     #[serde(serialize_with = "duration::serialize")]
     pub node_lock_expire: SignedDuration,
@@ -77,7 +77,7 @@ pub enum GpuCorePolicy {
 
 /// Which node or card first.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Policy {
+pub enum SchedulerPolicy {
     /// The fullest that fits.
     Binpack,
     /// The emptiest.
@@ -254,15 +254,15 @@ fn core_policy(section: &mut Section) -> Result<GpuCorePolicy, Trouble> {
     section.choice("gpuCorePolicy", GpuCorePolicy::Default, &choices)
 }
 
-fn node_policy(section: &mut Section) -> Result<Policy, Trouble> {
+fn node_policy(section: &mut Section) -> Result<SchedulerPolicy, Trouble> {
     let field = section.take_either("nodeSchedulerPolicy", "node-scheduler-policy")?;
-    let choices = [("binpack", Policy::Binpack), ("spread", Policy::Spread)];
-    field.map_or(Ok(Policy::Binpack), |field| field.choice(&choices))
+    let choices = [("binpack", SchedulerPolicy::Binpack), ("spread", SchedulerPolicy::Spread)];
+    field.map_or(Ok(SchedulerPolicy::Binpack), |field| field.choice(&choices))
 }
 
-fn card_policy(section: &mut Section) -> Result<Vec<Policy>, Trouble> {
+fn card_policy(section: &mut Section) -> Result<Vec<SchedulerPolicy>, Trouble> {
     let field = section.take_either("gpuSchedulerPolicy", "gpu-scheduler-policy")?;
-    let Some(field) = field else { return Ok(vec![Policy::Spread]) };
+    let Some(field) = field else { return Ok(vec![SchedulerPolicy::Spread]) };
     let text = field.text()?;
     let mut policies = Vec::new();
     for word in text.split(',').map(str::trim) {
@@ -281,10 +281,15 @@ fn card_policy(section: &mut Section) -> Result<Vec<Policy>, Trouble> {
 }
 
 /// Every policy that a card may be chosen by.
-const CARD_POLICIES: [Policy; 5] =
-    [Policy::Binpack, Policy::Spread, Policy::Mutex, Policy::Numa, Policy::TopologyAware];
+const CARD_POLICIES: [SchedulerPolicy; 5] = [
+    SchedulerPolicy::Binpack,
+    SchedulerPolicy::Spread,
+    SchedulerPolicy::Mutex,
+    SchedulerPolicy::Numa,
+    SchedulerPolicy::TopologyAware,
+];
 
-impl Policy {
+impl SchedulerPolicy {
     fn name(self) -> &'static str {
         match self {
             Self::Binpack => "binpack",
@@ -296,14 +301,14 @@ impl Policy {
     }
 }
 
-impl Serialize for Policy {
+impl Serialize for SchedulerPolicy {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.name())
     }
 }
 
 /// As it is written: parted by commas.
-fn listed<S: serde::Serializer>(policies: &[Policy], serializer: S) -> Result<S::Ok, S::Error> {
+fn listed<S: serde::Serializer>(policies: &[SchedulerPolicy], serializer: S) -> Result<S::Ok, S::Error> {
     let names: Vec<_> = policies.iter().map(|policy| policy.name()).collect();
     serializer.serialize_str(&names.join(","))
 }

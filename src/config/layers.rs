@@ -9,7 +9,7 @@ use jiff::{SignedDuration, tz::TimeZone};
 
 use super::{
     ChipConfig, Config, FamilyConfig, GpuCorePolicy, HamiConfig, VendorsConfig, VnpusConfig, VolcanoConfig,
-    WorkloadConfig, hami::Policy, root::DEFAULT_SCHEDULER, volcano::LockValue,
+    WorkloadConfig, hami::SchedulerPolicy, root::DEFAULT_SCHEDULER, volcano::LockValue,
 };
 use crate::{
     admission::{
@@ -176,7 +176,6 @@ impl Config {
             preemption: self.scheduling.preemption.rules(),
             zones: self.revocable_zones(),
             gangs: self.scheduling.gangs.timeout(),
-            details: self.messages.details,
             held_percent: self.scheduling.volumes.held_percent,
             claims: self.scheduling.claims.served(),
         }
@@ -400,20 +399,23 @@ impl VolcanoConfig {
     }
 }
 
-fn card_policy(policy: Policy) -> CardPolicy {
+fn card_policy(policy: SchedulerPolicy) -> CardPolicy {
     match policy {
-        Policy::Binpack => CardPolicy::Binpack,
-        Policy::Spread => CardPolicy::Spread,
-        Policy::Mutex => CardPolicy::Mutex,
-        Policy::Numa => CardPolicy::Numa,
-        Policy::TopologyAware => CardPolicy::TopologyAware,
+        SchedulerPolicy::Binpack => CardPolicy::Binpack,
+        SchedulerPolicy::Spread => CardPolicy::Spread,
+        SchedulerPolicy::Mutex => CardPolicy::Mutex,
+        SchedulerPolicy::Numa => CardPolicy::Numa,
+        SchedulerPolicy::TopologyAware => CardPolicy::TopologyAware,
     }
 }
 
 /// Nodes are packed or spread; no key takes another policy for them.
-fn node_policy(policy: Policy) -> NodePolicy {
+fn node_policy(policy: SchedulerPolicy) -> NodePolicy {
     match policy {
-        Policy::Spread => NodePolicy::Spread,
-        Policy::Binpack | Policy::Mutex | Policy::Numa | Policy::TopologyAware => NodePolicy::Binpack,
+        SchedulerPolicy::Spread => NodePolicy::Spread,
+        SchedulerPolicy::Binpack
+        | SchedulerPolicy::Mutex
+        | SchedulerPolicy::Numa
+        | SchedulerPolicy::TopologyAware => NodePolicy::Binpack,
     }
 }

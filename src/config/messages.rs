@@ -37,7 +37,7 @@ mod tests {
 
     #[test]
     fn details_are_full_unless_they_are_set() {
-        let details = |text: &str| Config::parse(text, "f").unwrap().0.scheduler_settings().details;
+        let details = |text: &str| Config::parse(text, "f").unwrap().0.messages.details;
         assert_eq!((details(""), details("messages: {details: full}")), (Details::Full, Details::Full));
         assert_eq!(details("messages: {details: own}"), Details::Own);
         assert!(error("messages: {details: none}").contains("messages.details: must be"));

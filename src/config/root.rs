@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::{
-    Config, DialectsConfig, Notice, Protection, Scope, UnmanagedPods, guards, hami, koordinator, messages,
-    metrics, scheduling,
+    AdmissionScope, Config, DialectsConfig, Notice, Protection, UnmanagedPods, guards, hami, koordinator,
+    messages, metrics, scheduling,
     section::{Field, Section},
     trouble::Trouble,
     volcano, workloads,
@@ -23,8 +23,11 @@ pub(super) fn read(file: &Field, notices: &mut Vec<Notice>) -> Result<Config, Tr
         Some(field) => own_name(&field)?,
         None => "berth".to_owned(),
     };
-    let scope =
-        root.choice("scope", Scope::OptIn, &[("opt-in", Scope::OptIn), ("opt-out", Scope::OptOut)])?;
+    let scope = root.choice(
+        "scope",
+        AdmissionScope::OptIn,
+        &[("opt-in", AdmissionScope::OptIn), ("opt-out", AdmissionScope::OptOut)],
+    )?;
     let adopt_schedulers = match root.take("adoptSchedulers") {
         Some(field) => field.list()?.iter().map(dns_name).collect::<Result<Vec<_>, _>>()?,
         None => Vec::new(),

@@ -7,7 +7,7 @@ use jiff::SignedDuration;
 use super::{
     duration,
     error::Notice,
-    tree::{KeyEntry, Node, Value},
+    tree::{KeyEntry, TreeNode, Value},
     trouble::Trouble,
 };
 use crate::dialect::go_bool;
@@ -17,12 +17,12 @@ use crate::dialect::go_bool;
 pub(super) struct Field {
     path: String,
     line: u64,
-    node: Node,
+    node: TreeNode,
 }
 
 impl Field {
     /// The whole of a file.
-    pub(super) fn root(node: Node) -> Self {
+    pub(super) fn root(node: TreeNode) -> Self {
         Self { path: String::new(), line: node.line, node }
     }
 
@@ -120,7 +120,7 @@ impl Field {
             return Err(self.must_be("a list"));
         };
         let element =
-            |node: &Node| Self { path: element(&self.path, node), line: node.line, node: node.clone() };
+            |node: &TreeNode| Self { path: element(&self.path, node), line: node.line, node: node.clone() };
         Ok(list.iter().map(element).collect())
     }
 
@@ -159,12 +159,12 @@ impl Field {
 }
 
 /// The path of an element of a list; its position is the one that it has in the file.
-fn element(path: &str, node: &Node) -> String {
+fn element(path: &str, node: &TreeNode) -> String {
     format!("{path}[{}]", node.at)
 }
 
 /// Takes the value at this path out of a tree; `false`: there is none.
-pub(super) fn leave_out(node: &mut Node, at: &str, path: &str) -> bool {
+pub(super) fn leave_out(node: &mut TreeNode, at: &str, path: &str) -> bool {
     let leads = |to: &str| path.strip_prefix(to).is_some_and(|rest| rest.starts_with(['.', '[']));
     match &mut node.value {
         Value::Map(entries) => {
@@ -191,7 +191,7 @@ fn below(path: &str, key: &str) -> String {
     if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
 }
 
-fn json(node: &Node) -> serde_json::Value {
+fn json(node: &TreeNode) -> serde_json::Value {
     match &node.value {
         Value::Null => serde_json::Value::Null,
         Value::Bool(value) => (*value).into(),

@@ -12,7 +12,7 @@ use serde_saphyr::{Spanned, UserMessageFormatter};
 
 /// A value and its line, from 1.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Node {
+pub(super) struct TreeNode {
     pub(super) line: u64,
     /// Its position, where it is an element of a list; 0 else.
     pub(super) at: usize,
@@ -27,7 +27,7 @@ pub(super) enum Value {
     Int(i64),
     Float(f64),
     Text(String),
-    List(Vec<Node>),
+    List(Vec<TreeNode>),
     Map(Vec<KeyEntry>),
 }
 
@@ -36,18 +36,19 @@ pub(super) enum Value {
 pub(super) struct KeyEntry {
     pub(super) key: String,
     pub(super) line: u64,
-    pub(super) node: Node,
+    pub(super) node: TreeNode,
 }
 
 /// The one document of a file; an empty file is `Null`. Errors: line and message.
-pub(super) fn parse(text: &str) -> Result<Node, (u64, String)> {
+pub(super) fn parse(text: &str) -> Result<TreeNode, (u64, String)> {
     let options = serde_saphyr::options! { with_snippet: false };
-    let documents: Vec<Node> = serde_saphyr::from_multiple_with_options(text, options).map_err(|error| {
-        let line = error.location().map_or(1, |location| location.line());
-        (line, one_line(&error.without_snippet().render_with_formatter(&UserMessageFormatter)))
-    })?;
+    let documents: Vec<TreeNode> =
+        serde_saphyr::from_multiple_with_options(text, options).map_err(|error| {
+            let line = error.location().map_or(1, |location| location.line());
+            (line, one_line(&error.without_snippet().render_with_formatter(&UserMessageFormatter)))
+        })?;
     let mut documents = documents.into_iter();
-    let first = documents.next().unwrap_or(Node { line: 1, at: 0, value: Value::Null });
+    let first = documents.next().unwrap_or(TreeNode { line: 1, at: 0, value: Value::Null });
     match documents.next() {
         Some(second) => Err((second.line, "a settings file has one document only".to_owned())),
         None => Ok(first),
@@ -58,7 +59,7 @@ fn one_line(message: &str) -> String {
     message.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-impl<'de> Deserialize<'de> for Node {
+impl<'de> Deserialize<'de> for TreeNode {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let spanned = Spanned::<Value>::deserialize(deserializer)?;
         Ok(Self { line: spanned.referenced.line(), at: 0, value: spanned.value })
@@ -110,8 +111,8 @@ impl<'de> Visitor<'de> for AnyValue {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Value, A::Error> {
         let mut list = Vec::new();
-        while let Some(node) = elements.next_element::<Node>()? {
-            list.push(Node { at: list.len(), ..node });
+        while let Some(node) = elements.next_element::<TreeNode>()? {
+            list.push(TreeNode { at: list.len(), ..node });
         }
         Ok(Value::List(list))
     }

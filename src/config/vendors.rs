@@ -74,11 +74,11 @@ pub(super) const MOST_MEMORY: i64 = i32::MAX as i64;
 pub(super) fn read(section: &mut Section, notices: &mut Vec<Notice>) -> Result<VendorsConfig, Trouble> {
     let hygon = section.take("hygon");
     let hygon = match hygon {
-        Some(field) => family(&field, &hygon::resources(), Factor::Settable)?,
-        None => FamilyConfig::by_default(hygon::resources(), Factor::Settable),
+        Some(field) => family(&field, &hygon::resources(), MemoryFactor::Settable)?,
+        None => FamilyConfig::by_default(hygon::resources(), MemoryFactor::Settable),
     };
     let mut stated = |key: &str, resources: Resources| {
-        section.take(key).map(|field| family(&field, &resources, Factor::Fixed)).transpose()
+        section.take(key).map(|field| family(&field, &resources, MemoryFactor::Fixed)).transpose()
     };
     let (cambricon, amd, biren) = (
         stated("cambricon", cambricon::resources())?,
@@ -97,20 +97,20 @@ pub(super) fn read(section: &mut Section, notices: &mut Vec<Notice>) -> Result<V
 
 /// Whether a family's unit of memory can be set.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Factor {
+enum MemoryFactor {
     Fixed,
     Settable,
 }
 
 impl FamilyConfig {
-    fn by_default(resources: Resources, factor: Factor) -> Self {
+    fn by_default(resources: Resources, factor: MemoryFactor) -> Self {
         let Resources { count, memory, cores } = resources;
         Self {
             enabled: true,
             resource_count_name: count,
             resource_memory_name: memory,
             resource_core_name: cores,
-            memory_factor: (factor == Factor::Settable).then_some(1),
+            memory_factor: (factor == MemoryFactor::Settable).then_some(1),
         }
     }
 
@@ -124,10 +124,10 @@ impl FamilyConfig {
     }
 }
 
-fn family(field: &Field, default: &Resources, factor: Factor) -> Result<FamilyConfig, Trouble> {
+fn family(field: &Field, default: &Resources, factor: MemoryFactor) -> Result<FamilyConfig, Trouble> {
     let mut section = Section::of(field)?;
     let enabled = section.on_unless_off("enabled")?;
-    let mut names = Names::default();
+    let mut names = FamilyNames::default();
     let count = names.take(&mut section, "resourceCountName", &default.count)?;
     let mut optional = |key, default: &Option<String>| {
         default.as_ref().map(|default| names.take(&mut section, key, default)).transpose()
@@ -135,8 +135,8 @@ fn family(field: &Field, default: &Resources, factor: Factor) -> Result<FamilyCo
     let memory = optional("resourceMemoryName", &default.memory)?;
     let cores = optional("resourceCoreName", &default.cores)?;
     let memory_factor = match factor {
-        Factor::Settable => Some(section.int("memoryFactor", 1, 1..=MOST_MEMORY)?),
-        Factor::Fixed => None,
+        MemoryFactor::Settable => Some(section.int("memoryFactor", 1, 1..=MOST_MEMORY)?),
+        MemoryFactor::Fixed => None,
     };
     section.finish()?;
     Ok(FamilyConfig {
@@ -150,9 +150,9 @@ fn family(field: &Field, default: &Resources, factor: Factor) -> Result<FamilyCo
 
 /// The names of one family, each different from the others.
 #[derive(Debug, Default)]
-pub(super) struct Names(BTreeSet<String>);
+pub(super) struct FamilyNames(BTreeSet<String>);
 
-impl Names {
+impl FamilyNames {
     pub(super) fn take(
         &mut self,
         section: &mut Section,

@@ -13,7 +13,7 @@ use crate::{dialect::volcano::ModelGeometries, scheduling::model::tdm::Window};
 use super::{
     duration,
     error::Notice,
-    hami::Policy,
+    hami::SchedulerPolicy,
     section::{Field, Section},
     trouble::Trouble,
 };
@@ -48,7 +48,7 @@ pub struct DeviceShare {
     pub node_lock: bool,
     /// Which node and card first.
     #[serde(rename = "deviceshare.SchedulePolicy")]
-    pub schedule_policy: Policy,
+    pub schedule_policy: SchedulerPolicy,
     /// 0: the cards do not decide between nodes.
     #[serde(rename = "deviceshare.ScheduleWeight")]
     pub schedule_weight: u32,
@@ -57,7 +57,7 @@ pub struct DeviceShare {
     pub exclusive_rules: Vec<BTreeMap<String, String>>,
     /// Time-division.
     #[serde(flatten)]
-    pub tdm: Tdm,
+    pub tdm: TdmArguments,
 }
 
 /// The sharing modes; the last two exclude the first and each other.
@@ -76,7 +76,7 @@ pub struct Modes {
 
 /// Arguments of the `tdm` plugin.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Tdm {
+pub struct TdmArguments {
     /// Windows by the name of the revocable zone.
     pub revocable_zones: BTreeMap<String, Vec<Window>>,
     /// How often pods are evicted from zones that have closed.
@@ -85,7 +85,7 @@ pub struct Tdm {
     pub grace_period: SignedDuration,
 }
 
-impl Serialize for Tdm {
+impl Serialize for TdmArguments {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let written =
             |windows: &[Window]| windows.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
@@ -162,11 +162,11 @@ pub(super) fn read(mut section: Section, notices: &mut Vec<Notice>) -> Result<Vo
 fn arguments(mut section: Section, notices: &mut Vec<Notice>) -> Result<DeviceShare, Trouble> {
     let modes = modes(&mut section)?;
     let node_lock = section.take("deviceshare.NodeLockEnable").map_or(Ok(false), |field| field.go_bool())?;
-    let policies = [("binpack", Policy::Binpack), ("spread", Policy::Spread)];
+    let policies = [("binpack", SchedulerPolicy::Binpack), ("spread", SchedulerPolicy::Spread)];
     let arguments = DeviceShare {
         modes,
         node_lock,
-        schedule_policy: section.choice("deviceshare.SchedulePolicy", Policy::Binpack, &policies)?,
+        schedule_policy: section.choice("deviceshare.SchedulePolicy", SchedulerPolicy::Binpack, &policies)?,
         schedule_weight: section.int("deviceshare.ScheduleWeight", 10, 0..=i64::from(i32::MAX))?,
         exclusive_rules: exclusive_rules(&mut section)?,
         tdm: tdm(&mut section)?,
@@ -196,7 +196,7 @@ fn modes(section: &mut Section) -> Result<Modes, Trouble> {
     Ok(Modes { vgpu: vgpu_on, gpu_sharing, gpu_number })
 }
 
-fn tdm(section: &mut Section) -> Result<Tdm, Trouble> {
+fn tdm(section: &mut Section) -> Result<TdmArguments, Trouble> {
     let mut revocable_zones = BTreeMap::new();
     for (zone, field) in section.take_prefixed(ZONE, "<name>") {
         if zone.is_empty() {
@@ -210,7 +210,7 @@ fn tdm(section: &mut Section) -> Result<Tdm, Trouble> {
         Some(field) => grace(&field, &revocable_zones)?,
         None => SignedDuration::ZERO,
     };
-    Ok(Tdm { revocable_zones, evict_period, grace_period })
+    Ok(TdmArguments { revocable_zones, evict_period, grace_period })
 }
 
 /// One window or more, separated by commas or in a list.

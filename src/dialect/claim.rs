@@ -85,7 +85,7 @@ impl Unexpressed {
 /// kube-scheduler names those that it makes of extended resources. Different containers may be given shares of one card, and the cards of
 /// one container are different ones, as in HAMi. Shares of init containers are held as long as those of the others.
 pub fn translate(dialect: &dyn Dialect, pod: &Pod, request: &PodRequest, target: &Target<'_>) -> Translation {
-    let reading = Reading { dialect, pod, request, target };
+    let reading = PodReading { dialect, pod, request, target };
     let mut impossible = loss::impossible(&reading);
     let mut requests = Vec::new();
     for asking in reading.asking() {
@@ -104,7 +104,7 @@ pub fn translate(dialect: &dyn Dialect, pod: &Pod, request: &PodRequest, target:
 }
 
 /// A pod that is read.
-struct Reading<'a> {
+struct PodReading<'a> {
     dialect: &'a dyn Dialect,
     pod: &'a Pod,
     request: &'a PodRequest,
@@ -112,7 +112,7 @@ struct Reading<'a> {
 }
 
 /// A container that asks for a share.
-struct Asking<'a> {
+struct SharingContainer<'a> {
     /// Its place, init containers first.
     at: usize,
     path: String,
@@ -120,22 +120,22 @@ struct Asking<'a> {
     share: ShareRequest,
 }
 
-impl Asking<'_> {
+impl SharingContainer<'_> {
     /// The path of a resource, in limits or requests, wherever it stands.
     fn field(&self, resource: &str) -> String {
         Reader::new(self.container, &self.path).field(resource)
     }
 }
 
-impl<'a> Reading<'a> {
-    fn asking(&self) -> impl Iterator<Item = Asking<'a>> {
+impl<'a> PodReading<'a> {
+    fn asking(&self) -> impl Iterator<Item = SharingContainer<'a>> {
         let containers = self.pod.containers().zip(&self.request.containers).enumerate();
         containers.filter_map(|(at, ((path, container), asked))| {
-            asked.share.map(|share| Asking { at, path, container, share })
+            asked.share.map(|share| SharingContainer { at, path, container, share })
         })
     }
 
-    fn device_request(&self, asking: &Asking<'_>) -> Result<DeviceRequest, Unexpressed> {
+    fn device_request(&self, asking: &SharingContainer<'_>) -> Result<DeviceRequest, Unexpressed> {
         let capacity = self.capacity(asking)?;
         let mut selectors = selectors::of(self.request, self.dialect, self.target.driver)?;
         if !capacity.is_empty() {
@@ -155,7 +155,7 @@ impl<'a> Reading<'a> {
 
     /// What is taken of each card; nothing where that is the whole card. All memory is taken where none is named: then no other share fits
     /// beside it, as in HAMi.
-    fn capacity(&self, asking: &Asking<'_>) -> Result<BTreeMap<String, Quantity>, Unexpressed> {
+    fn capacity(&self, asking: &SharingContainer<'_>) -> Result<BTreeMap<String, Quantity>, Unexpressed> {
         let memory = match asking.share.memory {
             MemoryRequest::Exact(memory) => Some(memory),
             MemoryRequest::Part(part) if part >= Percent::WHOLE => None,

@@ -10,11 +10,11 @@ pub(super) struct Constraint {
     requests: Vec<String>,
     /// The attribute's full name.
     pub(super) attribute: String,
-    demand: Demand,
+    demand: MatchDemand,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Demand {
+enum MatchDemand {
     /// All devices have one value in common.
     Match,
     /// No two devices have a value in common.
@@ -32,8 +32,9 @@ pub(super) struct Compared {
 impl Constraint {
     /// `None`: it is of a kind that this version does not know.
     pub(super) fn read(constraint: &DeviceConstraint) -> Option<Self> {
-        let matched = constraint.match_attribute.as_ref().map(|attribute| (attribute, Demand::Match));
-        let distinct = constraint.distinct_attribute.as_ref().map(|attribute| (attribute, Demand::Distinct));
+        let matched = constraint.match_attribute.as_ref().map(|attribute| (attribute, MatchDemand::Match));
+        let distinct =
+            constraint.distinct_attribute.as_ref().map(|attribute| (attribute, MatchDemand::Distinct));
         let (attribute, demand) = matched.or(distinct)?;
         Some(Self { requests: constraint.requests.clone(), attribute: attribute.clone(), demand })
     }
@@ -48,9 +49,9 @@ impl Constraint {
     pub(super) fn add(&self, compared: &mut Compared, device: &Device) -> bool {
         let Some(values) = device.attribute(&self.attribute) else { return false };
         let entry = match (self.demand, compared.values.last()) {
-            (Demand::Match, Some(common)) => common.shared(values),
-            (Demand::Match, None) => Some(values.clone()),
-            (Demand::Distinct, _) => {
+            (MatchDemand::Match, Some(common)) => common.shared(values),
+            (MatchDemand::Match, None) => Some(values.clone()),
+            (MatchDemand::Distinct, _) => {
                 let alone = compared.values.iter().all(|other| other.shared(values).is_none());
                 alone.then(|| values.clone())
             }

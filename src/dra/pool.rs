@@ -49,7 +49,7 @@ struct Published {
     /// How many slices there are to be.
     count: i64,
     /// By name.
-    slices: Vec<Slice>,
+    slices: Vec<PoolSlice>,
     counter_sets: BTreeSet<Arc<str>>,
     counters: BTreeMap<CounterName, Amount>,
     /// The sets and the counters of which devices take.
@@ -59,7 +59,7 @@ struct Published {
 }
 
 #[derive(Clone, Debug)]
-struct Slice {
+struct PoolSlice {
     name: String,
     /// `None`: each device selects its nodes.
     selection: Option<NodeSelection>,
@@ -201,7 +201,7 @@ impl Generations {
         self.published = published.into();
     }
 
-    fn slices(&self) -> impl Iterator<Item = &Slice> {
+    fn slices(&self) -> impl Iterator<Item = &PoolSlice> {
         self.published.iter().flat_map(|published| &published.slices)
     }
 
@@ -236,7 +236,7 @@ impl Published {
             NodeSelection::read(spec.node_name.as_deref(), spec.all_nodes, spec.node_selector.as_ref());
         let (devices, errors): (Vec<_>, Vec<_>) =
             spec.devices.iter().map(|device| Device::read(spec, device, &selection)).partition(Result::is_ok);
-        self.slices.push(Slice {
+        self.slices.push(PoolSlice {
             name: slice.metadata.name.clone(),
             selection: (!spec.per_device_node_selection).then_some(selection),
             devices: devices.into_iter().flatten().collect(),
@@ -274,8 +274,8 @@ impl Published {
         })
     }
 
-    fn reachable(&self, node: Node<'_>) -> Vec<&Slice> {
-        let reachable = |slice: &&Slice| match &slice.selection {
+    fn reachable(&self, node: Node<'_>) -> Vec<&PoolSlice> {
+        let reachable = |slice: &&PoolSlice| match &slice.selection {
             Some(selection) => selection.admits(node),
             None => slice.devices.iter().any(|device| device.selection.admits(node)),
         };
@@ -309,7 +309,7 @@ fn seen_from<'a>(id: &'a PoolId, generations: &'a [Published], node: Node<'_>) -
 }
 
 /// A name that two devices of the slices have.
-fn duplicate(slices: &[&Slice]) -> Option<String> {
+fn duplicate(slices: &[&PoolSlice]) -> Option<String> {
     let mut names = BTreeSet::new();
     let mut devices = slices.iter().flat_map(|slice| slice.devices.iter().map(move |device| (slice, device)));
     let (slice, device) = devices.find(|(_, device)| !names.insert(&device.id.device))?;

@@ -47,7 +47,7 @@ impl Quantity {
         let malformed = || UnreadableQuantity::Malformed(excerpt(&self.0, VALUE).into_owned());
         let out_of_range = || UnreadableQuantity::OutOfRange(excerpt(&self.0, VALUE).into_owned());
         let (digits, suffix) = split(&self.0).ok_or_else(malformed)?;
-        let scale = Scale::of(suffix).ok_or_else(malformed)?;
+        let scale = SuffixScale::of(suffix).ok_or_else(malformed)?;
         let (mantissa, fraction_digits) = decimal(digits).ok_or_else(out_of_range)?;
         scale.nanos(mantissa, fraction_digits).map(Amount).ok_or_else(out_of_range)
     }
@@ -144,12 +144,12 @@ fn decimal(digits: &str) -> Option<(i128, u32)> {
     Some((mantissa.parse().ok()?, u32::try_from(fraction.len()).ok()?))
 }
 
-enum Scale {
+enum SuffixScale {
     Binary(u32),
     Decimal(i32),
 }
 
-impl Scale {
+impl SuffixScale {
     fn of(suffix: &str) -> Option<Self> {
         Some(match suffix {
             "" => Self::Decimal(0),

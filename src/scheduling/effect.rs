@@ -8,11 +8,29 @@ use super::{
     decide::comparison::ClaimComparison,
     finding::{Concern, Finding, NodeFindings},
     model::{gang::GangName, name::NodeName, pod::PodKey},
+    node_flow::LineWait,
+    pending::PendingReason,
     plan::eviction::{Eviction, Postponed},
 };
 use crate::device::{Allocation, DevicePlace, LockName, LockOwner, ProfileName};
 
 pub use super::model::{outcome::REACH, prebind_write::PrebindWrite};
+
+/// Something to be read at the API server, to settle a doubt.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum ReadRequest {
+    /// A pod.
+    Pod(PodKey),
+    /// A node and then the pods on it.
+    Node(NodeName),
+    /// The pod that a lock names and of which nothing was seen.
+    Holder {
+        /// Whom the lock names.
+        owner: LockOwner,
+        /// Since when it is held.
+        since: Timestamp,
+    },
+}
 
 /// Something to be done at the API server.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -104,23 +122,8 @@ pub enum Effect {
     },
     /// Compare the claims of a pod with devices. Nothing is written. Answered by `ClaimsCompared`.
     CompareClaims(ClaimComparison),
-    /// Read a pod, to settle a doubt. Answered by `PodRead`.
-    ReadPod {
-        /// Which pod.
-        pod: PodKey,
-    },
-    /// Read a node and then the pods on it, to settle a doubt. Answered by `NodeRead`.
-    ReadNode {
-        /// Which node.
-        node: NodeName,
-    },
-    /// Read the pod that a lock names and of which nothing was seen. Answered by `HolderRead`.
-    ReadHolder {
-        /// Whom the lock names.
-        owner: LockOwner,
-        /// Since when it is held.
-        since: Timestamp,
-    },
+    /// Read something, to settle a doubt. Answered by `Read`.
+    Read(ReadRequest),
     /// Say that a pod is bound.
     TellScheduled {
         /// Which pod.
@@ -134,8 +137,12 @@ pub enum Effect {
         pod: PodKey,
         /// The version that the pod must still have.
         resource_version: String,
+        /// What its condition says at this version. One that says just this is not written again.
+        told: Option<String>,
+        /// Whether nothing was said of it before. What the text leaves out is then reported, even where the condition says just this.
+        first: bool,
         /// Why.
-        message: String,
+        reason: PendingReason,
     },
     /// Say that a node's agent could not give a pod its cards.
     TellFailedAllocation {
@@ -149,7 +156,7 @@ pub enum Effect {
         /// Which pod.
         pod: PodKey,
         /// What for.
-        message: String,
+        wait: LineWait,
     },
     /// Say that a node's agent gave no sign for a pod in time.
     TellSilent {
@@ -171,12 +178,5 @@ pub enum Effect {
         node: NodeName,
         /// Everything that is wrong there now; empty: nothing is.
         findings: NodeFindings,
-    },
-    /// Keep for administrators what the message of a pod leaves out.
-    ReportDetails {
-        /// Which pod.
-        pod: PodKey,
-        /// The message in full.
-        message: String,
     },
 }

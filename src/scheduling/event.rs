@@ -24,37 +24,95 @@ pub use super::model::outcome::{
     WriteOutcome,
 };
 
-/// Something that happened.
+/// What is seen of pods.
 #[derive(Clone, Debug)]
-pub enum Event {
+pub enum PodChange {
     /// Every pod that there is: what is not among them is gone.
-    Pods(Vec<PodInfo>),
+    Listed(Vec<PodInfo>),
     /// A pod, new or changed.
-    PodSeen(Box<PodInfo>),
+    Seen(Box<PodInfo>),
     /// A pod is gone; whether its node is done with it is not known.
-    PodGone(Uid),
+    Gone(Uid),
     /// A pod has ended: its node is done with it.
-    PodEnded(Uid),
+    Ended(Uid),
+}
+
+/// What is seen of nodes.
+#[derive(Clone, Debug)]
+pub enum NodeChange {
     /// Every node that there is: what is not among them is gone.
-    Nodes(Vec<NodeInfo>),
+    Listed(Vec<NodeInfo>),
     /// A node, new or changed.
-    NodeSeen(Box<NodeInfo>),
+    Seen(Box<NodeInfo>),
     /// A node is gone.
-    NodeGone(NodeName),
+    Gone(NodeName),
+}
+
+/// What is seen of quotas.
+#[derive(Clone, Debug)]
+pub enum QuotaChange {
     /// Every quota that there is: what is not among them is gone.
-    Quotas(Vec<QuotaInfo>),
+    Listed(Vec<QuotaInfo>),
     /// A quota, new or changed.
-    QuotaSeen(QuotaInfo),
+    Seen(QuotaInfo),
     /// A quota is gone.
-    QuotaGone(QuotaKey),
-    /// Every object that there is of another kind that plugins read: what is not among them is gone.
+    Gone(QuotaKey),
+}
+
+/// What is seen of other objects that plugins read.
+#[derive(Clone, Debug)]
+pub enum ObjectChange {
+    /// Every object of a kind that there is: what is not among them is gone.
     Listed(Kind, Vec<Object>),
     /// The API server does not serve this kind: there are no objects of it.
     Unserved(Kind),
-    /// An object of another kind, new or changed.
+    /// An object, new or changed.
     Seen(Object),
-    /// An object of another kind is gone.
+    /// The kind and the full name of an object that is gone.
     Gone(Kind, Arc<str>),
+}
+
+/// What was read at the API server to settle a doubt.
+#[derive(Clone, Debug)]
+pub enum ReadAnswer {
+    /// The pod as it is at the API server, read since the outcome of its Binding was unknown; `None`: it is gone.
+    Pod {
+        /// The pod.
+        pod: PodKey,
+        /// What it looks like.
+        found: Option<Box<PodInfo>>,
+    },
+    /// The node as it is at the API server, read since the outcome of its lock was unknown; `None`: it is gone.
+    Node {
+        /// The node.
+        node: NodeName,
+        /// What it looks like.
+        found: Option<Box<NodeInfo>>,
+        /// The pods that are bound to it and have not succeeded, read after it.
+        pods: Vec<PodInfo>,
+    },
+    /// Whether the holder of a lock, of which nothing was seen, is there.
+    Holder {
+        /// Whom the lock names.
+        owner: LockOwner,
+        /// Since when it is held.
+        since: Timestamp,
+        /// What the pod looks like.
+        found: Option<Box<PodInfo>>,
+    },
+}
+
+/// Something that happened.
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// A pod, or all of them.
+    Pod(PodChange),
+    /// A node, or all of them.
+    Node(NodeChange),
+    /// A quota, or all of them.
+    Quota(QuotaChange),
+    /// An object of another kind that plugins read, or all of one kind.
+    Object(ObjectChange),
     /// What came of taking the locks that a pod needs on a node.
     LockAnswered {
         /// For which pod.
@@ -118,13 +176,6 @@ pub enum Event {
         /// What came of it.
         outcome: EvictionOutcome,
     },
-    /// The pod as it is at the API server, read since the outcome of its Binding was unknown; `None`: it is gone.
-    PodRead {
-        /// The pod.
-        pod: PodKey,
-        /// What it looks like.
-        found: Option<Box<PodInfo>>,
-    },
     /// What came of giving a lock back.
     LockReleased {
         /// On which node.
@@ -132,29 +183,13 @@ pub enum Event {
         /// What came of it.
         outcome: ReleaseOutcome,
     },
-    /// The node as it is at the API server, read since the outcome of its lock was unknown; `None`: it is gone.
-    NodeRead {
-        /// The node.
-        node: NodeName,
-        /// What it looks like.
-        found: Option<Box<NodeInfo>>,
-        /// The pods that are bound to it and have not succeeded, read after it.
-        pods: Vec<PodInfo>,
-    },
-    /// Whether the holder of a lock, of which nothing was seen, is there.
-    HolderRead {
-        /// Whom the lock names.
-        owner: LockOwner,
-        /// Since when it is held.
-        since: Timestamp,
-        /// What the pod looks like.
-        found: Option<Box<PodInfo>>,
-    },
+    /// What was read to settle a doubt.
+    Read(ReadAnswer),
     /// What came of saying why a pod waits.
     Told {
         /// Which pod.
         pod: PodKey,
-        /// What was said.
+        /// What its condition says now.
         message: String,
         /// What came of it.
         outcome: TellOutcome,

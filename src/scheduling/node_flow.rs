@@ -89,6 +89,7 @@ mod input;
 mod line;
 mod lock;
 mod reads;
+mod reason;
 mod remnant;
 mod request;
 mod serve;
@@ -107,6 +108,7 @@ use reads::ListCount;
 pub(in crate::scheduling) use flows::NodeFlows;
 pub(in crate::scheduling) use input::{Fit, NodeFlowInput};
 pub(in crate::scheduling) use lock::owner_of;
+pub use reason::{LineWait, LockFailure, NodeFailure};
 pub(in crate::scheduling) use request::NodeFlowRequest;
 pub(in crate::scheduling) use view::{Course, NodeView};
 

@@ -94,7 +94,7 @@ use undo::Undos;
 
 pub(in crate::scheduling) use held::Wanted;
 pub(in crate::scheduling) use input::PrebindInput;
-pub(in crate::scheduling) use reason::PrebindReason;
+pub use reason::PrebindReason;
 pub(in crate::scheduling) use request::PrebindRequest;
 pub(in crate::scheduling) use view::PrebindView;
 

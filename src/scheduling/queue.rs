@@ -33,21 +33,21 @@ pub struct Queue {
     failed: BTreeSet<Turn>,
     /// Pods that no node would have, by the time at which they are decided again whatever has happened.
     unschedulable: BTreeSet<Turn>,
-    waiting: HashMap<Uid, Waiting>,
+    waiting: HashMap<Uid, WaitingPlace>,
     /// Pods that have held a place for too long: each comes after those that were created before it lost that.
     behind: HashMap<Uid, Timestamp>,
 }
 
 /// Where a pod waits.
 #[derive(Clone, Debug)]
-struct Waiting {
-    part: Part,
+struct WaitingPlace {
+    part: QueuePart,
     turn: Turn,
     namespace: Arc<str>,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Part {
+enum QueuePart {
     Active,
     Backoff,
     Failed,
@@ -126,50 +126,50 @@ fn end_of_window(now: Timestamp, wait: SignedDuration, window: i64) -> Timestamp
 impl Queue {
     /// The pod is decided now; `seen` is its place among all pods ever seen.
     pub fn push(&mut self, pod: &PodInfo, seen: u64) {
-        self.put(Part::Active, pod, seen, Timestamp::MIN);
+        self.put(QueuePart::Active, pod, seen, Timestamp::MIN);
     }
 
     /// The pod is decided now, before all others, whatever its priority.
     pub fn push_ahead(&mut self, pod: &PodInfo, seen: u64) {
-        self.put_as(Part::Active, pod, seen, (Timestamp::MIN, i32::MAX));
+        self.put_as(QueuePart::Active, pod, seen, (Timestamp::MIN, i32::MAX));
     }
 
     /// Something has happened for the pod, which was rejected before: it is decided then, or earlier where there is nothing else to do.
     pub fn back_off(&mut self, pod: &PodInfo, seen: u64, until: Timestamp) {
-        self.put(Part::Backoff, pod, seen, until);
+        self.put(QueuePart::Backoff, pod, seen, until);
     }
 
     /// The pod's decision could not be carried out: it is decided again then.
     pub fn wait_out(&mut self, pod: &PodInfo, seen: u64, until: Timestamp) {
-        self.put(Part::Failed, pod, seen, until);
+        self.put(QueuePart::Failed, pod, seen, until);
     }
 
     /// No node would have the pod: it is decided again then, whatever has happened.
     pub fn set_aside(&mut self, pod: &PodInfo, seen: u64, until: Timestamp) {
-        self.put(Part::Unschedulable, pod, seen, until);
+        self.put(QueuePart::Unschedulable, pod, seen, until);
     }
 
-    fn put(&mut self, part: Part, pod: &PodInfo, seen: u64, at: Timestamp) {
+    fn put(&mut self, part: QueuePart, pod: &PodInfo, seen: u64, at: Timestamp) {
         self.put_as(part, pod, seen, (at, pod.importance.priority));
     }
 
-    fn put_as(&mut self, part: Part, pod: &PodInfo, seen: u64, (at, priority): (Timestamp, i32)) {
+    fn put_as(&mut self, part: QueuePart, pod: &PodInfo, seen: u64, (at, priority): (Timestamp, i32)) {
         let uid = pod.key.uid.clone();
         self.remove(&uid);
         let created =
             self.behind.get(&uid).map_or(pod.lifetime.created, |since| pod.lifetime.created.max(*since));
         let turn = (at, (Reverse(priority), created, seen, uid.clone()));
-        let waiting = Waiting { part, turn, namespace: pod.key.namespace.clone() };
+        let waiting = WaitingPlace { part, turn, namespace: pod.key.namespace.clone() };
         self.insert(uid, waiting);
     }
 
-    fn insert(&mut self, uid: Uid, waiting: Waiting) {
-        let Waiting { part, turn, namespace } = waiting.clone();
+    fn insert(&mut self, uid: Uid, waiting: WaitingPlace) {
+        let WaitingPlace { part, turn, namespace } = waiting.clone();
         match part {
-            Part::Active => self.active.insert(&namespace, turn),
-            Part::Backoff => drop(self.backoff.insert(turn)),
-            Part::Failed => drop(self.failed.insert(turn)),
-            Part::Unschedulable => drop(self.unschedulable.insert(turn)),
+            QueuePart::Active => self.active.insert(&namespace, turn),
+            QueuePart::Backoff => drop(self.backoff.insert(turn)),
+            QueuePart::Failed => drop(self.failed.insert(turn)),
+            QueuePart::Unschedulable => drop(self.unschedulable.insert(turn)),
         }
         self.waiting.insert(uid, waiting);
     }
@@ -180,9 +180,9 @@ impl Queue {
             turns.first().filter(|(until, _)| *until <= now).map(|(_, (.., uid))| uid.clone())
         };
         while let Some(uid) = first(&self.backoff).or_else(|| first(&self.failed)) {
-            let Some(Waiting { turn: (_, place), namespace, .. }) = self.take(&uid) else { return };
+            let Some(WaitingPlace { turn: (_, place), namespace, .. }) = self.take(&uid) else { return };
             let turn = (Timestamp::MIN, place);
-            self.insert(uid, Waiting { part: Part::Active, turn, namespace });
+            self.insert(uid, WaitingPlace { part: QueuePart::Active, turn, namespace });
         }
     }
 
@@ -211,14 +211,14 @@ impl Queue {
         next.filter_map(|(_, (.., uid))| self.waiting.get(uid)).map(|pod| &pod.namespace)
     }
 
-    fn take(&mut self, uid: &Uid) -> Option<Waiting> {
+    fn take(&mut self, uid: &Uid) -> Option<WaitingPlace> {
         let waiting = self.waiting.remove(uid)?;
-        let Waiting { part, turn, namespace } = &waiting;
+        let WaitingPlace { part, turn, namespace } = &waiting;
         match part {
-            Part::Active => self.active.remove(namespace, turn),
-            Part::Backoff => drop(self.backoff.remove(turn)),
-            Part::Failed => drop(self.failed.remove(turn)),
-            Part::Unschedulable => drop(self.unschedulable.remove(turn)),
+            QueuePart::Active => self.active.remove(namespace, turn),
+            QueuePart::Backoff => drop(self.backoff.remove(turn)),
+            QueuePart::Failed => drop(self.failed.remove(turn)),
+            QueuePart::Unschedulable => drop(self.unschedulable.remove(turn)),
         }
         Some(waiting)
     }
@@ -269,12 +269,12 @@ impl Queue {
 
     /// Whether the pod is decided now or when a backoff ends.
     pub fn contains(&self, uid: &Uid) -> bool {
-        self.waiting.get(uid).is_some_and(|pod| pod.part != Part::Unschedulable)
+        self.waiting.get(uid).is_some_and(|pod| pod.part != QueuePart::Unschedulable)
     }
 
     /// Whether the pod is one that no node would have.
     pub fn has_set_aside(&self, uid: &Uid) -> bool {
-        self.waiting.get(uid).is_some_and(|pod| pod.part == Part::Unschedulable)
+        self.waiting.get(uid).is_some_and(|pod| pod.part == QueuePart::Unschedulable)
     }
 
     /// How many pods are decided now.

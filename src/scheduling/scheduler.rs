@@ -25,11 +25,10 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{
     effect::Effect,
-    event::Event,
+    event::{Event, NodeChange, ObjectChange, PodChange, QuotaChange, ReadAnswer},
     finding::Findings,
     model::{
-        claim_use::DeviceClaims, measure::Measure, message::Details, plugin_arguments::PluginArguments,
-        tdm::RevocableZones,
+        claim_use::DeviceClaims, measure::Measure, plugin_arguments::PluginArguments, tdm::RevocableZones,
     },
     node_flow::{Course, NodeFlowInput},
     plan::preemption::Rules,
@@ -41,8 +40,9 @@ use super::{
 use audit::Audits;
 use binding_cycle::BindingCycle;
 use evict::{EvictionView, Evictions};
+use scheduling_cycle::conditions::ConditionInput;
 
-pub use scheduling_cycle::direct::Directed;
+pub use scheduling_cycle::direct::{Directed, Untaken};
 pub use view::SchedulerView;
 
 /// What the scheduler is told once.
@@ -62,8 +62,6 @@ pub struct Settings {
     pub zones: RevocableZones,
     /// For how long the bound pods of a gang wait for the others; `None`: every pod is placed alone.
     pub gangs: Option<SignedDuration>,
-    /// How much of a message stands where the users of a namespace read it.
-    pub details: Details,
     /// How many percent of the cluster's cards the pods of one namespace may hold while they wait for volumes; one pod or one gang may hold more.
     pub held_percent: u32,
     /// Whether claims of devices are served.
@@ -113,28 +111,28 @@ impl Scheduler {
 
     fn take_event(&mut self, event: Event, now: Timestamp) {
         match event {
-            Event::Pods(pods) => self.resync_pods(pods, now),
-            Event::PodSeen(pod) => self.see_pod(*pod, now),
-            Event::PodGone(uid) => self.miss_pod(&uid),
-            Event::PodEnded(uid) => self.lose_pod(&uid),
-            Event::Nodes(nodes) => self.resync_nodes(nodes, now),
-            Event::NodeSeen(node) => self.see_node(*node, now),
-            Event::NodeGone(name) => self.lose_node(&name),
-            Event::Quotas(quotas) => self.binding.cycle.resync_quotas(quotas),
-            Event::QuotaSeen(quota) => self.binding.cycle.see_quota(quota),
-            Event::QuotaGone(key) => self.binding.cycle.lose_quota(&key),
-            Event::Listed(kind, objects) => self.resync_objects(kind, objects, now),
-            Event::Unserved(kind) => {
+            Event::Pod(PodChange::Listed(pods)) => self.resync_pods(pods, now),
+            Event::Pod(PodChange::Seen(pod)) => self.see_pod(*pod, now),
+            Event::Pod(PodChange::Gone(uid)) => self.miss_pod(&uid),
+            Event::Pod(PodChange::Ended(uid)) => self.lose_pod(&uid),
+            Event::Node(NodeChange::Listed(nodes)) => self.resync_nodes(nodes, now),
+            Event::Node(NodeChange::Seen(node)) => self.see_node(*node, now),
+            Event::Node(NodeChange::Gone(name)) => self.lose_node(&name),
+            Event::Quota(QuotaChange::Listed(quotas)) => self.binding.cycle.resync_quotas(quotas),
+            Event::Quota(QuotaChange::Seen(quota)) => self.binding.cycle.see_quota(quota),
+            Event::Quota(QuotaChange::Gone(key)) => self.binding.cycle.lose_quota(&key),
+            Event::Object(ObjectChange::Listed(kind, objects)) => self.resync_objects(kind, objects, now),
+            Event::Object(ObjectChange::Unserved(kind)) => {
                 self.resync_objects(kind, Vec::new(), now);
                 self.binding.cycle.snapshot.note_unserved(kind);
                 self.binding.cycle.wake_gangs(kind, None);
             }
-            Event::Seen(object) => {
+            Event::Object(ObjectChange::Seen(object)) => {
                 let (kind, name) = (object.kind(), object.name());
                 self.put_object(object, now);
                 self.binding.cycle.wake_gangs(kind, Some(&name));
             }
-            Event::Gone(kind, name) => {
+            Event::Object(ObjectChange::Gone(kind, name)) => {
                 self.take_object(kind, &name, now);
                 self.binding.cycle.wake_gangs(kind, Some(&name));
             }
@@ -153,7 +151,7 @@ impl Scheduler {
             Event::Nominated { pod, node, outcome } => {
                 let (node, outcome) = (node.as_ref(), &outcome);
                 self.binding.advance_preempt(PreemptInput::Nominated { pod: &pod, node, outcome });
-                self.binding.cycle.tell(&pod.uid);
+                self.binding.cycle.advance_conditions(ConditionInput::Freed(&pod.uid));
             }
             Event::Preempted { pod, preemptor, outcome } => {
                 let (pod, preemptor, outcome) = (&pod, &preemptor, &outcome);
@@ -162,13 +160,18 @@ impl Scheduler {
             Event::EvictionAnswered { eviction, outcome } => {
                 self.binding.cycle.outbox.effects.extend(self.evictions.answered(eviction, outcome, now));
             }
-            Event::PodRead { pod, found } => self.pod_read(&pod, found, now),
+            Event::Read(ReadAnswer::Pod { pod, found }) => self.pod_read(&pod, found, now),
             Event::LockReleased { node, outcome } => {
                 self.binding.advance(&node, NodeFlowInput::LockReleased(outcome));
             }
-            Event::NodeRead { node, found, pods } => self.node_read(&node, found, pods, now),
-            Event::HolderRead { owner, since, found } => self.holder_read(&owner, since, found, now),
-            Event::Told { pod, message, outcome } => self.binding.cycle.told(&pod, message, outcome, now),
+            Event::Read(ReadAnswer::Node { node, found, pods }) => self.node_read(&node, found, pods, now),
+            Event::Read(ReadAnswer::Holder { owner, since, found }) => {
+                self.holder_read(&owner, since, found, now);
+            }
+            Event::Told { pod, message, outcome } => {
+                let pod = &pod.uid;
+                self.binding.cycle.advance_conditions(ConditionInput::Told { pod, message, outcome, now });
+            }
             Event::ClaimsCompared(compared) => self.binding.cycle.claims_compared(compared),
             Event::Hinted(ask) => self.binding.cycle.prepare(&ask),
             Event::Vacated { node, until } => self.binding.advance(&node, NodeFlowInput::Vacated(until)),

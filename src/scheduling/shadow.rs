@@ -11,7 +11,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    event::Event,
+    event::{Event, PodChange},
     model::{
         name::Uid,
         pod::{Binding, Claim, Demand, Holding, PodInfo, PodKey, Stage},
@@ -110,12 +110,12 @@ impl Shadow {
     /// scheduler still knows it.
     pub fn observe(&mut self, scheduler: &Scheduler, event: &Event, now: Timestamp) {
         match event {
-            Event::PodSeen(pod) => self.see(scheduler, pod, now),
-            Event::PodGone(uid) | Event::PodEnded(uid) => {
+            Event::Pod(PodChange::Seen(pod)) => self.see(scheduler, pod, now),
+            Event::Pod(PodChange::Gone(uid) | PodChange::Ended(uid)) => {
                 self.forget(uid);
                 self.counted.remove(uid);
             }
-            Event::Pods(pods) => self.list(pods, now),
+            Event::Pod(PodChange::Listed(pods)) => self.list(pods, now),
             _ => {}
         }
     }

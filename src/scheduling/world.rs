@@ -135,7 +135,7 @@ impl World {
         node: &NodeInfo,
         pods: &[Arc<Footprint>],
     ) -> Option<(NodeClaims<'_>, Doubt)> {
-        if node.offers.is_empty() {
+        if node.devices.offers.is_empty() {
             return None;
         }
         let known = self.resource_claims.on_node(&node.name);
@@ -147,7 +147,7 @@ impl World {
 
     /// What is known to be in use of a node's cards, of which pods use so much, by claims too.
     pub(in crate::scheduling) fn known_use(&self, node: &NodeInfo, of_pods: Usage) -> Usage {
-        let usage = node.joined(of_pods.without_asked());
+        let usage = node.devices.joined(of_pods.without_asked());
         match self.resource_claims.on_node(&node.name) {
             Some(claims) => claims.join(node, usage, Doubt::Skipped),
             None => usage,
@@ -156,7 +156,7 @@ impl World {
 
     /// Whether plugins offer cards of the node: what claims hold there is nothing to others if none does.
     pub(in crate::scheduling) fn offers_cards(&self, node: &NodeName) -> bool {
-        self.node(node).is_some_and(|state| !state.info.offers.is_empty())
+        self.node(node).is_some_and(|state| !state.info.devices.offers.is_empty())
     }
 
     /// Whether a node may serve extended resources of the pod by claim: what is found for it depends on claims of others.
@@ -168,8 +168,9 @@ impl World {
 
     /// Whether a node that has changed may serve other extended resources by claim than before.
     pub(in crate::scheduling) fn may_serve_otherwise(&self, before: &NodeInfo, after: &NodeInfo) -> bool {
-        let profiles =
-            |node: &NodeInfo| node.offers.iter().map(|offer| offer.profile.clone()).collect::<BTreeSet<_>>();
+        let profiles = |node: &NodeInfo| {
+            node.devices.offers.iter().map(|offer| offer.profile.clone()).collect::<BTreeSet<_>>()
+        };
         let alike = before.allocatable == after.allocatable && profiles(before) == profiles(after);
         !self.resource_claims.extended().is_empty() && !alike
     }

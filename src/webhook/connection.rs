@@ -60,7 +60,7 @@ pub(super) struct Protocols {
 
 /// What a client of an HTTP/1.1 connection can know of it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Phase {
+enum ConnectionPhase {
     /// It has sent no request yet.
     Fresh,
     /// A request is under way. If the server ends now, its answer closes the connection.
@@ -130,11 +130,11 @@ impl Protocols {
     where
         S: Service<Request<Incoming>, Response = Response, Error = Infallible>,
     {
-        let (phases, mut phase) = watch::channel(Phase::Fresh);
+        let (phases, mut phase) = watch::channel(ConnectionPhase::Fresh);
         let ends = AtomicBool::new(false);
         let ending = ending.inspect(|()| ends.store(true, Ordering::Relaxed));
         let service = service_fn(|request| {
-            phases.send_replace(Phase::Asked);
+            phases.send_replace(ConnectionPhase::Asked);
             let answer = service.call(request);
             let (phases, ends) = (phases.clone(), &ends);
             Box::pin(async move {
@@ -142,7 +142,11 @@ impl Protocols {
                 if ends.load(Ordering::Relaxed) {
                     answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
                 }
-                phases.send_replace(if closes(&answer) { Phase::Closing } else { Phase::Idle });
+                phases.send_replace(if closes(&answer) {
+                    ConnectionPhase::Closing
+                } else {
+                    ConnectionPhase::Idle
+                });
                 Ok::<_, Infallible>(answer)
             })
         });
@@ -152,8 +156,8 @@ impl Protocols {
             () = after_the_first_request(ending, phase.clone()) => {}
         }
         let last = match *phase.borrow_and_update() {
-            Phase::Fresh | Phase::Idle => TRY_AGAIN,
-            Phase::Asked | Phase::Closing => NOTHING,
+            ConnectionPhase::Fresh | ConnectionPhase::Idle => TRY_AGAIN,
+            ConnectionPhase::Asked | ConnectionPhase::Closing => NOTHING,
         };
         Pin::new(&mut connection).graceful_shutdown();
         poll_fn(|cx| connection.poll_without_shutdown(cx)).await?;
@@ -161,9 +165,12 @@ impl Protocols {
     }
 }
 
-async fn after_the_first_request(ending: impl Future<Output = ()>, mut phase: watch::Receiver<Phase>) {
+async fn after_the_first_request(
+    ending: impl Future<Output = ()>,
+    mut phase: watch::Receiver<ConnectionPhase>,
+) {
     ending.await;
-    let asked = phase.wait_for(|phase| *phase != Phase::Fresh);
+    let asked = phase.wait_for(|phase| *phase != ConnectionPhase::Fresh);
     // Without one, the connection ends too.
     drop(timeout(FIRST_REQUEST, asked).await);
 }

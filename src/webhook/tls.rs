@@ -74,7 +74,7 @@ pub struct Certificates {
 
 /// A certificate with its matching key.
 #[derive(Debug)]
-struct Fit {
+struct MatchedCertificate {
     key: CertifiedKey,
     not_after: Timestamp,
 }
@@ -134,12 +134,12 @@ impl Certificates {
         Arc::new(config)
     }
 
-    fn serving(fit: Fit) -> Arc<Self> {
+    fn serving(fit: MatchedCertificate) -> Arc<Self> {
         let (not_after, _) = watch::channel(fit.not_after);
         Arc::new(Self { current: ArcSwap::from_pointee(fit.key), not_after })
     }
 
-    fn exchange(&self, fit: Fit) {
+    fn exchange(&self, fit: MatchedCertificate) {
         self.current.store(Arc::new(fit.key));
         self.not_after.send_replace(fit.not_after);
     }
@@ -219,7 +219,7 @@ impl Files {
         Ok((read(&self.certificate).await?, read(&self.key).await?))
     }
 
-    fn fit(&self, (certificate, key): &(Vec<u8>, Vec<u8>)) -> Result<Fit, CertificateError> {
+    fn fit(&self, (certificate, key): &(Vec<u8>, Vec<u8>)) -> Result<MatchedCertificate, CertificateError> {
         fit(&self.certificate.display().to_string(), certificate, &self.key.display().to_string(), key)
     }
 }
@@ -229,12 +229,17 @@ async fn read(path: &Path) -> Result<Vec<u8>, CertificateError> {
     tokio::fs::read(path).await.map_err(failed)
 }
 
-fn fit_pair(pair: &Pair) -> Result<Fit, CertificateError> {
+fn fit_pair(pair: &Pair) -> Result<MatchedCertificate, CertificateError> {
     fit("tls.crt", pair.certificate.as_bytes(), "tls.key", pair.key.as_bytes())
 }
 
 /// Parses a chain and its key, and checks that they belong together.
-fn fit(certificate_name: &str, chain: &[u8], key_name: &str, key: &[u8]) -> Result<Fit, CertificateError> {
+fn fit(
+    certificate_name: &str,
+    chain: &[u8],
+    key_name: &str,
+    key: &[u8],
+) -> Result<MatchedCertificate, CertificateError> {
     let unreadable =
         |reason: String| CertificateError::Certificate { name: certificate_name.to_owned(), reason };
     let certificates: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(chain)
@@ -251,5 +256,5 @@ fn fit(certificate_name: &str, chain: &[u8], key_name: &str, key: &[u8]) -> Resu
             key: key_name.to_owned(),
             reason: error.to_string(),
         })?;
-    Ok(Fit { key, not_after: validity.not_after })
+    Ok(MatchedCertificate { key, not_after: validity.not_after })
 }

@@ -9,7 +9,7 @@ use berth::{
     scheduling::{
         PodInfo, Snapshot,
         decide::{Filters, evaluation::Evaluation},
-        model::{kind::Kind, name::NodeName, tdm::Window},
+        model::{kind::PodGroupKind, name::NodeName, tdm::Window},
         plan::eviction,
         plugin::{Plugin, pod_counts::PodCounts},
     },
@@ -114,7 +114,8 @@ fn list_of_scores(expected: &Value) -> BTreeMap<String, i64> {
 fn victims(config: &Config, cluster: &Value) -> usize {
     let mut snapshot = snapshot(config, list(&cluster["Nodes"]));
     for group in list(&cluster["PodGroups"]) {
-        snapshot.set_object(pod_group(Kind::PodGroup, &serde_json::from_value(group.clone()).unwrap()));
+        snapshot
+            .set_object(pod_group(PodGroupKind::Volcano, &serde_json::from_value(group.clone()).unwrap()));
     }
     let reader = config.reader();
     let read = |pod: &Value| reader.pod(&serde_json::from_value::<Pod>(pod.clone()).unwrap()).0;

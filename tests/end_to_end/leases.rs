@@ -15,6 +15,7 @@ pub(crate) async fn a_binder_whose_lease_has_no_namespace_ends_with_the_command_
     let binder = Binder {
         client: world.cluster.client.clone(),
         settings: config.scheduler_settings(),
+        details: config.messages.details,
         reader: Arc::new(config.reader()),
         clock: Clock::System,
         metrics: Metrics::default(),

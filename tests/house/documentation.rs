@@ -7,7 +7,8 @@ use berth::{
     config::Config,
     object::Node,
     scheduling::{
-        Event, EvictionOutcome, FindingCounts, Scheduler, model::kind::Kind, world::object::Object,
+        Event, EvictionOutcome, FindingCounts, NodeChange, ObjectChange, PodChange, QuotaChange, Scheduler,
+        model::kind::Kind, world::object::Object,
     },
 };
 use jiff::Timestamp;
@@ -48,10 +49,10 @@ fn scraped() -> Registry {
     let config = Config::default();
     let mut scheduler = Scheduler::new(config.scheduler_settings());
     let empty = [
-        Event::Nodes(Vec::new()),
-        Event::Quotas(Vec::new()),
-        Event::Listed(Kind::Namespace, Vec::new()),
-        Event::Pods(Vec::new()),
+        Event::Node(NodeChange::Listed(Vec::new())),
+        Event::Quota(QuotaChange::Listed(Vec::new())),
+        Event::Object(ObjectChange::Listed(Kind::Namespace, Vec::new())),
+        Event::Pod(PodChange::Listed(Vec::new())),
     ];
     for event in empty {
         scheduler.observe(event, Timestamp::UNIX_EPOCH);
@@ -77,9 +78,13 @@ fn metric_rows() -> Vec<String> {
     berth::cluster::shadow::metrics::Metrics::default().register(&mut registry);
     let broken = json!({"metadata": {"name": "n", "annotations": {"hami.io/node-nvidia-register": "[{"}}});
     let broken: Node = serde_json::from_value(broken).expect("a node");
-    binder.registrations(&Event::NodeSeen(Box::new(Config::default().reader().node(&broken).0)));
+    binder
+        .registrations(&Event::Node(NodeChange::Seen(Box::new(Config::default().reader().node(&broken).0))));
     let offer = berth::cluster::read::devices(&unreadable_device()).0;
-    binder.registrations(&Event::Seen(Object::Device("some-node".into(), std::sync::Arc::new(offer))));
+    binder.registrations(&Event::Object(ObjectChange::Seen(Object::Device(
+        "some-node".into(),
+        std::sync::Arc::new(offer),
+    ))));
     binder.findings("some-node", FindingCounts { overcommitted: 1, unread: 1, unassigned: 1 });
     binder.unread_objects.add("PodGroup", 1);
     binder.eviction("some-zone", &EvictionOutcome::Granted);

@@ -1,4 +1,4 @@
-//! How large types are: methods and fields, counted in the text of `src`.
+//! How large types are: methods, fields and variants, counted in the text of `src`.
 //!
 //! Types are known by their names alone: two of one name count together. What macros make is not seen.
 
@@ -12,6 +12,9 @@ const MOST_METHODS: usize = 40;
 /// Fields that a struct may have.
 const MOST_FIELDS: usize = 12;
 
+/// Variants that an enum of `scheduling` may have.
+const MOST_VARIANTS: usize = 20;
+
 /// Types that have more methods, and how many at most. The list can only shrink.
 const MORE_METHODS: &[(&str, usize)] = &[("SchedulingCycle", 44)];
 
@@ -20,7 +23,6 @@ const MORE_METHODS: &[(&str, usize)] = &[("SchedulingCycle", 44)];
 const MORE_FIELDS: &[(&str, usize)] = &[
     ("Device", 13),
     ("HamiConfig", 18),
-    ("NodeInfo", 15),
     ("PodRow", 17),
     ("PodSpec", 21),
     ("Row", 14),
@@ -173,13 +175,25 @@ fn fields(code: &str) -> Vec<(String, usize)> {
     structs.collect()
 }
 
+/// How many variants each enum has in the text of a file, by rustfmt's layout as well.
+fn variants(code: &str) -> Vec<(String, usize)> {
+    let enums = items(code, "enum").map(|(head, body)| {
+        let begins = |line: &&str| line.trim_start().starts_with(char::is_uppercase);
+        let lines = body.lines();
+        let depth_of_enum = lines.clone().find(|line| begins(line)).map_or(0, indent);
+        let count = lines.filter(begins).filter(|line| indent(line) == depth_of_enum).count();
+        (last_name(&without_generics(head)).to_owned(), count)
+    });
+    enums.collect()
+}
+
 fn indent(line: &str) -> usize {
     line.len() - line.trim_start().len()
 }
 
-/// The code of every file of `src`, unit tests left out.
-fn code() -> Vec<String> {
-    let files = sources(&["src"]).into_iter().filter(|source| {
+/// The code of every file of a folder, unit tests left out.
+fn code(folder: &str) -> Vec<String> {
+    let files = sources(&[folder]).into_iter().filter(|source| {
         let mut parts = source.path.iter();
         !parts.any(|part| part == "tests" || part == "tests.rs")
     });
@@ -202,7 +216,7 @@ fn faults(found: &BTreeMap<String, usize>, limit: usize, exceptions: &[(&str, us
 #[test]
 fn no_type_has_many_methods() {
     let mut found: BTreeMap<String, usize> = BTreeMap::new();
-    for (name, count) in code().iter().flat_map(|code| methods(code)) {
+    for (name, count) in code("src").iter().flat_map(|code| methods(code)) {
         *found.entry(name).or_default() += count;
     }
     assert!(found.len() > 300, "only {} types were found", found.len());
@@ -212,7 +226,7 @@ fn no_type_has_many_methods() {
 #[test]
 fn no_struct_has_many_fields() {
     let mut found: BTreeMap<String, usize> = BTreeMap::new();
-    for (name, count) in code().iter().flat_map(|code| fields(code)) {
+    for (name, count) in code("src").iter().flat_map(|code| fields(code)) {
         let most = found.entry(name).or_default();
         *most = count.max(*most);
     }
@@ -221,12 +235,24 @@ fn no_struct_has_many_fields() {
 }
 
 #[test]
+fn no_enum_of_scheduling_has_many_variants() {
+    let mut found: BTreeMap<String, usize> = BTreeMap::new();
+    for (name, count) in code("src/scheduling").iter().flat_map(|code| variants(code)) {
+        let most = found.entry(name).or_default();
+        *most = count.max(*most);
+    }
+    assert!(found.len() > 100, "only {} enums were found", found.len());
+    none("enums with many variants", &faults(&found, MOST_VARIANTS, &[]));
+}
+
+#[test]
 fn the_counter_reads_code_and_nothing_else() {
     let text = "impl<'a> super::A<'a> {\n    fn b() { let _ = ('{', \"}\", r#\"fn\"#); } // fn\n    pub(crate) const fn c() {}\n}\nimpl Clone for A {\n    fn clone() {}\n}\n\
-                pub(super) struct B<T> {\n    /// c: d\n    a: [u8; 2],\n    pub b: Map<\n        u8: 1,\n    >,\n}\nstruct C(u8);\n";
+                pub(super) struct B<T> {\n    /// c: d\n    a: [u8; 2],\n    pub b: Map<\n        u8: 1,\n    >,\n}\nstruct C(u8);\nenum D {\n    /// E\n    F(u8),\n    G {\n        /// H\n        i: I,\n    },\n}\n";
     let code = masked(text);
     assert_eq!(methods(&code), [("A".to_owned(), 2)]);
     assert_eq!(fields(&code), [("B".to_owned(), 2)]);
+    assert_eq!(variants(&code), [("D".to_owned(), 2)]);
     let found = BTreeMap::from([("A".to_owned(), 3), ("B".to_owned(), 1)]);
     assert_eq!(faults(&found, 2, &[("A", 3)]), Vec::<String>::new());
     assert_eq!(faults(&found, 2, &[("A", 2), ("B", 3)]).len(), 2);

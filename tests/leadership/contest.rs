@@ -77,6 +77,7 @@ impl Contest {
         let binder = Binder {
             client: link.client(),
             settings: config.scheduler_settings(),
+            details: config.messages.details,
             reader: Arc::new(config.reader()),
             clock: Clock::starting_at(self.sandbox.now()),
             metrics: metrics.clone(),

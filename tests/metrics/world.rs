@@ -8,7 +8,7 @@ use berth::{
     app::{build_info, settings::Reloads},
     cluster::{self, Clock, metrics::Leads, read::devices, scrape::Holdings},
     config::Config,
-    scheduling::{Event, FindingCounts, world::object::Object},
+    scheduling::{Event, FindingCounts, NodeChange, ObjectChange, QuotaChange, world::object::Object},
     webhook::{self, Readiness, Webhook},
 };
 use http::{Request, header};
@@ -55,7 +55,7 @@ pub(crate) fn cluster(config: &Config) -> Machine {
         "spec": {"hard": {"limits.nvidia.com/gpumem": "8000", "limits.nvidia.com/gpucores": "100"}},
     });
     let quota = machine.reader().quota(&parsed(&quota)).0;
-    machine.tell(Event::QuotaSeen(quota));
+    machine.tell(Event::Quota(QuotaChange::Seen(quota)));
     machine.show_pod(&pod("large", &json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "20000"})));
     machine.run();
     machine
@@ -119,10 +119,15 @@ pub(crate) async fn page_with(
         binder.eviction("rz1", &berth::scheduling::EvictionOutcome::Granted);
         binder.unread_objects.add("PodGroup", 1);
         let broken = node("n1", &json!({"hami.io/node-nvidia-register": "[{"}));
-        binder.registrations(&Event::NodeSeen(Box::new(machine.reader().node(&parsed(&broken)).0)));
+        binder.registrations(&Event::Node(NodeChange::Seen(Box::new(
+            machine.reader().node(&parsed(&broken)).0,
+        ))));
         let unreadable = json!({"spec": {"devices": [{"type": "gpu", "minor": -1}]}});
         let offer = devices(&parsed(&unreadable)).0;
-        binder.registrations(&Event::Seen(Object::Device("n1".into(), std::sync::Arc::new(offer))));
+        binder.registrations(&Event::Object(ObjectChange::Seen(Object::Device(
+            "n1".into(),
+            std::sync::Arc::new(offer),
+        ))));
     }
     build_info::register(&mut registry);
     Reloads::register(&mut registry, Clock::System);

@@ -1,7 +1,7 @@
 //! What `berth manifests` prints, applied again: nothing may change, or each `kubectl apply` says `configured` and nobody sees what did.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use berth::cli::manifests::{self, Account, ManifestsArgs, Settings};
+use berth::cli::manifests::{self, Account, InstallationSettings, ManifestsArgs};
 use kube::{
     Api, Client,
     api::{ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams},
@@ -62,7 +62,7 @@ async fn manifests_that_are_applied_again_are_unchanged() {
     let authority = rcgen::generate_simple_self_signed(Vec::new()).unwrap().cert.pem();
     let bundle = STANDARD.encode(authority);
     let settings = "workloads:\n- {apiGroup: example.com, kind: Run, templates: [{path: spec.template}]}\n";
-    let settings = Settings::parse(settings.to_owned(), "berth.yaml").unwrap().0;
+    let settings = InstallationSettings::parse(settings.to_owned(), "berth.yaml").unwrap().0;
     let mut found = Vec::new();
     for split in [false, true] {
         let agent = vec![Account { namespace: "gpu".to_owned(), name: "agent".to_owned() }];

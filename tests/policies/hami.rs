@@ -1,6 +1,6 @@
 //! Berth's manifests in a cluster in which HAMi runs: nothing that its accounts write is refused before they have the right to it.
 
-use berth::cli::manifests::{self, Account, ManifestsArgs, Settings};
+use berth::cli::manifests::{self, Account, InstallationSettings, ManifestsArgs};
 use k8s_openapi::api::{admissionregistration::v1::ValidatingAdmissionPolicyBinding, core::v1::Node};
 use kube::{
     Api,
@@ -77,7 +77,7 @@ fn bindings() -> Vec<Value> {
     let account = |name: &str| Account { namespace: "kube-system".to_owned(), name: name.to_owned() };
     let agent = ["hami-device-plugin", "hami-scheduler"].map(account).into();
     let args = ManifestsArgs { agent, ..ManifestsArgs::default() };
-    let objects = manifests::objects(&args, &Settings::default()).unwrap();
+    let objects = manifests::objects(&args, &InstallationSettings::default()).unwrap();
     let is_ours =
         |object: &Value| object["metadata"]["name"].as_str().is_some_and(|name| name.contains(":hami-"));
     objects.into_iter().filter(is_ours).collect()
@@ -103,7 +103,7 @@ fn advised(warning: &str) -> Value {
 
 /// As `berth manifests` with `protection: deny`, applied again.
 async fn deny(world: &World) {
-    let (settings, _) = Settings::parse("protection: deny".to_owned(), "berth.yaml").unwrap();
+    let (settings, _) = InstallationSettings::parse("protection: deny".to_owned(), "berth.yaml").unwrap();
     let bindings: Api<ValidatingAdmissionPolicyBinding> = Api::all(world.cluster.client.clone());
     for object in manifests::objects(&ManifestsArgs::default(), &settings).unwrap() {
         if object["kind"] == "ValidatingAdmissionPolicyBinding" {

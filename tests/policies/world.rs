@@ -1,6 +1,6 @@
 //! A real API server with Berth's manifests applied and five callers of different rights.
 
-use berth::cli::manifests::{self, ManifestsArgs, Settings};
+use berth::cli::manifests::{self, InstallationSettings, ManifestsArgs};
 use http_body_util::BodyExt as _;
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
 use kube::{
@@ -67,7 +67,7 @@ impl World {
     /// Applies what `berth manifests` prints; policies are in force when this returns.
     pub(crate) async fn install(&self, changes: &Changes, wanted: impl Fn(&str) -> bool) {
         let args = ManifestsArgs { webhook_url: changes.webhook_url.clone(), ..ManifestsArgs::default() };
-        let read = |text: &str| Settings::parse(text.to_owned(), "berth.yaml").unwrap().0;
+        let read = |text: &str| InstallationSettings::parse(text.to_owned(), "berth.yaml").unwrap().0;
         let settings = changes.settings.map(read).unwrap_or_default();
         for mut object in manifests::objects(&args, &settings).unwrap() {
             if !wanted(object["kind"].as_str().unwrap()) {

@@ -5,7 +5,7 @@ use std::{
     process::{Command, Output},
 };
 
-use berth::cli::preflight::commands::{Stage, Step, Tool};
+use berth::cli::preflight::commands::{CommandStage, Step, Tool};
 use kube::Api;
 use serde_json::{Value, json};
 
@@ -77,7 +77,7 @@ async fn every_printed_command_works_and_the_way_back_leads_back() {
     assert!(steps.iter().filter(|step| !of_berth(&step.command).is_empty()).count() >= 4, "{steps:#?}");
     for step in &steps {
         run(folder.path(), &kubeconfig, &step.command);
-        if has_kubectl() && step.step == Stage::Protect {
+        if has_kubectl() && step.step == CommandStage::Protect {
             let report = report(&cluster.client).await;
             assert!(report.agents.iter().all(|agent| agent.bound == Some(true)), "{:?}", report.agents);
             assert!(!rules(&report).contains(&"foreign-webhook"), "it is off");
@@ -107,11 +107,11 @@ async fn without_hami_namespaces_are_labelled_by_the_commands_and_come_in() {
     let (team_a, team_b) = ("Namespace team-a".to_owned(), "Namespace team-b".to_owned());
     assert_eq!(not_covered().await, [team_a.clone(), team_b.clone()]);
     let steps = steps(&cluster).await;
-    assert!(steps.iter().any(|step| step.step == Stage::LetIn), "{steps:#?}");
+    assert!(steps.iter().any(|step| step.step == CommandStage::LetIn), "{steps:#?}");
     for (at, step) in steps.iter().enumerate() {
         run(folder.path(), &kubeconfig, &step.command);
-        let is_last = steps.get(at + 1).is_none_or(|next| next.step != Stage::LetIn);
-        if has_kubectl() && step.step == Stage::LetIn && is_last {
+        let is_last = steps.get(at + 1).is_none_or(|next| next.step != CommandStage::LetIn);
+        if has_kubectl() && step.step == CommandStage::LetIn && is_last {
             assert_eq!(not_covered().await, std::slice::from_ref(&team_b));
         }
     }

@@ -1,6 +1,6 @@
 //! On a real API server: callers with some rights and with none, accounts in HAMi's form, and the whole report once.
 
-use berth::cli::preflight::{Report, Verdict};
+use berth::cli::preflight::{PreflightReport, PreflightVerdict};
 use kube::Client;
 
 use super::{
@@ -26,7 +26,7 @@ pub(crate) async fn cluster() -> Option<Cluster> {
     Cluster::start_with(Floor::Real, options).await
 }
 
-fn bound(report: &Report, account: &str) -> Option<bool> {
+fn bound(report: &PreflightReport, account: &str) -> Option<bool> {
     report.agents.iter().find(|agent| agent.account == account).unwrap().bound
 }
 
@@ -39,10 +39,10 @@ async fn the_rights_of_the_documentation_suffice_and_nothing_changes() {
     let before = versions(&cluster.client).await;
     let by_reader = report(&cluster.client_of(READER)).await;
     assert_eq!(versions(&cluster.client).await, before);
-    let text = |report: &Report| serde_json::to_string_pretty(report).unwrap();
+    let text = |report: &PreflightReport| serde_json::to_string_pretty(report).unwrap();
     assert_eq!(text(&by_reader), text(&by_admin));
 
-    assert_eq!(by_reader.verdict, Verdict::ReadyWithWarnings, "{}", by_reader.text());
+    assert_eq!(by_reader.verdict, PreflightVerdict::ReadyWithWarnings, "{}", by_reader.text());
     assert_eq!(by_reader.kubernetes.feature_gates.get("DynamicResourceAllocation"), Some(&true));
     assert!(by_reader.kubernetes.groups.contains_key("resource.k8s.io"));
     let found = rules(&by_reader);
@@ -72,7 +72,7 @@ async fn versions(client: &Client) -> Vec<(String, Option<String>)> {
 async fn a_caller_without_rights_is_told_each_list_that_was_refused() {
     let Some(cluster) = cluster().await else { return };
     let report = report(&cluster.client_of(GUEST)).await;
-    assert_eq!(report.verdict, Verdict::Blocked);
+    assert_eq!(report.verdict, PreflightVerdict::Blocked);
     assert_eq!(rules(&report), ["cannot-list-essential", "cannot-list", "unknown-detail"]);
     let messages: Vec<_> = report.findings.iter().map(|finding| finding.message.as_str()).collect();
     for kind in ["namespaces", "nodes", "pods"] {

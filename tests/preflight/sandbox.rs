@@ -1,6 +1,6 @@
 //! On the API server in the process: the whole report as recorded, what is asked for, and large clusters.
 
-use berth::cli::preflight::Verdict;
+use berth::cli::preflight::PreflightVerdict;
 use berth_sandbox::{Options, Sandbox, Verb};
 use serde_json::json;
 
@@ -38,7 +38,7 @@ async fn nothing_is_changed_and_only_gets_lists_and_access_reviews_are_sent() {
 async fn an_empty_cluster_has_no_cards_and_no_commands_for_what_is_not_there() {
     let sandbox = Sandbox::new(Options::default());
     let report = report(&sandbox.client()).await;
-    assert_eq!(report.verdict, Verdict::ReadyWithWarnings);
+    assert_eq!(report.verdict, PreflightVerdict::ReadyWithWarnings);
     assert_eq!(rules(&report), ["no-cards", "unknown-detail"]);
     assert!(report.agents.is_empty());
     let commands: Vec<_> = report.commands.iter().map(|step| step.command.as_str()).collect();

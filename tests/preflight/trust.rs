@@ -2,7 +2,7 @@
 
 use berth::cli::{
     Command,
-    preflight::{PreflightArgs, Report, Verdict, examine},
+    preflight::{PreflightArgs, PreflightReport, PreflightVerdict, examine},
 };
 use berth_sandbox::{Options, Sandbox};
 use clap::Parser as _;
@@ -19,7 +19,7 @@ const TEAM: &str = "a-team";
 const FORGED: &str =
     "nvidia:\n  resourceCountName: nvidia.com/gpu\n  deviceMemoryScaling: 10\n  defaultCores: 100\n";
 
-async fn report(client: &Client, flags: &[&str]) -> Report {
+async fn report(client: &Client, flags: &[&str]) -> PreflightReport {
     let cli = berth::cli::Cli::try_parse_from(["berth", "preflight"].iter().chain(flags)).unwrap();
     let Command::Preflight(args) = cli.command else { panic!("{flags:?} are preflight's") };
     let args: PreflightArgs = args;
@@ -89,7 +89,7 @@ async fn nothing_is_taken_from_a_users_namespace_and_each_impostor_blocks() {
     assert_eq!(after.settings, before.settings);
     assert_eq!(after.commands, before.commands);
     assert_eq!(after.agents, before.agents);
-    assert_eq!(after.verdict, Verdict::Blocked);
+    assert_eq!(after.verdict, PreflightVerdict::Blocked);
     let (blockers, others): (Vec<_>, Vec<_>) =
         after.findings.into_iter().partition(|finding| finding.rule == "untrusted-program");
     assert_eq!(others, before.findings);
@@ -138,7 +138,7 @@ async fn a_namespace_that_the_administrator_names_is_believed_and_named_again_in
         create(&client, &object).await;
     }
     let unnamed = report(&client, &[]).await;
-    assert_eq!((unnamed.verdict, unnamed.agents.len()), (Verdict::Blocked, 0));
+    assert_eq!((unnamed.verdict, unnamed.agents.len()), (PreflightVerdict::Blocked, 0));
     let named = report(&client, &["--trust-namespace", "team-b", "--trust-namespace", "hami-system"]).await;
     assert!(!rules(&named).contains(&"untrusted-program"), "{:#?}", named.findings);
     let accounts: Vec<_> = named.agents.iter().map(|agent| agent.account.as_str()).collect();

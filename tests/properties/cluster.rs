@@ -13,11 +13,11 @@ use std::{
 use berth::{
     device::{Allocation, Card},
     scheduling::{
-        Claim, Effect, Event, Finding, Importance, Lifetime, NodeInfo, PodGroups, PodInfo, PodStatus,
-        Scheduler, Stage,
+        Claim, Effect, Event, Finding, Importance, Lifetime, NodeChange, NodeInfo, ObjectChange, PodChange,
+        PodGroups, PodInfo, PodStatus, QuotaChange, ReadRequest, Scheduler, Stage,
         model::{
             gang::{Gang, GangName, Group, GroupApi, Member, Policy},
-            kind::Kind,
+            kind::{Kind, PodGroupKind},
             pod::Deletion,
         },
         plan::preemption::Rules,
@@ -170,16 +170,20 @@ impl Cluster {
     /// A scheduler begins, and is shown everything.
     fn begin(&mut self) {
         self.scheduler = self.shape.scheduler();
-        self.tell(Event::Nodes(self.present().map(|at| self.node(at)).collect()));
-        self.tell(Event::Quotas(Vec::new()));
+        self.tell(Event::Node(NodeChange::Listed(self.present().map(|at| self.node(at)).collect())));
+        self.tell(Event::Quota(QuotaChange::Listed(Vec::new())));
         for kind in Kind::ALL {
-            let groups = self.groups.iter().filter(|_| *kind == Kind::PodGroup).map(|(name, gang)| {
-                let group = Group { budget: None, policy: Policy::Gang(Arc::new(gang.clone())) };
-                Object::PodGroup(*kind, format!("default/{name}").into(), Arc::new(group))
-            });
-            self.tell(Event::Listed(*kind, groups.collect()));
+            let groups = self.groups.iter().filter(|_| *kind == Kind::PodGroup(PodGroupKind::Volcano)).map(
+                |(name, gang)| {
+                    let group = Group { budget: None, policy: Policy::Gang(Arc::new(gang.clone())) };
+                    Object::PodGroup(PodGroupKind::Volcano, format!("default/{name}").into(), Arc::new(group))
+                },
+            );
+            self.tell(Event::Object(ObjectChange::Listed(*kind, groups.collect())));
         }
-        self.tell(Event::Pods(self.pods.iter().map(|(name, pod)| pod.info(name)).collect()));
+        self.tell(Event::Pod(PodChange::Listed(
+            self.pods.iter().map(|(name, pod)| pod.info(name)).collect(),
+        )));
     }
 
     /// The scheduler dies; what was under way is carried out where the bits of this number say so. Another one begins.
@@ -256,13 +260,13 @@ impl Cluster {
     pub(crate) fn show(&mut self, name: &str) {
         if let Some(pod) = self.pods.get(name) {
             let info = pod.info(name);
-            self.tell(Event::PodSeen(Box::new(info)));
+            self.tell(Event::Pod(PodChange::Seen(Box::new(info))));
         }
     }
 
     pub(crate) fn remove(&mut self, name: &str) {
         self.pods.remove(name);
-        self.tell(Event::PodEnded(name.into()));
+        self.tell(Event::Pod(PodChange::Ended(name.into())));
     }
 
     /// A user deletes a pod, which takes its time to end if it is bound.
@@ -292,20 +296,20 @@ impl Cluster {
         self.version += 1;
         if !self.absent[at] {
             let node = self.node(at);
-            self.tell(Event::NodeSeen(Box::new(node)));
+            self.tell(Event::Node(NodeChange::Seen(Box::new(node))));
         }
     }
 
     /// A node vanishes with its pods.
     pub(crate) fn lose_node(&mut self, at: usize) {
         self.absent[at] = true;
-        self.tell(Event::NodeGone(node_name(at)));
+        self.tell(Event::Node(NodeChange::Gone(node_name(at))));
         let there = |pod: &Pod| pod.bound.as_ref().is_some_and(|(node, _)| *node == node_name(at));
         let gone: Vec<_> =
             self.pods.iter().filter(|(_, pod)| there(pod)).map(|(name, _)| name.clone()).collect();
         for name in gone {
             self.pods.remove(&name);
-            self.tell(Event::PodGone(name.as_str().into()));
+            self.tell(Event::Pod(PodChange::Gone(name.as_str().into())));
         }
     }
 
@@ -350,7 +354,6 @@ fn is_awaited(effect: &Effect) -> bool {
             | Effect::Nominate { .. }
             | Effect::Preempt { .. }
             | Effect::RollBack { .. }
-            | Effect::ReadPod { .. }
-            | Effect::ReadNode { .. }
+            | Effect::Read(ReadRequest::Pod(_) | ReadRequest::Node(_))
     )
 }

@@ -5,7 +5,8 @@ use std::{ops::ControlFlow, sync::Arc};
 use berth::{
     device::{Allocation, Answer, Card, Dimension, InitPhase, PodRequest, Profile},
     scheduling::{
-        Ask, BindOutcome, Claim, Effect, Event, Holding, NodeInfo, PodInfo, PodKey, Scheduler,
+        Ask, BindOutcome, Claim, Effect, Event, Holding, NodeChange, NodeInfo, PodChange, PodInfo, PodKey,
+        QuotaChange, Scheduler,
         world::quota::{Bound, QuotaInfo, QuotaKey},
     },
 };
@@ -68,7 +69,7 @@ fn key(at: usize) -> PodKey {
 
 fn seen(key: &PodKey, version: u64, claim: Claim, holding: Option<Holding>) -> Event {
     let pod = fixtures::pod(&key.name, claim);
-    Event::PodSeen(Box::new(PodInfo { resource_version: version.to_string(), holding, ..pod }))
+    Event::Pod(PodChange::Seen(Box::new(PodInfo { resource_version: version.to_string(), holding, ..pod })))
 }
 
 /// Two schedulers that see the same, but one of them is given hints as well, and one that looks on.
@@ -170,9 +171,9 @@ proptest! {
                     });
                     prop_assert_eq!(held, told);
                 }
-                Step::Go(pod) => trio.observe(&Event::PodGone(key(pod % (at + 1)).uid)),
+                Step::Go(pod) => trio.observe(&Event::Pod(PodChange::Gone(key(pod % (at + 1)).uid))),
                 Step::Node(at, cards) => {
-                    trio.observe(&Event::NodeSeen(Box::new(node(at, cards, &profile, version))));
+                    trio.observe(&Event::Node(NodeChange::Seen(Box::new(node(at, cards, &profile, version)))));
                 }
                 Step::Quota(memory) => {
                     let bound = Bound {
@@ -182,10 +183,10 @@ proptest! {
                         hard: memory,
                         unit: 1,
                     };
-                    trio.observe(&Event::QuotaSeen(QuotaInfo { key: quota(), bounds: vec![bound] }));
+                    trio.observe(&Event::Quota(QuotaChange::Seen(QuotaInfo { key: quota(), bounds: vec![bound] })));
                 }
-                Step::QuotaGone => trio.observe(&Event::QuotaGone(quota())),
-                Step::NodeGone(at) => trio.observe(&Event::NodeGone(format!("node-{at}").as_str().into())),
+                Step::QuotaGone => trio.observe(&Event::Quota(QuotaChange::Gone(quota()))),
+                Step::NodeGone(at) => trio.observe(&Event::Node(NodeChange::Gone(format!("node-{at}").as_str().into()))),
             }
             trio.settle()?;
         }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use berth::{
     cli::{
         Cli, Command,
-        documents::{Document, Place},
+        documents::{Document, DocumentPlace},
         migrate,
     },
     dialect::hami::names,
@@ -65,7 +65,7 @@ fn planned(objects: &[Value]) -> Value {
         .iter()
         .enumerate()
         .map(|(at, value)| {
-            let place = Place { file: "f".to_owned(), document: at + 1, item: None };
+            let place = DocumentPlace { file: "f".to_owned(), document: at + 1, item: None };
             Document { value: value.clone(), place }
         })
         .collect();

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use berth::{
     config::Config,
-    scheduling::{BindOutcome, Effect, Event, LockOutcome, world::object::Object},
+    scheduling::{
+        BindOutcome, Effect, Event, LockOutcome, NodeChange, ObjectChange, PodChange, world::object::Object,
+    },
 };
 use serde_json::{Value, json};
 
@@ -24,7 +26,7 @@ fn claims(name: &str, priority: i32) -> Value {
 /// A change that wakes every pod which waits for a claim, and helps none.
 fn stir(machine: &mut Machine, number: u32) {
     let class = json!({"metadata": {"name": number.to_string()}, "provisioner": "csi.example"});
-    machine.tell(Event::Seen(Object::StorageClass(Arc::new(parsed(&class)))));
+    machine.tell(Event::Object(ObjectChange::Seen(Object::StorageClass(Arc::new(parsed(&class))))));
 }
 
 /// A node, and so many pods that wait for claims.
@@ -95,9 +97,9 @@ fn a_pod_of_low_priority_is_reached_while_others_are_woken_again_and_again() {
     machine.run();
     let claim = json!({"metadata": {"name": "low", "namespace": "default", "uid": "low",
             "annotations": {"pv.kubernetes.io/bind-completed": "yes"}}, "spec": {"volumeName": "pv"}});
-    machine.tell(Event::Seen(Object::PersistentVolumeClaim(Arc::new(parsed(&claim)))));
+    machine.tell(Event::Object(ObjectChange::Seen(Object::PersistentVolumeClaim(Arc::new(parsed(&claim))))));
     let volume = json!({"metadata": {"name": "pv"}});
-    machine.tell(Event::Seen(Object::PersistentVolume(Arc::new(parsed(&volume)))));
+    machine.tell(Event::Object(ObjectChange::Seen(Object::PersistentVolume(Arc::new(parsed(&volume))))));
     for number in 0..12 {
         stir(&mut machine, number);
         other_work(&mut machine, number);
@@ -125,7 +127,7 @@ fn who_is_woken_by_a_node_that_would_have_him_goes_before_newer_pods() {
     machine.show_pod(&whole("bb"));
     machine.run();
     // In one turn the place is freed, and a newer pod comes.
-    machine.tell(Event::PodEnded("a".into()));
+    machine.tell(Event::Pod(PodChange::Ended("a".into())));
     machine.show_pod(&whole("ccc"));
     let effects = machine.settle();
     let locked: Vec<_> = effects
@@ -150,7 +152,7 @@ fn what_changes_while_a_pod_is_being_bound_is_not_missed_when_that_fails() {
     let outcome = LockOutcome::Taken { resource_version: "1000".to_owned() };
     machine.tell(Event::LockAnswered { pod: key("p"), node: node.clone(), locks, outcome });
     machine.settle();
-    machine.tell(Event::NodeGone("n1".into()));
+    machine.tell(Event::Node(NodeChange::Gone("n1".into())));
     machine.settle();
     let refused = BindOutcome::Refused("the node is gone".to_owned());
     machine.tell(Event::BindAnswered { pod: key("p"), node, outcome: refused });

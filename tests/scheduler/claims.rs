@@ -10,12 +10,13 @@ use std::sync::Arc;
 use berth::{
     config::Config,
     scheduling::{
-        Effect, Event, Setback, TellOutcome, WriteOutcome, effect::PrebindWrite, world::object::Object,
+        Effect, Event, ObjectChange, PodChange, Setback, WriteOutcome, effect::PrebindWrite,
+        world::object::Object,
     },
 };
 use serde_json::{Value, json};
 
-use super::machine::{Machine, bound, node, pod, without_nearest};
+use super::machine::{Machine, bound, counted, heard, node, pod};
 
 const SELECTED: &str = "volume.kubernetes.io/selected-node";
 const COMPLETED: &str = "pv.kubernetes.io/bind-completed";
@@ -47,7 +48,7 @@ fn claim(version: u32, annotations: &Value, volume: &str) -> Event {
         "spec": {"storageClassName": "local", "accessModes": ["ReadWriteOnce"], "volumeName": volume,
             "resources": {"requests": {"storage": "1Gi"}}},
     });
-    Event::Seen(Object::PersistentVolumeClaim(object(&claim)))
+    Event::Object(ObjectChange::Seen(Object::PersistentVolumeClaim(object(&claim))))
 }
 
 /// A volume of class `local` in a zone, bound to the claim with this uid or to none.
@@ -60,13 +61,13 @@ fn volume(name: &str, version: u32, zone: &str, uid: Option<&str>) -> Event {
             "claimRef": reference, "nodeAffinity": {"required": {"nodeSelectorTerms": [term]}}},
         "status": {"phase": if uid.is_some() { "Bound" } else { "Available" }},
     });
-    Event::Seen(Object::PersistentVolume(object(&volume)))
+    Event::Object(ObjectChange::Seen(Object::PersistentVolume(object(&volume))))
 }
 
 fn class(provisioner: &str) -> Event {
     let class = json!({"metadata": {"name": "local"}, "provisioner": provisioner,
         "volumeBindingMode": "WaitForFirstConsumer"});
-    Event::Seen(Object::StorageClass(object(&class)))
+    Event::Object(ObjectChange::Seen(Object::StorageClass(object(&class))))
 }
 
 /// Two nodes with a free card each; what there is of storage is listed and empty but for these.
@@ -133,16 +134,15 @@ fn written(version: u32) -> WriteOutcome {
 /// Writes every condition that is to be written, so that the next can be.
 fn tell(machine: &mut Machine, effects: &[Effect]) {
     for effect in effects {
-        if let Effect::TellUnschedulable { pod, message, .. } = effect {
-            let (pod, message) = (pod.clone(), message.clone());
-            machine.tell(Event::Told { pod, message, outcome: TellOutcome::Done });
+        if let Effect::TellUnschedulable { pod, reason, .. } = effect {
+            machine.tell(heard(pod.clone(), reason));
         }
     }
 }
 
-fn said(effects: &[Effect]) -> Vec<&str> {
+fn said(effects: &[Effect]) -> Vec<String> {
     let said = effects.iter().filter_map(|effect| match effect {
-        Effect::TellUnschedulable { message, .. } => Some(without_nearest(message)),
+        Effect::TellUnschedulable { reason, .. } => Some(counted(reason)),
         _ => None,
     });
     said.collect()
@@ -213,7 +213,7 @@ fn two_pods_are_not_given_the_same_volume() {
     let mut machine = machine(objects);
     let other = json!({"metadata": {"name": "more", "namespace": "default", "uid": "more"},
         "spec": {"storageClassName": "local", "accessModes": ["ReadWriteOnce"]}});
-    machine.tell(Event::Seen(Object::PersistentVolumeClaim(object(&other))));
+    machine.tell(Event::Object(ObjectChange::Seen(Object::PersistentVolumeClaim(object(&other)))));
     machine.show_pod(&share("p"));
     write(&machine.settle());
     let mut second = share("q");
@@ -222,7 +222,7 @@ fn two_pods_are_not_given_the_same_volume() {
     let effects = machine.settle();
     let counted = "2 node(s) didn't find available persistent volumes to bind";
     assert_eq!(said(&effects), [format!("0/2 nodes are available: {counted}.")]);
-    machine.tell(Event::PodEnded("p".into()));
+    machine.tell(Event::Pod(PodChange::Ended("p".into())));
     // The first write is still under way, and the volume is bound to the first claim as far as anyone can know.
     let effects = machine.settle();
     let PrebindWrite::BindVolume { claim: Some(claim), .. } = write(&effects) else { panic!("{effects:?}") };
@@ -260,7 +260,7 @@ fn of_one_pod() -> Machine {
             "annotations": {COMPLETED: "yes"}},
         "spec": {"accessModes": ["ReadWriteOncePod"], "volumeName": "pv-1"},
     });
-    let single = Event::Seen(Object::PersistentVolumeClaim(object(&single)));
+    let single = Event::Object(ObjectChange::Seen(Object::PersistentVolumeClaim(object(&single))));
     machine([volume("pv-1", 1, "n2", Some("claim")), single])
 }
 
@@ -273,7 +273,7 @@ fn a_claim_of_one_pod_is_kept_for_the_pod_that_the_node_is_kept_for() {
     machine.show_pod(&first);
     machine.show_pod(&share("next"));
     assert_eq!(machine.run().1, []);
-    machine.tell(Event::PodGone("first".into()));
+    machine.tell(Event::Pod(PodChange::Gone("first".into())));
     assert_eq!(machine.run().1, [("next".to_owned(), "n2".to_owned())]);
 }
 
@@ -286,7 +286,7 @@ fn a_claim_of_one_pod_keeps_the_next_waiting_until_that_has_ended() {
     machine.show_pod(&share("next"));
     let counted = "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod";
     assert_eq!(said(&machine.run().0), [format!("0/2 nodes are available: {counted}.")]);
-    machine.tell(Event::PodEnded("first".into()));
+    machine.tell(Event::Pod(PodChange::Ended("first".into())));
     assert_eq!(machine.run().1, [("next".to_owned(), "n2".to_owned())]);
 }
 
@@ -295,7 +295,7 @@ fn a_node_whose_driver_can_attach_no_more_is_passed_over() {
     let csi = |node: &str, count: i64| {
         let csi = json!({"metadata": {"name": node}, "spec": {"drivers": [{"name": "csi.example",
             "allocatable": {"count": count}}]}});
-        Event::Seen(Object::CsiNode(object(&csi)))
+        Event::Object(ObjectChange::Seen(Object::CsiNode(object(&csi))))
     };
     let mut machine = machine(dynamic().into_iter().chain([csi("n1", 0), csi("n2", 0)]));
     machine.show_pod(&share("p"));

@@ -3,7 +3,7 @@
 use berth::{
     config::Config,
     scheduling::{
-        Claim, Effect, Event,
+        Claim, Effect, Event, QuotaChange,
         decide::remedy::remedy,
         plugin::allocate::explain::{Amounts, short_on},
     },
@@ -47,14 +47,14 @@ fn with_quota(card: u32, units: u32) -> Machine {
     let mut machine = Machine::new(&settings(), &[amd_node(card)], &[]);
     let hard = json!({"limits.amd.com/gpucores": units.to_string()});
     let quota = json!({"metadata": {"name": "q", "namespace": "default"}, "spec": {"hard": hard}});
-    let seen = Event::QuotaSeen(machine.reader().quota(&parsed(&quota)).0);
+    let seen = Event::Quota(QuotaChange::Seen(machine.reader().quota(&parsed(&quota)).0));
     machine.tell(seen);
     machine
 }
 
-fn refusals(effects: &[Effect]) -> Vec<&str> {
+fn refusals(effects: &[Effect]) -> Vec<String> {
     let refused = effects.iter().filter_map(|effect| match effect {
-        Effect::TellUnschedulable { message, .. } => Some(message.as_str()),
+        Effect::TellUnschedulable { reason, .. } => Some(reason.message().full),
         _ => None,
     });
     refused.collect()
@@ -70,7 +70,7 @@ fn a_whole_card_costs_a_quota_its_compute_units() {
                 limited: limits.amd.com/gpucores=96";
     assert!(
         machine.run().0.iter().any(
-            |effect| matches!(effect, Effect::TellUnschedulable { message, .. } if message.contains(used))
+            |effect| matches!(effect, Effect::TellUnschedulable { reason, .. } if reason.message().full.contains(used))
         )
     );
 }

@@ -4,7 +4,7 @@ use berth::{
     config::Config,
     device::Allocation,
     object::ResourceQuota,
-    scheduling::{Effect, Event},
+    scheduling::{Effect, Event, QuotaChange},
 };
 use serde_json::{Value, json};
 
@@ -73,7 +73,7 @@ fn an_overdrawn_quota_of_cores_admits_a_pod_that_requests_none() {
     assert_eq!(quota.1, []);
     for (requested, bindings) in [("0", 1), ("1", 0)] {
         let mut machine = Machine::new(&config, &[hami("a", &[16_384])], std::slice::from_ref(&holder));
-        machine.tell(Event::QuotaSeen(quota.0.clone()));
+        machine.tell(Event::Quota(QuotaChange::Seen(quota.0.clone())));
         machine.show_pod(&pod("p", &cores(requested)));
         assert_eq!(machine.run().1.len(), bindings, "60 of 50 percent are used, {requested} more requested");
     }

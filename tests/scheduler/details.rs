@@ -1,29 +1,28 @@
 //! What users are told with each value of `messages.details`, and what of it administrators read elsewhere.
 
 use berth::{
+    cluster::tell::condition_text,
     config::Config,
     scheduling::{Details, Effect},
 };
 use serde_json::json;
 
 use super::{
-    discreet::told,
     holdings::{hami_node, share},
     machine::Machine,
 };
 
 /// What users are told, and what is reported to administrators in full.
 fn said(details: Details) -> (Vec<String>, Vec<String>) {
-    let mut config = Config::default();
-    config.messages.details = details;
     let card = json!({"id": "GPU-a", "index": 0, "count": 10, "devmem": 16000, "devcore": 100, "type": "NVIDIA A100", "mode": "hami-core", "health": true});
-    let mut machine = Machine::new(&config, &[hami_node(&[card])], &[]);
+    let mut machine = Machine::new(&Config::default(), &[hami_node(&[card])], &[]);
     machine.show_pod(&share("large", 20_000));
     let (mut told_to_users, mut reported) = (Vec::new(), Vec::new());
     for effect in machine.run().0 {
-        told_to_users.extend(told(&effect).map(|(_, message)| message.into_owned()));
-        if let Effect::ReportDetails { message, .. } = effect {
-            reported.push(message);
+        if let Effect::TellUnschedulable { reason, .. } = effect {
+            let (message, left_out) = condition_text(&reason, details);
+            told_to_users.push(message);
+            reported.extend(left_out);
         }
     }
     (told_to_users, reported)

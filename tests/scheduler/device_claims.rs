@@ -4,8 +4,8 @@ use berth::{
     config::Config,
     object::resource_claim::AllocationResult,
     scheduling::{
-        BindOutcome, Details, Effect, Event, Setback, TellOutcome, WriteOutcome, effect::PrebindWrite,
-        model::kind::Kind, scheduler::Settings, world::object::Object,
+        BindOutcome, Details, Effect, Event, ObjectChange, PodChange, Setback, TellOutcome, WriteOutcome,
+        effect::PrebindWrite, model::kind::Kind, scheduler::Settings, world::object::Object,
     },
 };
 use serde_json::{Value, json};
@@ -28,7 +28,7 @@ fn claim_of(class: &str, name: &str, (version, finalizers): (u32, &[&str]), stat
         "spec": {"devices": {"requests": [request]}},
         "status": status,
     });
-    Event::Seen(Object::ResourceClaim(parsed(&claim)))
+    Event::Object(ObjectChange::Seen(Object::ResourceClaim(parsed(&claim))))
 }
 
 fn free(name: &str) -> Event {
@@ -48,17 +48,17 @@ pub(crate) fn slice(node: &str, count: usize) -> Event {
         "spec": {"driver": "gpu.example.com", "nodeName": node, "devices": devices,
             "pool": {"name": node, "generation": 1, "resourceSliceCount": 1}},
     });
-    Event::Seen(Object::ResourceSlice(parsed(&slice)))
+    Event::Object(ObjectChange::Seen(Object::ResourceSlice(parsed(&slice))))
 }
 
 fn class(name: &str) -> Event {
-    Event::Seen(Object::DeviceClass(parsed(&json!({"metadata": {"name": name}}))))
+    Event::Object(ObjectChange::Seen(Object::DeviceClass(parsed(&json!({"metadata": {"name": name}})))))
 }
 
 /// Shows that there is nothing yet but the class `gpu`.
 pub(crate) fn listed(machine: &mut Machine) {
     for kind in Kind::DEVICE_CLAIMS {
-        machine.tell(Event::Listed(*kind, Vec::new()));
+        machine.tell(Event::Object(ObjectChange::Listed(*kind, Vec::new())));
     }
     machine.tell(class("gpu"));
 }
@@ -199,7 +199,7 @@ fn a_device_is_given_once_and_free_again_with_its_claim() {
     assert_eq!(asked(&effects), ["protect c"]);
     assert_eq!(told(&effects, "q"), "0/1 nodes are available: 1 cannot allocate all claims.");
     // Another program gives the claim its device, and a user that ends.
-    machine.tell(Event::PodGone("p".into()));
+    machine.tell(Event::Pod(PodChange::Gone("p".into())));
     machine.tell(claim("c", 9, &status(&device_of("n1"), &[])));
     assert_eq!(asked(&machine.settle()), [""; 0]);
     machine.tell(claim("c", 10, &json!({})));
@@ -239,7 +239,7 @@ fn the_second_pod_of_a_claim_goes_where_the_first_is() {
 fn a_pod_that_is_gone_leaves_no_devices_behind() {
     let mut machine = with_pod([free("c"), free("d")]);
     let (effects, given) = reserving(&mut machine);
-    machine.tell(Event::PodGone("p".into()));
+    machine.tell(Event::Pod(PodChange::Gone("p".into())));
     machine.show_pod(&user("q", "d"));
     assert_eq!(asked(&machine.settle()), [""; 0], "the write for the first may still arrive");
     done(&mut machine, &effects, 3, &status(&given, &["p"]));
@@ -253,7 +253,7 @@ fn a_pod_that_is_gone_leaves_no_devices_behind() {
 fn a_write_without_an_answer_holds_the_devices_until_it_can_no_longer_arrive() {
     let mut machine = with_pod([free("c"), free("d")]);
     let (effects, _) = reserving(&mut machine);
-    machine.tell(Event::PodGone("p".into()));
+    machine.tell(Event::Pod(PodChange::Gone("p".into())));
     machine.show_pod(&user("q", "d"));
     answer(&mut machine, &effects, &WriteOutcome::Failed(Setback::default()));
     assert_eq!(asked(&machine.settle()), [""; 0]);
@@ -356,7 +356,7 @@ fn nothing_is_decided_before_claims_are_listed() {
     machine.tell(Event::Told { pod: key("p"), message, outcome: TellOutcome::Done });
     let missing = "the Pod has claims, and these are not listed yet";
     for kind in Kind::DEVICE_CLAIMS {
-        machine.tell(Event::Unserved(*kind));
+        machine.tell(Event::Object(ObjectChange::Unserved(*kind)));
     }
     // What was last said is said again until it is answered.
     let message = told(&machine.settle(), "p");
@@ -395,7 +395,7 @@ fn a_pod_of_another_scheduler_holds_what_its_claim_has() {
 /// What is said of the pod, the nearest node included, with `details`.
 fn said(details: Details, pods: &[Value], objects: impl IntoIterator<Item = Event>) -> String {
     let config = Config::default();
-    let settings = Settings { details, gangs: None, ..config.scheduler_settings() };
+    let settings = Settings { gangs: None, ..config.scheduler_settings() };
     let mut machine = Machine::begin_with(&config, settings, &[node("n1", &json!({}))], &[]);
     listed(&mut machine);
     machine.tell(slice("n1", 2));
@@ -404,7 +404,9 @@ fn said(details: Details, pods: &[Value], objects: impl IntoIterator<Item = Even
         machine.show_pod(pod);
     }
     let told = |effect: &Effect| match effect {
-        Effect::TellUnschedulable { pod, message, .. } if *pod.name == *"p" => Some(message.clone()),
+        Effect::TellUnschedulable { pod, reason, .. } if *pod.name == *"p" => {
+            Some(reason.message().told(details).0)
+        }
         _ => None,
     };
     machine.settle().iter().rev().find_map(told).unwrap_or_default()
@@ -421,7 +423,7 @@ fn who_holds_the_devices_of_a_claim_is_named() {
             "spec": {"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu"}}]}},
             "status": {"allocation": {"devices": {"results": [device]}}, "reservedFor": users},
         });
-        Event::Seen(Object::ResourceClaim(parsed(&claim)))
+        Event::Object(ObjectChange::Seen(Object::ResourceClaim(parsed(&claim))))
     };
     let second = json!({"request": "gpu", "driver": "gpu.example.com", "pool": "n1", "device": "gpu-1"});
     let second = json!({"allocation": {"devices": {"results": [second]}}});

@@ -2,11 +2,11 @@
 
 use berth::{
     config::Config,
-    scheduling::{Effect, Event, TellOutcome, model::kind::Kind},
+    scheduling::{Effect, Event, ObjectChange, model::kind::Kind},
 };
 use serde_json::{Value, json};
 
-use super::machine::{Machine, bound, node, placed, pod, told};
+use super::machine::{Machine, bound, heard, node, placed, pod, told};
 
 pub(crate) const ALLOCATED: &str = "scheduling.koordinator.sh/device-allocated";
 
@@ -111,9 +111,9 @@ fn a_device_that_fails_is_given_no_longer_and_stays_held() {
 #[test]
 fn devices_that_are_gone_come_back_as_they_are_held() {
     for lost in [
-        Event::Gone(Kind::Device, "n1".into()),
-        Event::Unserved(Kind::Device),
-        Event::Listed(Kind::Device, Vec::new()),
+        Event::Object(ObjectChange::Gone(Kind::Device, "n1".into())),
+        Event::Object(ObjectChange::Unserved(Kind::Device)),
+        Event::Object(ObjectChange::Listed(Kind::Device, Vec::new())),
     ] {
         let mut machine = machine(&["n1"]);
         machine.show_device(&device("n1", &[gpu(0)]));
@@ -137,9 +137,8 @@ fn devices_that_are_gone_come_back_as_they_are_held() {
 fn say(machine: &mut Machine, name: &str) -> String {
     let effects = machine.settle();
     for effect in &effects {
-        if let Effect::TellUnschedulable { pod, message, .. } = effect {
-            let (pod, message, outcome) = (pod.clone(), message.clone(), TellOutcome::Done);
-            machine.tell(Event::Told { pod, message, outcome });
+        if let Effect::TellUnschedulable { pod, reason, .. } = effect {
+            machine.tell(heard(pod.clone(), reason));
         }
     }
     told(&effects, name)
@@ -148,9 +147,9 @@ fn say(machine: &mut Machine, name: &str) -> String {
 #[test]
 fn what_a_pod_waits_for_is_said_at_once_when_a_device_changes() {
     for lost in [
-        Event::Gone(Kind::Device, "n1".into()),
-        Event::Unserved(Kind::Device),
-        Event::Listed(Kind::Device, Vec::new()),
+        Event::Object(ObjectChange::Gone(Kind::Device, "n1".into())),
+        Event::Object(ObjectChange::Unserved(Kind::Device)),
+        Event::Object(ObjectChange::Listed(Kind::Device, Vec::new())),
     ] {
         let mut machine = machine(&["n1", "n2"]);
         machine.show_device(&device("n1", &[gpu(0)]));
@@ -262,8 +261,10 @@ fn a_share_of_an_ascend_card_waits_for_its_template_on_nodes_of_its_model() {
     machine.show_node(&node("new", &json!({"a": "b"})));
     machine.show_pod(&share("second"));
     assert_eq!(machine.run().1, placed(&[("second", "new")]));
-    machine
-        .tell(Event::Gone(Kind::ShareTemplates, "koordinator-system/gpu-shared-resource-templates".into()));
+    machine.tell(Event::Object(ObjectChange::Gone(
+        Kind::ShareTemplates,
+        "koordinator-system/gpu-shared-resource-templates".into(),
+    )));
     machine.show_pod(&share("third"));
     assert_eq!(machine.run().1, []);
 }

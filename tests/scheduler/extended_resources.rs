@@ -6,7 +6,7 @@ use berth::{
     config::Config,
     object::{ResourceClaim, resource_claim::AllocationResult},
     scheduling::{
-        Effect, Event, Setback, WriteOutcome,
+        Effect, Event, ObjectChange, PodChange, Setback, WriteOutcome,
         effect::PrebindWrite,
         model::{extended_resources::ExtendedClaim, kind::Kind},
         world::object::Object,
@@ -26,10 +26,10 @@ fn machine(nodes: &[(&str, usize)]) -> Machine {
     let named: Vec<Value> = nodes.iter().map(|(name, _)| node(name, &json!({}))).collect();
     let mut machine = Machine::new(&Config::default(), &named, &[]);
     for kind in Kind::DEVICE_CLAIMS {
-        machine.tell(Event::Listed(*kind, Vec::new()));
+        machine.tell(Event::Object(ObjectChange::Listed(*kind, Vec::new())));
     }
     let class = json!({"metadata": {"name": "gpu"}, "spec": {"extendedResourceName": "example.com/gpu"}});
-    machine.tell(Event::Seen(Object::DeviceClass(parsed(&class))));
+    machine.tell(Event::Object(ObjectChange::Seen(Object::DeviceClass(parsed(&class)))));
     for (name, count) in nodes {
         machine.tell(slice(name, *count));
     }
@@ -91,7 +91,7 @@ fn claim(
 }
 
 fn seen(claim: ResourceClaim) -> Event {
-    Event::Seen(Object::ResourceClaim(Arc::new(claim)))
+    Event::Object(ObjectChange::Seen(Object::ResourceClaim(Arc::new(claim))))
 }
 
 fn status(allocation: &AllocationResult, users: &[&str]) -> Value {
@@ -175,7 +175,7 @@ fn a_creation_without_an_answer_is_repeated_under_the_same_name_and_taken_up_onc
 fn a_pod_that_is_gone_leaves_no_claim() {
     let mut machine = machine(&[("n1", 1)]);
     let (made, allocation, effects) = given(&mut machine, "p");
-    machine.tell(Event::PodGone("p".into()));
+    machine.tell(Event::Pod(PodChange::Gone("p".into())));
     answer(&mut machine, &effects, &lost());
     machine.pass(15);
     let effects = machine.settle();
@@ -190,7 +190,8 @@ fn a_pod_that_is_gone_leaves_no_claim() {
     assert_eq!(writes(&machine.settle()), []);
     machine.show_pod(&asking("q"));
     assert_eq!(writes(&machine.settle()), [], "the devices are held until the claim is gone");
-    machine.tell(Event::Gone(Kind::ResourceClaim, format!("default/{}", made.0).into()));
+    machine
+        .tell(Event::Object(ObjectChange::Gone(Kind::ResourceClaim, format!("default/{}", made.0).into())));
     machine.pass(15);
     creation(&machine.settle());
 }
@@ -216,7 +217,7 @@ fn a_claim_that_a_former_binder_has_made_is_taken_up_or_deleted() {
     let effects = [one.settle(), one.settle()].concat();
     assert!(matches!(&writes(&effects)[..], [PrebindWrite::DeleteClaim { .. }]), "{effects:?}");
     answer(&mut one, &effects, &written(4));
-    one.tell(Event::Gone(Kind::ResourceClaim, format!("default/{}", made.0).into()));
+    one.tell(Event::Object(ObjectChange::Gone(Kind::ResourceClaim, format!("default/{}", made.0).into())));
     one.pass(15);
     assert_eq!(creation(&one.settle()).0, made.0);
 }
@@ -240,7 +241,7 @@ fn a_class_that_begins_to_stand_for_the_resource_wakes_the_pod() {
     machine.show_pod(&pod("p", &json!({"example.com/other": "1"})));
     assert_eq!(writes(&machine.settle()), []);
     let class = json!({"metadata": {"name": "other"}, "spec": {"extendedResourceName": "example.com/other"}});
-    machine.tell(Event::Seen(Object::DeviceClass(parsed(&class))));
+    machine.tell(Event::Object(ObjectChange::Seen(Object::DeviceClass(parsed(&class)))));
     machine.pass(15);
     creation(&machine.settle());
 }

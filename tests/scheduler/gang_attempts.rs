@@ -4,8 +4,11 @@ use berth::{
     cluster::read::group::pod_group,
     config::Config,
     scheduling::{
-        Effect, Event, Finding,
-        model::{kind::Kind, steps::PER_MILLISECOND},
+        Effect, Event, Finding, NodeChange, ObjectChange,
+        model::{
+            kind::{Kind, PodGroupKind},
+            steps::PER_MILLISECOND,
+        },
     },
 };
 use serde_json::{Value, json};
@@ -52,10 +55,13 @@ fn gang(memory: impl Fn(usize) -> usize, size: usize) -> Vec<Value> {
 fn cluster(size: usize, annotations: &Value) -> Machine {
     let nodes: Vec<_> = (0..200).map(gpu_node).collect();
     let mut machine = Machine::with_gangs(&Config::default(), &nodes);
-    machine.tell(Event::Listed(Kind::PodDisruptionBudget, Vec::new()));
+    machine.tell(Event::Object(ObjectChange::Listed(Kind::PodDisruptionBudget, Vec::new())));
     let metadata = json!({"name": "gang", "namespace": "greedy", "annotations": annotations});
     let group = json!({"metadata": metadata, "spec": {"minMember": size}});
-    machine.tell(Event::Listed(Kind::PodGroup, vec![pod_group(Kind::PodGroup, &parsed(&group))]));
+    machine.tell(Event::Object(ObjectChange::Listed(
+        Kind::PodGroup(PodGroupKind::Volcano),
+        vec![pod_group(PodGroupKind::Volcano, &parsed(&group))],
+    )));
     machine.settle();
     machine
 }
@@ -162,7 +168,7 @@ fn room_that_comes_during_a_long_attempt_is_not_missed() {
     let mut fast = gpu_node(200);
     fast["metadata"]["labels"]["disk"] = json!("fast");
     let fast = machine.reader().node(&parsed(&fast)).0;
-    machine.tell(Event::NodeSeen(Box::new(fast)));
+    machine.tell(Event::Node(NodeChange::Seen(Box::new(fast))));
     let mut turns = 0;
     while !is_placed(&machine, "g0") {
         let effects = machine.settle();

@@ -7,7 +7,7 @@ use berth::{
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use super::machine::{Machine, START, node, pod, without_nearest};
+use super::machine::{Machine, START, counted, node, pod};
 
 fn at(seconds: i64) -> Timestamp {
     Timestamp::from_second(START + seconds).unwrap()
@@ -33,7 +33,7 @@ fn waits(effects: &[Effect]) -> bool {
     let words = FitError::of_nodes(&[vec![Reason::Devices(DeviceReason::Expired)]]).to_string();
     effects
         .iter()
-        .any(|effect| matches!(effect, Effect::TellUnschedulable { message, .. } if without_nearest(message) == words))
+        .any(|effect| matches!(effect, Effect::TellUnschedulable { reason, .. } if counted(reason) == words))
 }
 
 #[test]
@@ -79,5 +79,5 @@ fn a_report_that_comes_in_time_changes_nothing() {
     machine.run();
     let state = machine.scheduler().snapshot().node("n1").unwrap();
     assert_eq!(state.generation, before, "pods that wait are not decided again for it");
-    assert_eq!(state.info.expiries[0].1, at(30) + SignedDuration::from_secs(90));
+    assert_eq!(state.info.devices.expiries[0].1, at(30) + SignedDuration::from_secs(90));
 }

@@ -7,13 +7,15 @@ use berth::{
     cluster::read::group::pod_group,
     config::Config,
     scheduling::{
-        Effect, Event, Finding, TellOutcome, WriteOutcome, effect::PrebindWrite, model::kind::Kind,
+        Effect, Event, Finding, ObjectChange, PodChange, WriteOutcome,
+        effect::PrebindWrite,
+        model::kind::{Kind, PodGroupKind},
         world::object::Object,
     },
 };
 use serde_json::{Value, json};
 
-use super::machine::{Machine, node, parsed, pod};
+use super::machine::{Machine, heard, node, parsed, pod};
 
 const SELECTED: &str = "volume.kubernetes.io/selected-node";
 
@@ -61,10 +63,10 @@ impl World {
     fn of(machine: Machine) -> Self {
         let (bound, told, deselected) = (Vec::new(), Vec::new(), BTreeSet::new());
         let mut world = Self { machine, version: 1000, bound, told, deselected };
-        world.machine.tell(Event::Listed(Kind::PodDisruptionBudget, Vec::new()));
+        world.machine.tell(Event::Object(ObjectChange::Listed(Kind::PodDisruptionBudget, Vec::new())));
         let class = json!({"metadata": {"name": "slow"}, "provisioner": "csi.example",
             "volumeBindingMode": "WaitForFirstConsumer"});
-        world.machine.tell(Event::Seen(Object::StorageClass(parsed(&class))));
+        world.machine.tell(Event::Object(ObjectChange::Seen(Object::StorageClass(parsed(&class)))));
         world
     }
 
@@ -84,7 +86,7 @@ impl World {
             "spec": {"storageClassName": "slow", "accessModes": ["ReadWriteOnce"], "volumeName": volume,
                 "resources": {"requests": {"storage": "1Gi"}}},
         });
-        self.machine.tell(Event::Seen(Object::PersistentVolumeClaim(parsed(&claim))));
+        self.machine.tell(Event::Object(ObjectChange::Seen(Object::PersistentVolumeClaim(parsed(&claim)))));
         version
     }
 
@@ -97,7 +99,7 @@ impl World {
                 "capacity": {"storage": "2Gi"}, "claimRef": {"namespace": namespace, "name": name, "uid": name}},
             "status": {"phase": "Bound"},
         });
-        self.machine.tell(Event::Seen(Object::PersistentVolume(parsed(&volume))));
+        self.machine.tell(Event::Object(ObjectChange::Seen(Object::PersistentVolume(parsed(&volume)))));
         let annotations = json!({"pv.kubernetes.io/bind-completed": "yes"});
         self.show_claim(namespace, name, &annotations, &format!("pv-{name}"));
         self.settle();
@@ -137,9 +139,9 @@ impl World {
                 let outcome = WriteOutcome::Written { resource_version };
                 self.machine.tell(Event::Prebound { pod, write, outcome });
             }
-            Effect::TellUnschedulable { pod, message, .. } => {
-                self.told.push((pod.name.to_string(), message.clone()));
-                self.machine.tell(Event::Told { pod, message, outcome: TellOutcome::Done });
+            Effect::TellUnschedulable { pod, reason, .. } => {
+                self.told.push((pod.name.to_string(), reason.message().full));
+                self.machine.tell(heard(pod, &reason));
             }
             Effect::ReportFinding { of, finding: Finding::Drift(drift) } => panic!("{of:?}: {drift}"),
             _ => {}
@@ -271,10 +273,10 @@ fn a_pod_that_has_lost_its_place_comes_after_those_that_waited_already() {
     assert_eq!(world.bound, ["first"]);
     world.provision("greedy", "holder");
     world.pass(60);
-    world.machine.tell(Event::PodEnded("first".into()));
+    world.machine.tell(Event::Pod(PodChange::Ended("first".into())));
     world.settle();
     assert_eq!(world.bound, ["first", "second"], "the holder is older, and comes after both");
-    world.machine.tell(Event::PodEnded("second".into()));
+    world.machine.tell(Event::Pod(PodChange::Ended("second".into())));
     world.pass(15);
     assert_eq!(world.bound, ["first", "second", "holder"]);
 }
@@ -287,7 +289,7 @@ fn what_was_written_for_the_volume_of_such_a_pod_is_taken_back_once_it_is_delete
     world.show(&full("other", "probe"));
     assert_eq!(world.bound, ["probe"]);
     assert!(world.deselected.is_empty());
-    world.machine.tell(Event::PodEnded("holder".into()));
+    world.machine.tell(Event::Pod(PodChange::Ended("holder".into())));
     world.settle();
     assert_eq!(world.deselected.iter().collect::<Vec<_>>(), ["holder"]);
 }
@@ -344,9 +346,12 @@ fn of_gang(mut pod: Value) -> Value {
 fn gang() -> World {
     let nodes = [gpu_node("n1", 1), gpu_node("n2", 1)];
     let mut machine = Machine::with_gangs(&Config::default(), &nodes);
-    machine.tell(Event::Unserved(Kind::Reservation));
+    machine.tell(Event::Object(ObjectChange::Unserved(Kind::Reservation)));
     let group = json!({"metadata": {"name": "gang", "namespace": "greedy"}, "spec": {"minMember": 2}});
-    machine.tell(Event::Listed(Kind::PodGroup, vec![pod_group(Kind::PodGroup, &parsed(&group))]));
+    machine.tell(Event::Object(ObjectChange::Listed(
+        Kind::PodGroup(PodGroupKind::Volcano),
+        vec![pod_group(PodGroupKind::Volcano, &parsed(&group))],
+    )));
     World::of(machine)
 }
 
@@ -367,7 +372,7 @@ fn the_places_of_a_gang_that_waits_for_volumes_are_given_to_others_together() {
     assert_eq!(world.bound, ["probe"]);
     assert!(!world.holds("a") && !world.holds("b"), "a gang is placed whole or not at all");
     world.provision("greedy", "b");
-    world.machine.tell(Event::PodEnded("probe".into()));
+    world.machine.tell(Event::Pod(PodChange::Ended("probe".into())));
     world.pass(15);
     assert_eq!(world.bound.len(), 3, "{:?} {:?}", world.bound, world.told);
 }
@@ -396,7 +401,7 @@ fn a_pod_is_woken_that_fits_beside_such_a_place_and_not_beside_another() {
     world.show(&cards("fourth", "probe", 2));
     world.pass(60);
     assert!(world.holds("holder"), "the other pod would be in the way all the same");
-    world.machine.tell(Event::PodEnded("other".into()));
+    world.machine.tell(Event::Pod(PodChange::Ended("other".into())));
     world.settle();
     assert_eq!(world.bound, ["other", "probe"]);
     assert!(!world.holds("holder"));

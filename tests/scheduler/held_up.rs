@@ -2,7 +2,7 @@
 
 use berth::{
     config::Config,
-    scheduling::{Effect, Event},
+    scheduling::{Effect, Event, PodChange},
 };
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -158,7 +158,7 @@ fn serving(others: &[&str]) -> Machine {
 #[test]
 fn a_node_whose_plugin_is_at_work_for_a_pod_that_is_gone_comes_after_others_at_once() {
     let mut machine = serving(&[]);
-    machine.tell(Event::PodGone("evil".into()));
+    machine.tell(Event::Pod(PodChange::Gone("evil".into())));
     machine.show_pod(&share("a"));
     assert_eq!(machine.run().1, [to("a", "n2")], "in the same turn");
     machine.pass(15);
@@ -170,7 +170,7 @@ fn a_node_whose_plugin_is_at_work_for_a_pod_that_is_gone_comes_after_others_at_o
 #[test]
 fn who_stands_in_line_behind_a_pod_that_is_deleted_by_force_goes_elsewhere_at_once() {
     let mut machine = serving(&["a", "b"]);
-    machine.tell(Event::PodGone("evil".into()));
+    machine.tell(Event::Pod(PodChange::Gone("evil".into())));
     assert_eq!(machine.run().1, [to("a", "n2")]);
     let ledger = machine.scheduler().snapshot().ledger();
     assert_eq!(&*ledger.get(&"b".into()).unwrap().node, "n2", "it is next there");
@@ -191,11 +191,11 @@ fn who_stands_in_line_behind_a_pod_that_is_to_go_goes_elsewhere_at_once() {
 fn a_loop_that_creates_and_deletes_by_force_delays_no_other_pod() {
     let mut machine = serving(&[]);
     for round in 0..10 {
-        machine.tell(Event::PodGone("evil".into()));
+        machine.tell(Event::Pod(PodChange::Gone("evil".into())));
         let probe = format!("probe-{round}");
         machine.show_pod(&share(&probe));
         assert_eq!(machine.run().1, [to(&probe, "n2")], "round {round}");
-        machine.tell(Event::PodEnded(probe.as_str().into()));
+        machine.tell(Event::Pod(PodChange::Ended(probe.as_str().into())));
         machine.show_pod(&in_flight("evil"));
         machine.pass(1);
         machine.run();
@@ -216,7 +216,7 @@ fn who_has_no_place_but_behind_a_pod_that_is_gone_keeps_its_place_there() {
     let nodes = [gpu_node("n1")];
     let mut machine = Machine::new(&Config::default(), &nodes, &[in_flight("evil")]);
     machine.show_pod(&share("a"));
-    machine.tell(Event::PodGone("evil".into()));
+    machine.tell(Event::Pod(PodChange::Gone("evil".into())));
     assert_eq!(machine.run().1, []);
     machine.pass(14);
     assert_eq!(machine.run().1, [], "the plugin could take it for the other");

@@ -2,11 +2,11 @@
 
 use berth::{
     config::Config,
-    scheduling::{Concern, Effect, Finding},
+    scheduling::{Concern, Effect, Event, Finding, NodeChange, PodChange},
 };
 use serde_json::{Value, json};
 
-use super::machine::{Machine, bound, node, pod, without_nearest};
+use super::machine::{Machine, bound, counted, node, pod, without_nearest};
 
 const REGISTER: &str = "hami.io/node-nvidia-register";
 
@@ -67,7 +67,7 @@ fn more_than_a_card_has_is_told_once_and_taken_back_when_it_ends() {
     machine.show_pod(&share("waiting", 1000));
     let (effects, placed) = machine.run();
     assert_eq!((told(&effects), reported(&effects), placed), (vec![], vec![], vec![]));
-    machine.tell(berth::scheduling::Event::PodGone("one".into()));
+    machine.tell(Event::Pod(PodChange::Gone("one".into())));
     let (effects, placed) = machine.run();
     assert_eq!((reported(&effects), placed.len()), (vec![0], 1));
 }
@@ -128,9 +128,9 @@ fn unread(effects: &[Effect]) -> (Vec<&str>, Vec<usize>) {
 
 const NO_MEMORY: &str = "0/1 nodes are available: 1 Insufficient GPU memory.";
 
-fn refusals(effects: &[Effect]) -> Vec<&str> {
+fn refusals(effects: &[Effect]) -> Vec<String> {
     let refused = effects.iter().filter_map(|effect| match effect {
-        Effect::TellUnschedulable { message, .. } => Some(without_nearest(message)),
+        Effect::TellUnschedulable { reason, .. } => Some(counted(reason)),
         _ => None,
     });
     refused.collect()
@@ -156,7 +156,7 @@ fn a_card_that_nobody_can_tell_counts_as_the_pod_asks_on_each_card_of_its_node_u
         let (effects, placed) = machine.run();
         assert_eq!(
             (unread(&effects), placed, refusals(&effects)),
-            ((vec![], vec![]), vec![], vec![NO_MEMORY]),
+            ((vec![], vec![]), vec![], vec![NO_MEMORY.to_owned()]),
             "said once"
         );
         machine.show_pod(&share("next", 14999));
@@ -218,7 +218,11 @@ fn cards_that_nobody_can_tell_are_of_every_plugin_that_names_them_and_of_no_othe
         for same in [share("of-hami", 16000), pod("of-volcano", &json!({"volcano.sh/vgpu-number": "1"}))] {
             machine.show_pod(&same);
             let (effects, placed) = machine.run();
-            assert_eq!((placed, refusals(&effects)), (vec![], vec![NO_MEMORY]), "{same} beside {broken}");
+            assert_eq!(
+                (placed, refusals(&effects)),
+                (vec![], vec![NO_MEMORY.to_owned()]),
+                "{same} beside {broken}"
+            );
         }
         machine.show_pod(&of_hygon("16000"));
         assert_eq!(machine.run().1.len(), 1, "{broken}");
@@ -249,7 +253,11 @@ fn numbers_and_uuids_of_the_same_cards_count_together() {
         machine.run();
         machine.show_pod(&next);
         let (effects, placed) = machine.run();
-        assert_eq!((placed, refusals(&effects)), (vec![], vec![NO_MEMORY]), "{next} beside {broken}");
+        assert_eq!(
+            (placed, refusals(&effects)),
+            (vec![], vec![NO_MEMORY.to_owned()]),
+            "{next} beside {broken}"
+        );
     }
 }
 
@@ -301,7 +309,7 @@ fn cards_that_a_node_no_longer_names_stay_charged_until_it_names_them_again() {
     machine.show_node(&hami_node(&[card("GPU-a", 0)]));
     machine.show_pod(&share("more", 5000));
     assert_eq!(machine.run().1, []);
-    machine.tell(berth::scheduling::Event::NodeGone("n1".into()));
+    machine.tell(Event::Node(NodeChange::Gone("n1".into())));
     machine.show_node(&hami_node(&[card("GPU-a", 0)]));
     assert_eq!((machine.run().1, used(&machine)), (vec![], 12000));
 }

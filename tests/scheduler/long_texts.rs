@@ -1,17 +1,23 @@
 //! What a pod holds may be long; what is told of it is short, and told once.
 
-use berth::{config::Config, excerpt, scheduling::Effect};
+use berth::{
+    cluster::tell::condition_text,
+    config::Config,
+    excerpt,
+    scheduling::{Details, Effect},
+};
 use serde_json::{Value, json};
 
 use super::machine::{Machine, node, pod};
 
-/// Why the pod waits, as often as that is to be written.
+/// Why the pod waits, as often as that is to be written: a condition that says just this is not.
 fn told(machine: &mut Machine) -> Vec<String> {
-    let told = machine.settle().into_iter().filter_map(|effect| match effect {
-        Effect::TellUnschedulable { message, .. } => Some(message),
-        _ => None,
+    let written = machine.settle().into_iter().filter_map(|effect| {
+        let Effect::TellUnschedulable { told, reason, .. } = effect else { return None };
+        let message = condition_text(&reason, Details::Full).0;
+        (told.as_ref() != Some(&message)).then_some(message)
     });
-    told.collect()
+    written.collect()
 }
 
 #[test]

@@ -1,11 +1,11 @@
 //! A scheduler with the objects that it is shown and the time that it is told.
 //!
-//! It is for cases about what becomes of objects: it reads them as the live binder does, answers locks and Bindings by itself, and compares a second
-//! scheduler that tells users of their own objects alone. Cases about the order of single steps are unit tests, on `Play`.
+//! It is for cases about what becomes of objects: it reads them as the live binder does, answers locks and Bindings by itself, and looks at what users
+//! are told who are told of their own objects alone. Cases about the order of single steps are unit tests, on `Play`.
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use super::discreet::Discreet;
+use super::discreet::check;
 use berth::{
     cluster::{
         Reader,
@@ -14,8 +14,11 @@ use berth::{
     config::Config,
     device::{Lock, LockOwner},
     scheduling::{
-        Attempt, BindOutcome, Effect, Event, LockOutcome, Measure, NodeInfo, PodKey, Scheduler,
-        model::kind::Kind, scheduler::Settings, world::object::Object,
+        Attempt, BindOutcome, Effect, Event, LockOutcome, Measure, NodeChange, NodeInfo, ObjectChange,
+        PendingReason, PodChange, PodKey, QuotaChange, ReadAnswer, ReadRequest, Scheduler, TellOutcome,
+        model::kind::{Kind, PodGroupKind},
+        scheduler::Settings,
+        world::object::Object,
     },
 };
 use jiff::{SignedDuration, Timestamp};
@@ -24,8 +27,6 @@ use serde_json::{Value, json};
 /// A scheduler that has seen empty lists, or the nodes given.
 pub(crate) struct Machine {
     scheduler: Scheduler,
-    /// Another that sees the same and tells users of their own objects alone; `None`: a case has changed the first by itself.
-    discreet: Option<Discreet>,
     reader: Reader,
     now: Timestamp,
     version: u64,
@@ -40,21 +41,16 @@ impl Machine {
     pub(crate) fn new(config: &Config, nodes: &[Value], pods: &[Value]) -> Self {
         let mut machine = Self::begin(config, nodes, pods);
         for kind in Kind::STORAGE {
-            machine.tell(Event::Listed(*kind, Vec::new()));
+            machine.tell(Event::Object(ObjectChange::Listed(*kind, Vec::new())));
         }
-        machine.tell(Event::Unserved(Kind::Reservation));
+        machine.tell(Event::Object(ObjectChange::Unserved(Kind::Reservation)));
         machine
     }
 
     /// A scheduler for which kube-scheduler chooses the nodes.
     pub(crate) fn directed(config: &Config, nodes: &[Value]) -> Self {
         let machine = Self::new(config, nodes, &[]);
-        Self {
-            scheduler: machine.scheduler.directed(),
-            discreet: machine.discreet.map(Discreet::directed),
-            reader: machine.reader.judging_cards(),
-            ..machine
-        }
+        Self { scheduler: machine.scheduler.directed(), reader: machine.reader.judging_cards(), ..machine }
     }
 
     /// A scheduler to which volumes, claims and Reservations were not listed yet.
@@ -66,10 +62,10 @@ impl Machine {
     pub(crate) fn with_gangs(config: &Config, nodes: &[Value]) -> Self {
         let mut machine = Self::begin_with(config, config.scheduler_settings(), nodes, &[]);
         for kind in Kind::STORAGE {
-            machine.tell(Event::Listed(*kind, Vec::new()));
+            machine.tell(Event::Object(ObjectChange::Listed(*kind, Vec::new())));
         }
-        for kind in [Kind::CoschedulingPodGroup, Kind::KubernetesPodGroup, Kind::KubernetesPodGroupAlpha] {
-            machine.tell(Event::Unserved(kind));
+        for kind in [PodGroupKind::Coscheduling, PodGroupKind::Kubernetes, PodGroupKind::KubernetesAlpha] {
+            machine.tell(Event::Object(ObjectChange::Unserved(Kind::PodGroup(kind))));
         }
         machine
     }
@@ -81,17 +77,16 @@ impl Machine {
     }
 
     pub(crate) fn begin_with(config: &Config, settings: Settings, nodes: &[Value], pods: &[Value]) -> Self {
-        let discreet = Some(Discreet::new(settings.clone()));
         let scheduler = Scheduler::new(settings);
         let now = Timestamp::from_second(START).unwrap();
         let mut machine =
-            Self { scheduler, discreet, reader: config.reader(), now, version: 1, zones: BTreeMap::new() };
+            Self { scheduler, reader: config.reader(), now, version: 1, zones: BTreeMap::new() };
         let nodes = nodes.iter().map(|node| machine.reader.node(&parsed(node)).0).collect();
         let pods = pods.iter().map(|pod| machine.reader.pod(&parsed(pod)).0).collect();
-        machine.tell(Event::Nodes(nodes));
-        machine.tell(Event::Quotas(Vec::new()));
-        machine.tell(Event::Listed(Kind::Namespace, Vec::new()));
-        machine.tell(Event::Pods(pods));
+        machine.tell(Event::Node(NodeChange::Listed(nodes)));
+        machine.tell(Event::Quota(QuotaChange::Listed(Vec::new())));
+        machine.tell(Event::Object(ObjectChange::Listed(Kind::Namespace, Vec::new())));
+        machine.tell(Event::Pod(PodChange::Listed(pods)));
         machine
     }
 
@@ -105,9 +100,6 @@ impl Machine {
     }
 
     pub(crate) fn tell(&mut self, event: Event) {
-        if let Some(discreet) = &mut self.discreet {
-            discreet.observe(event.clone(), self.now);
-        }
         self.scheduler.observe(event, self.now);
     }
 
@@ -115,21 +107,21 @@ impl Machine {
     pub(crate) fn show_pod(&mut self, pod: &Value) {
         let pod = self.newer(pod);
         let info = self.reader.pod(&parsed(&pod)).0;
-        self.tell(Event::PodSeen(Box::new(info)));
+        self.tell(Event::Pod(PodChange::Seen(Box::new(info))));
     }
 
     /// Shows a node, newer than all that was shown before.
     pub(crate) fn show_node(&mut self, node: &Value) {
         let node = self.newer(node);
         let info = self.reader.node(&parsed(&node)).0;
-        self.tell(Event::NodeSeen(Box::new(info)));
+        self.tell(Event::Node(NodeChange::Seen(Box::new(info))));
     }
 
     /// Shows the Device of a node; what of it can't be read.
     pub(crate) fn show_device(&mut self, device: &Value) -> Vec<String> {
         let (offer, troubles) = devices(&parsed(device));
         let node = device["metadata"]["name"].as_str().unwrap().into();
-        self.tell(Event::Seen(Object::Device(node, Arc::new(offer))));
+        self.tell(Event::Object(ObjectChange::Seen(Object::Device(node, Arc::new(offer)))));
         troubles.iter().map(ToString::to_string).collect()
     }
 
@@ -137,13 +129,13 @@ impl Machine {
     pub(crate) fn show_templates(&mut self, text: &str) {
         let metadata = json!({"namespace": "koordinator-system", "name": "gpu-shared-resource-templates"});
         let config_map = parsed(&json!({"metadata": metadata, "data": {"data.yaml": text}}));
-        self.tell(Event::Seen(share_templates(&config_map).0));
+        self.tell(Event::Object(ObjectChange::Seen(share_templates(&config_map).0)));
     }
 
     /// Shows a Reservation; what of it can't be read.
     pub(crate) fn show_reservation(&mut self, object: &Value) -> Vec<String> {
         let (object, troubles) = reservation(&parsed(object));
-        self.tell(Event::Seen(object));
+        self.tell(Event::Object(ObjectChange::Seen(object)));
         troubles.iter().map(ToString::to_string).collect()
     }
 
@@ -156,10 +148,9 @@ impl Machine {
 
     /// What is to be done now.
     pub(crate) fn settle(&mut self) -> Vec<Effect> {
-        if let Some(discreet) = &mut self.discreet {
-            discreet.settle(self.now);
-        }
-        self.scheduler.settle(self.now)
+        let effects = self.scheduler.settle(self.now);
+        check(&self.scheduler, &effects);
+        effects
     }
 
     /// When it is to be asked again although nothing happens.
@@ -176,7 +167,6 @@ impl Machine {
     }
 
     pub(crate) fn scheduler_mut(&mut self) -> &mut Scheduler {
-        self.discreet = None;
         &mut self.scheduler
     }
 
@@ -215,10 +205,10 @@ impl Machine {
                         bound.push((pod.name.to_string(), node.to_string()));
                         self.tell(Event::BindAnswered { pod, node, outcome: BindOutcome::Bound });
                     }
-                    Effect::ReadNode { node } if locked.contains_key(&node) => {
+                    Effect::Read(ReadRequest::Node(node)) if locked.contains_key(&node) => {
                         let (pod, since) = &locked[&node];
                         let found = Some(Box::new(self.locked(&node, pod, *since)));
-                        self.tell(Event::NodeRead { node, found, pods: Vec::new() });
+                        self.tell(Event::Read(ReadAnswer::Node { node, found, pods: Vec::new() }));
                     }
                     other => others.push(other),
                 }
@@ -235,7 +225,7 @@ impl Machine {
     fn locked(&self, node: &str, pod: &PodKey, since: Timestamp) -> NodeInfo {
         let mut info = NodeInfo::clone(&self.scheduler.snapshot().node(node).unwrap().info);
         info.resource_version = self.version.to_string();
-        for lock in &mut info.locks {
+        for lock in &mut info.locks.needed {
             lock.state = Lock::Held { owner: LockOwner::parse(&pod.namespace, &pod.name), since };
         }
         info
@@ -247,12 +237,20 @@ pub(crate) fn without_nearest(message: &str) -> &str {
     message.split_once(" nearest: ").map_or(message, |(counted, _)| counted)
 }
 
+/// Why a pod waits, without the nearest miss.
+pub(crate) fn counted(reason: &PendingReason) -> String {
+    without_nearest(&reason.message().full).to_owned()
+}
+
+/// The condition of a pod is written for this reason.
+pub(crate) fn heard(pod: PodKey, reason: &PendingReason) -> Event {
+    Event::Told { pod, message: reason.message().full, outcome: TellOutcome::Done }
+}
+
 /// The last message about the pod that waits.
 pub(crate) fn told(effects: &[Effect], name: &str) -> String {
     let of_pod = |effect: &Effect| match effect {
-        Effect::TellUnschedulable { pod, message, .. } if *pod.name == *name => {
-            Some(without_nearest(message).to_owned())
-        }
+        Effect::TellUnschedulable { pod, reason, .. } if *pod.name == *name => Some(counted(reason)),
         _ => None,
     };
     effects.iter().rev().find_map(of_pod).unwrap_or_default()

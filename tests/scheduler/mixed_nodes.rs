@@ -3,7 +3,10 @@
 use berth::{
     config::Config,
     object::resource_claim::AllocationResult,
-    scheduling::{Effect, Event, effect::PrebindWrite, model::kind::Kind, world::object::Object},
+    scheduling::{
+        Effect, Event, ObjectChange, PodChange, effect::PrebindWrite, model::kind::Kind,
+        world::object::Object,
+    },
 };
 use serde_json::{Value, json};
 
@@ -43,7 +46,7 @@ fn slice(generation: u32, devices: &[Value]) -> Event {
         "spec": {"driver": "gpu.example.com", "nodeName": "n1", "devices": devices,
             "pool": {"name": "n1", "generation": generation, "resourceSliceCount": 1}},
     });
-    Event::Seen(Object::ResourceSlice(parsed(&slice)))
+    Event::Object(ObjectChange::Seen(Object::ResourceSlice(parsed(&slice))))
 }
 
 /// What a claim has of a device of `n1`: all of it, or a share of so much memory and compute.
@@ -73,7 +76,7 @@ fn asking(name: &str, memory: &str) -> Event {
         "metadata": {"name": name, "namespace": "default", "uid": format!("uid-{name}"), "resourceVersion": "1"},
         "spec": {"devices": {"requests": [{"name": "gpu", "exactly": exactly}]}},
     });
-    Event::Seen(Object::ResourceClaim(parsed(&claim)))
+    Event::Object(ObjectChange::Seen(Object::ResourceClaim(parsed(&claim))))
 }
 
 /// One node with cards of HAMi's, these devices of its slice, and these pods.
@@ -117,7 +120,7 @@ fn a_claim_pod_waits_for_a_card_of_which_a_pod_has_a_share_until_that_ends() {
     machine.tell(standing("c", 1, None));
     machine.show_pod(&user("p", "c"));
     assert_eq!(told(&machine.settle(), "p"), FULL);
-    machine.tell(Event::PodEnded("s".into()));
+    machine.tell(Event::Pod(PodChange::Ended("s".into())));
     machine.pass(15);
     assert_eq!(reserved(&machine.settle()), ["c"]);
 }
@@ -146,10 +149,14 @@ fn what_a_claim_holds_is_known_after_a_restart_however_late_it_is_listed() {
         Machine::new(&Config::default(), std::slice::from_ref(&node), std::slice::from_ref(&pending));
     machine.show_pod(&share("s", 1000));
     assert_eq!(machine.run().1, [], "the claim of a pod may hold the card");
-    let Event::Seen(slice) = slice(1, &[exclusive("gpu-0", "GPU-a")]) else { unreachable!() };
-    let Event::Seen(held) = standing("c", 2, Some(&given("gpu-0", None))) else { unreachable!() };
-    machine.tell(Event::Listed(Kind::ResourceSlice, vec![slice]));
-    machine.tell(Event::Listed(Kind::ResourceClaim, vec![held]));
+    let Event::Object(ObjectChange::Seen(slice)) = slice(1, &[exclusive("gpu-0", "GPU-a")]) else {
+        unreachable!()
+    };
+    let Event::Object(ObjectChange::Seen(held)) = standing("c", 2, Some(&given("gpu-0", None))) else {
+        unreachable!()
+    };
+    machine.tell(Event::Object(ObjectChange::Listed(Kind::ResourceSlice, vec![slice])));
+    machine.tell(Event::Object(ObjectChange::Listed(Kind::ResourceClaim, vec![held])));
     let (effects, placed_now) = machine.run();
     assert_eq!(placed_now, []);
     assert_eq!(told(&effects, "s"), TAKEN);
@@ -171,7 +178,7 @@ fn what_a_claim_holds_is_known_after_a_restart_however_late_it_is_listed() {
     let placed_now = machine.run().1;
     assert_eq!(placed_now.iter().map(|(_, node)| node.as_str()).collect::<Vec<_>>(), ["n2"]);
     for kind in Kind::DEVICE_CLAIMS {
-        machine.tell(Event::Listed(*kind, Vec::new()));
+        machine.tell(Event::Object(ObjectChange::Listed(*kind, Vec::new())));
     }
     let placed_now = machine.run().1;
     assert_eq!(placed_now.iter().map(|(_, node)| node.as_str()).collect::<Vec<_>>(), ["n1"]);
@@ -190,7 +197,7 @@ fn a_device_that_is_no_longer_published_may_be_any_card_that_its_pool_does_not_n
     assert_eq!(placed_now, placed(&[("one", "n1")]), "card GPU-b is published and not held");
     assert_ne!(told(&effects, "both"), "");
     machine.show_pod(&holding("one", "GPU-b,NVIDIA,1000,0:;"));
-    machine.tell(Event::Gone(Kind::ResourceSlice, "n1-gpu.example.com".into()));
+    machine.tell(Event::Object(ObjectChange::Gone(Kind::ResourceSlice, "n1-gpu.example.com".into())));
     machine.show_pod(&share("more", 1000));
     let (effects, placed_now) = machine.run();
     assert_eq!(placed_now, [], "the device may be either card");
@@ -206,7 +213,7 @@ fn an_assignment_that_can_not_be_read_keeps_every_card_from_claims() {
     machine.tell(asking("c", "1Mi"));
     machine.show_pod(&user("p", "c"));
     assert_eq!(told(&machine.settle(), "p"), FULL);
-    machine.tell(Event::PodEnded("s".into()));
+    machine.tell(Event::Pod(PodChange::Ended("s".into())));
     machine.pass(15);
     assert_eq!(reserved(&machine.settle()), ["c"]);
 }
@@ -231,7 +238,7 @@ fn a_slice_of_a_card_makes_it_full_and_is_not_given_where_the_card_has_shares() 
         let mut spec = json!({"driver": "gpu.example.com", "nodeName": "n1", "pool": pool});
         spec[field] = json!(of);
         let slice = json!({"metadata": {"name": name}, "spec": spec});
-        machine.tell(Event::Seen(Object::ResourceSlice(parsed(&slice))));
+        machine.tell(Event::Object(ObjectChange::Seen(Object::ResourceSlice(parsed(&slice)))));
     }
     for name in ["c", "d", "e"] {
         machine.tell(standing(name, 1, None));
@@ -261,7 +268,7 @@ fn a_gpu_of_koordinators_is_the_same_card_too() {
     assert_eq!(machine.run().1, placed(&[("k", "n1")]));
     machine.show_pod(&user("p", "c"));
     assert_eq!(told(&machine.settle(), "p"), FULL);
-    machine.tell(Event::PodEnded("k".into()));
+    machine.tell(Event::Pod(PodChange::Ended("k".into())));
     machine.pass(15);
     assert_eq!(reserved(&machine.settle()), ["c"]);
 }
@@ -274,13 +281,13 @@ fn two_drivers_that_publish_one_card_do_not_give_it_twice() {
         "spec": {"driver": "hami.example.com", "nodeName": "n1", "devices": [shared("hami-gpu-0", "GPU-a")],
             "pool": {"name": "n1", "generation": 1, "resourceSliceCount": 1}},
     });
-    machine.tell(Event::Seen(Object::ResourceSlice(parsed(&other))));
+    machine.tell(Event::Object(ObjectChange::Seen(Object::ResourceSlice(parsed(&other)))));
     machine.tell(standing("c", 2, Some(&given("gpu-0", None))));
     machine.tell(standing("d", 1, None));
     machine.show_pod(&user("p", "d"));
     assert_eq!(told(&machine.settle(), "p"), FULL);
     other["spec"]["devices"] = json!([shared("hami-gpu-0", "GPU-a"), shared("hami-gpu-1", "GPU-b")]);
-    machine.tell(Event::Seen(Object::ResourceSlice(parsed(&other))));
+    machine.tell(Event::Object(ObjectChange::Seen(Object::ResourceSlice(parsed(&other)))));
     machine.pass(15);
     assert_eq!(reserved(&machine.settle()), ["d"]);
 }
@@ -298,7 +305,7 @@ fn more_of_a_card_than_there_is_counts_claims_too() {
 #[test]
 fn a_pod_with_a_claim_preempts_no_pod_for_a_card() {
     let mut machine = one_card(&[exclusive("gpu-0", "GPU-a")], &[holding("s", "GPU-a,NVIDIA,1000,0:;")]);
-    machine.tell(Event::Listed(Kind::PodDisruptionBudget, Vec::new()));
+    machine.tell(Event::Object(ObjectChange::Listed(Kind::PodDisruptionBudget, Vec::new())));
     machine.tell(standing("c", 1, None));
     let mut urgent = user("p", "c");
     urgent["spec"]["priority"] = json!(1000);

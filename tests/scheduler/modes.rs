@@ -8,7 +8,7 @@ use berth::{
 };
 use serde_json::{Value, json};
 
-use super::machine::{Machine, node, pod, without_nearest};
+use super::machine::{Machine, counted, node, pod};
 
 /// Every family, under every lock that there is.
 const SETTINGS: &str = "dialects:\n  hami: {cambricon: {}, amd: {}, biren: {}, enable-iluvatar: true, enable-ascend: true}\n  \
@@ -67,7 +67,7 @@ fn a_pod_that_asks_under_two_locks_takes_neither_and_is_told_why() {
     let words = "Pod's GPU request can't be read: spec.containers[1].resources.limits[cambricon.com/mlu.smlu.vcore]: asks in mode hami-mlu beside \
                  mode hami; a pod may use one mode only (unserved)";
     assert!(
-        matches!(&effects[..], [Effect::TellUnschedulable { message, .. }] if without_nearest(message) == words),
+        matches!(&effects[..], [Effect::TellUnschedulable { reason, .. }] if counted(reason) == words),
         "{effects:?}"
     );
 }

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use berth::{
     config::Config,
-    scheduling::{Effect, Event, model::kind::Kind, world::object::Object},
+    scheduling::{Effect, Event, ObjectChange, PodChange, model::kind::Kind, world::object::Object},
 };
 use serde_json::{Value, json};
 
-use super::machine::{Machine, bound, node, pod, without_nearest};
+use super::machine::{Machine, bound, counted, node, pod};
 
 /// A node with one free card, in a zone.
 pub(super) fn hami_node(name: &str, zone: &str) -> Value {
@@ -62,15 +62,15 @@ fn machine(pods: &[Value]) -> Machine {
 
 /// Shows a pod that is to be placed, and expects that it waits with these counted reasons.
 #[track_caller]
-fn waits(machine: &mut Machine, pod: &Value, counted: &str) {
+fn waits(machine: &mut Machine, pod: &Value, expected: &str) {
     machine.show_pod(pod);
     let (effects, bound) = machine.run();
     assert_eq!(bound, []);
     let told = effects.iter().find_map(|effect| match effect {
-        Effect::TellUnschedulable { message, .. } => Some(without_nearest(message)),
+        Effect::TellUnschedulable { reason, .. } => Some(counted(reason)),
         _ => None,
     });
-    assert_eq!(told, Some(format!("0/2 nodes are available: {counted}.").as_str()));
+    assert_eq!(told, Some(format!("0/2 nodes are available: {expected}.")));
 }
 
 /// Expects that what has happened lets the pod go to this node.
@@ -101,10 +101,10 @@ fn replicas_that_avoid_each_other_go_to_different_zones_and_the_next_waits_for_o
     assert_eq!(zones.iter().map(|(pod, _)| pod.as_str()).collect::<Vec<_>>(), ["one", "two"]);
     assert_ne!(zones[0].1, zones[1].1);
     waits(&mut machine, &share("three", "web", &away("web")), AWAY);
-    machine.tell(Event::PodGone("unrelated".into()));
+    machine.tell(Event::Pod(PodChange::Gone("unrelated".into())));
     stays(&mut machine);
     let (gone, node) = zones[0].clone();
-    machine.tell(Event::PodEnded(gone.as_str().into()));
+    machine.tell(Event::Pod(PodChange::Ended(gone.as_str().into())));
     goes(&mut machine, "three", &node);
 }
 
@@ -117,7 +117,7 @@ fn the_anti_affinity_of_a_pod_of_another_scheduler_keeps_a_share_pod_away() {
     relabelled["metadata"]["labels"] = json!({"app": "other"});
     machine.show_pod(&relabelled);
     stays(&mut machine);
-    machine.tell(Event::PodEnded("db-2".into()));
+    machine.tell(Event::Pod(PodChange::Ended("db-2".into())));
     goes(&mut machine, "train", "n2");
 }
 
@@ -155,9 +155,9 @@ fn a_namespace_that_gets_the_label_lets_the_pod_near_its_pods() {
     waits(&mut machine, &share("client", "client", &affinity), NEAR);
     let labelled =
         Object::Namespace("infra".into(), Arc::new([("shared".to_owned(), "yes".to_owned())].into()));
-    machine.tell(Event::Seen(labelled));
+    machine.tell(Event::Object(ObjectChange::Seen(labelled)));
     goes(&mut machine, "client", "n1");
-    machine.tell(Event::Gone(Kind::Namespace, "infra".into()));
+    machine.tell(Event::Object(ObjectChange::Gone(Kind::Namespace, "infra".into())));
     stays(&mut machine);
 }
 
@@ -209,6 +209,6 @@ fn a_pod_waits_until_the_port_of_the_node_is_free() {
     let mut pod = share("web", "web", &json!({}));
     pod["spec"]["containers"][0]["ports"] = port["containers"][0]["ports"].clone();
     waits(&mut machine, &pod, "2 node(s) didn't have free ports for the requested pod ports");
-    machine.tell(Event::PodEnded("n2-port".into()));
+    machine.tell(Event::Pod(PodChange::Ended("n2-port".into())));
     goes(&mut machine, "web", "n2");
 }

@@ -2,11 +2,11 @@
 
 use berth::{
     config::Config,
-    scheduling::{Effect, Event, TellOutcome, WriteOutcome, model::kind::Kind},
+    scheduling::{Effect, Event, ObjectChange, PodChange, QuotaChange, WriteOutcome, model::kind::Kind},
 };
 use serde_json::{Value, json};
 
-use super::machine::{Machine, bound, node, parsed, pod, told};
+use super::machine::{Machine, bound, heard, node, parsed, pod, told};
 
 fn gpu_node(name: &str) -> Value {
     let card = |at: usize| {
@@ -38,10 +38,10 @@ fn machine(nodes: &[&str], held: &[&str]) -> Machine {
     let nodes: Vec<_> = nodes.iter().map(|name| gpu_node(name)).collect();
     let pods: Vec<_> = held.iter().map(|name| full(name)).collect();
     let mut machine = Machine::new(&Config::default(), &nodes, &pods);
-    machine.tell(Event::Listed(Kind::PodDisruptionBudget, Vec::new()));
+    machine.tell(Event::Object(ObjectChange::Listed(Kind::PodDisruptionBudget, Vec::new())));
     let hard = json!({"limits.nvidia.com/gpumem": (8 * 16000).to_string()});
     let quota = json!({"metadata": {"name": "team", "namespace": "greedy"}, "spec": {"hard": hard}});
-    let seen = Event::QuotaSeen(machine.reader().quota(&parsed(&quota)).0);
+    let seen = Event::Quota(QuotaChange::Seen(machine.reader().quota(&parsed(&quota)).0));
     machine.tell(seen);
     machine
 }
@@ -61,9 +61,7 @@ fn nominate(machine: &mut Machine) -> (Vec<String>, Vec<Effect>) {
                     machine.tell(Event::Nominated { pod, node, outcome });
                 }
                 Effect::Preempt { pod, .. } => victims.push(pod.name.to_string()),
-                Effect::TellUnschedulable { pod, message, .. } => {
-                    machine.tell(Event::Told { pod, message, outcome: TellOutcome::Done });
-                }
+                Effect::TellUnschedulable { pod, reason, .. } => machine.tell(heard(pod, &reason)),
                 _ => {}
             }
         }
@@ -108,7 +106,7 @@ fn a_pod_that_the_quota_of_nominated_pods_kept_from_preempting_is_decided_again_
     nominate(&mut machine);
     let first = nominated(&machine, &["a", "b"]);
     assert_eq!(first, ["b"], "they are decided by priority");
-    machine.tell(Event::PodEnded("b".into()));
+    machine.tell(Event::Pod(PodChange::Ended("b".into())));
     nominate(&mut machine);
     // The victims of the first are still there, and its namespace has had them go in vain.
     machine.pass(10);
@@ -124,7 +122,7 @@ fn what_is_kept_is_given_up_when_another_pod_of_the_namespace_takes_the_quota() 
     assert_eq!(nominated(&machine, &["a"]), ["a"]);
     let node = machine.scheduler().snapshot().nominations().node_of(&"a".into()).unwrap().clone();
     let other = if &*node == "n1" { "n2" } else { "n1" };
-    machine.tell(Event::PodEnded(format!("low-{other}").as_str().into()));
+    machine.tell(Event::Pod(PodChange::Ended(format!("low-{other}").as_str().into())));
     machine.show_pod(&cards("greedy", "b", 20, 8));
     let (_, effects) = nominate(&mut machine);
     assert!(machine.scheduler().snapshot().ledger().get(&"b".into()).is_some(), "{effects:?}");

@@ -2,7 +2,7 @@
 
 use berth::{
     config::Config,
-    scheduling::{Effect, Event},
+    scheduling::{Effect, Event, PodChange},
 };
 use serde_json::{Value, json};
 
@@ -49,7 +49,7 @@ fn room_that_is_kept_for_a_pod_of_no_lower_priority_is_not_given_away() {
         let mut machine = machine(priority);
         machine.show_pod(&share("p", 5));
         assert_eq!(machine.run().1, [], "{priority}");
-        machine.tell(Event::PodGone("first".into()));
+        machine.tell(Event::Pod(PodChange::Gone("first".into())));
         assert_eq!(machine.run().1, [("p".to_owned(), "n1".to_owned())], "{priority}");
     }
 }

@@ -3,7 +3,7 @@
 use berth::{
     config::Config,
     device::LockOwner,
-    scheduling::{BindOutcome, Effect, Event, LockOutcome, PodKey},
+    scheduling::{BindOutcome, Effect, Event, LockOutcome, PodKey, ReadAnswer, ReadRequest},
 };
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -163,9 +163,11 @@ fn a_lock_whose_pod_is_gone_or_runs_for_five_minutes_is_taken_over() {
     let mut machine = begin("metax", &held(METAX, "gone", start), &[]);
     machine.show_pod(&sgpu("next"));
     let effects = machine.settle();
-    let Some(Effect::ReadHolder { owner, since }) = effects.first() else { panic!("{effects:?}") };
+    let Some(Effect::Read(ReadRequest::Holder { owner, since })) = effects.first() else {
+        panic!("{effects:?}")
+    };
     assert_eq!(*owner, LockOwner::parse("default", "gone").unwrap());
-    machine.tell(Event::HolderRead { owner: owner.clone(), since: *since, found: None });
+    machine.tell(Event::Read(ReadAnswer::Holder { owner: owner.clone(), since: *since, found: None }));
     assert_eq!(to_be_locked(&machine.settle()), Some(pair("next", METAX)));
 
     // The pod of another scheduler runs, and its plugin has not freed the node.

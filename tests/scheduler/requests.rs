@@ -31,8 +31,8 @@ fn verdict(config: &Config, stage: Stage, pod: &Value) -> Verdict {
 /// The pod's condition, where the binder places it nowhere.
 fn condition(config: &Config, pod: &Value) -> String {
     let effects = Machine::new(config, &[], std::slice::from_ref(pod)).settle();
-    let [Effect::TellUnschedulable { message, .. }] = &effects[..] else { panic!("{pod}: {effects:?}") };
-    message.clone()
+    let [Effect::TellUnschedulable { reason, .. }] = &effects[..] else { panic!("{pod}: {effects:?}") };
+    reason.message().full
 }
 
 fn count(dialect: &dyn Dialect) -> Option<String> {

@@ -6,7 +6,7 @@ mod kept;
 
 use berth::{
     config::Config,
-    scheduling::{Effect, Event, world::object::Object},
+    scheduling::{Effect, Event, NodeChange, ObjectChange, PodChange, world::object::Object},
 };
 use serde_json::{Value, json};
 
@@ -38,10 +38,10 @@ pub(super) fn check(begin: impl Fn() -> Machine, waiting: &Value, counted: &str,
         let (effects, placed) = machine.run();
         assert_eq!(placed, [], "{counted}: it waits");
         let told = effects.iter().find_map(|effect| match effect {
-            Effect::TellUnschedulable { message, .. } => Some(message.as_str()),
+            Effect::TellUnschedulable { reason, .. } => Some(reason.message().full),
             _ => None,
         });
-        assert!(told.is_some_and(|told| told.contains(counted)), "{told:?}");
+        assert!(told.as_ref().is_some_and(|told| told.contains(counted)), "{told:?}");
         machine.take_decisions();
         happens(&mut machine);
         let placed = machine.run().1;
@@ -135,8 +135,16 @@ fn a_pod_is_woken_by_the_port_that_it_needs() {
         with_port(other("beside", "x", "n1", &json!({})), 81),
     ];
     let rows: &[Row] = &[
-        ("the port is freed", |machine| machine.tell(Event::PodEnded("holder".into())), Woken::Goes("n1")),
-        ("another port is freed", |machine| machine.tell(Event::PodEnded("beside".into())), Woken::No),
+        (
+            "the port is freed",
+            |machine| machine.tell(Event::Pod(PodChange::Ended("holder".into()))),
+            Woken::Goes("n1"),
+        ),
+        (
+            "another port is freed",
+            |machine| machine.tell(Event::Pod(PodChange::Ended("beside".into()))),
+            Woken::No,
+        ),
     ];
     let waiting = with_port(share("p", "web", &json!({})), 80);
     check(|| one(&hami_node("n1", "a"), &holders), &waiting, "free ports", rows);
@@ -151,12 +159,12 @@ fn a_pod_is_woken_by_room_for_it_and_by_no_less() {
     let rows: &[Row] = &[
         (
             "a pod that leaves enough ends",
-            |machine| machine.tell(Event::PodEnded("large".into())),
+            |machine| machine.tell(Event::Pod(PodChange::Ended("large".into()))),
             Woken::Goes("n1"),
         ),
         (
             "a pod that leaves too little ends",
-            |machine| machine.tell(Event::PodEnded("small".into())),
+            |machine| machine.tell(Event::Pod(PodChange::Ended("small".into()))),
             Woken::No,
         ),
         ("the node has more", |machine| machine.show_node(&with_cpu(74)), Woken::Goes("n1")),
@@ -177,7 +185,7 @@ fn a_pod_is_woken_by_room_for_it_and_by_no_less() {
 }
 
 fn end(pod: &str) -> Event {
-    Event::PodEnded(pod.into())
+    Event::Pod(PodChange::Ended(pod.into()))
 }
 
 #[test]
@@ -204,15 +212,15 @@ fn a_pod_that_keeps_away_from_others_is_woken_by_their_end() {
 }
 
 fn namespace(name: &str) -> Event {
-    Event::Seen(Object::Namespace(
+    Event::Object(ObjectChange::Seen(Object::Namespace(
         name.into(),
         std::sync::Arc::new([("a".to_owned(), "b".to_owned())].into()),
-    ))
+    )))
 }
 
 fn storage_class() -> Event {
     let class = json!({"metadata": {"name": "local"}, "provisioner": "csi.example"});
-    Event::Seen(Object::StorageClass(std::sync::Arc::new(parsed(&class))))
+    Event::Object(ObjectChange::Seen(Object::StorageClass(std::sync::Arc::new(parsed(&class)))))
 }
 
 #[test]
@@ -272,7 +280,11 @@ fn a_pod_that_is_spread_is_woken_by_what_moves_the_skew() {
             },
             Woken::InVain,
         ),
-        ("the empty zone is gone", |machine| machine.tell(Event::NodeGone("n1".into())), Woken::Goes("n2")),
+        (
+            "the empty zone is gone",
+            |machine| machine.tell(Event::Node(NodeChange::Gone("n1".into()))),
+            Woken::Goes("n2"),
+        ),
         (
             "the empty zone's node moves to the full one",
             |machine| machine.show_node(&first(|node| node["metadata"]["labels"]["zone"] = json!("b"))),
@@ -289,7 +301,7 @@ fn a_node_that_takes_the_place_of_one_that_is_gone_wakes_the_pods_that_it_would_
     let mut machine = two(&[other("holder", "x", "n1", &disk)]);
     machine.show_pod(&share("q", "web", &disk));
     assert_eq!(machine.run().1, [("q".to_owned(), "n2".to_owned())]);
-    machine.tell(Event::NodeGone("n2".into()));
+    machine.tell(Event::Node(NodeChange::Gone("n2".into())));
     machine.show_pod(&share("p", "web", &disk));
     assert_eq!(machine.run().1, []);
     machine.show_node(&hami_node("n3", "a"));

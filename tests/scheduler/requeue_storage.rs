@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use berth::{
     config::Config,
-    scheduling::{Event, model::kind::Kind, world::object::Object},
+    scheduling::{Event, ObjectChange, PodChange, model::kind::Kind, world::object::Object},
 };
 use serde_json::{Value, json};
 
@@ -34,7 +34,7 @@ fn waiting() -> Value {
 }
 
 fn seen<T: serde::de::DeserializeOwned>(wrap: fn(Arc<T>) -> Object, object: &Value) -> Event {
-    Event::Seen(wrap(Arc::new(parsed(object))))
+    Event::Object(ObjectChange::Seen(wrap(Arc::new(parsed(object)))))
 }
 
 /// A claim that is bound to this volume, or to none.
@@ -65,7 +65,10 @@ fn class(name: &str) -> Event {
 }
 
 fn namespace() -> Event {
-    Event::Seen(Object::Namespace("default".into(), Arc::new([("a".to_owned(), "b".to_owned())].into())))
+    Event::Object(ObjectChange::Seen(Object::Namespace(
+        "default".into(),
+        Arc::new([("a".to_owned(), "b".to_owned())].into()),
+    )))
 }
 
 #[test]
@@ -149,17 +152,21 @@ fn a_pod_that_no_node_can_attach_a_volume_for_is_woken_by_limits_and_by_volumes_
         ("a limit is raised", |machine| machine.tell(limit("n1", 2)), Woken::Goes("n1")),
         (
             "a pod with the volume ends",
-            |machine| machine.tell(Event::PodEnded("holder".into())),
+            |machine| machine.tell(Event::Pod(PodChange::Ended("holder".into()))),
             Woken::Goes("n1"),
         ),
-        ("a pod without claims ends", |machine| machine.tell(Event::PodEnded("noise".into())), Woken::No),
+        (
+            "a pod without claims ends",
+            |machine| machine.tell(Event::Pod(PodChange::Ended("noise".into()))),
+            Woken::No,
+        ),
         (
             "an attachment goes",
             |machine| {
                 let of = json!({"metadata": {"name": "a"}, "spec": {"attacher": "csi.example", "nodeName": "n2",
                     "source": {"persistentVolumeName": "other"}}});
                 machine.tell(seen(Object::VolumeAttachment, &of));
-                machine.tell(Event::Gone(Kind::VolumeAttachment, "a".into()));
+                machine.tell(Event::Object(ObjectChange::Gone(Kind::VolumeAttachment, "a".into())));
             },
             Woken::InVain,
         ),
@@ -183,10 +190,14 @@ fn a_pod_that_no_node_can_attach_a_volume_for_is_woken_by_limits_and_by_volumes_
 #[test]
 fn a_pod_whose_claim_only_one_pod_may_use_is_woken_by_the_end_of_that_one() {
     let rows: &[Row] = &[
-        ("that pod ends", |machine| machine.tell(Event::PodEnded("holder".into())), Woken::Goes("n2")),
+        (
+            "that pod ends",
+            |machine| machine.tell(Event::Pod(PodChange::Ended("holder".into()))),
+            Woken::Goes("n2"),
+        ),
         (
             "a pod with another claim ends",
-            |machine| machine.tell(Event::PodEnded("beside".into())),
+            |machine| machine.tell(Event::Pod(PodChange::Ended("beside".into()))),
             Woken::No,
         ),
         ("a namespace changes", |machine| machine.tell(namespace()), Woken::No),

@@ -2,7 +2,7 @@
 
 use berth::{
     config::Config,
-    scheduling::{BindOutcome, Effect, Event, Finding, WriteOutcome, model::kind::Kind},
+    scheduling::{BindOutcome, Effect, Event, Finding, ObjectChange, WriteOutcome, model::kind::Kind},
 };
 use serde_json::{Value, json};
 
@@ -127,8 +127,10 @@ fn a_pod_waits_until_a_reservation_ends_comes_or_is_opened() {
     assert_eq!(machine.run().1, placed(&[("mine", "n1")]));
 
     for end in [
-        |machine: &mut Machine| machine.tell(Event::Gone(Kind::Reservation, "r".into())),
-        |machine: &mut Machine| machine.tell(Event::Unserved(Kind::Reservation)),
+        |machine: &mut Machine| {
+            machine.tell(Event::Object(ObjectChange::Gone(Kind::Reservation, "r".into())))
+        },
+        |machine: &mut Machine| machine.tell(Event::Object(ObjectChange::Unserved(Kind::Reservation))),
         |machine: &mut Machine| {
             let mut over = reservation("r", "n1", &gpus(&[0], 100));
             over["status"]["phase"] = json!("Failed");
@@ -293,7 +295,7 @@ fn no_device_is_given_away_before_reservations_are_listed() {
     let (reserved, _) = berth::cluster::read::reservation::reservation(
         &serde_json::from_value(reservation("r", "n1", &gpus(&[0], 50))).unwrap(),
     );
-    machine.tell(Event::Listed(Kind::Reservation, vec![reserved]));
+    machine.tell(Event::Object(ObjectChange::Listed(Kind::Reservation, vec![reserved])));
     assert_eq!(machine.run().1, []);
     machine.show_pod(&pod("half", &json!({"koordinator.sh/gpu": "50"})));
     assert_eq!(machine.run().1, placed(&[("half", "n1")]));
@@ -373,7 +375,7 @@ fn a_pod_that_wants_a_reservation_preempts_within_it_alone() {
     let mut machine = machine(&["n1", "n2"]);
     machine.show_device(&device("n1", &[gpu(0), gpu(1)]));
     machine.show_device(&device("n2", &[gpu(0)]));
-    machine.tell(Event::Listed(Kind::PodDisruptionBudget, Vec::new()));
+    machine.tell(Event::Object(ObjectChange::Listed(Kind::PodDisruptionBudget, Vec::new())));
     machine.show_reservation(&lasting(reservation("r", "n1", &gpus(&[0], 100))));
     let held = |devices: Value, used: bool| {
         let mut held = json!({ALLOCATED: devices.to_string()});
@@ -423,7 +425,7 @@ fn what_is_short_in_a_reservation_alone_is_said_and_made_room_for() {
     // The node has a card left, the Reservation none.
     let mut machine = machine(&["n1"]);
     machine.show_device(&device("n1", &[gpu(0), gpu(1)]));
-    machine.tell(Event::Listed(Kind::PodDisruptionBudget, Vec::new()));
+    machine.tell(Event::Object(ObjectChange::Listed(Kind::PodDisruptionBudget, Vec::new())));
     let mut reserved = lasting(reservation("r", "n1", &gpus(&[0], 100)));
     reserved["spec"]["allocatePolicy"] = json!("Restricted");
     machine.show_reservation(&reserved);

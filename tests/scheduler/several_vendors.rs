@@ -3,7 +3,7 @@
 use berth::{
     config::Config,
     device::Answer,
-    scheduling::{Effect, Event, Finding, Holding, WithdrawOutcome, model::pod::Binding},
+    scheduling::{Effect, Event, Finding, Holding, QuotaChange, WithdrawOutcome, model::pod::Binding},
 };
 use serde_json::{Value, json};
 
@@ -50,7 +50,8 @@ fn dcu(name: &str, memory: u32) -> Value {
 /// Which pods are refused for a quota, and how much of it is used by then.
 fn over_quota(effects: &[Effect]) -> Vec<(&str, String)> {
     let refused = effects.iter().filter_map(|effect| match effect {
-        Effect::TellUnschedulable { pod, message, .. } => {
+        Effect::TellUnschedulable { pod, reason, .. } => {
+            let message = reason.message().full;
             let used = message.split_once("used: ")?.1.split_once(", limited")?.0;
             Some((&*pod.name, used.to_owned()))
         }
@@ -65,7 +66,7 @@ fn cards_of_two_vendors_on_one_pod_count_in_the_quota_of_their_own_vendor() {
     let mut machine = Machine::new(&settings(), &[both_vendors()], &[held]);
     let hard = json!({"limits.nvidia.com/gpumem": "10000", "limits.hygon.com/dcumem": "7000"});
     let quota = json!({"metadata": {"name": "q", "namespace": "default"}, "spec": {"hard": hard}});
-    machine.tell(Event::QuotaSeen(machine.reader().quota(&parsed(&quota)).0));
+    machine.tell(Event::Quota(QuotaChange::Seen(machine.reader().quota(&parsed(&quota)).0)));
     machine.show_pod(&share("gpu", 2001));
     machine.show_pod(&dcu("dcu", 1001));
     let (effects, placed) = machine.run();

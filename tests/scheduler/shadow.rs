@@ -4,7 +4,7 @@ use berth::{
     cluster::Reader,
     config::Config,
     scheduling::{
-        Event, Scheduler, Uid,
+        Event, NodeChange, ObjectChange, PodChange, QuotaChange, Scheduler, Uid,
         model::kind::Kind,
         shadow::{
             Finding, LeftPending, Shadow,
@@ -78,11 +78,11 @@ impl World {
         };
         let nodes = nodes.iter().map(|node| world.reader.node(&parsed(node)).0).collect();
         let pods = pods.iter().map(|pod| world.reader.pod(&parsed(pod)).0).collect();
-        world.happens(Event::Pods(pods));
-        world.happens(Event::Nodes(nodes));
-        world.happens(Event::Quotas(Vec::new()));
+        world.happens(Event::Pod(PodChange::Listed(pods)));
+        world.happens(Event::Node(NodeChange::Listed(nodes)));
+        world.happens(Event::Quota(QuotaChange::Listed(Vec::new())));
         for kind in Kind::ALL {
-            world.happens(Event::Listed(*kind, Vec::new()));
+            world.happens(Event::Object(ObjectChange::Listed(*kind, Vec::new())));
         }
         assert!(world.scheduler.view().is_synced());
         world
@@ -100,7 +100,7 @@ impl World {
         let mut pod = pod.clone();
         pod["metadata"]["resourceVersion"] = json!(self.version.to_string());
         let info = self.reader.pod(&parsed(&pod)).0;
-        self.happens(Event::PodSeen(Box::new(info)));
+        self.happens(Event::Pod(PodChange::Seen(Box::new(info))));
     }
 
     /// Shows a pod that waits, is decided and is bound.
@@ -254,7 +254,7 @@ fn what_was_bound_before_the_first_list_or_between_two_is_not_compared() {
     world.show(&waiting("b", 4000));
     let during = bound(&intended(&waiting("b", 4000), "n1", "n1-1", 4000), "n1");
     let pods = [before, during].map(|pod| world.reader.pod(&parsed(&pod)).0);
-    world.happens(Event::Pods(pods.into()));
+    world.happens(Event::Pod(PodChange::Listed(pods.into())));
     assert_eq!(of(&world.compared()), (Outcome::NotCompared, "watch_gap"));
     assert_eq!(world.shadow.waiting(), 0);
 }
@@ -284,7 +284,7 @@ fn a_pod_that_berth_would_not_place_either_is_not_left_pending() {
     world.wait(120);
     assert_eq!(world.left_pending().len(), 0);
     // Once there is room the other scheduler is given its time again.
-    world.happens(Event::PodEnded(Uid::from("a")));
+    world.happens(Event::Pod(PodChange::Ended(Uid::from("a"))));
     world.wait(15);
     assert_eq!(world.left_pending().len(), 0);
     world.wait(15);
@@ -297,7 +297,7 @@ fn a_pod_that_is_deleted_or_gated_is_forgotten() {
     world.show(&waiting("a", 4000));
     world.show(&waiting("b", 4000));
     assert_eq!(world.shadow.waiting(), 2);
-    world.happens(Event::PodGone(Uid::from("a")));
+    world.happens(Event::Pod(PodChange::Gone(Uid::from("a"))));
     let mut gated = waiting("b", 4000);
     gated["spec"]["schedulingGates"] = json!([{"name": "later"}]);
     world.show(&gated);
@@ -337,11 +337,11 @@ fn a_pod_is_left_pending_once_whatever_changes_of_it_and_under_new_settings() {
     let before = std::mem::replace(&mut world.shadow, Shadow::new(Config::default().score_weights(), SETTLE));
     world.shadow = Shadow::new(Config::default().score_weights(), SETTLE).after(before.into_counted());
     let pods = vec![world.reader.pod(&parsed(&pod)).0];
-    world.happens(Event::Pods(pods));
+    world.happens(Event::Pod(PodChange::Listed(pods)));
     world.wait(60);
     assert_eq!(world.left_pending().len(), 0, "a shadow with other settings");
 
-    world.happens(Event::PodGone(Uid::from("a")));
+    world.happens(Event::Pod(PodChange::Gone(Uid::from("a"))));
     world.show(&pod);
     world.wait(30);
     assert_eq!(world.left_pending().len(), 1, "it was gone and forgotten");

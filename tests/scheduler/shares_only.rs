@@ -2,7 +2,7 @@
 
 use berth::{
     config::Config,
-    scheduling::{Event, model::kind::Kind, world::object::Object},
+    scheduling::{Event, ObjectChange, model::kind::Kind, world::object::Object},
 };
 use serde_json::{Value, json};
 
@@ -24,7 +24,7 @@ fn labelled(name: &str, shares_only: &str) -> Value {
 fn begin(nodes: &[Value]) -> Machine {
     let mut machine = Machine::new(&Config::default(), nodes, &[]);
     for kind in Kind::DEVICE_CLAIMS {
-        machine.tell(Event::Listed(*kind, Vec::new()));
+        machine.tell(Event::Object(ObjectChange::Listed(*kind, Vec::new())));
     }
     machine
 }
@@ -60,7 +60,7 @@ fn it_waits_until_the_label_is_gone() {
 fn devices_by_claim_are_a_share() {
     let mut machine = begin(&[labelled("n1", "true")]);
     let class = json!({"metadata": {"name": "gpu"}, "spec": {"extendedResourceName": "example.com/gpu"}});
-    machine.tell(Event::Seen(Object::DeviceClass(parsed(&class))));
+    machine.tell(Event::Object(ObjectChange::Seen(Object::DeviceClass(parsed(&class)))));
     machine.tell(slice("n1", 1));
     machine.show_pod(&pod("claiming", &json!({"example.com/gpu": "1"})));
     let (effects, _) = machine.run();

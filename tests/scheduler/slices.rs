@@ -1,6 +1,9 @@
 //! Cards that are cut into hardware slices: how many fit, and what each of them counts.
 
-use berth::{config::Config, scheduling::Event};
+use berth::{
+    config::Config,
+    scheduling::{Event, NodeChange, QuotaChange},
+};
 use serde_json::{Value, json};
 
 use super::{
@@ -54,7 +57,7 @@ fn a_slice_of_volcanos_own_assignment_counts_with_its_size_in_a_quota() {
         let hard = json!({"limits.volcano.sh/vgpu-memory": hard.to_string()});
         let quota =
             json!({"metadata": {"name": "q", "namespace": "default", "uid": "q"}, "spec": {"hard": hard}});
-        Event::QuotaSeen(machine.reader().quota(&parsed(&quota)).0)
+        Event::Quota(QuotaChange::Seen(machine.reader().quota(&parsed(&quota)).0))
     };
     // What the pod asked is written; its slice has 10240 MiB, and the next smallest that is free 5120 MiB.
     let held = volcano_holding("held", "GPU-a[group2-0],NVIDIA,6000,0:");
@@ -82,11 +85,11 @@ fn a_pod_beyond_its_quota_is_woken_when_what_slices_count_is_less_without_their_
     let mut machine = Machine::new(&Config::default(), &nodes, &[held]);
     let quota = json!({"metadata": {"name": "q", "namespace": "default", "uid": "q"},
         "spec": {"hard": {"limits.volcano.sh/vgpu-memory": "15000"}}});
-    let quota = Event::QuotaSeen(machine.reader().quota(&parsed(&quota)).0);
+    let quota = Event::Quota(QuotaChange::Seen(machine.reader().quota(&parsed(&quota)).0));
     machine.tell(quota);
     machine.show_pod(&vgpus("next", 1, 5000));
     assert_eq!(machine.run().1, []);
-    machine.tell(Event::NodeGone("n1".into()));
+    machine.tell(Event::Node(NodeChange::Gone("n1".into())));
     assert_eq!(machine.run().1, [("next".to_owned(), "n2".to_owned())]);
 }
 

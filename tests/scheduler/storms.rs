@@ -4,11 +4,14 @@ use std::collections::BTreeMap;
 
 use berth::{
     config::Config,
-    scheduling::{Effect, Event, TellOutcome, WriteOutcome, effect::PrebindWrite, world::object::Object},
+    scheduling::{
+        Effect, Event, NodeChange, ObjectChange, PodChange, WriteOutcome, effect::PrebindWrite,
+        world::object::Object,
+    },
 };
 use serde_json::{Value, json};
 
-use super::machine::{Machine, bound, node, parsed, pod};
+use super::machine::{Machine, bound, heard, node, parsed, pod};
 
 fn gpu_node(name: &str) -> Value {
     let card = json!([{"id": format!("GPU-{name}"), "index": 0, "count": 10, "devmem": 16000, "devcore": 100,
@@ -64,12 +67,13 @@ impl World {
         for node in nodes {
             world.replace(node);
         }
-        world
-            .machine
-            .tell(Event::Listed(berth::scheduling::model::kind::Kind::PodDisruptionBudget, Vec::new()));
+        world.machine.tell(Event::Object(ObjectChange::Listed(
+            berth::scheduling::model::kind::Kind::PodDisruptionBudget,
+            Vec::new(),
+        )));
         let class = json!({"metadata": {"name": "slow"}, "provisioner": "csi.example",
             "volumeBindingMode": "WaitForFirstConsumer"});
-        world.machine.tell(Event::Seen(Object::StorageClass(parsed(&class))));
+        world.machine.tell(Event::Object(ObjectChange::Seen(Object::StorageClass(parsed(&class)))));
         world.show_claim(None);
         world
     }
@@ -90,7 +94,7 @@ impl World {
             "spec": {"storageClassName": "slow", "accessModes": ["ReadWriteOnce"],
                 "resources": {"requests": {"storage": "1Gi"}}},
         });
-        self.machine.tell(Event::Seen(Object::PersistentVolumeClaim(parsed(&claim))));
+        self.machine.tell(Event::Object(ObjectChange::Seen(Object::PersistentVolumeClaim(parsed(&claim)))));
         self.version
     }
 
@@ -122,7 +126,7 @@ impl World {
             Effect::Preempt { pod, node, preemptor } => {
                 self.preempted.push((self.seconds, node.to_string()));
                 self.machine.tell(Event::Preempted { pod: pod.clone(), preemptor, outcome: written() });
-                self.machine.tell(Event::PodEnded(pod.uid));
+                self.machine.tell(Event::Pod(PodChange::Ended(pod.uid)));
             }
             Effect::Prebind { pod, write } => {
                 let node = match &write {
@@ -136,9 +140,9 @@ impl World {
                     selected(self, &node);
                 }
             }
-            Effect::TellUnschedulable { pod, message, .. } => {
-                self.told.insert(pod.name.to_string(), message.clone());
-                self.machine.tell(Event::Told { pod, message, outcome: TellOutcome::Done });
+            Effect::TellUnschedulable { pod, reason, .. } => {
+                self.told.insert(pod.name.to_string(), reason.message().full);
+                self.machine.tell(heard(pod, &reason));
             }
             _ => {}
         }
@@ -196,7 +200,7 @@ fn a_pod_that_is_created_anew_after_each_preemption_does_not_begin_from_the_firs
             }
         }
         if world.preempted.len() > before {
-            world.machine.tell(Event::PodEnded(evil.as_str().into()));
+            world.machine.tell(Event::Pod(PodChange::Ended(evil.as_str().into())));
             world.replace("n1");
             number += 1;
         }
@@ -235,7 +239,7 @@ fn a_pod_whose_node_is_gone_preempts_again_without_a_pause_once() {
             if let Effect::Preempt { node, .. } = &effect {
                 let node = node.clone();
                 world.carry_out(effect, &mut |_, _| ());
-                world.machine.tell(Event::NodeGone(node));
+                world.machine.tell(Event::Node(NodeChange::Gone(node)));
             }
         }
     };
@@ -257,7 +261,7 @@ fn a_pod_that_is_bound_leaves_no_pause_behind() {
     for name in ["a", "b"] {
         world.machine.show_pod(&urgent("greedy", name));
         world.settle(&mut |_, _| ());
-        world.machine.tell(Event::PodEnded(name.into()));
+        world.machine.tell(Event::Pod(PodChange::Ended(name.into())));
         world.machine.pass(20);
         world.settle(&mut |_, _| ());
         for node in ["n1", "n2"] {

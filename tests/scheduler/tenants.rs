@@ -8,9 +8,12 @@ use berth::{
     config::Config,
     dra::Toll,
     scheduling::{
-        Effect, Event,
+        Effect, Event, NodeChange, ObjectChange, PodChange,
         decide::comparison::ClaimComparison,
-        model::{kind::Kind, steps::PER_MILLISECOND},
+        model::{
+            kind::{Kind, PodGroupKind},
+            steps::PER_MILLISECOND,
+        },
         world::object::Object,
     },
 };
@@ -131,9 +134,10 @@ fn gangs_with_an_impossible_member_hold_up_no_pod_of_another_namespace() {
     let mut machine = Machine::with_gangs(&Config::default(), &nodes);
     let groups = (0..4).map(|gang| {
         let group = json!({"metadata": {"name": format!("gang-{gang}"), "namespace": "greedy"}, "spec": {"minMember": 500}});
-        pod_group(Kind::PodGroup, &parsed(&group))
+        pod_group(PodGroupKind::Volcano, &parsed(&group))
     });
-    machine.tell(Event::Listed(Kind::PodGroup, groups.collect()));
+    machine
+        .tell(Event::Object(ObjectChange::Listed(Kind::PodGroup(PodGroupKind::Volcano), groups.collect())));
     impossible_gangs(&mut machine, 4, 500);
     machine.settle();
     let (decided, active) = probe(&mut machine);
@@ -149,7 +153,10 @@ fn one_attempt_for_a_gang_is_no_longer_than_a_pod_of_another_namespace_may_wait(
     let nodes: Vec<_> = (0..200).map(|at| gpu_node(&format!("n{at:03}"))).collect();
     let mut machine = Machine::with_gangs(&Config::default(), &nodes);
     let group = json!({"metadata": {"name": "gang-0", "namespace": "greedy"}, "spec": {"minMember": 500}});
-    machine.tell(Event::Listed(Kind::PodGroup, vec![pod_group(Kind::PodGroup, &parsed(&group))]));
+    machine.tell(Event::Object(ObjectChange::Listed(
+        Kind::PodGroup(PodGroupKind::Volcano),
+        vec![pod_group(PodGroupKind::Volcano, &parsed(&group))],
+    )));
     for at in 0..500 {
         let memory = if at == 499 { 90_000 } else { 1000 + at % 16 };
         let mut pod = share("greedy", &format!("g{at}"), memory);
@@ -171,15 +178,19 @@ fn one_attempt_for_a_gang_is_no_longer_than_a_pod_of_another_namespace_may_wait(
 fn pods_with_many_claims(volumes: usize, volume: impl Fn(usize) -> Value) -> Machine {
     let mut machine = cluster(100);
     let class = json!({"metadata": {"name": "local"}, "provisioner": "example.com/disks", "volumeBindingMode": "WaitForFirstConsumer"});
-    machine.tell(Event::Listed(Kind::StorageClass, vec![Object::StorageClass(parsed(&class))]));
+    machine.tell(Event::Object(ObjectChange::Listed(
+        Kind::StorageClass,
+        vec![Object::StorageClass(parsed(&class))],
+    )));
     let volumes = (0..volumes).map(|at| Object::PersistentVolume(parsed(&volume(at))));
-    machine.tell(Event::Listed(Kind::PersistentVolume, volumes.collect()));
+    machine.tell(Event::Object(ObjectChange::Listed(Kind::PersistentVolume, volumes.collect())));
     let claim = |at: usize| {
         let spec = json!({"storageClassName": "local", "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}});
         let metadata = json!({"name": format!("c{at}"), "namespace": "greedy", "uid": format!("uid-c{at}"), "resourceVersion": "1"});
         Object::PersistentVolumeClaim(parsed(&json!({"metadata": metadata, "spec": spec})))
     };
-    machine.tell(Event::Listed(Kind::PersistentVolumeClaim, (0..32).map(claim).collect()));
+    machine
+        .tell(Event::Object(ObjectChange::Listed(Kind::PersistentVolumeClaim, (0..32).map(claim).collect())));
     for at in 0..40 {
         let mut pod = share("greedy", &format!("g{at}"), 90_000 + at);
         let volume = |at: usize| json!({"name": format!("v{at}"), "persistentVolumeClaim": {"claimName": format!("c{at}")}});
@@ -229,9 +240,10 @@ fn thousands_of_pod_groups_hold_up_no_pod_of_another_namespace() {
     let mut machine = Machine::with_gangs(&Config::default(), &nodes);
     let groups = (0..3000).map(|gang| {
         let group = json!({"metadata": {"name": format!("gang-{gang}"), "namespace": "greedy"}, "spec": {"minMember": 2 + gang % 7}});
-        pod_group(Kind::PodGroup, &parsed(&group))
+        pod_group(PodGroupKind::Volcano, &parsed(&group))
     });
-    machine.tell(Event::Listed(Kind::PodGroup, groups.collect()));
+    machine
+        .tell(Event::Object(ObjectChange::Listed(Kind::PodGroup(PodGroupKind::Volcano), groups.collect())));
     for gang in 0..3000 {
         let mut pod = share("greedy", &format!("g{gang}"), 1000);
         pod["metadata"]["annotations"] = json!({"scheduling.k8s.io/group-name": format!("gang-{gang}")});
@@ -248,7 +260,7 @@ fn claim(namespace: &str, name: &str, selector: &str) -> Event {
     let request = json!({"name": "gpu", "exactly": {"deviceClassName": "gpu", "selectors": selectors}});
     let metadata = json!({"name": name, "namespace": namespace, "uid": format!("uid-{namespace}-{name}"), "resourceVersion": "1"});
     let claim = json!({"metadata": metadata, "spec": {"devices": {"requests": [request]}}});
-    Event::Seen(Object::ResourceClaim(parsed(&claim)))
+    Event::Object(ObjectChange::Seen(Object::ResourceClaim(parsed(&claim))))
 }
 
 fn slice(node: &str, devices: usize) -> Event {
@@ -260,7 +272,7 @@ fn slice(node: &str, devices: usize) -> Event {
         "spec": {"driver": "gpu.example.com", "nodeName": node, "devices": devices,
             "pool": {"name": node, "generation": 1, "resourceSliceCount": 1}},
     });
-    Event::Seen(Object::ResourceSlice(parsed(&slice)))
+    Event::Object(ObjectChange::Seen(Object::ResourceSlice(parsed(&slice))))
 }
 
 /// A selector of which one evaluation takes about a tenth of what one decision may: some milliseconds.
@@ -385,7 +397,7 @@ fn a_pod_that_is_gone_and_a_node_that_has_changed_do_no_harm_to_a_comparison() {
     machine.show_pod(&user_of("greedy", "p", "c"));
     let under_way = comparisons(machine.settle());
     let compared = under_way[0].run(|_| ControlFlow::Continue(()));
-    machine.tell(Event::NodeGone("n003".into()));
+    machine.tell(Event::Node(NodeChange::Gone("n003".into())));
     machine.tell(slice("n002", 7));
     machine.tell(Event::ClaimsCompared(compared));
     let effects = machine.settle();
@@ -395,7 +407,7 @@ fn a_pod_that_is_gone_and_a_node_that_has_changed_do_no_harm_to_a_comparison() {
     machine.tell(claim("greedy", "d", &format!("{} && true", dear(">="))));
     machine.show_pod(&user_of("greedy", "q", "d"));
     let under_way = comparisons(machine.settle());
-    machine.tell(Event::PodEnded("q".into()));
+    machine.tell(Event::Pod(PodChange::Ended("q".into())));
     machine.tell(Event::ClaimsCompared(under_way[0].run(|_| ControlFlow::Continue(()))));
     assert_eq!(comparisons(machine.settle()), []);
 }
@@ -409,7 +421,7 @@ fn search(name: &str) -> Event {
     let metadata =
         json!({"name": name, "namespace": "greedy", "uid": format!("uid-{name}"), "resourceVersion": "1"});
     let claim = json!({"metadata": metadata, "spec": {"devices": {"requests": requests, "constraints": [constraint]}}});
-    Event::Seen(Object::ResourceClaim(parsed(&claim)))
+    Event::Object(ObjectChange::Seen(Object::ResourceClaim(parsed(&claim))))
 }
 
 /// Devices of which seven share a value, each with a further one of its own so that none is tried for another.
@@ -425,7 +437,7 @@ fn grouped_slice(node: &str) -> Event {
         "spec": {"driver": "gpu.example.com", "nodeName": node, "devices": devices,
             "pool": {"name": node, "generation": 1, "resourceSliceCount": 1}},
     });
-    Event::Seen(Object::ResourceSlice(parsed(&slice)))
+    Event::Object(ObjectChange::Seen(Object::ResourceSlice(parsed(&slice))))
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use berth::{
     config::Config,
-    scheduling::{Concern, Effect, Event, Finding},
+    scheduling::{Concern, Effect, Event, Finding, PodChange},
 };
 use serde_json::{Value, json};
 
@@ -40,7 +40,7 @@ fn a_bound_share_pod_without_an_assignment_is_reported_once_until_it_ends() {
     assert_eq!(unassigned(&effects), (vec![("stray", message.to_owned())], vec![1]));
     machine.show_pod(&stray);
     assert_eq!(unassigned(&machine.run().0), (vec![], vec![]), "reported once");
-    machine.tell(Event::PodEnded("stray".into()));
+    machine.tell(Event::Pod(PodChange::Ended("stray".into())));
     assert_eq!(unassigned(&machine.run().0), (vec![], vec![0]));
 }
 

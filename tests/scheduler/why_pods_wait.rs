@@ -1,6 +1,9 @@
 //! Why pods wait, as metrics count it: by plugin and reason, and those that no end of another pod would help.
 
-use berth::{config::Config, scheduling::Event};
+use berth::{
+    config::Config,
+    scheduling::{Event, PodChange},
+};
 use serde_json::{Value, json};
 
 use super::{
@@ -40,7 +43,7 @@ fn each_waiting_pod_counts_for_its_reason_and_one_that_never_fits_is_unplaceable
     let expected: Vec<_> = expected.map(|(reason, pods)| (reason.to_owned(), pods)).into();
     assert_eq!(waiting(&machine), (expected, 2));
     for gone in ["large-1", "large-2", "h100", "no-share"] {
-        machine.tell(Event::PodGone(gone.into()));
+        machine.tell(Event::Pod(PodChange::Gone(gone.into())));
     }
     machine.run();
     assert_eq!(waiting(&machine), (vec![], 0));

@@ -2,11 +2,11 @@
 
 use berth::{
     config::Config,
-    scheduling::{DeviceReason, Effect, Event, Reason, WithdrawOutcome},
+    scheduling::{DeviceReason, Effect, Event, PodChange, ReadAnswer, ReadRequest, Reason, WithdrawOutcome},
 };
 use serde_json::{Value, json};
 
-use super::machine::{Machine, START, bound, key, node, pod, without_nearest};
+use super::machine::{Machine, START, bound, counted, key, node, pod};
 
 const CLOSED: &str = "18446744073709551615";
 
@@ -79,7 +79,7 @@ fn a_pod_that_failed_is_withdrawn_before_the_next_is_bound() {
 #[test]
 fn a_pod_that_is_gone_needs_no_withdrawal() {
     let mut machine = occupied();
-    machine.tell(Event::PodGone("first".into()));
+    machine.tell(Event::Pod(PodChange::Gone("first".into())));
     let (effects, bound) = machine.run();
     assert_eq!((withdrawals(&effects), bound), (vec![], vec![]), "its agent may be at work for it");
     machine.pass(15);
@@ -106,12 +106,12 @@ fn a_withdrawal_in_doubt_is_tried_again_and_the_pod_read() {
     assert_eq!(withdrawals(&machine.run().0), ["first"]);
     answer(&mut machine, "first", WithdrawOutcome::Failed);
     let (effects, bound) = machine.run();
-    assert!(effects.contains(&Effect::ReadPod { pod: key("first") }), "{effects:?}");
+    assert!(effects.contains(&Effect::Read(ReadRequest::Pod(key("first")))), "{effects:?}");
     assert_eq!((withdrawals(&effects), bound), (vec![], vec![]));
     assert_eq!(machine.next_deadline(), Some(machine.now() + jiff::SignedDuration::from_secs(1)));
     machine.pass(1);
     assert_eq!(withdrawals(&machine.run().0), ["first"]);
-    machine.tell(Event::PodRead { pod: key("first"), found: None });
+    machine.tell(Event::Read(ReadAnswer::Pod { pod: key("first"), found: None }));
     assert_eq!(machine.run().1.len(), 1, "it is gone after all");
 }
 
@@ -168,6 +168,6 @@ fn a_node_whose_dead_pod_can_not_be_withdrawn_is_passed_over_after_a_while() {
         .to_string();
     let said = effects
         .iter()
-        .any(|effect| matches!(effect, Effect::TellUnschedulable { message, .. } if without_nearest(message) == words));
+        .any(|effect| matches!(effect, Effect::TellUnschedulable { reason, .. } if counted(reason) == words));
     assert!(said, "{effects:?}");
 }

@@ -6,7 +6,7 @@ use std::{
     process::Command,
 };
 
-use berth::cli::manifests::{self, ManifestsArgs, Settings};
+use berth::cli::manifests::{self, InstallationSettings, ManifestsArgs};
 use k8s_openapi::api::core::v1 as core;
 use kube::{Api, Client};
 use serde_json::{Value, json};
@@ -66,7 +66,7 @@ fn configuration(plane: &ControlPlane, folder: &Path, address: SocketAddr) -> St
 /// The arguments of the printed binder after `serve`, without the settings file; its files are in this folder.
 fn printed(folder: &Path) -> Vec<String> {
     let args = ManifestsArgs { extender: true, ..ManifestsArgs::default() };
-    let objects = manifests::objects(&args, &Settings::default()).unwrap();
+    let objects = manifests::objects(&args, &InstallationSettings::default()).unwrap();
     let binder = objects
         .iter()
         .find(|object| object["kind"] == "Deployment" && object["metadata"]["name"] == "berth-binder");

@@ -7,11 +7,16 @@ use std::sync::Arc;
 use berth::{
     cluster::{
         read::{self, group::pod_group},
+        tell::condition_text,
         watch::read_namespace,
     },
     config::Config,
     object::{Device, Namespace, Node, Pod, Reservation, ResourceQuota},
-    scheduling::{Effect, Event, PodKey, Scheduler, model::kind::Kind, world::object::Object},
+    scheduling::{
+        Details, Effect, Event, NodeChange, ObjectChange, PodChange, PodKey, QuotaChange, Scheduler,
+        model::kind::{Kind, PodGroupKind},
+        world::object::Object,
+    },
 };
 use berth_sandbox::Sandbox;
 use serde::de::DeserializeOwned;
@@ -29,30 +34,35 @@ pub(crate) fn look(sandbox: &Sandbox, config: &Config) -> Vec<String> {
     let nodes = all::<Node>(sandbox, "nodes").iter().map(|node| reader.node(node).0).collect();
     let quotas = all::<ResourceQuota>(sandbox, "resourcequotas");
     let quotas = quotas.iter().map(|quota| reader.quota(quota).0).collect();
-    scheduler.observe(Event::Nodes(nodes), now);
-    scheduler.observe(Event::Quotas(quotas), now);
+    scheduler.observe(Event::Node(NodeChange::Listed(nodes)), now);
+    scheduler.observe(Event::Quota(QuotaChange::Listed(quotas)), now);
     let namespaces = all::<Namespace>(sandbox, "namespaces").into_iter();
     let namespaces = namespaces.map(|namespace| read_namespace(Arc::new(namespace))).collect();
-    scheduler.observe(Event::Listed(Kind::Namespace, namespaces), now);
-    scheduler.observe(Event::Listed(Kind::PodDisruptionBudget, Vec::new()), now);
+    scheduler.observe(Event::Object(ObjectChange::Listed(Kind::Namespace, namespaces)), now);
+    scheduler.observe(Event::Object(ObjectChange::Listed(Kind::PodDisruptionBudget, Vec::new())), now);
     let groups = sandbox.objects_of("scheduling.volcano.sh", "podgroups");
     let groups = groups.iter().map(|group| serde_json::from_value((**group).clone()).unwrap());
-    let groups = groups.map(|group| pod_group(Kind::PodGroup, &group)).collect();
-    scheduler.observe(Event::Listed(Kind::PodGroup, groups), now);
-    for kind in Kind::POD_GROUPS.iter().filter(|kind| **kind != Kind::PodGroup) {
-        scheduler.observe(Event::Unserved(*kind), now);
+    let groups = groups.map(|group| pod_group(PodGroupKind::Volcano, &group)).collect();
+    scheduler
+        .observe(Event::Object(ObjectChange::Listed(Kind::PodGroup(PodGroupKind::Volcano), groups)), now);
+    for kind in Kind::POD_GROUPS.iter().filter(|kind| **kind != Kind::PodGroup(PodGroupKind::Volcano)) {
+        scheduler.observe(Event::Object(ObjectChange::Unserved(*kind)), now);
     }
-    scheduler.observe(Event::Listed(Kind::Device, node_devices(sandbox)), now);
-    scheduler.observe(Event::Listed(Kind::Reservation, reservations(sandbox)), now);
+    scheduler.observe(Event::Object(ObjectChange::Listed(Kind::Device, node_devices(sandbox))), now);
+    scheduler.observe(Event::Object(ObjectChange::Listed(Kind::Reservation, reservations(sandbox))), now);
     for kind in Kind::STORAGE {
-        scheduler.observe(Event::Listed(*kind, storage(sandbox, *kind)), now);
+        scheduler.observe(Event::Object(ObjectChange::Listed(*kind, storage(sandbox, *kind))), now);
     }
     for kind in Kind::DEVICE_CLAIMS {
-        scheduler.observe(Event::Listed(*kind, claimed(sandbox, *kind)), now);
+        scheduler.observe(Event::Object(ObjectChange::Listed(*kind, claimed(sandbox, *kind))), now);
     }
-    scheduler.observe(Event::Pods(pods), now);
+    scheduler.observe(Event::Pod(PodChange::Listed(pods)), now);
     let told = |pod: &PodKey| told(sandbox, pod);
-    scheduler.settle(now).into_iter().filter_map(|effect| differs(effect, told)).collect()
+    scheduler
+        .settle(now)
+        .into_iter()
+        .filter_map(|effect| differs(effect, config.messages.details, told))
+        .collect()
 }
 
 fn node_devices(sandbox: &Sandbox) -> Vec<Object> {
@@ -71,7 +81,7 @@ fn reservations(sandbox: &Sandbox) -> Vec<Object> {
     sandbox.objects_of(devices::GROUP, "reservations").iter().map(object).collect()
 }
 
-fn differs(effect: Effect, told: impl Fn(&PodKey) -> String) -> Option<String> {
+fn differs(effect: Effect, details: Details, told: impl Fn(&PodKey) -> String) -> Option<String> {
     match effect {
         Effect::TakeLock { pod, node, .. } | Effect::Bind { pod, node, .. } => {
             Some(format!("{pod} waits ({}), and a fresh look gives it a place on {node}", told(&pod)))
@@ -85,7 +95,8 @@ fn differs(effect: Effect, told: impl Fn(&PodKey) -> String) -> Option<String> {
         Effect::Prebind { pod, .. } => {
             Some(format!("{pod} waits ({}), and a fresh look binds its claims", told(&pod)))
         }
-        Effect::TellUnschedulable { pod, message, .. } => {
+        Effect::TellUnschedulable { pod, reason, .. } => {
+            let message = condition_text(&reason, details).0;
             // How much of a quota is used changes too often to be told to all who wait for it.
             let said = told(&pod);
             let quota = |text: &str| {

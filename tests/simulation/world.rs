@@ -177,6 +177,7 @@ impl World {
         let binder = Binder {
             client: api.client(),
             settings: self.config.scheduler_settings(),
+            details: self.config.messages.details,
             reader: Arc::new(self.config.reader()),
             clock: self.clock,
             metrics: self.metrics.clone(),

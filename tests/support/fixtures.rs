@@ -13,11 +13,13 @@ use berth::{
         Slicing, Tie,
     },
     scheduling::{
-        Ask, Claim, Constraints, Demand, Details, Event, Footprint, Holding, Importance, Lifetime, NodeInfo,
-        Offer, PodGroups, PodInfo, PodKey, PodStatus, PreemptionPolicy, ResourceAmounts, Stage,
+        Ask, Claim, Constraints, Demand, Event, Footprint, Holding, Importance, Lifetime, NodeChange,
+        NodeInfo, ObjectChange, Offer, PodChange, PodGroups, PodInfo, PodKey, PodStatus, PreemptionPolicy,
+        QuotaChange, ResourceAmounts, Stage,
         model::{
             claim_use::DeviceClaims,
             kind::Kind,
+            node::OfferedDevices,
             plugin_arguments::PluginArguments,
             pod::{Binding, Placer},
             tdm::RevocableZones,
@@ -70,7 +72,7 @@ pub(crate) fn node_offering(name: &str, offers: Vec<Offer>) -> NodeInfo {
         name: name.into(),
         uid: name.into(),
         resource_version: "1".to_owned(),
-        offers,
+        devices: OfferedDevices { offers, ..OfferedDevices::default() },
         ..NodeInfo::default()
     }
 }
@@ -220,7 +222,6 @@ pub(crate) fn settings() -> Settings {
         preemption: None,
         zones: RevocableZones::default(),
         gangs: None,
-        details: Details::Full,
         held_percent: 50,
         claims: DeviceClaims::Served,
     }
@@ -228,6 +229,12 @@ pub(crate) fn settings() -> Settings {
 
 /// All lists of a cluster in which there are only these nodes.
 pub(crate) fn lists(nodes: Vec<NodeInfo>) -> impl Iterator<Item = Event> {
-    let first = [Event::Pods(Vec::new()), Event::Nodes(nodes), Event::Quotas(Vec::new())];
-    first.into_iter().chain(Kind::ALL.iter().map(|kind| Event::Listed(*kind, Vec::new())))
+    let first = [
+        Event::Pod(PodChange::Listed(Vec::new())),
+        Event::Node(NodeChange::Listed(nodes)),
+        Event::Quota(QuotaChange::Listed(Vec::new())),
+    ];
+    first
+        .into_iter()
+        .chain(Kind::ALL.iter().map(|kind| Event::Object(ObjectChange::Listed(*kind, Vec::new()))))
 }

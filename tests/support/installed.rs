@@ -129,7 +129,7 @@ pub fn free_address() -> SocketAddr {
 pub async fn apply_manifests(client: &Client, webhook: SocketAddr, args: ManifestsArgs) {
     let args = ManifestsArgs { webhook_url: Some(format!("https://{webhook}")), ..args };
     let discovery = Discovery::new(client.clone()).run().await.unwrap();
-    for object in manifests::objects(&args, &manifests::Settings::default()).unwrap() {
+    for object in manifests::objects(&args, &manifests::InstallationSettings::default()).unwrap() {
         let object: DynamicObject = serde_json::from_value(object).unwrap();
         let kind = GroupVersionKind::try_from(object.types.as_ref().unwrap()).unwrap();
         let (resource, capabilities) =

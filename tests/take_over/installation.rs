@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, path::PathBuf, sync::Arc};
 
-use berth::cli::manifests::{self, Account, ManifestsArgs, Settings};
+use berth::cli::manifests::{self, Account, InstallationSettings, ManifestsArgs};
 use kube::{
     Api, Client, Discovery,
     api::{DeleteParams, DynamicObject, Patch, PatchParams},
@@ -75,7 +75,7 @@ fn objects(address: SocketAddr, settings: &str) -> Vec<Value> {
     let agent = ["hami-device-plugin", "hami-scheduler"].map(account).to_vec();
     let args =
         ManifestsArgs { agent, webhook_url: Some(format!("https://{address}")), ..ManifestsArgs::default() };
-    let (settings, notices) = Settings::parse(settings.to_owned(), "berth.yaml").unwrap();
+    let (settings, notices) = InstallationSettings::parse(settings.to_owned(), "berth.yaml").unwrap();
     assert!(notices.is_empty(), "{notices:?}");
     manifests::objects(&args, &settings).unwrap()
 }

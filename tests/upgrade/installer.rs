@@ -10,7 +10,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use berth::cli::manifests::{ManifestsArgs, Settings, objects};
+use berth::cli::manifests::{InstallationSettings, ManifestsArgs, objects};
 use serde_json::{Value, json};
 
 use crate::support::{build, controlplane::absent};
@@ -55,7 +55,11 @@ fn manifests(version: Version, webhook: SocketAddr) -> Vec<Value> {
     if version == Version::New {
         let args =
             ManifestsArgs { webhook_url: Some(format!("https://{webhook}")), ..ManifestsArgs::default() };
-        return objects(&args, &Settings::parse(NEW_SETTINGS.to_owned(), "berth.yaml").unwrap().0).unwrap();
+        return objects(
+            &args,
+            &InstallationSettings::parse(NEW_SETTINGS.to_owned(), "berth.yaml").unwrap().0,
+        )
+        .unwrap();
     }
     let read = |file: &str| fs::read_to_string(root().join(OLD).join(file)).unwrap();
     let documents = FILES.iter().flat_map(|file| serde_saphyr::from_multiple::<Value>(&read(file)).unwrap());

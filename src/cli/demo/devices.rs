@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use kube::{Api, api::ListParams};
 
-use super::{picture::bar, stage::Stage};
+use super::{picture::bar, stage::DemoStage};
 use crate::{
     cluster::{read::devices, wire::Watched},
     device::{Amounts, DeviceType, DevicesUsed, Minor, NodeDevice},
@@ -15,13 +15,13 @@ use crate::{
 const WIDTH: usize = 8;
 
 /// What is in use of the devices of a node, and the pods on each.
-struct InUse {
+struct DevicesInUse {
     devices: DevicesUsed,
     pods: BTreeMap<(DeviceType, Minor), BTreeSet<String>>,
 }
 
 /// Draws the devices of every node that has a Device.
-pub(super) async fn draw(stage: &Stage) -> anyhow::Result<()> {
+pub(super) async fn draw(stage: &DemoStage) -> anyhow::Result<()> {
     let reader = stage.config.reader();
     let everything = ListParams::default();
     let nodes = Api::<Watched<Device>>::all(stage.client.clone()).list(&everything).await?;
@@ -52,7 +52,7 @@ pub(super) async fn draw(stage: &Stage) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn in_use(pods: &[PodInfo], node: &str) -> InUse {
+fn in_use(pods: &[PodInfo], node: &str) -> DevicesInUse {
     let holding = pods.iter().filter(|pod| pod.stage != PodStage::Ended).filter_map(|pod| {
         let holding = pod.holding.as_ref().filter(|holding| *holding.node == *node)?;
         Some((pod, holding.allocations.iter().map(|one| &one.assignment.devices)))
@@ -64,10 +64,10 @@ fn in_use(pods: &[PodInfo], node: &str) -> InUse {
             pods.entry((kind, minor)).or_default().insert(pod.key.name.to_string());
         }
     }
-    InUse { devices, pods }
+    DevicesInUse { devices, pods }
 }
 
-fn line(kind: DeviceType, minor: Minor, device: &NodeDevice, used: &InUse) -> String {
+fn line(kind: DeviceType, minor: Minor, device: &NodeDevice, used: &DevicesInUse) -> String {
     let pods: Vec<&str> = used.pods.get(&(kind, minor)).into_iter().flatten().map(String::as_str).collect();
     let used = used.devices.get(kind, minor).map_or(0, |used| percent(&used.amounts, &device.total));
     let name = format!("{kind} {minor}");

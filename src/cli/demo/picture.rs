@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use kube::{Api, api::ListParams};
 
-use super::stage::Stage;
+use super::stage::DemoStage;
 use crate::{
     cluster::wire::Watched,
     device::{Card, CardId, CardUsage, CoreUnit, InitPhase, Inventory, Usage},
@@ -15,7 +15,7 @@ use crate::{
 const WIDTH: usize = 24;
 
 /// Draws every card of the cluster as the API server shows it.
-pub(super) async fn draw(stage: &Stage) -> anyhow::Result<()> {
+pub(super) async fn draw(stage: &DemoStage) -> anyhow::Result<()> {
     let reader = stage.config.reader();
     let everything = ListParams::default();
     let nodes = Api::<Watched<Node>>::all(stage.client.clone()).list(&everything).await?;
@@ -36,7 +36,7 @@ pub(super) async fn draw(stage: &Stage) -> anyhow::Result<()> {
                 tenants.entry(&share.card).or_default().push(name);
             }
         }
-        for offer in &node.offers {
+        for offer in &node.devices.offers {
             stage.say(format_args!("  {} ({})", node.name, offer.profile))?;
             for card in offer.inventory.iter().flat_map(Inventory::cards) {
                 let tenants = tenants.get(&card.id).map(|names| names.join(" ")).unwrap_or_default();

@@ -14,7 +14,7 @@ use crate::cli::manifests::{self, ManifestsArgs};
 /// Has the API server ask the webhook at this address.
 pub async fn register(client: &Client, webhook: SocketAddr) -> anyhow::Result<()> {
     let args = ManifestsArgs { webhook_url: Some(format!("https://{webhook}")), ..ManifestsArgs::default() };
-    for object in manifests::objects(&args, &manifests::Settings::default())? {
+    for object in manifests::objects(&args, &manifests::InstallationSettings::default())? {
         match object["kind"].as_str() {
             Some("MutatingWebhookConfiguration") => {
                 create::<MutatingWebhookConfiguration>(client, object).await?;

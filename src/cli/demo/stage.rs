@@ -38,7 +38,7 @@ pub(super) const OUTSIDE: &str = "elsewhere";
 const ANY_PORT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 0);
 
 /// Everything that runs.
-pub(super) struct Stage {
+pub(super) struct DemoStage {
     pub(super) client: Client,
     pub(super) config: Config,
     pub(super) fleet: Fleet,
@@ -50,7 +50,7 @@ pub(super) struct Stage {
     told_on: Stream,
 }
 
-impl Stage {
+impl DemoStage {
     /// Says a line of the story: on standard output, unless that is kept for the kubeconfig.
     pub(super) fn say(&self, line: std::fmt::Arguments<'_>) -> anyhow::Result<()> {
         self.show(Shown::text(line))

@@ -8,7 +8,7 @@ use tokio::time::{Duration, Instant, timeout};
 
 use super::{
     DemoArgs, devices, picture,
-    stage::{OPTED_IN, OUTSIDE, Stage},
+    stage::{DemoStage, OPTED_IN, OUTSIDE},
 };
 use crate::{
     cli::output::{Paint, Shown},
@@ -36,9 +36,9 @@ struct StoryStep {
 }
 
 /// Tells the whole story and draws the cards at its end.
-pub(super) fn tell(args: &DemoArgs) -> impl AsyncFnOnce(&Stage) -> anyhow::Result<()> {
+pub(super) fn tell(args: &DemoArgs) -> impl AsyncFnOnce(&DemoStage) -> anyhow::Result<()> {
     let args = args.clone();
-    async move |stage: &Stage| {
+    async move |stage: &DemoStage| {
         let started = Instant::now();
         heading(
             stage,
@@ -187,7 +187,7 @@ fn outside() -> Value {
     pod
 }
 
-async fn play(stage: &Stage, number: usize, step: StoryStep) -> anyhow::Result<()> {
+async fn play(stage: &DemoStage, number: usize, step: StoryStep) -> anyhow::Result<()> {
     let name = step.pod["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     heading(stage, &format!("{number}. {} ({}/{name})", step.title, step.namespace))?;
     let pods: Api<Pod> = Api::namespaced(stage.client.clone(), step.namespace);
@@ -225,7 +225,7 @@ async fn play(stage: &Stage, number: usize, step: StoryStep) -> anyhow::Result<(
 }
 
 /// Further pods, all at once, of sizes that the seed decides.
-async fn more(stage: &Stage, args: &DemoArgs) -> anyhow::Result<()> {
+async fn more(stage: &DemoStage, args: &DemoArgs) -> anyhow::Result<()> {
     heading(stage, &format!("{} more pods at once", args.pods))?;
     let pods: Api<Pod> = Api::namespaced(stage.client.clone(), OPTED_IN);
     let started = Instant::now();
@@ -290,21 +290,26 @@ fn waits_because(pod: &Pod) -> Option<&str> {
     waits.message.as_deref()
 }
 
-fn heading(stage: &Stage, text: &str) -> anyhow::Result<()> {
+fn heading(stage: &DemoStage, text: &str) -> anyhow::Result<()> {
     stage.show(Shown::painted(text, Paint::Bold, stage.stream()))
 }
 
 /// What became of a pod as it should, and more about it.
-fn good(stage: &Stage, outcome: &str, more: std::fmt::Arguments<'_>) -> anyhow::Result<()> {
+fn good(stage: &DemoStage, outcome: &str, more: std::fmt::Arguments<'_>) -> anyhow::Result<()> {
     became(stage, outcome, Paint::Green, more)
 }
 
 /// The same of one that does not run.
-fn bad(stage: &Stage, outcome: &str, more: std::fmt::Arguments<'_>) -> anyhow::Result<()> {
+fn bad(stage: &DemoStage, outcome: &str, more: std::fmt::Arguments<'_>) -> anyhow::Result<()> {
     became(stage, outcome, Paint::Yellow, more)
 }
 
-fn became(stage: &Stage, outcome: &str, paint: Paint, more: std::fmt::Arguments<'_>) -> anyhow::Result<()> {
+fn became(
+    stage: &DemoStage,
+    outcome: &str,
+    paint: Paint,
+    more: std::fmt::Arguments<'_>,
+) -> anyhow::Result<()> {
     let outcome = Shown::painted(outcome, paint, stage.stream());
     stage.show(Shown::text("   ").and(&outcome).and(&Shown::text(format_args!(" {more}"))))
 }

@@ -9,7 +9,7 @@ use std::{
 use serde_json::Value;
 use serde_saphyr::UserMessageFormatter;
 
-use super::{Document, DocumentError, Place};
+use super::{Document, DocumentError, DocumentPlace};
 
 /// Every document of these files, folders and, for `-`, standard input, in order.
 pub fn read(paths: &[PathBuf]) -> Result<Vec<Document>, DocumentError> {
@@ -73,7 +73,7 @@ fn walk(folder: &Path, found: &mut Vec<PathBuf>) -> Result<(), DocumentError> {
 fn parse(text: &str, file: &str) -> Result<Vec<Document>, DocumentError> {
     let mut documents = Vec::new();
     for (at, value) in values(text, file)?.into_iter().enumerate() {
-        let place = Place { file: file.to_owned(), document: at + 1, item: None };
+        let place = DocumentPlace { file: file.to_owned(), document: at + 1, item: None };
         flatten(Document { value, place }, &mut documents)?;
     }
     Ok(documents)
@@ -160,7 +160,10 @@ fn flatten(document: Document, into: &mut Vec<Document>) -> Result<(), DocumentE
             fields.entry("apiVersion").or_insert_with(|| api_version.clone().into());
             fields.entry("kind").or_insert_with(|| kind.clone().into());
         }
-        flatten(Document { value: item, place: Place { item: Some(at), ..document.place.clone() } }, into)?;
+        flatten(
+            Document { value: item, place: DocumentPlace { item: Some(at), ..document.place.clone() } },
+            into,
+        )?;
     }
     Ok(())
 }

@@ -95,13 +95,13 @@ mod tests {
     use super::*;
     use crate::cli::{
         Cli, Command,
-        manifests::{self, Settings},
+        manifests::{self, InstallationSettings},
     };
 
     fn objects(flags: &[&str]) -> Vec<Value> {
         let cli = Cli::try_parse_from([&["berth", "manifests"], flags].concat()).unwrap();
         let Command::Manifests(args) = cli.command else { panic!("{flags:?}") };
-        manifests::objects(&args, &Settings::default()).unwrap()
+        manifests::objects(&args, &InstallationSettings::default()).unwrap()
     }
 
     fn of_kind<'a>(objects: &'a [Value], kind: &str) -> Vec<&'a Value> {

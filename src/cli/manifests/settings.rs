@@ -8,7 +8,10 @@ use serde_json::{Value, json};
 
 use super::agent::Account;
 use crate::{
-    config::{Authentication, Config, ConfigError, Notice, Protection, Scope, UnmanagedPods, WorkloadConfig},
+    config::{
+        AdmissionScope, Authentication, Config, ConfigError, Notice, Protection, UnmanagedPods,
+        WorkloadConfig,
+    },
     device::ProfileName,
     dialect::{Dialects, HintKeys, SharingMode, schedulers, vendor::hygon},
 };
@@ -42,13 +45,13 @@ const ADMISSION: &str = "berth.dev/admission";
 
 /// The settings to install with.
 #[derive(Clone, Debug, Default)]
-pub struct Settings {
+pub struct InstallationSettings {
     config: Config,
     /// The file's own text; the built-in file's where there is none.
     text: Option<String>,
 }
 
-impl Settings {
+impl InstallationSettings {
     /// Reads a file, and tells what of it has no effect.
     pub fn load(file: &Path) -> Result<(Self, Vec<Notice>), ConfigError> {
         let name = file.display().to_string();
@@ -100,7 +103,7 @@ impl Settings {
             } else if let Some(Value::String(expression)) = fields.get_mut("expression") {
                 *expression = with_literals(expression, &renamed);
             }
-            if self.config.scope == Scope::OptOut && fields.get("key") == Some(&json!(ADMISSION)) {
+            if self.config.scope == AdmissionScope::OptOut && fields.get("key") == Some(&json!(ADMISSION)) {
                 opt_out(fields);
             }
         });

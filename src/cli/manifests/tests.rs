@@ -15,7 +15,7 @@ fn args(flags: &[&str]) -> ManifestsArgs {
 }
 
 fn objects(args: &ManifestsArgs) -> Result<Vec<Value>, ManifestsError> {
-    super::objects(args, &Settings::default())
+    super::objects(args, &InstallationSettings::default())
 }
 
 fn of_kind<'a>(objects: &'a [Value], kind: &str) -> Vec<&'a Value> {
@@ -163,7 +163,7 @@ fn every_webhook_but_those_that_only_warn_fails_closed() {
 
 #[test]
 fn the_webhooks_of_workloads_are_asked_about_every_kind_that_is_known() {
-    let settings = Settings::parse(
+    let settings = InstallationSettings::parse(
         "workloads: [{apiGroup: example.com, kind: Run, templates: [{path: spec.template}]}]".to_owned(),
         "berth.yaml",
     );
@@ -318,7 +318,7 @@ fn each_agent_is_bound_to_the_role_of_writers() {
 #[test]
 fn the_right_to_delete_pods_is_left_out_where_none_is_preempted() {
     let deletes = |file: &str| {
-        let (settings, _) = Settings::parse(file.to_owned(), "berth.yaml").unwrap();
+        let (settings, _) = InstallationSettings::parse(file.to_owned(), "berth.yaml").unwrap();
         let objects = super::objects(&args(&[]), &settings).unwrap();
         let rules = objects.iter().filter_map(|object| object["rules"].as_array()).flatten().cloned();
         rules.filter(|rule| rule["verbs"] == json!(["delete"])).collect::<Vec<_>>()
@@ -330,7 +330,7 @@ fn the_right_to_delete_pods_is_left_out_where_none_is_preempted() {
 #[test]
 fn the_right_to_evict_pods_is_left_out_where_neither_gangs_nor_zones_need_it() {
     let evicts = |file: &str| {
-        let (settings, _) = Settings::parse(file.to_owned(), "berth.yaml").unwrap();
+        let (settings, _) = InstallationSettings::parse(file.to_owned(), "berth.yaml").unwrap();
         let objects = super::objects(&args(&[]), &settings).unwrap();
         let mut rules = objects.iter().filter_map(|object| object["rules"].as_array()).flatten();
         rules.any(|rule| rule["resources"] == json!(["pods/eviction"]))
@@ -346,7 +346,7 @@ fn the_right_to_evict_pods_is_left_out_where_neither_gangs_nor_zones_need_it() {
 #[test]
 fn no_right_on_claims_is_granted_where_they_are_off() {
     let on_claims = |file: &str, flags: &[&str]| {
-        let (settings, _) = Settings::parse(file.to_owned(), "berth.yaml").unwrap();
+        let (settings, _) = InstallationSettings::parse(file.to_owned(), "berth.yaml").unwrap();
         let objects = super::objects(&args(flags), &settings).unwrap();
         objects
             .iter()
@@ -390,7 +390,7 @@ fn a_shadow_has_names_of_its_own_and_no_right_to_write() {
     assert_eq!(pod["spec"]["volumes"][0]["configMap"]["name"], "berth-shadow");
     let selector = &of_kind(&objects, "Service")[0]["spec"]["selector"];
     assert_eq!(selector["app.kubernetes.io/name"], pod["metadata"]["labels"]["app.kubernetes.io/name"]);
-    let ours = super::objects(&ManifestsArgs::default(), &Settings::default()).unwrap();
+    let ours = super::objects(&ManifestsArgs::default(), &InstallationSettings::default()).unwrap();
     let service = &of_kind(&ours, "Service")[0]["spec"]["selector"];
     assert_ne!(selector, service, "the Service of an installation does not find the shadow's pods");
 }

@@ -7,7 +7,7 @@ use kube::{Client, api::ListParams};
 use serde_json::Value;
 
 use crate::{
-    cli::documents::{Document, Place},
+    cli::documents::{Document, DocumentPlace},
     cluster::list::{self, Form, ListError, Strange},
 };
 
@@ -40,7 +40,8 @@ pub(super) async fn documents(client: &Client) -> anyhow::Result<Vec<Document>> 
                 }
             };
             let value = list::stated(object, version, kind);
-            let place = Place { file: "the cluster".to_owned(), document: documents.len() + 1, item: None };
+            let place =
+                DocumentPlace { file: "the cluster".to_owned(), document: documents.len() + 1, item: None };
             documents.push(Document { value, place });
         };
         let page = ListParams::default().limit(PAGE);

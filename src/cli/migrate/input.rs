@@ -12,7 +12,7 @@ type Named<T> = BTreeMap<(String, String, usize), T>;
 
 /// The objects of a plan. Of one that is there twice, the last document counts.
 #[derive(Debug, Default)]
-pub(super) struct Input<'a> {
+pub(super) struct MigrationInput<'a> {
     pub(super) nodes: Named<Node>,
     /// Those that have not ended and are not being deleted.
     pub(super) pods: Named<Pod>,
@@ -24,8 +24,8 @@ pub(super) struct Input<'a> {
 }
 
 /// Sorts the documents by their kinds.
-pub(super) fn read(documents: &[Document]) -> Result<Input<'_>, DocumentError> {
-    let mut input = Input::default();
+pub(super) fn read(documents: &[Document]) -> Result<MigrationInput<'_>, DocumentError> {
+    let mut input = MigrationInput::default();
     for (number, document) in (1..).zip(documents) {
         let of_devices = VERSIONS.contains(&document.api_version());
         match document.kind() {

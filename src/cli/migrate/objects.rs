@@ -18,16 +18,16 @@ const LONGEST: usize = 253;
 /// A ResourceClaim or a ResourceClaimTemplate.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Object {
+pub(super) struct ClaimObject {
     api_version: &'static str,
-    kind: Kind,
+    kind: ClaimKind,
     metadata: Name,
-    spec: Spec,
+    spec: ClaimSpec,
 }
 
 /// Which of the two.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
-pub(super) enum Kind {
+pub(super) enum ClaimKind {
     /// A claim.
     ResourceClaim,
     /// What a claim is made from for each pod.
@@ -43,7 +43,7 @@ pub(super) struct Name {
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
-enum Spec {
+enum ClaimSpec {
     Claim(ResourceClaimSpec),
     Template { spec: ResourceClaimSpec },
 }
@@ -52,21 +52,23 @@ enum Spec {
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub(super) struct Used {
     /// Its kind.
-    pub kind: Kind,
+    pub kind: ClaimKind,
     /// Its name.
     pub name: String,
 }
 
 /// The objects of a plan.
 #[derive(Debug, Default)]
-pub(super) struct Objects(pub(super) Vec<Object>);
+pub(super) struct PlanObjects(pub(super) Vec<ClaimObject>);
 
-impl Objects {
+impl PlanObjects {
     /// The object from which the pod would have this claim: one that is there already, or a new one.
     pub(super) fn of(&mut self, pod: &Pod, spec: ResourceClaimSpec) -> Used {
         let (kind, owner, spec) = match &pod.metadata.controller {
-            Some(controller) => (Kind::ResourceClaimTemplate, controller.name(), Spec::Template { spec }),
-            None => (Kind::ResourceClaim, pod.metadata.name.as_str(), Spec::Claim(spec)),
+            Some(controller) => {
+                (ClaimKind::ResourceClaimTemplate, controller.name(), ClaimSpec::Template { spec })
+            }
+            None => (ClaimKind::ResourceClaim, pod.metadata.name.as_str(), ClaimSpec::Claim(spec)),
         };
         for number in 1.. {
             let name = Name { name: name(owner, number), namespace: pod.metadata.namespace.clone() };
@@ -75,7 +77,7 @@ impl Objects {
                 Some(known) if known.spec == spec => return used,
                 Some(_) => {}
                 None => {
-                    self.0.push(Object { api_version: VERSION, kind, metadata: name, spec });
+                    self.0.push(ClaimObject { api_version: VERSION, kind, metadata: name, spec });
                     return used;
                 }
             }
@@ -112,14 +114,14 @@ mod tests {
 
     #[test]
     fn pods_of_one_controller_share_a_template_as_long_as_they_ask_for_the_same() {
-        let mut objects = Objects::default();
+        let mut objects = PlanObjects::default();
         let mut named = |pod: &Pod, request: &str| objects.of(pod, spec(request)).name;
         assert_eq!(named(&pod("web-1", Some("web")), "a"), "web-cards");
         assert_eq!(named(&pod("web-2", Some("web")), "b"), "web-cards-2");
         assert_eq!(named(&pod("web-3", Some("web")), "a"), "web-cards");
         assert_eq!(named(&pod("web", None), "a"), "web-cards");
         let kinds: Vec<_> = objects.0.iter().map(|object| object.kind).collect();
-        let (template, claim) = (Kind::ResourceClaimTemplate, Kind::ResourceClaim);
+        let (template, claim) = (ClaimKind::ResourceClaimTemplate, ClaimKind::ResourceClaim);
         assert_eq!(kinds, [template, template, claim]);
     }
 

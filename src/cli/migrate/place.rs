@@ -14,26 +14,26 @@ use crate::{
 };
 
 use super::{
-    input::Input,
-    objects::Objects,
-    pool::{Pool, PoolNode},
+    input::MigrationInput,
+    objects::PlanObjects,
+    pool::{MigrationPool, PoolNode},
     refusal::{self, Left},
-    report::{ContainerRow, Plan, PodRow},
+    report::{ContainerRow, MigrationPlan, MigrationRow},
 };
 
 /// A plan under way.
-struct Run<'a> {
-    pool: &'a Pool<'a>,
+struct MigrationRun<'a> {
+    pool: &'a MigrationPool<'a>,
     dialects: &'a Dialects,
     held: HeldDevices,
-    objects: Objects,
+    objects: PlanObjects,
 }
 
 /// What a pod asks for, and in which dialect; an error where it asks for devices that are no shares of cards, or where that can't be read.
 type Asked<'a> = Result<(&'a dyn Dialect, PodRequest), Vec<Unexpressed>>;
 
 /// A claim on a node: what it would be given there, or why nothing.
-struct Attempt<'a> {
+struct ClaimAttempt<'a> {
     node: &'a PoolNode,
     translation: Translation,
     given: Result<AllocationResult, String>,
@@ -43,31 +43,35 @@ struct Attempt<'a> {
 const MOST_TOLD: usize = 3;
 
 /// The plan for all pods of the pool: those that run there, then those that wait and may go there.
-pub(super) fn place(input: &Input<'_>, pool: &Pool<'_>, dialects: &Dialects) -> Plan {
-    let mut run = Run { pool, dialects, held: pool.held.clone(), objects: Objects::default() };
+pub(super) fn place(
+    input: &MigrationInput<'_>,
+    pool: &MigrationPool<'_>,
+    dialects: &Dialects,
+) -> MigrationPlan {
+    let mut run = MigrationRun { pool, dialects, held: pool.held.clone(), objects: PlanObjects::default() };
     let mut pods: Vec<&Pod> = input.pods.values().collect();
     let started = |pod: &Pod| pod.status.start_time.or(pod.metadata.creation_timestamp);
     pods.sort_by_key(|pod| (!is_bound(pod), started(pod).is_none(), started(pod)));
-    let rows: Vec<PodRow> = pods.into_iter().filter_map(|pod| run.pod(pod)).collect();
-    Plan::of(pool, &run.held, rows, run.objects.0)
+    let rows: Vec<MigrationRow> = pods.into_iter().filter_map(|pod| run.pod(pod)).collect();
+    MigrationPlan::of(pool, &run.held, rows, run.objects.0)
 }
 
 fn is_bound(pod: &Pod) -> bool {
     pod.spec.node_name.as_ref().is_some_and(|node| !node.is_empty())
 }
 
-impl<'a> Run<'a> {
+impl<'a> MigrationRun<'a> {
     /// The pod's row; `None`: it asks for no devices, or is not of the pool.
-    fn pod(&mut self, pod: &Pod) -> Option<PodRow> {
+    fn pod(&mut self, pod: &Pod) -> Option<MigrationRow> {
         let nodes = self.nodes(pod);
         let first = nodes.first()?;
-        let row = PodRow::new(pod, is_bound(pod).then(|| first.name.clone()));
+        let row = MigrationRow::new(pod, is_bound(pod).then(|| first.name.clone()));
         let (dialect, request) = match self.asks(pod)? {
             Ok(asked) => asked,
             Err(reasons) => return Some(row.inexpressible(reasons)),
         };
         let row = row.asking(dialect, pod, shares(&request));
-        let mut attempts: Vec<Attempt<'_>> = Vec::new();
+        let mut attempts: Vec<ClaimAttempt<'_>> = Vec::new();
         for node in nodes {
             attempts.push(self.attempt(pod, (dialect, &request), node));
             if attempts.last().is_some_and(|attempt| attempt.given.is_ok()) {
@@ -78,11 +82,11 @@ impl<'a> Run<'a> {
     }
 
     /// What the attempts come to. The claim is that of the node where it fits, else that of the first node for which there is one.
-    fn told(&mut self, row: PodRow, pod: &Pod, mut attempts: Vec<Attempt<'_>>) -> PodRow {
+    fn told(&mut self, row: MigrationRow, pod: &Pod, mut attempts: Vec<ClaimAttempt<'_>>) -> MigrationRow {
         let fits = attempts.iter().position(|attempt| attempt.given.is_ok());
         let told = fits.or_else(|| attempts.iter().position(|attempt| attempt.translation.spec.is_some()));
         let everywhere = refusals(&attempts);
-        let Attempt { node, translation, given } = attempts.swap_remove(told.unwrap_or(0));
+        let ClaimAttempt { node, translation, given } = attempts.swap_remove(told.unwrap_or(0));
         let Some(spec) = translation.spec else { return row.inexpressible(translation.unexpressed) };
         let containers = containers(pod, &spec);
         let row = row.claiming(self.objects.of(pod, spec), containers, translation.unexpressed);
@@ -128,7 +132,7 @@ impl<'a> Run<'a> {
         pod: &Pod,
         (dialect, request): (&dyn Dialect, &PodRequest),
         node: &'a PoolNode,
-    ) -> Attempt<'a> {
+    ) -> ClaimAttempt<'a> {
         let target = Target {
             class: self.pool.class.name,
             driver: Some(self.pool.class.driver),
@@ -139,7 +143,7 @@ impl<'a> Run<'a> {
             Some(spec) => self.allocate(pod, spec, node),
             None => Err(unexpressed(&translation.unexpressed)),
         };
-        Attempt { node, translation, given }
+        ClaimAttempt { node, translation, given }
     }
 
     /// What the claim would be given on the node, beside the claims before it.
@@ -167,9 +171,10 @@ impl<'a> Run<'a> {
 }
 
 /// Why each node refuses the pod's claim.
-fn refusals(attempts: &[Attempt<'_>]) -> String {
-    let refused =
-        |attempt: &Attempt<'_>| Some(format!("{}: {}", attempt.node.name, attempt.given.as_ref().err()?));
+fn refusals(attempts: &[ClaimAttempt<'_>]) -> String {
+    let refused = |attempt: &ClaimAttempt<'_>| {
+        Some(format!("{}: {}", attempt.node.name, attempt.given.as_ref().err()?))
+    };
     let mut told: Vec<String> = attempts.iter().take(MOST_TOLD).filter_map(refused).collect();
     if let Some(more) = attempts.len().checked_sub(MOST_TOLD).filter(|more| *more > 0) {
         told.push(format!("and {more} more nodes"));

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use anyhow::bail;
 
-use super::input::Input;
+use super::input::MigrationInput;
 use crate::{
     device::{CardId, MiB, Selection},
     dialect::{Dialects, claim::published::Driver},
@@ -17,19 +17,19 @@ use crate::{
     },
 };
 
-pub(super) use cards::{PoolCard, Source};
+pub(super) use cards::{CardSource, PoolCard};
 
 /// A class of devices and the driver that publishes them.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Class<'a> {
+pub(super) struct PoolClass<'a> {
     pub(super) name: &'a str,
     pub(super) driver: &'a str,
 }
 
 /// The nodes of a pool, and all that decides on claims there.
 #[derive(Debug)]
-pub(super) struct Pool<'a> {
-    pub(super) class: Class<'a>,
+pub(super) struct MigrationPool<'a> {
+    pub(super) class: PoolClass<'a>,
     /// By name.
     pub(super) nodes: Vec<PoolNode>,
     pub(super) classes: Classes,
@@ -45,17 +45,17 @@ pub(super) struct Pool<'a> {
 pub(super) struct PoolNode {
     pub(super) name: String,
     pub(super) labels: Labels,
-    pub(super) source: Source,
+    pub(super) source: CardSource,
     pub(super) cards: Vec<PoolCard>,
 }
 
-impl<'a> Pool<'a> {
+impl<'a> MigrationPool<'a> {
     /// The pool that the selector selects; without one, every node that has cards.
     pub(super) fn of(
-        input: &Input<'_>,
+        input: &MigrationInput<'_>,
         selector: Option<&LabelSelector>,
         dialects: &Dialects,
-        class: Class<'a>,
+        class: PoolClass<'a>,
     ) -> anyhow::Result<Self> {
         let mut notices = Vec::new();
         let mut slices: Vec<ResourceSlice> = input.slices.values().cloned().collect();
@@ -67,7 +67,7 @@ impl<'a> Pool<'a> {
             }
             let (source, derived) = cards::source(node, &labels, (dialects, class, &slices), &mut notices);
             slices.extend(derived);
-            if selector.is_some() || source != Source::Nothing {
+            if selector.is_some() || source != CardSource::Nothing {
                 chosen.push((node.metadata.name.clone(), labels, source));
             }
         }
@@ -125,7 +125,7 @@ impl PoolNode {
 }
 
 /// The class of all cards of the driver, as the driver's chart makes it where it is known.
-fn assumed(class: Class<'_>) -> DeviceClass {
+fn assumed(class: PoolClass<'_>) -> DeviceClass {
     let driver = class.driver;
     let of_type = Driver::named(driver)
         .map(|known| format!(" && device.attributes['{driver}'].type == '{}'", known.device_type()));
@@ -138,7 +138,7 @@ fn assumed(class: Class<'_>) -> DeviceClass {
 }
 
 /// What claims hold that are allocated already.
-fn held(input: &Input<'_>, notices: &mut Vec<String>) -> HeldDevices {
+fn held(input: &MigrationInput<'_>, notices: &mut Vec<String>) -> HeldDevices {
     let mut held = HeldDevices::default();
     for claim in input.claims.values() {
         for trouble in claim.status.allocation.iter().flat_map(|allocation| held.add(allocation)) {

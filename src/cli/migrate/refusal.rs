@@ -1,6 +1,6 @@
 //! Why a claim can't be allocated on a node, in words.
 
-use super::pool::{Pool, PoolCard, PoolNode};
+use super::pool::{MigrationPool, PoolCard, PoolNode};
 use crate::{
     dra::HeldDevices,
     object::{Amount, resource_claim::ResourceClaimSpec},
@@ -14,7 +14,12 @@ pub(super) struct Left<'a> {
 }
 
 /// Why the node can't serve the claim.
-pub(super) fn of(spec: &ResourceClaimSpec, node: &PoolNode, pool: &Pool<'_>, left: &Left<'_>) -> String {
+pub(super) fn of(
+    spec: &ResourceClaimSpec,
+    node: &PoolNode,
+    pool: &MigrationPool<'_>,
+    left: &Left<'_>,
+) -> String {
     let driver = pool.class.driver;
     if node.cards.is_empty() {
         return format!("driver {driver} would publish no card of node {}", node.name);

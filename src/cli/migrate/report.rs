@@ -8,26 +8,26 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::{
-    objects::Object,
-    pool::{Pool, PoolCard, PoolNode, Source},
+    objects::ClaimObject,
+    pool::{CardSource, MigrationPool, PoolCard, PoolNode},
 };
 use crate::{device::MiB, dra::HeldDevices, object::Quantity};
 
 use row::MigrationOutcome;
-pub(super) use row::{ContainerRow, PodRow};
+pub(super) use row::{ContainerRow, MigrationRow};
 
 /// What the pods of a pool would be as claims.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Plan {
+pub struct MigrationPlan {
     device_class: String,
     driver: String,
     /// By name.
-    nodes: Vec<NodeRow>,
+    nodes: Vec<PoolNodeRow>,
     /// In the order in which their claims are allocated.
-    pods: Vec<PodRow>,
+    pods: Vec<MigrationRow>,
     /// The claims and templates that pods would use, each once.
-    objects: Vec<Object>,
+    objects: Vec<ClaimObject>,
     /// What was assumed or could not be read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     notices: Vec<String>,
@@ -36,12 +36,12 @@ pub struct Plan {
 /// A node of the pool.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct NodeRow {
+struct PoolNodeRow {
     name: String,
     /// From what its cards are known.
-    source: Source,
+    source: CardSource,
     /// Those that the driver publishes, or would.
-    cards: Vec<CardRow>,
+    cards: Vec<PoolCardRow>,
     /// Pods on it that ask for cards.
     pods: usize,
     /// Shares that these pods ask for.
@@ -55,7 +55,7 @@ struct NodeRow {
 /// A card and what claims would take of it.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct CardRow {
+struct PoolCardRow {
     device: String,
     uuid: String,
     product_name: String,
@@ -75,20 +75,25 @@ struct CardRow {
 pub(super) struct List<'a> {
     api_version: &'static str,
     kind: &'static str,
-    items: &'a [Object],
+    items: &'a [ClaimObject],
 }
 
-impl Plan {
+impl MigrationPlan {
     /// The plan of a pool: what claims hold at its end, its pods and their objects.
-    pub(super) fn of(pool: &Pool<'_>, held: &HeldDevices, pods: Vec<PodRow>, objects: Vec<Object>) -> Self {
-        let nodes = pool.nodes.iter().map(|node| NodeRow::of(node, held, &pods)).collect();
+    pub(super) fn of(
+        pool: &MigrationPool<'_>,
+        held: &HeldDevices,
+        pods: Vec<MigrationRow>,
+        objects: Vec<ClaimObject>,
+    ) -> Self {
+        let nodes = pool.nodes.iter().map(|node| PoolNodeRow::of(node, held, &pods)).collect();
         let (device_class, driver) = (pool.class.name.to_owned(), pool.class.driver.to_owned());
         Self { device_class, driver, nodes, pods, objects, notices: pool.notices.clone() }
     }
 
     /// Whether each pod would be given all that it asks for.
     pub fn is_complete(&self) -> bool {
-        self.pods.iter().all(PodRow::is_served)
+        self.pods.iter().all(MigrationRow::is_served)
     }
 
     /// What was assumed or could not be read.
@@ -102,22 +107,22 @@ impl Plan {
     }
 }
 
-impl NodeRow {
-    fn of(node: &PoolNode, held: &HeldDevices, pods: &[PodRow]) -> Self {
+impl PoolNodeRow {
+    fn of(node: &PoolNode, held: &HeldDevices, pods: &[MigrationRow]) -> Self {
         let here = || pods.iter().filter(|pod| pod.is_on(&node.name));
         Self {
             name: node.name.clone(),
             source: node.source,
-            cards: node.cards.iter().map(|card| CardRow::of(card, held)).collect(),
+            cards: node.cards.iter().map(|card| PoolCardRow::of(card, held)).collect(),
             pods: here().count(),
-            shares: here().map(PodRow::shares).sum(),
+            shares: here().map(MigrationRow::shares).sum(),
             given: pods.iter().filter(|pod| pod.is_given_on(&node.name)).count(),
             not_given: here().filter(|pod| !pod.is_given()).count(),
         }
     }
 }
 
-impl CardRow {
+impl PoolCardRow {
     fn of(card: &PoolCard, held: &HeldDevices) -> Self {
         let taken = held.of(&card.id);
         let amounts = taken.into_iter().flat_map(|taken| &taken.consumed);

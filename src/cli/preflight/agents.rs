@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{
     examination::Examination,
-    finding::{Finding, called},
+    finding::{PreflightFinding, called},
     program::{Part, Program, Project},
     release::Release,
     rules,
@@ -19,7 +19,7 @@ const PROTECTION: [&str; 2] = ["berth-assignments.berth.dev", "berth-nodes.berth
 
 /// An account that writes assignments, locks or lists of cards.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
-pub struct Agent {
+pub struct AgentAccount {
     /// `NAMESPACE/SERVICEACCOUNT`, as `berth manifests --agent` takes it.
     pub account: String,
     /// `device-plugin` or `scheduler`.
@@ -34,11 +34,11 @@ pub struct Agent {
 }
 
 /// The accounts that need the right, by account, each once for each role.
-pub fn agents(seen: &Seen) -> Vec<Agent> {
+pub fn agents(seen: &Seen) -> Vec<AgentAccount> {
     let writes = |program: &&Program| matches!(program.project, Project::Hami | Project::Volcano);
     let agent = |program: &Program| {
         let account = format!("{}/{}", program.namespace, program.account);
-        Agent {
+        AgentAccount {
             bound: seen.access.get(&account).copied(),
             account,
             role: program.part.name(),
@@ -52,7 +52,7 @@ pub fn agents(seen: &Seen) -> Vec<Agent> {
 }
 
 /// What runs, and what of it lacks the right.
-pub fn findings(examination: &Examination<'_>) -> Vec<Finding> {
+pub fn findings(examination: &Examination<'_>) -> Vec<PreflightFinding> {
     let seen = examination.seen;
     let mut findings: Vec<_> = seen.programs.iter().map(|program| found(program, examination)).collect();
     let denying = denying(seen);
@@ -64,24 +64,24 @@ pub fn findings(examination: &Examination<'_>) -> Vec<Finding> {
     findings
 }
 
-fn found(program: &Program, examination: &Examination<'_>) -> Finding {
+fn found(program: &Program, examination: &Examination<'_>) -> PreflightFinding {
     let project = program.project.name();
     let account = format!("{}/{}", program.namespace, program.account);
     let names = program.scheduler_names().join(", ");
     match (program.project, program.part) {
-        (Project::Berth, _) => Finding::new(
+        (Project::Berth, _) => PreflightFinding::new(
             &rules::BERTH_INSTALLED,
             program.called(),
             "Berth runs here; the commands change its settings",
         ),
-        (Project::Nvidia, _) => Finding::new(
+        (Project::Nvidia, _) => PreflightFinding::new(
             &rules::PLAIN_DEVICE_PLUGIN,
             program.called(),
             "gives out whole cards of nvidia.com/gpu and registers none on its nodes: Berth places no share there; keep share pods and this \
              plugin on different nodes",
         ),
         (_, Part::Scheduler) if program.scheduler_names().contains(&examination.config.scheduler_name) => {
-            Finding::new(
+            PreflightFinding::new(
                 &rules::SCHEDULER_NAME_TAKEN,
                 program.called(),
                 format!(
@@ -89,7 +89,7 @@ fn found(program: &Program, examination: &Examination<'_>) -> Finding {
                 ),
             )
         }
-        (_, Part::Scheduler) => Finding::new(
+        (_, Part::Scheduler) => PreflightFinding::new(
             &rules::SCHEDULER_FOUND,
             program.called(),
             format!(
@@ -98,7 +98,7 @@ fn found(program: &Program, examination: &Examination<'_>) -> Finding {
                 dark(program.project, examination)
             ),
         ),
-        (_, Part::DevicePlugin) => Finding::new(
+        (_, Part::DevicePlugin) => PreflightFinding::new(
             &rules::DEVICE_PLUGIN_FOUND,
             program.called(),
             format!(
@@ -136,8 +136,8 @@ fn denying(seen: &Seen) -> BTreeSet<&str> {
     seen.policy_bindings.iter().filter(denies).map(|binding| text(binding, "/spec/policyName")).collect()
 }
 
-fn unbound(agent: &Agent, denying: &BTreeSet<&str>) -> Finding {
-    let Agent { account, role, workload, .. } = agent;
+fn unbound(agent: &AgentAccount, denying: &BTreeSet<&str>) -> PreflightFinding {
+    let AgentAccount { account, role, workload, .. } = agent;
     let object = format!("ServiceAccount {account}");
     let lacks = format!("the {role} of {workload} does not have the verb `write` on assignments.berth.dev");
     if denying.is_empty() {
@@ -145,10 +145,10 @@ fn unbound(agent: &Agent, denying: &BTreeSet<&str>) -> Finding {
         let message = format!(
             "{lacks}: {policies} would warn of each of its writes, and refuse them with `protection: deny`"
         );
-        Finding::new(&rules::AGENT_NOT_BOUND, object, message)
+        PreflightFinding::new(&rules::AGENT_NOT_BOUND, object, message)
     } else {
         let policies: Vec<_> = denying.iter().copied().collect();
-        Finding::new(
+        PreflightFinding::new(
             &rules::AGENT_DENIED,
             object,
             format!("{lacks}: {} refuses its writes", policies.join(" and ")),
@@ -157,7 +157,7 @@ fn unbound(agent: &Agent, denying: &BTreeSet<&str>) -> Finding {
 }
 
 /// By field manager, on how many nodes it wrote; a warning where no plugin was found that could have.
-fn writers(seen: &Seen) -> Vec<Finding> {
+fn writers(seen: &Seen) -> Vec<PreflightFinding> {
     let mut nodes: BTreeMap<&str, (BTreeSet<&str>, BTreeSet<&str>)> = BTreeMap::new();
     for writer in &seen.writers {
         let (on, keys) = nodes.entry(&writer.manager).or_default();
@@ -171,16 +171,16 @@ fn writers(seen: &Seen) -> Vec<Finding> {
         let message = format!("last wrote {} on {} node(s)", keys.join(", "), on.len());
         let object = format!("field manager {manager}");
         if known {
-            return Finding::new(&rules::NODE_WRITER, object, message);
+            return PreflightFinding::new(&rules::NODE_WRITER, object, message);
         }
         let more = "no workload of a device plugin was found: find its ServiceAccount and add `--agent NAMESPACE/SERVICEACCOUNT`";
-        Finding::new(&rules::UNKNOWN_WRITER, object, format!("{message}; {more}"))
+        PreflightFinding::new(&rules::UNKNOWN_WRITER, object, format!("{message}; {more}"))
     };
     nodes.into_iter().map(finding).collect()
 }
 
 /// KubeSchedulerConfigurations that call an extender.
-fn extenders(seen: &Seen) -> Vec<Finding> {
+fn extenders(seen: &Seen) -> Vec<PreflightFinding> {
     let mut findings = Vec::new();
     for map in &seen.config_maps {
         for (key, document) in &map.data {
@@ -193,7 +193,7 @@ fn extenders(seen: &Seen) -> Vec<Finding> {
                     "{key}: calls the extender {} for {managed} resource(s)",
                     text(extender, "/urlPrefix")
                 );
-                findings.push(Finding::new(
+                findings.push(PreflightFinding::new(
                     &rules::EXTENDER_FOUND,
                     called("ConfigMap", &map.namespace, &map.name),
                     message,
@@ -209,11 +209,11 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{cli::preflight::trust::Trust, config::Config};
+    use crate::{cli::preflight::trust::TrustedNamespaces, config::Config};
 
     /// Nothing yet of a cluster in which these namespaces are trusted.
     fn seen() -> Seen {
-        let trust = Trust::new("berth-system", ["gpu", "v", "n"].map(str::to_owned));
+        let trust = TrustedNamespaces::new("berth-system", ["gpu", "v", "n"].map(str::to_owned));
         Seen { trust, ..Seen::default() }
     }
 

@@ -6,13 +6,13 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{
-    finding::{Finding, called},
+    finding::{PreflightFinding, called},
     rules,
     seen::{Gap, GapKind, Seen, text},
 };
 use crate::{
     app::kubernetes,
-    cli::manifests::{self, ManifestsArgs, ManifestsError, Settings},
+    cli::manifests::{self, InstallationSettings, ManifestsArgs, ManifestsError},
     dialect::Dialects,
 };
 
@@ -68,15 +68,15 @@ impl Kubernetes {
 }
 
 /// Whether Berth could run there at all.
-pub fn findings(seen: &Seen, dialects: &Dialects) -> Result<Vec<Finding>, ManifestsError> {
+pub fn findings(seen: &Seen, dialects: &Dialects) -> Result<Vec<PreflightFinding>, ManifestsError> {
     let mut findings = Vec::new();
     if let Some(Err(error)) = seen.info.as_ref().map(kubernetes::judge) {
-        findings.push(Finding::new(&rules::KUBERNETES_TOO_OLD, "API server", error.to_string()));
+        findings.push(PreflightFinding::new(&rules::KUBERNETES_TOO_OLD, "API server", error.to_string()));
     }
     let missing = needed()?.into_iter().filter(|(group, version)| !is_served(seen, group, version));
     for (group, version) in missing {
         let message = format!("{group}/{version} is not served, and the manifests have objects of it");
-        findings.push(Finding::new(&rules::API_NOT_SERVED, "API server", message));
+        findings.push(PreflightFinding::new(&rules::API_NOT_SERVED, "API server", message));
     }
     findings.extend(seen.gaps.iter().map(gap));
     findings.extend(seen.device_classes.iter().filter_map(|class| device_class(class, dialects)));
@@ -85,7 +85,7 @@ pub fn findings(seen: &Seen, dialects: &Dialects) -> Result<Vec<Finding>, Manife
 
 /// Groups and versions of all that `berth manifests` prints.
 fn needed() -> Result<BTreeSet<(String, String)>, ManifestsError> {
-    let objects = manifests::objects(&ManifestsArgs::default(), &Settings::default())?;
+    let objects = manifests::objects(&ManifestsArgs::default(), &InstallationSettings::default())?;
     let split = |object: &Value| {
         let (group, version) = text(object, "/apiVersion").split_once('/')?;
         Some((group.to_owned(), version.to_owned()))
@@ -98,35 +98,39 @@ fn is_served(seen: &Seen, group: &str, version: &str) -> bool {
     unknown || seen.groups.get(group).is_some_and(|versions| versions.iter().any(|served| served == version))
 }
 
-fn gap(gap: &Gap) -> Finding {
+fn gap(gap: &Gap) -> PreflightFinding {
     let Gap { what, reason, kind } = gap;
     match kind {
-        GapKind::Essential => {
-            Finding::new(&rules::CANNOT_LIST_ESSENTIAL, what, format!("cannot list {what}: {reason}"))
+        GapKind::Essential => PreflightFinding::new(
+            &rules::CANNOT_LIST_ESSENTIAL,
+            what,
+            format!("cannot list {what}: {reason}"),
+        ),
+        GapKind::Part => {
+            PreflightFinding::new(&rules::CANNOT_LIST, what, format!("cannot read {what}: {reason}"))
         }
-        GapKind::Part => Finding::new(&rules::CANNOT_LIST, what, format!("cannot read {what}: {reason}")),
         GapKind::Detail => {
-            Finding::new(&rules::UNKNOWN_DETAIL, what, format!("cannot read {what}: {reason}"))
+            PreflightFinding::new(&rules::UNKNOWN_DETAIL, what, format!("cannot read {what}: {reason}"))
         }
-        GapKind::Object => Finding::new(&rules::UNREADABLE_OBJECT, what, reason),
+        GapKind::Object => PreflightFinding::new(&rules::UNREADABLE_OBJECT, what, reason),
         GapKind::Access => {
             let message = format!(
                 "whether this account may write assignments is unknown ({reason}); the commands grant it the right"
             );
-            Finding::new(&rules::ACCESS_NOT_ASKED, what, message)
+            PreflightFinding::new(&rules::ACCESS_NOT_ASKED, what, message)
         }
     }
 }
 
 /// A class that stands for a resource of ours.
-fn device_class(class: &Value, dialects: &Dialects) -> Option<Finding> {
+fn device_class(class: &Value, dialects: &Dialects) -> Option<PreflightFinding> {
     let resource = text(class, "/spec/extendedResourceName");
     let mode = dialects.mode_of(resource)?;
     let message = format!(
         "stands for {resource}, which Berth reads as a share (mode {mode}): on nodes without the device plugin, \
          Berth serves such pods by claims of this class"
     );
-    Some(Finding::new(
+    Some(PreflightFinding::new(
         &rules::DRA_RESOURCE,
         called("DeviceClass", "", text(class, "/metadata/name")),
         message,

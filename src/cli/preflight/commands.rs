@@ -5,51 +5,52 @@ mod installation;
 mod step;
 
 use super::{
-    agents::Agent,
+    agents::AgentAccount,
     examination::Examination,
     namespaces,
     phases::{Edit, Phases},
     program::Project,
     shell::quoted,
-    webhooks::{Covers, Webhook},
+    webhooks::{Covers, SeenWebhook},
 };
 use crate::{
     admission::review::OPT_OUT,
-    config::{Protection, Scope},
+    config::{AdmissionScope, Protection},
     dialect::hami::names,
 };
 
-use hami::Hami;
+use hami::StoppedHami;
 pub use installation::Installation;
-pub use step::{SETTINGS_FILE, Stage, Step, Tool};
+pub use step::{CommandStage, SETTINGS_FILE, Step, Tool};
 
 /// Every command, in order.
 pub fn commands(
     examination: &Examination<'_>,
     installation: &Installation<'_>,
-    agents: &[Agent],
-    webhooks: &[Webhook],
+    agents: &[AgentAccount],
+    webhooks: &[SeenWebhook],
     to_label: &[String],
 ) -> Vec<Step> {
-    let mut way = Way { steps: Vec::new(), berth: installation.commands(examination.namespace, agents) };
+    let mut way =
+        DraftedCommands { steps: Vec::new(), berth: installation.commands(examination.namespace, agents) };
     let phases = installation.takes_over.then(|| Phases::to(examination.config));
     way.settings(examination, installation);
     let kept_out = kept_out(examination, webhooks);
     // Settings of the site's own are in force from the first command on.
     if phases.is_none() {
-        way.add_all(Stage::KeepOut, None, kept_out.iter().map(|(keep, _)| keep.clone()));
+        way.add_all(CommandStage::KeepOut, None, kept_out.iter().map(|(keep, _)| keep.clone()));
     }
-    way.both(Stage::Install, |berth| (&berth.install_by_helm, &berth.apply));
-    way.add(Stage::Install, None, way.berth.wait.clone());
-    way.add_all(Stage::LetIn, None, to_label.iter().map(|name| namespaces::label(name)));
+    way.both(CommandStage::Install, |berth| (&berth.install_by_helm, &berth.apply));
+    way.add(CommandStage::Install, None, way.berth.wait.clone());
+    way.add_all(CommandStage::LetIn, None, to_label.iter().map(|name| namespaces::label(name)));
     if phases.is_some() {
-        way.add_all(Stage::KeepOut, None, kept_out.iter().map(|(keep, _)| keep.clone()));
+        way.add_all(CommandStage::KeepOut, None, kept_out.iter().map(|(keep, _)| keep.clone()));
     }
-    let hami = Hami::of(examination, webhooks);
+    let hami = StoppedHami::of(examination, webhooks);
     if let Some(phases) = &phases {
-        way.change(Stage::Switch, &phases.switch);
+        way.change(CommandStage::Switch, &phases.switch);
     }
-    way.steps.extend(hami.off(Stage::Switch));
+    way.steps.extend(hami.off(CommandStage::Switch));
     let of_protection = (Edit::protection("deny"), Edit::protection("warn"));
     let (protect, unprotect) = phases
         .as_ref()
@@ -57,18 +58,18 @@ pub fn commands(
     let warns = installation.settings.lines().any(|line| line == PROTECTION);
     let protects = examination.config.protection == Protection::Warn && warns;
     if protects {
-        way.change(Stage::Protect, protect);
-        way.change(Stage::BackFromProtect, unprotect);
+        way.change(CommandStage::Protect, protect);
+        way.change(CommandStage::BackFromProtect, unprotect);
     }
     if let Some(phases) = &phases {
-        way.change(Stage::BackFromSwitch, &phases.give_back);
+        way.change(CommandStage::BackFromSwitch, &phases.give_back);
     }
-    way.steps.extend(hami.on(Stage::BackFromSwitch));
+    way.steps.extend(hami.on(CommandStage::BackFromSwitch));
     if let Some(phases) = &phases {
-        way.change(Stage::BackFromSwitch, &phases.withdraw);
+        way.change(CommandStage::BackFromSwitch, &phases.withdraw);
     }
-    way.add_all(Stage::BackFromSwitch, None, kept_out.into_iter().map(|(_, back)| back));
-    way.add_all(Stage::BackFromLetIn, None, to_label.iter().map(|name| unlabel(name)));
+    way.add_all(CommandStage::BackFromSwitch, None, kept_out.into_iter().map(|(_, back)| back));
+    way.add_all(CommandStage::BackFromLetIn, None, to_label.iter().map(|name| unlabel(name)));
     way.remove(examination);
     way.steps
 }
@@ -77,22 +78,22 @@ pub fn commands(
 const PROTECTION: &str = "protection: warn";
 
 /// The commands as they are put together, and those that change Berth's installation.
-struct Way {
+struct DraftedCommands {
     steps: Vec<Step>,
     berth: installation::Commands,
 }
 
-impl Way {
-    fn add(&mut self, step: Stage, with: Option<Tool>, command: String) {
+impl DraftedCommands {
+    fn add(&mut self, step: CommandStage, with: Option<Tool>, command: String) {
         self.steps.push(Step { step, with, command });
     }
 
-    fn add_all(&mut self, step: Stage, with: Option<Tool>, commands: impl Iterator<Item = String>) {
+    fn add_all(&mut self, step: CommandStage, with: Option<Tool>, commands: impl Iterator<Item = String>) {
         self.steps.extend(commands.map(|command| Step { step, with, command }));
     }
 
     /// A command for each of the two ways.
-    fn both(&mut self, step: Stage, of: impl Fn(&installation::Commands) -> (&String, &String)) {
+    fn both(&mut self, step: CommandStage, of: impl Fn(&installation::Commands) -> (&String, &String)) {
         let (helm, kubectl) = of(&self.berth);
         let (helm, kubectl) = (helm.clone(), kubectl.clone());
         self.add(step, Some(Tool::Helm), helm);
@@ -104,13 +105,17 @@ impl Way {
         if installation.config.is_none() {
             let flags = installation.flags(examination.namespace);
             let trusted = examination.seen.trust.flags();
-            self.add(Stage::Settings, None, format!("berth preflight{flags}{trusted} --settings > {file}"));
+            self.add(
+                CommandStage::Settings,
+                None,
+                format!("berth preflight{flags}{trusted} --settings > {file}"),
+            );
         }
-        self.add(Stage::Settings, None, format!("berth config --config {file}"));
+        self.add(CommandStage::Settings, None, format!("berth config --config {file}"));
     }
 
     /// Edits the settings file, and lets Berth read it.
-    fn change(&mut self, step: Stage, edit: &Edit) {
+    fn change(&mut self, step: CommandStage, edit: &Edit) {
         if edit.is_empty() {
             return;
         }
@@ -121,7 +126,7 @@ impl Way {
     }
 
     fn remove(&mut self, examination: &Examination<'_>) {
-        let step = Stage::BackFromInstall;
+        let step = CommandStage::BackFromInstall;
         let name = quoted(&examination.config.scheduler_name);
         self.add(
             step,
@@ -140,8 +145,8 @@ fn unlabel(namespace: &str) -> String {
 }
 
 /// The commands that keep namespaces out that HAMi leaves alone and that would come in by `scope: opt-out`, each with what undoes it.
-fn kept_out(examination: &Examination<'_>, webhooks: &[Webhook]) -> Vec<(String, String)> {
-    if examination.config.scope != Scope::OptOut {
+fn kept_out(examination: &Examination<'_>, webhooks: &[SeenWebhook]) -> Vec<(String, String)> {
+    if examination.config.scope != AdmissionScope::OptOut {
         return Vec::new();
     }
     let of_hami = webhooks.iter().filter(|webhook| webhook.project == Project::Hami);

@@ -9,7 +9,7 @@ use crate::excerpt::{FIELD, SUMMARY, shortened};
 /// How grave a finding is.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Severity {
+pub enum FindingSeverity {
     /// Berth must not be installed, or not be relied on, before this is resolved.
     Blocker,
     /// Something will not work, or not as before, unless it is looked after.
@@ -18,7 +18,7 @@ pub enum Severity {
     Info,
 }
 
-impl fmt::Display for Severity {
+impl fmt::Display for FindingSeverity {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             Self::Blocker => "blocker",
@@ -30,22 +30,22 @@ impl fmt::Display for Severity {
 
 /// A kind of finding. Names are stable.
 #[derive(Debug, Eq, PartialEq)]
-pub struct Rule {
+pub struct PreflightRule {
     /// In kebab case.
     pub name: &'static str,
     /// How grave it is.
-    pub severity: Severity,
+    pub severity: FindingSeverity,
     /// What it means, for the documentation.
     pub meaning: &'static str,
 }
 
 /// One finding.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
-pub struct Finding {
+pub struct PreflightFinding {
     /// The rule's name.
     pub rule: &'static str,
     /// How grave it is.
-    pub severity: Severity,
+    pub severity: FindingSeverity,
     /// Kind, namespace and name, such as `Deployment kube-system/hami-scheduler`.
     pub object: String,
     /// What is the case, and what follows from it.
@@ -55,10 +55,10 @@ pub struct Finding {
     pub command: Option<String>,
 }
 
-impl Finding {
+impl PreflightFinding {
     /// A finding of this rule about an object. Texts from the cluster are shortened, and characters that forge lines are escaped.
-    pub fn new(rule: &Rule, object: impl Into<String>, message: impl Into<String>) -> Self {
-        let Rule { name, severity, .. } = *rule;
+    pub fn new(rule: &PreflightRule, object: impl Into<String>, message: impl Into<String>) -> Self {
+        let PreflightRule { name, severity, .. } = *rule;
         let (object, message) = (shortened(object, FIELD), shortened(message, SUMMARY));
         Self { rule: name, severity, object, message, command: None }
     }

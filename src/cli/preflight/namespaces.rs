@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use super::{
     examination::Examination,
-    finding::{Finding, called},
+    finding::{PreflightFinding, called},
     rules,
     workloads::Template,
 };
-use crate::{admission::review::OPT_OUT, config::Scope, dialect::hami, object::Namespace};
+use crate::{admission::review::OPT_OUT, config::AdmissionScope, dialect::hami, object::Namespace};
 
 /// The namespace that never comes in, beside Berth's own.
 const KUBE_SYSTEM: &str = "kube-system";
@@ -35,8 +35,8 @@ pub fn coverage(namespace: &Namespace, examination: &Examination<'_>) -> Coverag
         _ if metadata.name == KUBE_SYSTEM || metadata.name == examination.namespace => Coverage::System,
         (Some("ignore"), _) => Coverage::OptedOut,
         _ if metadata.label(hami::names::OPT_OUT) == Some("ignore") => Coverage::OptedOutOfHami,
-        (Some("enabled"), _) | (_, Scope::OptOut) => Coverage::Covered,
-        (_, Scope::OptIn) => Coverage::Unlabelled,
+        (Some("enabled"), _) | (_, AdmissionScope::OptOut) => Coverage::Covered,
+        (_, AdmissionScope::OptIn) => Coverage::Unlabelled,
     }
 }
 
@@ -73,13 +73,14 @@ pub fn label(namespace: &str) -> String {
 }
 
 /// The namespaces whose share pods would not come in.
-pub fn findings(examination: &Examination<'_>, templates: &[Template<'_>]) -> Vec<Finding> {
+pub fn findings(examination: &Examination<'_>, templates: &[Template<'_>]) -> Vec<PreflightFinding> {
     let finding = |(name, (pods, workloads)): (&str, (usize, usize))| {
         let coverage = coverage(examination.seen.namespaces.get(name)?, examination);
         let has = format!("has {pods} share pod(s) and {workloads} pod template(s) with shares");
         let object = called("Namespace", "", name);
-        let found =
-            |why: &str| Finding::new(&rules::NAMESPACE_NOT_COVERED, &object, format!("{has}, and {why}"));
+        let found = |why: &str| {
+            PreflightFinding::new(&rules::NAMESPACE_NOT_COVERED, &object, format!("{has}, and {why}"))
+        };
         match coverage {
             Coverage::Covered => None,
             Coverage::Unlabelled => {
@@ -93,7 +94,7 @@ pub fn findings(examination: &Examination<'_>, templates: &[Template<'_>]) -> Ve
             ))),
             Coverage::System => {
                 let message = format!("{has}, and never comes in: move them to another namespace");
-                Some(Finding::new(&rules::SYSTEM_NAMESPACE, object, message))
+                Some(PreflightFinding::new(&rules::SYSTEM_NAMESPACE, object, message))
             }
         }
     };

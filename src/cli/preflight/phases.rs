@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use crate::config::{Config, Scope, UnmanagedPods};
+use crate::config::{AdmissionScope, Config, UnmanagedPods};
 
 /// The keys that phases change. In the converted settings each has a line of its own.
 pub const KEYS: [&str; 4] = [SCOPE, ADOPTED, UNMANAGED, PROTECTION];
@@ -38,7 +38,7 @@ pub struct Phases {
 impl Phases {
     /// The way to these settings, and back.
     pub fn to(config: &Config) -> Self {
-        let all = config.scope == Scope::OptOut;
+        let all = config.scope == AdmissionScope::OptOut;
         let deny = config.unmanaged_pods == UnmanagedPods::Deny;
         let edit = |changes: &[(&'static str, Option<&str>)]| {
             let changed = changes.iter().filter_map(|(key, value)| Some((*key, (*value)?.to_owned())));

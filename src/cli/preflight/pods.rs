@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use super::{
     examination::{DEFAULT_SCHEDULER, Examination},
-    finding::{Finding, called},
+    finding::{PreflightFinding, called},
     gangs, rules,
 };
 use crate::{
@@ -23,7 +23,7 @@ use crate::{
 const MOST_HOLDERS: usize = 5;
 
 /// What is wrong with them, nodes first.
-pub fn findings(examination: &Examination<'_>) -> Vec<Finding> {
+pub fn findings(examination: &Examination<'_>) -> Vec<PreflightFinding> {
     let reader = examination.config.reader();
     let mut snapshot = Snapshot::new(reader.device_resources(), examination.config.plugin_arguments());
     let (mut findings, mut names) = (Vec::new(), BTreeMap::new());
@@ -32,9 +32,9 @@ pub fn findings(examination: &Examination<'_>) -> Vec<Finding> {
         findings.extend(of_node(node, &info, &troubles, &reader));
         snapshot.set_node(info);
     }
-    if snapshot.nodes().all(|state| state.info.offers.is_empty()) {
+    if snapshot.nodes().all(|state| state.info.devices.offers.is_empty()) {
         let message = "no node has a list of cards that Berth can read: share pods would stay pending";
-        findings.push(Finding::new(&rules::NO_CARDS, "nodes", message));
+        findings.push(PreflightFinding::new(&rules::NO_CARDS, "nodes", message));
     }
     for pod in &examination.seen.pods {
         let (info, troubles) = reader.pod(pod);
@@ -48,7 +48,7 @@ pub fn findings(examination: &Examination<'_>) -> Vec<Finding> {
         let node = called("Node", "", &state.info.name);
         for (card, found) in overcommitted(&state.info, &state.usage) {
             let message = format!("{found}; pods: {}", holders(&snapshot, &state.info, &card, &names));
-            findings.push(Finding::new(&rules::CARD_OVERCOMMITTED, &node, message));
+            findings.push(PreflightFinding::new(&rules::CARD_OVERCOMMITTED, &node, message));
         }
     }
     findings
@@ -57,39 +57,45 @@ pub fn findings(examination: &Examination<'_>) -> Vec<Finding> {
 /// The pods that hold shares of a card, by either of its names.
 fn holders(snapshot: &Snapshot, node: &NodeInfo, card: &CardId, names: &BTreeMap<Uid, String>) -> String {
     let on_node = snapshot.ledger().on_node(&node.name);
-    let holding =
-        on_node.filter(|(_, charge)| charge.shares().any(|share| node.is_one_card(&share.card, card)));
+    let holding = on_node
+        .filter(|(_, charge)| charge.shares().any(|share| node.devices.is_one_card(&share.card, card)));
     let holding: Vec<_> = holding.filter_map(|(uid, _)| names.get(uid)).collect();
     listed(&holding, MOST_HOLDERS)
 }
 
-fn of_node(node: &Node, info: &NodeInfo, troubles: &[Unreadable], reader: &Reader) -> Vec<Finding> {
+fn of_node(node: &Node, info: &NodeInfo, troubles: &[Unreadable], reader: &Reader) -> Vec<PreflightFinding> {
     let object = called("Node", "", &info.name);
     let unreadable =
-        |trouble: &Unreadable| Finding::new(&rules::UNREADABLE_NODE, &object, trouble.to_string());
+        |trouble: &Unreadable| PreflightFinding::new(&rules::UNREADABLE_NODE, &object, trouble.to_string());
     let mut findings: Vec<_> = troubles.iter().map(unreadable).collect();
     let asks = |name: &str| reader.dialects().mode_of(name).is_some();
     let mut advertised = node.allocatable().iter().filter(|(name, amount)| asks(name) && !amount.is_zero());
-    if let (Some((name, amount)), true) = (advertised.next(), info.offers.is_empty()) {
+    if let (Some((name, amount)), true) = (advertised.next(), info.devices.offers.is_empty()) {
         let message = format!(
             "advertises {amount} of {name}, and no device plugin has registered its cards: Berth places no share there"
         );
-        findings.push(Finding::new(&rules::NODE_WITHOUT_REGISTER, object, message));
+        findings.push(PreflightFinding::new(&rules::NODE_WITHOUT_REGISTER, object, message));
     }
     findings
 }
 
-fn of_pod(examination: &Examination<'_>, pod: &Pod, info: &PodInfo, troubles: &[Unreadable]) -> Vec<Finding> {
+fn of_pod(
+    examination: &Examination<'_>,
+    pod: &Pod,
+    info: &PodInfo,
+    troubles: &[Unreadable],
+) -> Vec<PreflightFinding> {
     let object = called("Pod", &info.key.namespace, &info.key.name);
-    let unreadable =
-        |trouble: &Unreadable| Finding::new(&rules::UNREADABLE_ASSIGNMENT, &object, trouble.to_string());
+    let unreadable = |trouble: &Unreadable| {
+        PreflightFinding::new(&rules::UNREADABLE_ASSIGNMENT, &object, trouble.to_string())
+    };
     let mut findings: Vec<_> = troubles.iter().map(unreadable).collect();
     if !examination.asks(pod) {
         return findings;
     }
     let bound = pod.spec.node_name.as_deref().is_some_and(|node| !node.is_empty());
     if let Some(message) = gangs::without_kind(examination, pod).filter(|_| !bound) {
-        findings.push(Finding::new(&rules::GANG_WITHOUT_KIND, &object, message));
+        findings.push(PreflightFinding::new(&rules::GANG_WITHOUT_KIND, &object, message));
     }
     let scheduler = pod.spec.scheduler_name.as_deref().unwrap_or_default();
     let node = pod.spec.node_name.as_deref().filter(|node| !node.is_empty());
@@ -100,7 +106,7 @@ fn of_pod(examination: &Examination<'_>, pod: &Pod, info: &PodInfo, troubles: &[
                 "is bound to {node} by {scheduler} and carries no assignment: Berth counts the card that it uses as free; \
                  let it end, or keep share pods off that node, before the switch"
             );
-            findings.push(Finding::new(&rules::SHARE_WITHOUT_ASSIGNMENT, object, message));
+            findings.push(PreflightFinding::new(&rules::SHARE_WITHOUT_ASSIGNMENT, object, message));
         }
         None if scheduler != examination.config.scheduler_name => {
             let message = if scheduler == DEFAULT_SCHEDULER {
@@ -113,7 +119,7 @@ fn of_pod(examination: &Examination<'_>, pod: &Pod, info: &PodInfo, troubles: &[
                     "waits for {scheduler}: Berth places the pod once {scheduler} has stopped, if `adoptSchedulers` lists that name"
                 )
             };
-            findings.push(Finding::new(&rules::PENDING_POD, object, message));
+            findings.push(PreflightFinding::new(&rules::PENDING_POD, object, message));
         }
         Some(_) | None => {}
     }
@@ -155,7 +161,7 @@ mod tests {
         told(objects).into_iter().map(|finding| (finding.rule, finding.object)).collect()
     }
 
-    fn told(objects: Vec<Value>) -> Vec<Finding> {
+    fn told(objects: Vec<Value>) -> Vec<PreflightFinding> {
         let mut seen = Seen::default();
         for object in objects {
             seen.take(object);

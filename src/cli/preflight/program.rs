@@ -95,7 +95,7 @@ impl Program {
         let containers = template.pointer("/spec/containers").and_then(Value::as_array)?;
         let component = label(template, "app.kubernetes.io/component");
         let name = label(template, "app.kubernetes.io/name");
-        let found = containers.iter().map(|container| Container::read(container, component, name));
+        let found = containers.iter().map(|container| ContainerMarks::read(container, component, name));
         // Beside HAMi's own scheduler a plain kube-scheduler runs, and beside its plugin a monitor: neither is found by itself.
         let (container, (project, part)) = found
             .filter_map(|one| Some((one.found()?, one)))
@@ -144,7 +144,7 @@ impl Program {
 }
 
 /// What of a container tells which program it runs.
-struct Container<'a> {
+struct ContainerMarks<'a> {
     /// The image without registry, tag and digest, and its last part.
     image: String,
     words: Vec<&'a str>,
@@ -156,7 +156,7 @@ struct Container<'a> {
 const VENDORS: [&str; 10] =
     ["ascend", "dcu", "hygon", "cambricon", "mlu", "iluvatar", "ix-device", "amd", "rocm", "biren"];
 
-impl<'a> Container<'a> {
+impl<'a> ContainerMarks<'a> {
     fn read(container: &'a Value, component: &'a str, application: &'a str) -> Self {
         let list = |key: &str| container.get(key).and_then(Value::as_array).into_iter().flatten();
         let words = list("command").chain(list("args")).filter_map(Value::as_str).collect();

@@ -17,7 +17,7 @@ use super::{
     api::GATES,
     program::{Part, Project},
     seen::{GapKind, Seen},
-    trust::Trust,
+    trust::TrustedNamespaces,
 };
 use crate::{
     cluster::list::{self, Form, ListError, Strange},
@@ -69,14 +69,14 @@ const LISTS: [(&str, &str, &str, GapKind); 15] = [
 ];
 
 /// Everything that the examinations need. The error is an API server that does not answer, or that does not know the caller.
-pub async fn read(client: &Client, kinds: Workloads, trust: Trust) -> kube::Result<Seen> {
+pub async fn read(client: &Client, kinds: Workloads, trust: TrustedNamespaces) -> kube::Result<Seen> {
     let mut seen = Seen { kinds, trust, ..Seen::default() };
     read_version(client, &mut seen).await?;
     read_groups(client, &mut seen).await;
     for (path, version, kind, gap) in LISTS {
         read_list(client, &mut seen, path, (version, kind), gap).await;
     }
-    for Served { path, version, kind } in further_workloads(&seen) {
+    for ServedKind { path, version, kind } in further_workloads(&seen) {
         read_list(client, &mut seen, &path, (&version, &kind), GapKind::Part).await;
     }
     for namespace in namespaces_of_settings(&seen) {
@@ -124,14 +124,14 @@ async fn read_groups(client: &Client, seen: &mut Seen) {
 
 /// A kind that is served, and where it is listed.
 #[derive(Debug, Eq, PartialEq)]
-struct Served {
+struct ServedKind {
     path: String,
     version: String,
     kind: String,
 }
 
 /// The kinds of workloads beside those of [`LISTS`] whose groups are served, in the first version of each group.
-fn further_workloads(seen: &Seen) -> Vec<Served> {
+fn further_workloads(seen: &Seen) -> Vec<ServedKind> {
     let served = |kind: &Kind| {
         let version = seen.groups.get(&kind.group)?.first()?;
         let version = format!("{}/{version}", kind.group);
@@ -140,7 +140,7 @@ fn further_workloads(seen: &Seen) -> Vec<Served> {
             of.split_once('/').is_some_and(|(group, _)| group == kind.group)
                 && path.ends_with(&format!("/{}", kind.plural))
         });
-        (!is_listed).then(|| Served { path, version, kind: kind.kind.clone() })
+        (!is_listed).then(|| ServedKind { path, version, kind: kind.kind.clone() })
     };
     seen.kinds.kinds().filter_map(served).collect()
 }
@@ -265,7 +265,7 @@ mod tests {
         let groups = [("apps", "v1"), ("batch.volcano.sh", "v1alpha1"), ("jobset.x-k8s.io", "v1alpha2")];
         let groups = groups.map(|(group, version)| (group.to_owned(), vec![version.to_owned()])).into();
         let further = further_workloads(&Seen { groups, ..Seen::default() });
-        let jobset = Served {
+        let jobset = ServedKind {
             path: "/apis/jobset.x-k8s.io/v1alpha2/jobsets".to_owned(),
             version: "jobset.x-k8s.io/v1alpha2".to_owned(),
             kind: "JobSet".to_owned(),

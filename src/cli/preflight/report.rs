@@ -6,11 +6,11 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::{
-    agents::{self, Agent},
+    agents::{self, AgentAccount},
     api::{self, Kubernetes},
-    commands::{self, Installation, Stage, Step, Tool},
+    commands::{self, CommandStage, Installation, Step, Tool},
     examination::Examination,
-    finding::{Finding, Severity},
+    finding::{FindingSeverity, PreflightFinding},
     namespaces,
     phases::Phases,
     pods, rules,
@@ -28,7 +28,7 @@ const SHOWN: usize = 10;
 
 /// What it comes to.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
-pub enum Verdict {
+pub enum PreflightVerdict {
     /// Nothing stands in the way.
     #[serde(rename = "ready")]
     Ready,
@@ -42,15 +42,15 @@ pub enum Verdict {
 
 /// The whole answer.
 #[derive(Clone, Debug, Serialize)]
-pub struct Report {
+pub struct PreflightReport {
     /// What it comes to.
-    pub verdict: Verdict,
+    pub verdict: PreflightVerdict,
     /// The API server.
     pub kubernetes: Kubernetes,
     /// Everything that was found, the gravest first.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<PreflightFinding>,
     /// The accounts that write what the policies protect.
-    pub agents: Vec<Agent>,
+    pub agents: Vec<AgentAccount>,
     /// The text of the settings to begin with; the commands of a take-over change them to those that the report judges by.
     pub settings: String,
     /// What to run, in order.
@@ -73,7 +73,7 @@ pub struct Given {
 
 /// How Berth is, or will be, installed.
 #[derive(Clone, Copy, Debug)]
-pub struct Place<'a> {
+pub struct InstallationPlace<'a> {
     /// Its namespace.
     pub namespace: &'a str,
     /// The built-in one.
@@ -82,12 +82,12 @@ pub struct Place<'a> {
     pub image: Option<&'a str>,
 }
 
-impl Report {
+impl PreflightReport {
     /// Judges what was read, by the settings that were given or else by those of what runs.
     pub fn of(
         seen: &Seen,
         given: Option<&Given>,
-        place: Place<'_>,
+        place: InstallationPlace<'_>,
         now: Timestamp,
     ) -> Result<Self, ManifestsError> {
         let Converted { text, config, findings } = match given {
@@ -107,7 +107,7 @@ impl Report {
         found.extend(unreadable);
         found.extend(workloads::findings(&examination, &templates));
         found.extend(findings);
-        let order = |finding: &Finding| rules::ALL.iter().position(|rule| rule.name == finding.rule);
+        let order = |finding: &PreflightFinding| rules::ALL.iter().position(|rule| rule.name == finding.rule);
         found.sort_by_cached_key(|finding| (finding.severity, order(finding), finding.object.clone()));
         let agents = agents::agents(seen);
         let takes_over = given.is_none() && !config.adopt_schedulers.is_empty();
@@ -167,7 +167,7 @@ impl Report {
 
     fn agents_table(&self) -> Shown {
         let mut table = Table::new(&["ACCOUNT", "ROLE", "OF", "MAY WRITE", "WORKLOAD"]);
-        for Agent { account, role, project, workload, bound } in &self.agents {
+        for AgentAccount { account, role, project, workload, bound } in &self.agents {
             let bound = bound.map_or("unknown", |bound| if bound { "yes" } else { "no" });
             table.row([account, *role, *project, bound, workload]);
         }
@@ -194,7 +194,7 @@ impl Report {
     }
 
     fn write_commands(&self, text: &mut Shown) {
-        let mut before: (Option<Stage>, Option<Tool>) = (None, None);
+        let mut before: (Option<CommandStage>, Option<Tool>) = (None, None);
         for Step { step, with, command } in &self.commands {
             if before.0 != Some(*step) {
                 line(text, "");
@@ -212,12 +212,13 @@ impl Report {
     /// The verdict, and how many findings of each severity led to it.
     fn summary(&self) -> String {
         let count = |severity| self.findings.iter().filter(|finding| finding.severity == severity).count();
-        let (blockers, warnings) = (count(Severity::Blocker), count(Severity::Warning));
+        let (blockers, warnings) = (count(FindingSeverity::Blocker), count(FindingSeverity::Warning));
         match self.verdict {
-            Verdict::Ready => "ready".to_owned(),
-            Verdict::ReadyWithWarnings => format!("ready with warnings ({warnings})"),
-            Verdict::Blocked => {
-                let blocking = self.findings.iter().filter(|finding| finding.severity == Severity::Blocker);
+            PreflightVerdict::Ready => "ready".to_owned(),
+            PreflightVerdict::ReadyWithWarnings => format!("ready with warnings ({warnings})"),
+            PreflightVerdict::Blocked => {
+                let blocking =
+                    self.findings.iter().filter(|finding| finding.severity == FindingSeverity::Blocker);
                 let mut rules: Vec<_> = blocking.map(|finding| finding.rule).collect();
                 rules.dedup();
                 format!(
@@ -242,11 +243,11 @@ fn line(text: &mut Shown, line: impl Display) {
     *text = std::mem::take(text).and(&Shown::line(line));
 }
 
-fn verdict(findings: &[Finding]) -> Verdict {
+fn verdict(findings: &[PreflightFinding]) -> PreflightVerdict {
     match findings.iter().map(|finding| finding.severity).min() {
-        Some(Severity::Blocker) => Verdict::Blocked,
-        Some(Severity::Warning) => Verdict::ReadyWithWarnings,
-        Some(Severity::Info) | None => Verdict::Ready,
+        Some(FindingSeverity::Blocker) => PreflightVerdict::Blocked,
+        Some(FindingSeverity::Warning) => PreflightVerdict::ReadyWithWarnings,
+        Some(FindingSeverity::Info) | None => PreflightVerdict::Ready,
     }
 }
 

@@ -1,16 +1,16 @@
 //! The rules of the examination, by name.
 
 use super::finding::{
-    Rule,
-    Severity::{Blocker, Info, Warning},
+    FindingSeverity::{Blocker, Info, Warning},
+    PreflightRule,
 };
 
 macro_rules! rules {
     ($($rule:ident $name:literal $severity:ident $meaning:literal)*) => {
-        $(#[doc = $meaning] pub const $rule: Rule =
-            Rule { name: $name, severity: $severity, meaning: $meaning };)*
+        $(#[doc = $meaning] pub const $rule: PreflightRule =
+            PreflightRule { name: $name, severity: $severity, meaning: $meaning };)*
         /// Every rule, in the order of the documentation.
-        pub const ALL: &[Rule] = &[$($rule),*];
+        pub const ALL: &[PreflightRule] = &[$($rule),*];
     };
 }
 

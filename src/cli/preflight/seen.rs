@@ -8,9 +8,9 @@ use k8s_openapi::apimachinery::pkg::version::Info;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::{finding::called, program::Program, trust::Trust};
+use super::{finding::called, program::Program, trust::TrustedNamespaces};
 use crate::{
-    cli::documents::{Document, Place},
+    cli::documents::{Document, DocumentPlace},
     dialect::{marks, protected},
     excerpt::brief,
     object::{Namespace, Node, Pod, PodGroup, Workloads},
@@ -25,7 +25,7 @@ pub struct Seen {
     /// The kinds of workloads that are known.
     pub kinds: Workloads,
     /// Whose programs and settings are believed.
-    pub trust: Trust,
+    pub trust: TrustedNamespaces,
     /// The API server's version.
     pub info: Option<Info>,
     /// The versions of each API group that is served; empty where they are unknown.
@@ -173,7 +173,7 @@ impl Seen {
     }
 
     fn take_workload(&mut self, object: Value) {
-        let place = Place { file: CLUSTER.to_owned(), document: 1, item: None };
+        let place = DocumentPlace { file: CLUSTER.to_owned(), document: 1, item: None };
         let document = Document { value: object, place };
         if self.kinds.of_object(document.api_version(), document.kind()).is_some()
             && !is_made_by_another(&document.value)

@@ -13,7 +13,7 @@ use std::{
 use serde_json::{Map, Value, json};
 
 use super::{
-    finding::{Finding, Rule},
+    finding::{PreflightFinding, PreflightRule},
     phases, rules,
     seen::Seen,
     trust::KUBE_SYSTEM,
@@ -37,7 +37,7 @@ pub struct Converted {
     /// The same, read.
     pub config: Config,
     /// What could not be carried over, or has no use.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<PreflightFinding>,
 }
 
 /// A key that was left out, or that stays without all of its effect.
@@ -150,7 +150,7 @@ fn told(
     left_out: &[LeftOut],
     origins: &BTreeMap<&'static str, String>,
     flags: &BTreeMap<String, String>,
-) -> Vec<Finding> {
+) -> Vec<PreflightFinding> {
     let mut by_reason: BTreeMap<(Because, &str, &str), Vec<&str>> = BTreeMap::new();
     for LeftOut { key, message, because } in left_out {
         let section = origins.iter().find(|(prefix, _)| key.starts_with(**prefix)).map(|(_, origin)| origin);
@@ -161,11 +161,11 @@ fn told(
         by_reason.entry((*because, origin, message)).or_default().push(short);
     }
     let finding = |((because, origin, message), keys): ((Because, &str, &str), Vec<&str>)| {
-        let rule: &Rule = match because {
+        let rule: &PreflightRule = match because {
             Because::Unused => &rules::SETTING_UNUSED,
             Because::Refused | Because::Partial => &rules::SETTING_NOT_CARRIED,
         };
-        Finding::new(rule, origin, format!("{}: {message}", keys.join(", ")))
+        PreflightFinding::new(rule, origin, format!("{}: {message}", keys.join(", ")))
     };
     by_reason.into_iter().map(finding).collect()
 }

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use super::{
-    finding::Finding,
+    finding::PreflightFinding,
     program::{Program, Project},
     rules,
     shell::quoted,
@@ -18,14 +18,14 @@ pub(super) const KUBE_SYSTEM: &str = "kube-system";
 
 /// The namespaces whose programs and settings are believed.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct Trust {
+pub struct TrustedNamespaces {
     /// Berth's own namespace: what looks like Berth is Berth there.
     berth: String,
     /// Those that the administrator has named.
     named: BTreeSet<String>,
 }
 
-impl Trust {
+impl TrustedNamespaces {
     /// kube-system and these; and Berth's namespace, as far as Berth itself goes.
     pub fn new(berth: impl Into<String>, named: impl IntoIterator<Item = String>) -> Self {
         Self { berth: berth.into(), named: named.into_iter().collect() }
@@ -57,11 +57,11 @@ pub fn rank(program: &Program) -> bool {
 }
 
 /// One blocker for each program in a namespace that is not trusted.
-pub fn findings(strangers: &[Program]) -> Vec<Finding> {
+pub fn findings(strangers: &[Program]) -> Vec<PreflightFinding> {
     strangers.iter().map(unbelieved).collect()
 }
 
-fn unbelieved(program: &Program) -> Finding {
+fn unbelieved(program: &Program) -> PreflightFinding {
     let (project, part, namespace) = (program.project.name(), program.part.name(), &program.namespace);
     let flag = match program.project {
         Project::Berth => "--namespace",
@@ -73,7 +73,7 @@ fn unbelieved(program: &Program) -> Finding {
          rolebindings`), run preflight with `{flag} {namespace}`; otherwise find out who created it, and delete it",
         program.account
     );
-    Finding::new(&rules::UNTRUSTED_PROGRAM, program.called(), message)
+    PreflightFinding::new(&rules::UNTRUSTED_PROGRAM, program.called(), message)
 }
 
 #[cfg(test)]
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn a_program_is_believed_in_kube_system_and_where_the_administrator_says_so() {
-        let trust = Trust::new("berth-system", ["gpu".to_owned()]);
+        let trust = TrustedNamespaces::new("berth-system", ["gpu".to_owned()]);
         let cases = [
             ("projecthami/hami-device-plugin", ["kube-system", "gpu"], ["team-a", "berth-system"]),
             ("vc-scheduler", ["kube-system", "gpu"], ["volcano-system", "berth-system"]),

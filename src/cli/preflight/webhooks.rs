@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{
-    finding::{Finding, called},
+    finding::{PreflightFinding, called},
     program::{Part, Project},
     release::Release,
     rules,
@@ -21,7 +21,7 @@ const NAMESPACE_NAME: &str = "kubernetes.io/metadata.name";
 
 /// One webhook of a configuration.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Webhook {
+pub struct SeenWebhook {
     /// Whose it is.
     pub project: Project,
     /// Its name.
@@ -50,7 +50,7 @@ pub enum Covers {
 }
 
 /// The webhooks of HAMi and Volcano that are asked about pods and are switched on.
-pub fn webhooks(seen: &Seen) -> Vec<Webhook> {
+pub fn webhooks(seen: &Seen) -> Vec<SeenWebhook> {
     let mut found = Vec::new();
     for configuration in &seen.webhooks {
         let webhooks = configuration.get("webhooks").and_then(Value::as_array);
@@ -58,7 +58,7 @@ pub fn webhooks(seen: &Seen) -> Vec<Webhook> {
             let Some(project) = project(webhook, seen).filter(|_| is_asked_about_pods(webhook)) else {
                 continue;
             };
-            found.push(Webhook {
+            found.push(SeenWebhook {
                 project,
                 name: text(webhook, "/name").to_owned(),
                 configuration: text(configuration, "/metadata/name").to_owned(),
@@ -119,7 +119,7 @@ fn covers(webhook: &Value) -> Covers {
     Covers::AllExcept(except)
 }
 
-impl Webhook {
+impl SeenWebhook {
     /// The command that takes all its rules away.
     pub fn switch_off(&self) -> String {
         self.patched(&json!([]))
@@ -140,7 +140,7 @@ impl Webhook {
         )
     }
 
-    fn finding(&self) -> Finding {
+    fn finding(&self) -> PreflightFinding {
         let whom = match &self.covers {
             Covers::AllExcept(names) if names.is_empty() => {
                 format!("every namespace that is not labelled `{}: ignore`", names::OPT_OUT)
@@ -168,15 +168,15 @@ impl Webhook {
             self.reinvocation_policy,
         );
         let object = called("MutatingWebhookConfiguration", "", &self.configuration);
-        let finding = Finding::new(&rules::FOREIGN_WEBHOOK, object, message);
+        let finding = PreflightFinding::new(&rules::FOREIGN_WEBHOOK, object, message);
         // Volcano's serves its own jobs too, and stays.
         if self.project == Project::Hami { finding.with_command(self.switch_off()) } else { finding }
     }
 }
 
 /// One finding for each.
-pub fn findings(seen: &Seen) -> Vec<Finding> {
-    webhooks(seen).iter().map(Webhook::finding).collect()
+pub fn findings(seen: &Seen) -> Vec<PreflightFinding> {
+    webhooks(seen).iter().map(SeenWebhook::finding).collect()
 }
 
 #[cfg(test)]

@@ -2,14 +2,14 @@
 
 use super::{
     examination::Examination,
-    finding::{Finding, called},
+    finding::{PreflightFinding, called},
     gangs, rules,
 };
 use crate::{
     admission::{Violation, rules as admission_rules, scheduler_name},
     cli::{
         documents::{Document, DocumentError},
-        review::{self, Judged},
+        review::{self, ReviewedPod},
     },
     object::{
         Pod,
@@ -41,14 +41,14 @@ impl Template<'_> {
 }
 
 /// The templates that ask for shares, and one finding for each that can't be read.
-pub fn templates<'a>(examination: &Examination<'a>) -> (Vec<Template<'a>>, Vec<Finding>) {
+pub fn templates<'a>(examination: &Examination<'a>) -> (Vec<Template<'a>>, Vec<PreflightFinding>) {
     let (mut asking, mut findings) = (Vec::new(), Vec::new());
     let workloads = examination.config.workloads();
     for workload in &examination.seen.workloads {
         let unreadable = |error: DocumentError| {
             let namespace = workload.namespace().unwrap_or("default");
             let object = called(workload.kind(), namespace, workload.name().unwrap_or_default());
-            Finding::new(&rules::UNREADABLE_OBJECT, object, crate::excerpt::brief(&error))
+            PreflightFinding::new(&rules::UNREADABLE_OBJECT, object, crate::excerpt::brief(&error))
         };
         let kept = workload.kept_pods(&workloads).map_err(|error| findings.push(unreadable(error)));
         for kept in kept.unwrap_or_default() {
@@ -70,23 +70,27 @@ fn read(workload: &Document, kept: KeptPod) -> Result<Template<'_>, DocumentErro
 }
 
 /// What would become of the pods of these templates.
-pub fn findings(examination: &Examination<'_>, templates: &[Template<'_>]) -> Vec<Finding> {
+pub fn findings(examination: &Examination<'_>, templates: &[Template<'_>]) -> Vec<PreflightFinding> {
     templates.iter().flat_map(|template| judged(examination, template)).collect()
 }
 
-fn judged(examination: &Examination<'_>, template: &Template<'_>) -> Vec<Finding> {
+fn judged(examination: &Examination<'_>, template: &Template<'_>) -> Vec<PreflightFinding> {
     let object = template.called();
     let mut findings: Vec<_> = unmanaged(examination, template).into_iter().collect();
     findings.extend(not_there(examination, template));
     findings.extend(gangs::without_kind(examination, &template.pod).map(|message| {
         let message = format!("{}: {message}", template.places.of("metadata"));
-        Finding::new(&rules::GANG_WITHOUT_KIND, &object, message)
+        PreflightFinding::new(&rules::GANG_WITHOUT_KIND, &object, message)
     }));
-    let Judged { violations, warnings, .. } =
+    let ReviewedPod { violations, warnings, .. } =
         match review::judge(&template.document, &template.places, &examination.facts) {
             Ok(judged) => judged,
             Err(error) => {
-                findings.push(Finding::new(&rules::UNREADABLE_OBJECT, object, crate::excerpt::brief(&error)));
+                findings.push(PreflightFinding::new(
+                    &rules::UNREADABLE_OBJECT,
+                    object,
+                    crate::excerpt::brief(&error),
+                ));
                 return findings;
             }
         };
@@ -94,19 +98,20 @@ fn judged(examination: &Examination<'_>, template: &Template<'_>) -> Vec<Finding
         let Violation { rule, field, message } = violation.at(&template.places);
         format!("{}: {field}: {message}", rule.0)
     };
-    let denied = |violation: &Violation| Finding::new(&rules::WORKLOAD_DENIED, &object, words(violation));
+    let denied =
+        |violation: &Violation| PreflightFinding::new(&rules::WORKLOAD_DENIED, &object, words(violation));
     findings.extend(violations.iter().map(denied));
     findings.extend(
         warnings
             .iter()
             .filter(|warning| warning.rule != admission_rules::OTHER_SCHEDULER)
-            .map(|warning| Finding::new(&rules::WORKLOAD_WARNED, &object, words(warning))),
+            .map(|warning| PreflightFinding::new(&rules::WORKLOAD_WARNED, &object, words(warning))),
     );
     findings
 }
 
 /// Whether the pods would be Berth's, or a scheduler's that keeps account of shares.
-fn unmanaged(examination: &Examination<'_>, template: &Template<'_>) -> Option<Finding> {
+fn unmanaged(examination: &Examination<'_>, template: &Template<'_>) -> Option<PreflightFinding> {
     if !is_unmanaged(examination, &template.pod) {
         return None;
     }
@@ -118,11 +123,11 @@ fn unmanaged(examination: &Examination<'_>, template: &Template<'_>) -> Option<F
         template.places.of("spec.schedulerName"),
         known.join(", ")
     );
-    Some(Finding::new(&rules::UNMANAGED_WORKLOAD, template.called(), message))
+    Some(PreflightFinding::new(&rules::UNMANAGED_WORKLOAD, template.called(), message))
 }
 
 /// Whether the pods would wait for a scheduler that does not run.
-fn not_there(examination: &Examination<'_>, template: &Template<'_>) -> Option<Finding> {
+fn not_there(examination: &Examination<'_>, template: &Template<'_>) -> Option<PreflightFinding> {
     let name = template.pod.spec.scheduler_name.as_deref().unwrap_or_default();
     let adopted = examination.config.adopt_schedulers.iter().any(|adopted| adopted == name);
     let owner = scheduler_name::owner(&template.pod, &examination.facts.settings);
@@ -135,7 +140,7 @@ fn not_there(examination: &Examination<'_>, template: &Template<'_>) -> Option<F
         template.places.of("spec.schedulerName"),
         examination.config.scheduler_name
     );
-    Some(Finding::new(&rules::SCHEDULER_NOT_THERE, template.called(), message))
+    Some(PreflightFinding::new(&rules::SCHEDULER_NOT_THERE, template.called(), message))
 }
 
 /// Whether a pod that is created so would have a scheduler that is not known.

@@ -29,7 +29,7 @@ use crate::{
 
 /// What came of a review.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
-pub enum Outcome {
+pub enum ReviewVerdict {
     /// It may come in, perhaps changed.
     Admitted,
     /// It may not.
@@ -40,9 +40,9 @@ pub enum Outcome {
 
 /// A reviewed pod.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Judged {
+pub struct ReviewedPod {
     /// What came of it.
-    pub outcome: Outcome,
+    pub outcome: ReviewVerdict,
     /// What was changed.
     pub patch: Vec<PatchOperation>,
     /// What the pod's author is warned of; fields are below the pod.
@@ -140,7 +140,7 @@ pub(super) fn unread_quotas(documents: &[Document], facts: &Facts) -> Result<Vec
 }
 
 /// Judges the pod of a document; `places` is where its fields stand there, for errors.
-pub fn judge(document: &Document, places: &Places, facts: &Facts) -> Result<Judged, DocumentError> {
+pub fn judge(document: &Document, places: &Places, facts: &Facts) -> Result<ReviewedPod, DocumentError> {
     let mut object = document.value.clone();
     if let Value::Object(fields) = &mut object {
         let metadata = fields.entry("metadata").or_insert(Value::Null);
@@ -157,9 +157,9 @@ pub fn judge(document: &Document, places: &Places, facts: &Facts) -> Result<Judg
     let verdict = ask(&object, Stage::Mutate)?;
     let warnings = verdict.warnings().to_vec();
     let patch = match verdict {
-        Verdict::Ignored => return Ok(judged(Outcome::Ignored, warnings, object)),
+        Verdict::Ignored => return Ok(judged(ReviewVerdict::Ignored, warnings, object)),
         Verdict::Denied { violations, .. } => {
-            return Ok(Judged { violations, ..judged(Outcome::Denied, warnings, object) });
+            return Ok(ReviewedPod { violations, ..judged(ReviewVerdict::Denied, warnings, object) });
         }
         Verdict::Admitted { patch, .. } => patch,
     };
@@ -167,11 +167,11 @@ pub fn judge(document: &Document, places: &Places, facts: &Facts) -> Result<Judg
         .map_err(|error| document.error(&places.of(""), format!("the patch does not apply: {error}")))?;
     let outcome = match ask(&object, Stage::Validate)? {
         Verdict::Denied { violations, warnings: more } => {
-            Judged { violations, ..judged(Outcome::Denied, united(warnings, more), object) }
+            ReviewedPod { violations, ..judged(ReviewVerdict::Denied, united(warnings, more), object) }
         }
-        Verdict::Ignored => Judged { patch, ..judged(Outcome::Admitted, warnings, object) },
+        Verdict::Ignored => ReviewedPod { patch, ..judged(ReviewVerdict::Admitted, warnings, object) },
         Verdict::Admitted { warnings: more, .. } => {
-            Judged { patch, ..judged(Outcome::Admitted, united(warnings, more), object) }
+            ReviewedPod { patch, ..judged(ReviewVerdict::Admitted, united(warnings, more), object) }
         }
     };
     Ok(outcome)
@@ -185,6 +185,6 @@ fn united(mut warnings: Vec<Violation>, more: Vec<Violation>) -> Vec<Violation> 
     warnings
 }
 
-fn judged(outcome: Outcome, warnings: Vec<Violation>, object: Value) -> Judged {
-    Judged { outcome, patch: Vec::new(), warnings, violations: Vec::new(), object }
+fn judged(outcome: ReviewVerdict, warnings: Vec<Violation>, object: Value) -> ReviewedPod {
+    ReviewedPod { outcome, patch: Vec::new(), warnings, violations: Vec::new(), object }
 }

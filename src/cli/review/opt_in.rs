@@ -2,17 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use super::{Outcome, Review};
+use super::{Review, ReviewVerdict};
 use crate::{
     admission::review::OPT_OUT,
     cli::documents::{Document, DocumentError},
-    config::{Config, Scope},
+    config::{AdmissionScope, Config},
     object::Namespace,
 };
 
 /// The namespaces among the documents, with the value of their label.
 pub(super) struct OptedIn {
-    scope: Scope,
+    scope: AdmissionScope,
     labels: BTreeMap<String, Option<String>>,
 }
 
@@ -30,15 +30,16 @@ impl OptedIn {
     /// Puts a warning before the others of a review where the webhook would not be asked. A namespace that is not among the documents
     /// may be labelled either way.
     pub(super) fn warn(&self, review: &mut Review) {
-        let Some(label) = self.labels.get(&review.namespace).filter(|_| review.outcome != Outcome::Ignored)
+        let Some(label) =
+            self.labels.get(&review.namespace).filter(|_| review.outcome != ReviewVerdict::Ignored)
         else {
             return;
         };
         let wanted = match (self.scope, label.as_deref()) {
-            (Scope::OptIn, Some("enabled")) => return,
-            (Scope::OptOut, label) if label != Some("ignore") => return,
-            (Scope::OptIn, _) => "is not labelled `berth.dev/admission: enabled`",
-            (Scope::OptOut, _) => "is labelled `berth.dev/admission: ignore`",
+            (AdmissionScope::OptIn, Some("enabled")) => return,
+            (AdmissionScope::OptOut, label) if label != Some("ignore") => return,
+            (AdmissionScope::OptIn, _) => "is not labelled `berth.dev/admission: enabled`",
+            (AdmissionScope::OptOut, _) => "is labelled `berth.dev/admission: ignore`",
         };
         let namespace = &review.namespace;
         review

@@ -31,21 +31,21 @@ pub(super) struct Summary {
     /// How many decisions there were.
     decisions: u64,
     /// By outcome and reason.
-    outcomes: Vec<Row>,
+    outcomes: Vec<DecisionRow>,
     /// Pods that were left pending although Berth would have placed them.
     left_pending: u64,
     /// The workloads that a switch concerns.
     workloads: Vec<Entry>,
     /// Pods of further workloads, which the shadow did not keep apart.
     further_workloads: u64,
-    verdict: Verdict,
+    verdict: ShadowVerdict,
     /// What the verdict rests on, sentence by sentence.
     reasons: Vec<String>,
 }
 
 /// How many decisions had an outcome for a reason.
 #[derive(Clone, Debug, Serialize)]
-struct Row {
+struct DecisionRow {
     outcome: String,
     reason: String,
     count: u64,
@@ -57,7 +57,7 @@ struct Row {
 /// Whether Berth can take over.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-enum Verdict {
+enum ShadowVerdict {
     /// Nothing speaks against it.
     Ready,
     /// Pods would be worse off: look at them first.
@@ -66,7 +66,7 @@ enum Verdict {
     Incomplete,
 }
 
-impl Verdict {
+impl ShadowVerdict {
     const fn words(self) -> &'static str {
         match self {
             Self::Ready => "ready",
@@ -129,7 +129,7 @@ impl Summary {
             left_pending: sum(|page| page.left_pending),
             workloads,
             further_workloads: sum(|page| page.further_workloads),
-            verdict: Verdict::Ready,
+            verdict: ShadowVerdict::Ready,
             reasons: Vec::new(),
         };
         summary.judge(days);
@@ -138,7 +138,7 @@ impl Summary {
 
     /// Whether nothing speaks against a switch, and enough is known.
     pub(super) fn is_ready(&self) -> bool {
-        self.verdict == Verdict::Ready
+        self.verdict == ShadowVerdict::Ready
     }
 
     fn count(&self, outcome: Outcome) -> u64 {
@@ -187,9 +187,9 @@ impl Summary {
             missing.push(format!("{unseen} of {} decisions were not compared", self.decisions));
         }
         self.verdict = match (against.is_empty(), missing.is_empty()) {
-            (false, _) => Verdict::Review,
-            (true, false) => Verdict::Incomplete,
-            (true, true) => Verdict::Ready,
+            (false, _) => ShadowVerdict::Review,
+            (true, false) => ShadowVerdict::Incomplete,
+            (true, true) => ShadowVerdict::Ready,
         };
         self.reasons = against.into_iter().chain(missing).collect();
         if self.is_ready() {
@@ -212,7 +212,7 @@ impl Summary {
             self.decisions.to_string(),
         ]);
         let mut outcomes = Table::new(&["OUTCOME", "REASON", "PODS", "SHARE", "MEANING"]);
-        for Row { outcome, reason, count, percent } in &self.outcomes {
+        for DecisionRow { outcome, reason, count, percent } in &self.outcomes {
             let share = percent.map(|percent| format!("{percent:.1}%")).unwrap_or_default();
             outcomes.row([outcome.as_str(), reason, &count.to_string(), &share, meaning(outcome)]);
         }
@@ -254,13 +254,13 @@ impl Summary {
 }
 
 /// The rows in the order in which a reader should look at them, with their part of what was compared.
-fn rows(outcomes: BTreeMap<(String, String), u64>) -> Vec<Row> {
+fn rows(outcomes: BTreeMap<(String, String), u64>) -> Vec<DecisionRow> {
     let is_compared = |outcome: &str| outcome != Outcome::NotCompared.name();
     let compared = outcomes.iter().filter(|((outcome, _), _)| is_compared(outcome));
     let compared = compared.map(|(_, count)| *count).fold(0, u64::saturating_add);
     let row = |((outcome, reason), count): ((String, String), u64)| {
         let percent = is_compared(&outcome).then(|| percent(count, compared));
-        Row { outcome, reason, count, percent }
+        DecisionRow { outcome, reason, count, percent }
     };
     let mut rows: Vec<_> = outcomes.into_iter().filter(|(_, count)| *count > 0).map(row).collect();
     rows.sort_by_key(|row| (order(&row.outcome), std::cmp::Reverse(row.count)));

@@ -6,7 +6,7 @@ use crate::{
     admission::{Facts, Violation, findings::Findings, modes::Ways, quantities, rules, shares::Shares},
     cli::{
         documents::{Document, DocumentError},
-        review::{self, Outcome, ViolationRow},
+        review::{self, ReviewVerdict, ViolationRow},
         simulate::input::Incoming,
     },
     dialect::MissingCount,
@@ -82,9 +82,9 @@ fn guarded(Incoming { document, places, .. }: &Incoming, facts: &Facts) -> Resul
     let judged = review::judge(document, places, facts)?;
     let warnings = judged.warnings.iter().map(|warning| warning.at(places).to_string()).collect();
     match judged.outcome {
-        Outcome::Denied => Ok(Entered::Denied(rows(&judged.violations, places), warnings)),
-        Outcome::Ignored => Ok(Entered::Ignored(warnings)),
-        Outcome::Admitted => Ok(ours(document.read_part(&judged.object, places)?, warnings, facts)),
+        ReviewVerdict::Denied => Ok(Entered::Denied(rows(&judged.violations, places), warnings)),
+        ReviewVerdict::Ignored => Ok(Entered::Ignored(warnings)),
+        ReviewVerdict::Admitted => Ok(ours(document.read_part(&judged.object, places)?, warnings, facts)),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{claims::ClaimRow, run::Run};
+use super::{claims::ClaimRow, run::SimulationRun};
 use crate::{
     object::{Metadata, Pod, ResourceClaim, pod::PodResourceClaimStatus},
     scheduling::{
@@ -12,7 +12,7 @@ use crate::{
     },
 };
 
-impl Run<'_> {
+impl SimulationRun<'_> {
     /// Takes in what decides on claims, and what claims hold.
     pub(super) fn set_claims(&mut self) {
         let objects = &self.input.claims;

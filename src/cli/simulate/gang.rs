@@ -4,22 +4,22 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
     charge::placed,
-    report::PodRow,
-    run::{Entries, Entry, Run},
+    report::SimulatedPod,
+    run::{Entries, Entry, SimulationRun},
 };
 use crate::scheduling::plan::Plan;
 use crate::scheduling::{
-    Details, PodInfo, Uid,
+    PodInfo, Uid,
     decide::Decision,
     model::gang::{Gang, GangName, Member, Membership, Policy, Tally},
     plan::{
-        gang::{Applicant, AsItIs, MadeRoom, Pool, Shortfall, Ungathered, Words, place},
+        gang::{Applicant, AsItIs, GangRefusal, MadeRoom, Pool, Shortfall, Ungathered, place},
         preemption::{Candidate, Rules},
     },
     world::ledger::Charge,
 };
 
-impl Run<'_> {
+impl SimulationRun<'_> {
     /// Takes in that a pod holds a place.
     pub(super) fn note_holder(&mut self, info: &PodInfo, charge: &Charge) {
         if let Some(member) = &info.groups.gang {
@@ -43,7 +43,7 @@ impl Run<'_> {
         (member, membership): (&Member, Membership),
         first: Entry,
         waiting: &mut Entries,
-    ) -> Vec<(u64, PodRow)> {
+    ) -> Vec<(u64, SimulatedPod)> {
         let name = &member.gang;
         let refused = |(at, row, _): Entry, why: &Ungathered, gang: Option<&Gang>| {
             (at, row.unschedulable(why.message(name, gang)))
@@ -78,7 +78,7 @@ impl Run<'_> {
         (member, membership): (&Member, Membership),
         pool: &Pool<'_>,
         mut entries: Vec<Entry>,
-    ) -> Vec<(u64, PodRow)> {
+    ) -> Vec<(u64, SimulatedPod)> {
         for (_, row, info) in &mut entries {
             self.explain(row, info);
         }
@@ -117,17 +117,16 @@ impl Run<'_> {
         pool: &Pool<'_>,
         shortfall: &Shortfall,
         entries: Vec<Entry>,
-    ) -> Vec<(u64, PodRow)> {
-        let words =
-            Words { name, gang: pool.gang, pods: pool.placed.total() + pool.applicants.len(), shortfall };
+    ) -> Vec<(u64, SimulatedPod)> {
         let called: BTreeMap<Uid, Arc<str>> =
             entries.iter().map(|(_, _, info)| (info.key.uid.clone(), info.key.name.clone())).collect();
+        let refusal = GangRefusal::new(name, pool, shortfall, |uid| called[uid].clone(), None);
         let mut nominated =
             self.preemption.and_then(|rules| self.made_room(rules, pool, &entries)).unwrap_or_default();
         let mut rows = Vec::new();
         for (at, row, info) in entries {
             let uid = &info.key.uid;
-            let message = words.message(uid, |uid| called[uid].clone(), Details::Full);
+            let message = refusal.of(uid).message().full;
             let mut row = match shortfall.failure_of(uid) {
                 Some(Some(error)) => row.unfit(error),
                 _ => row.unschedulable(String::new()),

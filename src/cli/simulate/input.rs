@@ -39,7 +39,7 @@ use crate::{
 
 /// What a simulation starts from.
 #[derive(Debug)]
-pub(super) struct Input {
+pub(super) struct SimulationInput {
     /// The cluster's nodes, and where each stood.
     pub(super) nodes: Vec<(Node, String)>,
     /// The devices of nodes by Koordinator's node side, by the node's name, and where each stood.
@@ -119,7 +119,7 @@ impl Priorities {
     }
 }
 
-impl Input {
+impl SimulationInput {
     /// Takes in a document of Koordinator's; whether it is one.
     fn take_of_koordinator(&mut self, document: &Document, called: &str) -> Result<bool, DocumentError> {
         let ours = koordinator::is_of_group(document.api_version());
@@ -166,8 +166,8 @@ impl Input {
 }
 
 /// Sorts the documents, and expands workloads to their pods.
-pub(super) fn read(documents: &[Document], config: &Config) -> Result<Input, DocumentError> {
-    let mut input = Input {
+pub(super) fn read(documents: &[Document], config: &Config) -> Result<SimulationInput, DocumentError> {
+    let mut input = SimulationInput {
         nodes: Vec::new(),
         devices: BTreeMap::new(),
         templates: None,
@@ -327,7 +327,7 @@ fn is_state(pod: &Pod, dialects: &Dialects, ours: &str) -> bool {
 }
 
 /// Of a node that is in the input twice, the last document counts, as it would after both were applied.
-fn twins(input: &mut Input) {
+fn twins(input: &mut SimulationInput) {
     let mut seen: BTreeMap<Arc<str>, String> = BTreeMap::new();
     for (node, called) in &input.nodes {
         if let Some(before) = seen.insert(node.metadata.name.as_str().into(), called.clone()) {

@@ -8,10 +8,10 @@ use jiff::Timestamp;
 use super::{
     admit::{self, Entered, Entrance},
     charge::{held, placed},
-    input::{Incoming, Input, called},
+    input::{Incoming, SimulationInput, called},
     reader,
-    report::{EvictionRow, NodeVerdict, Outcome, PodRow, ReasonRow, Simulation},
-    run::{Entries, Explain, Holders, Run},
+    report::{EvictionRow, ReasonRow, SimulatedOutcome, SimulatedPod, SimulatedVerdict, Simulation},
+    run::{Entries, Explain, Holders, SimulationRun},
     volume::{self, VolumeRow},
 };
 use crate::{
@@ -36,7 +36,7 @@ use crate::{
 
 /// Places every pod that wants a place; beside the result, what could not be read.
 pub(super) fn simulate(
-    input: &Input,
+    input: &SimulationInput,
     config: &Config,
     entrance: Entrance,
     explain: Explain,
@@ -47,7 +47,7 @@ pub(super) fn simulate(
     let claims = config.scheduling.claims.served();
     let snapshot = Snapshot::new(reader.device_resources(), config.plugin_arguments());
     let snapshot = snapshot.divided(config.revocable_zones());
-    let mut run = Run {
+    let mut run = SimulationRun {
         // What the input does not hold is not there: nothing is awaited.
         snapshot: if claims == DeviceClaims::Off { snapshot.awaiting(claims) } else { snapshot },
         reader,
@@ -67,7 +67,7 @@ pub(super) fn simulate(
         run.set_claims();
     }
     let evictions = run.set_cluster();
-    let mut rows: BTreeMap<u64, PodRow> = BTreeMap::new();
+    let mut rows: BTreeMap<u64, SimulatedPod> = BTreeMap::new();
     let mut waiting = Entries::new();
     let mut with_claims = Vec::new();
     let mut queue = Queue::default();
@@ -104,7 +104,7 @@ pub(super) fn simulate(
     Ok((Simulation { pods: rows.into_values().collect(), evictions, nodes }, run.warnings))
 }
 
-impl Run<'_> {
+impl SimulationRun<'_> {
     /// Takes in the nodes, and charges what pods already hold. Returns the pods that are to leave.
     fn set_cluster(&mut self) -> Vec<EvictionRow> {
         self.snapshot.set_now(self.now);
@@ -170,9 +170,9 @@ impl Run<'_> {
     }
 
     /// The pod's row so far, and what the queue is told where it wants a place.
-    fn enter(&mut self, incoming: &Incoming, entrance: Entrance) -> Result<(PodRow, Option<PodInfo>)> {
+    fn enter(&mut self, incoming: &Incoming, entrance: Entrance) -> Result<(SimulatedPod, Option<PodInfo>)> {
         let document = &incoming.document;
-        let mut row = PodRow::new(document);
+        let mut row = SimulatedPod::new(document);
         let classes = self.snapshot.resource_claims().extended();
         let entered = match admit::with_claims(incoming, &self.facts, classes)? {
             Some(entered) => entered,
@@ -205,7 +205,7 @@ impl Run<'_> {
             Claim::Place(_) => Ok((row, Some(info))),
             Claim::Unreadable(message) => Ok((row.unschedulable(message.clone()), None)),
             Claim::None if admit::is_gated(document) => {
-                row.outcome = Outcome::Unschedulable;
+                row.outcome = SimulatedOutcome::Unschedulable;
                 row.message = Some("Scheduling is blocked due to non-empty scheduling gates".to_owned());
                 Ok((row, None))
             }
@@ -217,14 +217,14 @@ impl Run<'_> {
     }
 
     /// Says what each node makes of the pod, where that is asked for.
-    pub(super) fn explain(&self, row: &mut PodRow, info: &PodInfo) {
+    pub(super) fn explain(&self, row: &mut SimulatedPod, info: &PodInfo) {
         if let (Explain::EveryNode, Some(demand)) = (self.explain, info.demand()) {
             row.nodes = Some(self.verdicts(&demand));
         }
     }
 
     /// Gives the pod its place, if any node would have it.
-    fn place(&mut self, mut row: PodRow, info: &PodInfo) -> PodRow {
+    fn place(&mut self, mut row: SimulatedPod, info: &PodInfo) -> SimulatedPod {
         let Some(demand) = info.demand() else { return row };
         self.explain(&mut row, info);
         let decided = self.classes.decide(&demand, &self.snapshot, |_| 0);
@@ -235,7 +235,12 @@ impl Run<'_> {
     }
 
     /// The pod holds its place from now on.
-    pub(super) fn carry_out(&mut self, mut row: PodRow, info: &PodInfo, decision: Decision) -> PodRow {
+    pub(super) fn carry_out(
+        &mut self,
+        mut row: SimulatedPod,
+        info: &PodInfo,
+        decision: Decision,
+    ) -> SimulatedPod {
         let Decision { node, allocations, steps } = &decision;
         let volumes: Vec<_> = steps.iter().filter_map(PrebindStep::volume).collect();
         for choice in &volumes {
@@ -254,7 +259,13 @@ impl Run<'_> {
 
     /// Names the pods that would be preempted for one that fits nowhere, and keeps their node for it. They stay: a live cluster deletes
     /// them before the pod is placed.
-    fn preempt(&mut self, row: PodRow, info: &PodInfo, demand: &Demand, error: FitError) -> PodRow {
+    fn preempt(
+        &mut self,
+        row: SimulatedPod,
+        info: &PodInfo,
+        demand: &Demand,
+        error: FitError,
+    ) -> SimulatedPod {
         let Some(rules) = self.preemption else { return row.unfit(&error) };
         if !preemption::is_tried(demand, &error, &self.snapshot) {
             return row.unfit(&error);
@@ -276,7 +287,7 @@ impl Run<'_> {
 
     /// What a Binding to the node would carry.
     fn record(&self, claim: &Claim, allocations: &[Allocation], node: &str) -> Record {
-        let place = self.snapshot.node(node).and_then(|state| state.info.device_place(claim));
+        let place = self.snapshot.node(node).and_then(|state| state.info.devices.place(claim));
         let of = |one: &Allocation| {
             let (dialect, given) = (self.dialect(&one.profile), &one.assignment);
             let adaption = |place| {
@@ -319,7 +330,7 @@ impl Run<'_> {
     }
 
     /// What each node, by name, makes of the pod.
-    fn verdicts(&self, demand: &Demand) -> Vec<NodeVerdict> {
+    fn verdicts(&self, demand: &Demand) -> Vec<SimulatedVerdict> {
         let mut counts = PodCounts::default();
         let filters = Filters::prepare(demand, self.snapshot.world(), &mut counts);
         let evaluation = Evaluation::of(filters, &mut counts, &self.weights, || ControlFlow::Continue(()));
@@ -332,7 +343,10 @@ impl Run<'_> {
                     &filters.decision(state).allocations,
                     &state.info.name,
                 );
-                (state.info.name.clone(), NodeVerdict::fits(&state.info.name, scores, &self.weights, record))
+                (
+                    state.info.name.clone(),
+                    SimulatedVerdict::fits(&state.info.name, scores, &self.weights, record),
+                )
             }
             Err(refusal) => {
                 let failed = self.failed(refusal.reasons(), &demand.ask, state, filters.quotas());
@@ -343,8 +357,14 @@ impl Run<'_> {
         by_name.into_values().collect()
     }
 
-    fn failed(&self, reasons: &NodeReasons, ask: &Ask, state: &NodeState, quotas: &[Quota]) -> NodeVerdict {
-        let verdict = NodeVerdict::fails(&state.info.name, reasons.iter().map(ReasonRow::of).collect());
+    fn failed(
+        &self,
+        reasons: &NodeReasons,
+        ask: &Ask,
+        state: &NodeState,
+        quotas: &[Quota],
+    ) -> SimulatedVerdict {
+        let verdict = SimulatedVerdict::fails(&state.info.name, reasons.iter().map(ReasonRow::of).collect());
         if reasons.iter().any(Reason::is_of_cards) {
             return self.explained(verdict, ask, state, quotas);
         }
@@ -352,7 +372,13 @@ impl Run<'_> {
     }
 
     /// With each card's failure and what would help.
-    fn explained(&self, verdict: NodeVerdict, ask: &Ask, state: &NodeState, quotas: &[Quota]) -> NodeVerdict {
+    fn explained(
+        &self,
+        verdict: SimulatedVerdict,
+        ask: &Ask,
+        state: &NodeState,
+        quotas: &[Quota],
+    ) -> SimulatedVerdict {
         let short = explain::short_on(ask, state, quotas);
         let (at, failures) = short.map(|(at, short)| (at, short.failures)).unwrap_or_default();
         let remedy = remedy(ask, at, state, self.snapshot.device_resources(), quotas);

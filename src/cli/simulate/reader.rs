@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::input::Input;
+use super::input::SimulationInput;
 use crate::{
     cluster::Reader,
     config::Config,
@@ -11,13 +11,13 @@ use crate::{
 
 /// What reads the cluster: where there are Devices, Koordinator's dialect too. Whole cards by their vendors' names are Koordinator's unless another
 /// plugin has registered cards; where the settings give them to Koordinator, they are read as in a cluster.
-pub(super) fn of(input: &Input, config: &Config) -> Reader {
+pub(super) fn of(input: &SimulationInput, config: &Config) -> Reader {
     let reader = config.reader();
     let koordinator = &config.dialects.koordinator;
     if input.devices.is_empty() || !koordinator.enabled || koordinator.whole_cards {
         return reader;
     }
-    let registered = input.nodes.iter().any(|(node, _)| !reader.node(node).0.offers.is_empty());
+    let registered = input.nodes.iter().any(|(node, _)| !reader.node(node).0.devices.offers.is_empty());
     let others = reader.dialects().clone().without(koordinator::NAME);
     let devices = Arc::new(Koordinator::new(WholeCards::Included));
     let dialects = if registered { others.before(devices) } else { others.after(devices) };

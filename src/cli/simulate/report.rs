@@ -21,13 +21,13 @@ use crate::{
 };
 
 pub(super) use nearest::NearestRow;
-pub(super) use verdict::{NodeVerdict, ReasonRow};
+pub(super) use verdict::{ReasonRow, SimulatedVerdict};
 
 /// What came of a simulation.
 #[derive(Clone, Debug, Serialize)]
 pub struct Simulation {
     /// Every pod that wanted a place, in the order of the input.
-    pub pods: Vec<PodRow>,
+    pub pods: Vec<SimulatedPod>,
     /// The pods of revocable zones that are closed, as far as their budgets let them go, in the order in which they are evicted.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub evictions: Vec<EvictionRow>,
@@ -55,7 +55,7 @@ impl EvictionRow {
 
 /// What came of a pod.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
-pub enum Outcome {
+pub enum SimulatedOutcome {
     /// It has a place.
     Bound,
     /// No node would have it.
@@ -69,13 +69,13 @@ pub enum Outcome {
 /// One pod; a key that does not apply is absent.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct PodRow {
+pub struct SimulatedPod {
     /// Its namespace.
     pub namespace: String,
     /// Its name.
     pub name: String,
     /// What came of it.
-    pub outcome: Outcome,
+    pub outcome: SimulatedOutcome,
     /// Its node.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
@@ -114,7 +114,7 @@ pub struct PodRow {
     pub violations: Vec<ViolationRow>,
     /// What each node, by name, makes of it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub nodes: Option<Vec<NodeVerdict>>,
+    pub nodes: Option<Vec<SimulatedVerdict>>,
     /// Its shares, for the table.
     #[serde(skip)]
     shares: String,
@@ -129,13 +129,13 @@ pub struct LockRow {
     pub value: String,
 }
 
-impl PodRow {
+impl SimulatedPod {
     /// A pod of which nothing has come yet.
     pub fn new(document: &Document) -> Self {
         Self {
             namespace: document.namespace().unwrap_or("default").to_owned(),
             name: document.name().unwrap_or_default().to_owned(),
-            outcome: Outcome::Ignored,
+            outcome: SimulatedOutcome::Ignored,
             node: None,
             annotations: BTreeMap::new(),
             labels: BTreeMap::new(),
@@ -154,11 +154,11 @@ impl PodRow {
     }
 
     pub(super) fn denied(self, violations: Vec<ViolationRow>, warnings: Vec<String>) -> Self {
-        Self { outcome: Outcome::Denied, violations, warnings, ..self }
+        Self { outcome: SimulatedOutcome::Denied, violations, warnings, ..self }
     }
 
     pub(super) fn unschedulable(self, message: String) -> Self {
-        Self { outcome: Outcome::Unschedulable, message: Some(message), ..self }
+        Self { outcome: SimulatedOutcome::Unschedulable, message: Some(message), ..self }
     }
 
     pub(super) fn unfit(self, error: &FitError) -> Self {
@@ -179,7 +179,7 @@ impl PodRow {
         locks: BTreeMap<String, String>,
     ) -> Self {
         Self {
-            outcome: Outcome::Bound,
+            outcome: SimulatedOutcome::Bound,
             node: Some(node.to_string()),
             annotations: record.annotations,
             labels: record.labels,
@@ -199,7 +199,7 @@ impl PodRow {
         let claims = self.claims.iter().filter_map(ClaimRow::remark);
         let violations = self.violations.iter().map(ToString::to_string);
         let warnings = self.warnings.iter().map(|warning| format!("warning: {warning}"));
-        let asked = |verdict: &&NodeVerdict| nodes.is_empty() || nodes.contains(&verdict.name);
+        let asked = |verdict: &&SimulatedVerdict| nodes.is_empty() || nodes.contains(&verdict.name);
         let nodes = verdict::lines(self.nodes.iter().flatten().filter(asked));
         shares
             .into_iter()
@@ -216,7 +216,9 @@ impl PodRow {
 impl Simulation {
     /// Whether a pod was denied or does not fit.
     pub fn is_short(&self) -> bool {
-        self.pods.iter().any(|pod| matches!(pod.outcome, Outcome::Denied | Outcome::Unschedulable))
+        self.pods
+            .iter()
+            .any(|pod| matches!(pod.outcome, SimulatedOutcome::Denied | SimulatedOutcome::Unschedulable))
     }
 
     /// The pods, then the cards. Of nodes, only these are told of; of all, where none is named.

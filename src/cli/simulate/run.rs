@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use jiff::Timestamp;
 
-use super::{input::Input, report::PodRow};
+use super::{input::SimulationInput, report::SimulatedPod};
 use crate::{
     admission::Facts,
     cluster::Reader,
@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// A pod that waits for its turn: its place in the input, its row so far, and the pod as it was read.
-pub(super) type Entry = (u64, PodRow, PodInfo);
+pub(super) type Entry = (u64, SimulatedPod, PodInfo);
 
 /// The pods that wait for their turn.
 pub(super) type Entries = BTreeMap<Uid, Entry>;
@@ -36,7 +36,7 @@ pub enum Explain {
 }
 
 /// A simulation under way.
-pub(super) struct Run<'a> {
+pub(super) struct SimulationRun<'a> {
     /// What reads objects.
     pub(super) reader: Reader,
     /// The cluster as it fills up.
@@ -62,5 +62,5 @@ pub(super) struct Run<'a> {
     /// What the rules may know, in the dialects that are read.
     pub(super) facts: Facts,
     /// What the documents hold.
-    pub(super) input: &'a Input,
+    pub(super) input: &'a SimulationInput,
 }

@@ -5,16 +5,19 @@ use jiff::{SignedDuration, Timestamp};
 use super::*;
 use crate::{
     dialect::Dialects,
-    scheduling::{NodeInfo, model::kind::Kind, plugin::score::weights::ScoreWeights, scheduler::Settings},
+    scheduling::{
+        NodeChange, NodeInfo, ObjectChange, PodChange, QuotaChange, model::kind::Kind,
+        plugin::score::weights::ScoreWeights, scheduler::Settings,
+    },
 };
 
 fn node(name: &str) -> Event {
-    Event::NodeSeen(Box::new(NodeInfo {
+    Event::Node(NodeChange::Seen(Box::new(NodeInfo {
         name: name.into(),
         uid: name.into(),
         resource_version: "1".to_owned(),
         ..NodeInfo::default()
-    }))
+    })))
 }
 
 fn reader() -> Arc<Reader> {
@@ -31,7 +34,6 @@ fn scheduler() -> Scheduler {
         preemption: None,
         zones: crate::scheduling::model::tdm::RevocableZones::default(),
         gangs: None,
-        details: crate::scheduling::Details::Full,
         held_percent: 50,
         claims: crate::scheduling::model::claim_use::DeviceClaims::Served,
     })
@@ -49,10 +51,20 @@ fn nodes(views: &watch::Receiver<Option<View>>) -> Option<usize> {
 async fn the_first_picture_comes_with_the_first_lists_and_the_next_no_sooner_than_a_period_later() {
     let (handoff, mut scheduler) = (Handoff::default(), scheduler());
     let (views, mut publisher) = (handoff.views(), handoff.publisher(reader()));
-    observe(&mut scheduler, [Event::Nodes(Vec::new()), Event::Quotas(Vec::new()), node("a")]);
-    observe(&mut scheduler, Kind::ALL.iter().map(|kind| Event::Listed(*kind, Vec::new())));
+    observe(
+        &mut scheduler,
+        [
+            Event::Node(NodeChange::Listed(Vec::new())),
+            Event::Quota(QuotaChange::Listed(Vec::new())),
+            node("a"),
+        ],
+    );
+    observe(
+        &mut scheduler,
+        Kind::ALL.iter().map(|kind| Event::Object(ObjectChange::Listed(*kind, Vec::new()))),
+    );
     assert_eq!(publisher.due(&scheduler), None, "pods have not been listed");
-    observe(&mut scheduler, [Event::Pods(Vec::new())]);
+    observe(&mut scheduler, [Event::Pod(PodChange::Listed(Vec::new()))]);
     publisher.publish(&scheduler);
     assert_eq!(nodes(&views), Some(1));
     assert_eq!(publisher.due(&scheduler), None, "nothing has changed since");
@@ -65,7 +77,7 @@ async fn the_first_picture_comes_with_the_first_lists_and_the_next_no_sooner_tha
     sleep_until(due).await;
     publisher.publish(&scheduler);
     assert_eq!(nodes(&views), Some(2));
-    observe(&mut scheduler, [Event::NodeGone("a".into())]);
+    observe(&mut scheduler, [Event::Node(NodeChange::Gone("a".into()))]);
     sleep_until(publisher.due(&scheduler).expect("a node that goes is a change")).await;
     publisher.publish(&scheduler);
     assert_eq!(nodes(&views), Some(1));
@@ -75,9 +87,16 @@ async fn the_first_picture_comes_with_the_first_lists_and_the_next_no_sooner_tha
 async fn nothing_is_published_while_nobody_looks() {
     let (handoff, mut scheduler) = (Handoff::default(), scheduler());
     let mut publisher = handoff.publisher(reader());
-    let listed = [Event::Nodes(Vec::new()), Event::Quotas(Vec::new()), Event::Pods(Vec::new())];
+    let listed = [
+        Event::Node(NodeChange::Listed(Vec::new())),
+        Event::Quota(QuotaChange::Listed(Vec::new())),
+        Event::Pod(PodChange::Listed(Vec::new())),
+    ];
     observe(&mut scheduler, listed);
-    observe(&mut scheduler, Kind::ALL.iter().map(|kind| Event::Listed(*kind, Vec::new())));
+    observe(
+        &mut scheduler,
+        Kind::ALL.iter().map(|kind| Event::Object(ObjectChange::Listed(*kind, Vec::new()))),
+    );
     assert_eq!(publisher.due(&scheduler), None);
     let views = handoff.views();
     publisher.publish(&scheduler);

@@ -62,7 +62,7 @@ pub(super) fn rows(
     charges: &[(&Uid, &Charge)],
     names: &BTreeMap<Uid, String>,
 ) -> Vec<DeviceRow> {
-    let inventories = state.info.offers.iter().filter_map(|offer| offer.inventory.as_ref());
+    let inventories = state.info.devices.offers.iter().filter_map(|offer| offer.inventory.as_ref());
     let devices = inventories.map(Inventory::devices).flat_map(|devices| {
         DeviceType::ALL
             .into_iter()

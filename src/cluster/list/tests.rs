@@ -16,7 +16,7 @@ struct Thing {
 /// Reads a page whose bytes come in these pieces.
 async fn read(pieces: impl IntoIterator<Item = &[u8]>) -> (Vec<Thing>, Result<ListMeta, ListError>) {
     let pieces: VecDeque<_> = pieces.into_iter().map(|piece| Ok(piece.to_vec())).collect();
-    let mut answer = Answer::new(stream::iter(pieces).into_async_read());
+    let mut answer = ArrivingAnswer::new(stream::iter(pieces).into_async_read());
     let (mut things, mut count) = (Vec::new(), 0);
     let meta = answer.page(&mut count, &mut |thing| things.extend(thing)).await;
     assert!(count >= things.len());
@@ -105,7 +105,7 @@ async fn an_object_that_is_not_of_the_kind_costs_no_other_object_wherever_the_li
     );
     for size in [1, 7, 100, text.len()] {
         let pieces: VecDeque<_> = text.as_bytes().chunks(size).map(|piece| Ok(piece.to_vec())).collect();
-        let mut answer = Answer::new(stream::iter(pieces).into_async_read());
+        let mut answer = ArrivingAnswer::new(stream::iter(pieces).into_async_read());
         let (mut things, mut others, mut count) = (Vec::new(), Vec::new(), 0);
         let mut each = |thing: Result<Thing, Strange<'_>>| match thing {
             Ok(thing) => things.push(thing.name),
@@ -121,7 +121,7 @@ async fn an_object_that_is_not_of_the_kind_costs_no_other_object_wherever_the_li
 async fn a_connection_that_breaks_is_told_from_a_list_that_ends() {
     let broken = std::io::Error::other("connection reset");
     let pieces = [Ok(br#"{"items":[{"name":"a"},"#.to_vec()), Err(broken)];
-    let mut answer = Answer::new(stream::iter(pieces).into_async_read());
+    let mut answer = ArrivingAnswer::new(stream::iter(pieces).into_async_read());
     let mut things: Vec<Thing> = Vec::new();
     let error = answer.page(&mut 0, &mut |thing| things.extend(thing)).await.unwrap_err();
     assert_eq!(error.to_string(), "the list ended early: connection reset");

@@ -7,7 +7,7 @@ use prometheus_client::{
 
 use super::{count, labels::NodeLabels};
 use crate::scheduling::{
-    Event, FindingCounts,
+    Event, FindingCounts, NodeChange, ObjectChange,
     model::{kind::Kind, node::NodeInfo},
     world::object::Object,
 };
@@ -56,15 +56,15 @@ impl FindingMetrics {
     /// Keeps which nodes have a registration or a Device that can't be read.
     pub(super) fn take_in(&self, event: &Event) {
         let gauges = &self.unreadable_registrations;
-        let unreadable = |node: &NodeInfo| node.offers.iter().any(|offer| offer.inventory.is_none());
+        let unreadable = |node: &NodeInfo| node.devices.offers.iter().any(|offer| offer.inventory.is_none());
         let take_in = |node: &NodeInfo| list(gauges, &node.name, usize::from(unreadable(node)));
         match event {
-            Event::Nodes(nodes) => {
+            Event::Node(NodeChange::Listed(nodes)) => {
                 gauges.clear();
                 nodes.iter().for_each(take_in);
             }
-            Event::NodeSeen(node) => take_in(node),
-            Event::NodeGone(name) => list(gauges, name, 0),
+            Event::Node(NodeChange::Seen(node)) => take_in(node),
+            Event::Node(NodeChange::Gone(name)) => list(gauges, name, 0),
             _ => self.devices(event),
         }
     }
@@ -78,13 +78,13 @@ impl FindingMetrics {
             }
         };
         match event {
-            Event::Listed(Kind::Device, devices) => {
+            Event::Object(ObjectChange::Listed(Kind::Device, devices)) => {
                 gauges.clear();
                 devices.iter().for_each(take_in);
             }
-            Event::Unserved(Kind::Device) => gauges.clear(),
-            Event::Seen(device) => take_in(device),
-            Event::Gone(Kind::Device, node) => list(gauges, node, 0),
+            Event::Object(ObjectChange::Unserved(Kind::Device)) => gauges.clear(),
+            Event::Object(ObjectChange::Seen(device)) => take_in(device),
+            Event::Object(ObjectChange::Gone(Kind::Device, node)) => list(gauges, node, 0),
             _ => {}
         }
     }

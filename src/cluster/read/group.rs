@@ -15,7 +15,7 @@ use crate::{
     scheduling::{
         model::{
             gang::{Gang, GangName, Group, GroupApi, Member, Policy, SharedTopology, Strictness},
-            kind::Kind,
+            kind::PodGroupKind,
             name::full_name,
         },
         world::object::Object,
@@ -38,7 +38,7 @@ pub(super) fn member(pod: &Pod) -> Option<Member> {
 }
 
 /// A PodGroup of this kind.
-pub fn pod_group(kind: Kind, group: &PodGroup) -> Object {
+pub fn pod_group(kind: PodGroupKind, group: &PodGroup) -> Object {
     let metadata = &group.metadata;
     let said = Group {
         budget: budget(metadata),
@@ -47,9 +47,9 @@ pub fn pod_group(kind: Kind, group: &PodGroup) -> Object {
     Object::PodGroup(kind, full_name(&metadata.namespace, &metadata.name), Arc::new(said))
 }
 
-fn policy(kind: Kind, group: &PodGroup) -> Result<Policy, String> {
+fn policy(kind: PodGroupKind, group: &PodGroup) -> Result<Policy, String> {
     let PodGroup { metadata, spec, status } = group;
-    let least = if matches!(kind.group_api(), Some(GroupApi::Kubernetes)) {
+    let least = if kind.api() == GroupApi::Kubernetes {
         match &spec.scheduling_policy.gang {
             Some(gang) => ("spec.schedulingPolicy.gang.minCount", Some(gang.min_count)),
             None => return Ok(Policy::Alone),
@@ -121,12 +121,12 @@ fn topology(group: &PodGroup) -> Result<Option<SharedTopology>, String> {
 }
 
 /// The kind of PodGroup of this group and version, such as `scheduling.volcano.sh/v1beta1`.
-pub fn kind(api_version: &str) -> Option<Kind> {
+pub fn kind(api_version: &str) -> Option<PodGroupKind> {
     match api_version.split_once('/')? {
-        (marks::GROUPS_API, _) => Some(Kind::PodGroup),
-        ("scheduling.x-k8s.io", _) => Some(Kind::CoschedulingPodGroup),
-        ("scheduling.k8s.io", "v1alpha2") => Some(Kind::KubernetesPodGroupAlpha),
-        ("scheduling.k8s.io", _) => Some(Kind::KubernetesPodGroup),
+        (marks::GROUPS_API, _) => Some(PodGroupKind::Volcano),
+        ("scheduling.x-k8s.io", _) => Some(PodGroupKind::Coscheduling),
+        ("scheduling.k8s.io", "v1alpha2") => Some(PodGroupKind::KubernetesAlpha),
+        ("scheduling.k8s.io", _) => Some(PodGroupKind::Kubernetes),
         _ => None,
     }
 }

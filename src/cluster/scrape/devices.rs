@@ -13,28 +13,28 @@ use crate::{
 };
 
 /// One device of a node.
-struct Row<'a> {
+struct ScrapedDevice<'a> {
     node: &'a str,
     kind: DeviceType,
     index: String,
     device: &'a NodeDevice,
     /// Bytes of its memory, where it publishes such.
-    memory: Option<Part>,
+    memory: Option<AllocatedPart>,
     /// Percent of it: of a GPU its compute.
-    share: Option<Part>,
+    share: Option<AllocatedPart>,
     /// Its virtual functions.
-    functions: Part,
+    functions: AllocatedPart,
 }
 
 /// How much there is of something, and how much of it is given away.
 #[derive(Clone, Copy)]
-struct Part {
+struct AllocatedPart {
     total: u64,
     allocated: u64,
 }
 
 /// Name, help and value of a gauge; `None`: the device has no such thing.
-type Column = (&'static str, &'static str, for<'a> fn(&Row<'a>) -> Option<f64>);
+type Column = (&'static str, &'static str, for<'a> fn(&ScrapedDevice<'a>) -> Option<f64>);
 
 const COLUMNS: [Column; 7] = [
     (
@@ -84,10 +84,10 @@ pub(super) fn devices(encoder: &mut DescriptorEncoder, holdings: &Holdings) -> f
     Ok(())
 }
 
-fn rows(holdings: &Holdings) -> Vec<Row<'_>> {
+fn rows(holdings: &Holdings) -> Vec<ScrapedDevice<'_>> {
     let mut rows = Vec::new();
     for state in &holdings.nodes {
-        let inventories = state.info.offers.iter().filter_map(|offer| offer.inventory.as_ref());
+        let inventories = state.info.devices.offers.iter().filter_map(|offer| offer.inventory.as_ref());
         for devices in inventories.map(Inventory::devices) {
             for kind in DeviceType::ALL {
                 rows.extend(
@@ -103,32 +103,39 @@ fn row<'a>(
     state: &'a NodeState,
     devices: &NodeDevices,
     (kind, minor, device): (DeviceType, Minor, &'a NodeDevice),
-) -> Row<'a> {
+) -> ScrapedDevice<'a> {
     let used = state.usage.devices().get(kind, minor);
     let amounts = used.map(|used| used.amounts.clone()).unwrap_or_default();
     let functions = device.functions.iter().map(|group| group.functions.len()).sum();
-    let functions =
-        Part { total: count(functions), allocated: used.map_or(0, |used| count(used.functions.len())) };
+    let functions = AllocatedPart {
+        total: count(functions),
+        allocated: used.map_or(0, |used| count(used.functions.len())),
+    };
     let memory = devices.card.as_ref().and_then(|card| memory(&card.memory, device, &amounts));
     let share = share(devices, kind, device, &amounts);
-    Row { node: &state.info.name, kind, index: minor.to_string(), device, memory, share, functions }
+    ScrapedDevice { node: &state.info.name, kind, index: minor.to_string(), device, memory, share, functions }
 }
 
 /// Memory in bytes. Another scheduler may have written it in percent alone.
-fn memory(memory: &Proportion, device: &NodeDevice, used: &Amounts) -> Option<Part> {
+fn memory(memory: &Proportion, device: &NodeDevice, used: &Amounts) -> Option<AllocatedPart> {
     let total = device.total.get(&memory.amount)?;
     let mut used = used.clone();
     memory.complete(&mut used, &device.total);
-    Some(Part { total, allocated: used.get(&memory.amount).unwrap_or(0) })
+    Some(AllocatedPart { total, allocated: used.get(&memory.amount).unwrap_or(0) })
 }
 
 /// Of a GPU its compute, of another device the first dimension that is a percentage.
-fn share(devices: &NodeDevices, kind: DeviceType, device: &NodeDevice, used: &Amounts) -> Option<Part> {
+fn share(
+    devices: &NodeDevices,
+    kind: DeviceType,
+    device: &NodeDevice,
+    used: &Amounts,
+) -> Option<AllocatedPart> {
     let cores = devices.card.as_ref().filter(|_| kind == DeviceType::Gpu).map(|card| &card.cores);
     let cores = cores.filter(|cores| device.total.get(cores).is_some());
     let mut percentages = device.total.iter().filter(|(dimension, _)| dimension.unit() == Unit::Percent);
     let dimension = cores.or_else(|| percentages.next().map(|(dimension, _)| dimension))?;
-    Some(Part { total: device.total.get(dimension)?, allocated: used.get(dimension).unwrap_or(0) })
+    Some(AllocatedPart { total: device.total.get(dimension)?, allocated: used.get(dimension).unwrap_or(0) })
 }
 
 fn count(number: usize) -> u64 {

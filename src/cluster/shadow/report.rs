@@ -52,7 +52,7 @@ struct Report {
     decisions: BTreeMap<(Outcome, String), u64>,
     left_pending: u64,
     /// By the workload, what was found of its pods, and why.
-    workloads: BTreeMap<Concerned, Pods>,
+    workloads: BTreeMap<Concerned, WorkloadPods>,
     further_workloads: u64,
     /// The newest first.
     divergences: VecDeque<Divergence>,
@@ -71,7 +71,7 @@ struct Concerned {
 
 /// The pods of a workload.
 #[derive(Debug)]
-struct Pods {
+struct WorkloadPods {
     count: u64,
     last: Timestamp,
 }
@@ -314,7 +314,7 @@ impl Report {
             self.further_workloads += 1;
             return;
         }
-        let pods = self.workloads.entry(concerned).or_insert(Pods { count: 0, last: now });
+        let pods = self.workloads.entry(concerned).or_insert(WorkloadPods { count: 0, last: now });
         pods.count += 1;
         pods.last = now;
     }
@@ -325,7 +325,7 @@ fn matters(outcome: Outcome) -> bool {
     matches!(outcome, Outcome::Infeasible | Outcome::WouldWait | Outcome::Unreadable)
 }
 
-fn entry((concerned, pods): (&Concerned, &Pods)) -> Entry {
+fn entry((concerned, pods): (&Concerned, &WorkloadPods)) -> Entry {
     let Concerned { namespace, workload, outcome, reason } = concerned;
     Entry {
         namespace: namespace.to_string(),

@@ -8,7 +8,9 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use super::inquiry::{Answer, Version};
-use crate::scheduling::{Event, Scheduler, model::kind, model::name::full_name};
+use crate::scheduling::{
+    Event, NodeChange, ObjectChange, PodChange, Scheduler, model::kind, model::name::full_name,
+};
 
 /// The objects that must still be delivered, as far as they are known.
 #[derive(Debug, Default)]
@@ -47,10 +49,13 @@ impl Awaited {
     pub fn note(&mut self, events: &[Event]) {
         for event in events {
             match event {
-                Event::PodSeen(pod) => self.pods.note(&pod.resource_version),
-                Event::NodeSeen(node) => self.nodes.note(&node.resource_version),
-                Event::PodGone(uid) | Event::PodEnded(uid) => drop(self.gone.insert(uid.clone())),
-                Event::NodeGone(name) | Event::Gone(kind::Kind::ResourceClaim, name) => {
+                Event::Pod(PodChange::Seen(pod)) => self.pods.note(&pod.resource_version),
+                Event::Node(NodeChange::Seen(node)) => self.nodes.note(&node.resource_version),
+                Event::Pod(PodChange::Gone(uid) | PodChange::Ended(uid)) => {
+                    self.gone.insert(uid.clone());
+                }
+                Event::Node(NodeChange::Gone(name))
+                | Event::Object(ObjectChange::Gone(kind::Kind::ResourceClaim, name)) => {
                     self.gone.insert(name.clone());
                 }
                 _ => {}

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use super::{MOST_MEMORY, Names};
+use super::{FamilyNames, MOST_MEMORY};
 use crate::{
     config::{
         error::Notice,
@@ -135,7 +135,7 @@ fn chip(field: &Field, seen: &mut BTreeSet<String>) -> Result<ChipConfig, Troubl
     let mut section = Section::of(field)?;
     let default = ChipConfig::by_default(&word(&mut section, field, seen)?);
     section.accept(&["chipName"]);
-    let mut names = Names::default();
+    let mut names = FamilyNames::default();
     let config = ChipConfig {
         resource_count_name: names.take(&mut section, "resourceCountName", &default.resource_count_name)?,
         resource_memory_name: names.take(
@@ -217,7 +217,7 @@ fn vnpu(
     let pairs = section.off_unless_on("superPod")? || common_word == ascend::IN_PAIRS;
     section.accept(&["chipName", "aiCore", "aiCPU", "overwriteEnv", "topologyPairs"]);
     let default = ascend::resources(&common_word);
-    let mut names = Names::default();
+    let mut names = FamilyNames::default();
     let resource_name = names.take(&mut section, "resourceName", &default.count)?;
     let mut take = |key, default: Option<String>| names.take(&mut section, key, &default.unwrap_or_default());
     let resource_memory_name = take("resourceMemoryName", default.memory)?;

@@ -1,13 +1,13 @@
 //! What a claim can't say: what makes a claim impossible, and what it leaves out.
 
-use super::{MOST_REQUESTS, Reading, Unexpressed};
+use super::{MOST_REQUESTS, PodReading, Unexpressed};
 use crate::{
     device::{Cores, LinkChoice, MemoryRequest, Mode, NumaBinding, Percent, Sharing},
     dialect::{Dialect, SharingMode, hami, unreadable::annotation_path, volcano},
 };
 
 /// Why no claim would give the pod what it asks; nothing where one may.
-pub(super) fn impossible(reading: &Reading<'_>) -> Vec<Unexpressed> {
+pub(super) fn impossible(reading: &PodReading<'_>) -> Vec<Unexpressed> {
     if !reading.is_of_nvidia() {
         let field = reading.asking().next().map(|asking| format!("{}.resources", asking.path));
         let reason = format!("the driver publishes no cards of {}", reading.dialect.name());
@@ -36,7 +36,7 @@ fn mode_key(dialect: &dyn Dialect) -> &'static str {
 }
 
 /// What the claim leaves out of what the pod asks.
-pub(super) fn left_out(reading: &Reading<'_>) -> Vec<Unexpressed> {
+pub(super) fn left_out(reading: &PodReading<'_>) -> Vec<Unexpressed> {
     let request = reading.request;
     let mut reasons = Vec::new();
     if request.choice.sharing == Sharing::Alone {
@@ -60,7 +60,7 @@ pub(super) fn left_out(reading: &Reading<'_>) -> Vec<Unexpressed> {
     reasons
 }
 
-fn of_containers(reading: &Reading<'_>) -> Vec<Unexpressed> {
+fn of_containers(reading: &PodReading<'_>) -> Vec<Unexpressed> {
     let mut reasons = Vec::new();
     let cores = reading.dialect.share_resources().pop().unwrap_or_default();
     for asking in reading.asking() {

@@ -33,7 +33,7 @@ pub(super) const METAX_UNIT: u64 = 1 << 20;
 const LOCK_EXPIRY: SignedDuration = SignedDuration::from_mins(5);
 
 /// One vendor's plugin.
-struct Row {
+struct VendorPlugin {
     vendor: &'static str,
     /// What it registers with kubelet, which asks it for each of them by itself.
     resources: &'static [&'static str],
@@ -44,8 +44,8 @@ struct Row {
     answer: Answer,
 }
 
-const ROWS: [Row; 2] = [
-    Row {
+const ROWS: [VendorPlugin; 2] = [
+    VendorPlugin {
         vendor: CAMBRICON,
         resources: &["cambricon.com/mlu.smlu.vcore", "cambricon.com/mlu.smlu.vmemory"],
         lock: "cambricon.com/dsmlu.lock",
@@ -53,7 +53,7 @@ const ROWS: [Row; 2] = [
         unit: CAMBRICON_UNIT,
         answer: Answer::Awaited,
     },
-    Row {
+    VendorPlugin {
         vendor: METAX,
         resources: &["metax-tech.com/sgpu"],
         lock: "hami.io/mutex.lock",
@@ -65,17 +65,17 @@ const ROWS: [Row; 2] = [
 
 /// The locks that the plugins need, of whichever vendor.
 pub fn locks() -> Vec<LockSpec> {
-    ROWS.iter().map(Row::lock).collect()
+    ROWS.iter().map(VendorPlugin::lock).collect()
 }
 
 /// The lock that this vendor's plugin needs; `None`: it does without.
 pub fn lock(vendor: &str) -> Option<LockSpec> {
-    row(vendor).map(Row::lock)
+    row(vendor).map(VendorPlugin::lock)
 }
 
 /// This vendor's plugin; `None`: it needs no lock.
 pub fn of_vendor(vendor: &str) -> Option<Arc<LockingPlugin>> {
-    let &Row { vendor, lock, most, unit, answer, .. } = row(vendor)?;
+    let &VendorPlugin { vendor, lock, most, unit, answer, .. } = row(vendor)?;
     let least = [(dimension(names::GPU_CORE), 1), (dimension(names::GPU_MEMORY), unit)];
     let least = Amounts::from_iter(least);
     Some(Arc::new(LockingPlugin { vendor, lock: lock.into(), most, least, answer }))
@@ -86,11 +86,11 @@ pub fn resources() -> impl Iterator<Item = &'static str> {
     ROWS.iter().flat_map(|row| row.resources).copied()
 }
 
-fn row(vendor: &str) -> Option<&'static Row> {
+fn row(vendor: &str) -> Option<&'static VendorPlugin> {
     const { &ROWS }.iter().find(|row| row.vendor == vendor)
 }
 
-impl Row {
+impl VendorPlugin {
     fn lock(&self) -> LockSpec {
         LockSpec { key: self.lock.to_owned(), form: LockForm::Comma, expiry: LOCK_EXPIRY }
     }
@@ -105,7 +105,7 @@ impl Row {
 
 /// The vendor whose plugin the pod has kubelet ask; `None`: it names no plugin's resources.
 pub fn asked(pod: &Pod) -> Result<Option<&'static str>, Unreadable> {
-    let mut found: Option<&Row> = None;
+    let mut found: Option<&VendorPlugin> = None;
     for (path, container) in pod.containers() {
         for row in const { &ROWS } {
             let (named, missing) = row.asked_by(container);

@@ -18,7 +18,7 @@ use crate::{
 
 /// A device, as it is written.
 #[derive(Serialize)]
-struct Written<'a> {
+struct WrittenDevice<'a> {
     minor: Minor,
     resources: BTreeMap<&'a str, String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -72,13 +72,13 @@ pub fn encode(allocations: &DeviceAllocations) -> String {
     serde_json::to_string(&written).expect("names and numbers are JSON")
 }
 
-fn written(device: &DeviceAllocation) -> Written<'_> {
+fn written(device: &DeviceAllocation) -> WrittenDevice<'_> {
     let vfs: Vec<_> =
         device.functions.iter().map(|vf| WrittenFunction { minor: vf.minor, bus: &vf.bus }).collect();
     let template = device.template.as_deref();
     let extends = !vfs.is_empty() || template.is_some();
     let resources = device.amounts.iter().map(|(of, amount)| (of.name(), quantity(of, amount)));
-    Written {
+    WrittenDevice {
         minor: device.minor,
         resources: resources.collect(),
         id: device.id.as_deref(),

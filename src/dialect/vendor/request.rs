@@ -108,7 +108,7 @@ fn share(
         None => None,
     };
     let Some(cards) = count::cards(&read, &names.count, names.shares(), None)? else { return Ok(None) };
-    let ask = Ask { row, read: &read, cards, in_software: in_software(row, pod) };
+    let ask = VendorAsk { row, read: &read, cards, in_software: in_software(row, pod) };
     Ok(Some(ShareRequest {
         cards,
         memory: ask.memory(memory)?,
@@ -116,14 +116,14 @@ fn share(
     }))
 }
 
-struct Ask<'a> {
+struct VendorAsk<'a> {
     row: &'a Row,
     read: &'a Reader<'a>,
     cards: NonZeroU32,
     in_software: bool,
 }
 
-impl Ask<'_> {
+impl VendorAsk<'_> {
     fn memory(&self, stated: Option<u32>) -> Result<MemoryRequest, Unreadable> {
         let unit = u64::from(self.row.memory.unit.max(1));
         let stated = stated.map(|units| MiB::new(u64::from(units) * unit));

@@ -19,7 +19,7 @@ const TYPES: &[&str] =
 
 /// The tree, which can be evaluated as far as names go.
 pub(super) fn checked(root: Expression) -> Result<Expression, CompileError> {
-    Check { variables: vec!["device".to_owned()] }.checked(root)
+    ExpressionCheck { variables: vec!["device".to_owned()] }.checked(root)
 }
 
 /// The name of the function that a call names, how it is called, and how many arguments it has with the receiver. `a.f()` names `a.f` where that
@@ -41,11 +41,11 @@ pub(super) fn is_operator(name: &str) -> bool {
         && name.contains(|part: char| !(part.is_ascii_alphanumeric() || part == '_'))
 }
 
-struct Check {
+struct ExpressionCheck {
     variables: Vec<String>,
 }
 
-impl Check {
+impl ExpressionCheck {
     fn checked(&mut self, node: IdedExpr) -> Result<IdedExpr, CompileError> {
         let IdedExpr { id, expr } = node;
         let expr = match expr {

@@ -34,7 +34,7 @@ pub use waiting::Held;
 
 /// How a class came to be known.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Known {
+enum ClassOrigin {
     /// A pod of it was decided.
     Decided,
     /// It was only hinted at.
@@ -78,7 +78,7 @@ impl Default for Judged {
 /// One class of pods.
 #[derive(Debug)]
 struct Class {
-    known: Known,
+    known: ClassOrigin,
     /// By slot.
     verdicts: Vec<Judged>,
     /// How close each node comes that fails, and at which generation: found out only where no node is taken.
@@ -178,7 +178,7 @@ impl Classes {
         if let Some(error) = filters.rejected() {
             if error.awaits() != Awaits::Quota {
                 // The pod waits in its class: a node that would have it as it is now does not wake it.
-                self.update(ask, snapshot, Known::Decided);
+                self.update(ask, snapshot, ClassOrigin::Decided);
             }
             return Err(error);
         }
@@ -188,7 +188,7 @@ impl Classes {
         if let Some(decision) = self.decide_in_reservation(&filters, &rank) {
             return Ok(decision);
         }
-        self.update(ask, snapshot, Known::Decided);
+        self.update(ask, snapshot, ClassOrigin::Decided);
         let class = self.by_ask.get_mut(ask).expect("it was just updated");
         // Many pods may wait for one quota: what is too little for the first is so for all.
         if let Some((too_little, generation, error)) = &class.too_little
@@ -289,11 +289,11 @@ impl Classes {
 
     /// Judges for pods that may come: when one does, only nodes that have changed since are asked. Nothing else follows from it.
     pub fn warm(&mut self, ask: &Arc<Ask>, snapshot: &Snapshot) {
-        self.update(ask, snapshot, Known::Hinted);
+        self.update(ask, snapshot, ClassOrigin::Hinted);
     }
 
     /// Judges the nodes that have changed since the class was decided last.
-    fn update(&mut self, ask: &Arc<Ask>, snapshot: &Snapshot, by: Known) {
+    fn update(&mut self, ask: &Arc<Ask>, snapshot: &Snapshot, by: ClassOrigin) {
         self.make_known(ask, by);
         let class = self.by_ask.get_mut(ask).expect("it was just made known");
         let (slots, generations) = (snapshot.nodes.slots(), snapshot.nodes.generations());
@@ -321,7 +321,7 @@ impl Classes {
 
     /// The verdicts of the class are as they should be: they are kept until as many others were decided as are kept.
     fn keep_verdicts(&mut self, ask: &Arc<Ask>) {
-        let Some(class) = self.by_ask.get_mut(ask).filter(|class| class.known == Known::Decided) else {
+        let Some(class) = self.by_ask.get_mut(ask).filter(|class| class.known == ClassOrigin::Decided) else {
             return;
         };
         let place = self.judged.last_key_value().map_or(0, |(last, _)| last + 1);
@@ -347,22 +347,22 @@ impl Classes {
     /// Forgets a class without verdicts and without pods that wait.
     fn forget_empty(&mut self, ask: &Arc<Ask>) {
         let is_empty = |class: &&Class| {
-            class.known == Known::Decided && class.judged_place.is_none() && class.has_none_waiting()
+            class.known == ClassOrigin::Decided && class.judged_place.is_none() && class.has_none_waiting()
         };
         if self.by_ask.get(ask).as_ref().is_some_and(is_empty) {
             self.by_ask.remove(ask);
         }
     }
 
-    fn make_known(&mut self, ask: &Arc<Ask>, by: Known) {
+    fn make_known(&mut self, ask: &Arc<Ask>, by: ClassOrigin) {
         match (self.by_ask.get_mut(ask), by) {
-            (Some(class), Known::Decided) if class.known == Known::Hinted => {
-                class.known = Known::Decided;
+            (Some(class), ClassOrigin::Decided) if class.known == ClassOrigin::Hinted => {
+                class.known = ClassOrigin::Decided;
                 self.hinted.retain(|hinted| hinted != ask);
             }
             (Some(_), _) => return,
-            (None, Known::Decided) => {}
-            (None, Known::Hinted) => {
+            (None, ClassOrigin::Decided) => {}
+            (None, ClassOrigin::Hinted) => {
                 if self.hinted.len() >= HINTED {
                     let oldest = self.hinted.pop_front();
                     oldest.and_then(|oldest| self.by_ask.remove(&oldest));

@@ -97,9 +97,13 @@ impl FitError {
         self
     }
 
-    /// Whether this was said before, but for how much of the quota is used: that changes too often to report it to all pods that wait for it.
-    pub fn repeats(&self, said: &str) -> bool {
-        matches!(&self.cause, Cause::Quota(exceeded) if exceeded.is_said_in(said))
+    /// Whether this says the same as the other, but for how much of the quota is used: that changes too often to report it to all pods that wait
+    /// for it.
+    pub fn repeats(&self, said: &Self) -> bool {
+        match (&self.cause, &said.cause) {
+            (Cause::Quota(exceeded), Cause::Quota(said)) => exceeded.is_of_quota_of(said),
+            _ => false,
+        }
     }
 
     /// With the node that comes closest.
@@ -184,10 +188,18 @@ impl FitError {
         self.nodes
     }
 
-    /// What is said of it: without the nearest miss, and the devices that reasons name, where the pod's owner is told of her own objects alone.
-    pub fn message(&self, details: Details) -> Message {
-        let own = (details == Details::Own).then(|| self.own_words());
-        Message { full: self.to_string(), own }
+    /// What is said of it.
+    pub fn message(&self) -> Message {
+        Message::with_own(self.to_string(), self.own_words())
+    }
+
+    /// What is said of it with these details: without the nearest miss, and the devices that reasons name, where the pod's owner is told of her own
+    /// objects alone.
+    pub fn words(&self, details: Details) -> String {
+        match details {
+            Details::Full => self.to_string(),
+            Details::Own => self.own_words(),
+        }
     }
 
     fn own_words(&self) -> String {

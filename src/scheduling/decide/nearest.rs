@@ -77,7 +77,7 @@ const NO_CARD: f64 = 3.0;
 impl Closeness {
     /// How close the node comes to having a pod that it refuses for these reasons.
     pub fn of(ask: &Ask, node: &NodeState, reasons: &NodeReasons, quotas: &[Quota]) -> Self {
-        let offers_all = ask.profiles().all(|profile| node.info.offer(profile).is_some());
+        let offers_all = ask.profiles().all(|profile| node.info.devices.offer(profile).is_some());
         let passes = if offers_all { passes(reasons) } else { 0 };
         let (_, lacks) = lacks(ask, node, reasons, quotas);
         Self { passes, lacks: lacks.iter().map(Lack::weight).sum() }

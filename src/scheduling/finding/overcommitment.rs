@@ -72,7 +72,7 @@ impl fmt::Display for Overcommitment {
 /// The cards of the node of which more is held than there is. The usage is one that knows the cards' second names.
 pub fn overcommitted(info: &NodeInfo, usage: &Usage) -> BTreeMap<CardId, Overcommitment> {
     // What is held of a card of two names stands under both.
-    let second = |id: &CardId| info.aliases.iter().any(|(number, _)| number == id);
+    let second = |id: &CardId| info.devices.aliases.iter().any(|(number, _)| number == id);
     let used = usage.cards().filter(|(id, _)| !second(id));
     used.filter_map(|(id, used)| Some((id.clone(), of_card(info, id, used)?))).collect()
 }
@@ -80,7 +80,7 @@ pub fn overcommitted(info: &NodeInfo, usage: &Usage) -> BTreeMap<CardId, Overcom
 /// What is held of a card beyond what there is; `None`: nothing, or no plugin names it.
 fn of_card(info: &NodeInfo, id: &CardId, used: CardUsage) -> Option<Overcommitment> {
     let inventories =
-        info.offers.iter().filter_map(|offer| Some((offer.core_unit, offer.inventory.as_ref()?)));
+        info.devices.offers.iter().filter_map(|offer| Some((offer.core_unit, offer.inventory.as_ref()?)));
     let cards = inventories.flat_map(|(unit, cards)| cards.cards().iter().map(move |card| (unit, card)));
     let cards = cards.filter(|(_, card)| card.id == *id);
     let least = cards.map(|(unit, card)| beyond(unit, card, used)).min_by_key(Vec::len);

@@ -25,7 +25,7 @@ impl MissingAssignment {
     /// What is missing; `None`: nothing, or the node's device plugin is not concerned.
     pub(super) fn of(pod: &PodInfo, node: &NodeInfo) -> Option<Self> {
         let holding = pod.holding.as_ref().filter(|_| pod.stage != Stage::Ended)?;
-        let profile = holding.unassigned.iter().find(|profile| node.offer(profile).is_some())?;
+        let profile = holding.unassigned.iter().find(|profile| node.devices.offer(profile).is_some())?;
         Some(Self { node: node.name.clone(), profile: profile.clone() })
     }
 

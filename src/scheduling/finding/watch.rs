@@ -137,7 +137,7 @@ fn holders_of<'a>(
 ) -> impl Iterator<Item = &'a Uid> {
     let holds = |charge: &Charge| {
         charge.commitment == Commitment::Bound
-            && charge.shares().any(|share| node.is_one_card(&share.card, card))
+            && charge.shares().any(|share| node.devices.is_one_card(&share.card, card))
     };
     snapshot.ledger().on_node(&node.name).filter(move |(_, charge)| holds(charge)).map(|(uid, _)| uid)
 }

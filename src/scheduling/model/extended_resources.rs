@@ -69,12 +69,12 @@ struct Asking {
     name: Arc<str>,
     /// Whether it runs beside those after it: all but init containers that end.
     stays: bool,
-    resources: Vec<Asked>,
+    resources: Vec<AskedResource>,
 }
 
 /// How much a container asks for of one resource.
 #[derive(Clone, Debug, Eq, PartialEq)]
-struct Asked {
+struct AskedResource {
     /// Its place among the names of all that the container requests.
     at: usize,
     resource: Arc<str>,
@@ -170,7 +170,7 @@ impl Asking {
                 container.resources.request(resource).or_else(|| container.resources.limit(resource));
             let count = quantity?.amount().ok()?.whole()?;
             let count = i64::try_from(count).ok().filter(|count| *count > 0)?;
-            is_extended(resource).then(|| Asked { at, resource: resource.into(), count, share: None })
+            is_extended(resource).then(|| AskedResource { at, resource: resource.into(), count, share: None })
         });
         let resources: Vec<_> = asked.collect();
         (!resources.is_empty()).then(|| Self { at, name: container.name.as_str().into(), stays, resources })

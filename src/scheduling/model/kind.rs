@@ -1,5 +1,44 @@
 //! The kinds of objects that plugins read.
 
+use super::gang::GroupApi;
+
+/// A kind of groups of pods.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub enum PodGroupKind {
+    /// Volcano's.
+    Volcano,
+    /// The coscheduling plugin's.
+    Coscheduling,
+    /// Kubernetes', `v1beta1`.
+    Kubernetes,
+    /// The same, `v1alpha2`: Kubernetes 1.36.
+    KubernetesAlpha,
+}
+
+impl PodGroupKind {
+    /// Whose groups of pods these are.
+    pub const fn api(self) -> GroupApi {
+        match self {
+            Self::Volcano => GroupApi::Volcano,
+            Self::Coscheduling => GroupApi::Coscheduling,
+            Self::Kubernetes | Self::KubernetesAlpha => GroupApi::Kubernetes,
+        }
+    }
+}
+
+/// A kind of objects that select pods.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub enum SelectingKind {
+    /// Services.
+    Service,
+    /// Old controllers of pods.
+    ReplicationController,
+    /// Controllers of pods, as Deployments make them.
+    ReplicaSet,
+    /// Controllers of pods with names of their own.
+    StatefulSet,
+}
+
 /// A kind of object that plugins read.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum Kind {
@@ -21,14 +60,8 @@ pub enum Kind {
     VolumeAttachment,
     /// How many pods may be evicted.
     PodDisruptionBudget,
-    /// Volcano's groups of pods.
-    PodGroup,
-    /// The coscheduling plugin's groups of pods.
-    CoschedulingPodGroup,
-    /// Kubernetes' groups of pods, `v1beta1`.
-    KubernetesPodGroup,
-    /// The same, `v1alpha2`: Kubernetes 1.36.
-    KubernetesPodGroupAlpha,
+    /// Groups of pods.
+    PodGroup(PodGroupKind),
     /// The devices of nodes, as Koordinator's node side lists them.
     Device,
     /// The ConfigMap with the templates of shares of cards.
@@ -41,14 +74,8 @@ pub enum Kind {
     ResourceSlice,
     /// Classes of devices.
     DeviceClass,
-    /// Services: their pods are spread by default.
-    Service,
-    /// Old controllers of pods: theirs are too.
-    ReplicationController,
-    /// Controllers of pods, as Deployments make them: theirs are too.
-    ReplicaSet,
-    /// Controllers of pods with names of their own: theirs are too.
-    StatefulSet,
+    /// Objects that select pods which are spread by default.
+    Selecting(SelectingKind),
     /// Controllers that keep a pod on every node: theirs stay when a revocable zone closes.
     DaemonSet,
 }
@@ -65,20 +92,20 @@ impl Kind {
         Self::CsiStorageCapacity,
         Self::VolumeAttachment,
         Self::PodDisruptionBudget,
-        Self::PodGroup,
-        Self::CoschedulingPodGroup,
-        Self::KubernetesPodGroup,
-        Self::KubernetesPodGroupAlpha,
+        Self::PodGroup(PodGroupKind::Volcano),
+        Self::PodGroup(PodGroupKind::Coscheduling),
+        Self::PodGroup(PodGroupKind::Kubernetes),
+        Self::PodGroup(PodGroupKind::KubernetesAlpha),
         Self::Device,
         Self::ShareTemplates,
         Self::Reservation,
         Self::ResourceClaim,
         Self::ResourceSlice,
         Self::DeviceClass,
-        Self::Service,
-        Self::ReplicationController,
-        Self::ReplicaSet,
-        Self::StatefulSet,
+        Self::Selecting(SelectingKind::Service),
+        Self::Selecting(SelectingKind::ReplicationController),
+        Self::Selecting(SelectingKind::ReplicaSet),
+        Self::Selecting(SelectingKind::StatefulSet),
         Self::DaemonSet,
     ];
 
@@ -96,6 +123,25 @@ impl Kind {
     /// The kinds that decide on claims of devices: pods that have some wait until these were listed.
     pub const DEVICE_CLAIMS: &[Self] = &[Self::ResourceClaim, Self::ResourceSlice, Self::DeviceClass];
 
+    /// The kinds of groups of pods; the API server may serve none of them.
+    pub const POD_GROUPS: &[Self] = &[
+        Self::PodGroup(PodGroupKind::Volcano),
+        Self::PodGroup(PodGroupKind::Coscheduling),
+        Self::PodGroup(PodGroupKind::Kubernetes),
+        Self::PodGroup(PodGroupKind::KubernetesAlpha),
+    ];
+
+    /// The kinds of groups of pods of this API, the newest version first.
+    pub const fn of_groups(api: GroupApi) -> &'static [Self] {
+        match api {
+            GroupApi::Volcano => &[Self::PodGroup(PodGroupKind::Volcano)],
+            GroupApi::Coscheduling => &[Self::PodGroup(PodGroupKind::Coscheduling)],
+            GroupApi::Kubernetes => {
+                &[Self::PodGroup(PodGroupKind::Kubernetes), Self::PodGroup(PodGroupKind::KubernetesAlpha)]
+            }
+        }
+    }
+
     /// The resource, as a ClusterRole names it.
     pub const fn resource(self) -> &'static str {
         match self {
@@ -108,20 +154,17 @@ impl Kind {
             Self::CsiStorageCapacity => "csistoragecapacities",
             Self::VolumeAttachment => "volumeattachments",
             Self::PodDisruptionBudget => "poddisruptionbudgets",
-            Self::PodGroup
-            | Self::CoschedulingPodGroup
-            | Self::KubernetesPodGroup
-            | Self::KubernetesPodGroupAlpha => "podgroups",
+            Self::PodGroup(_) => "podgroups",
             Self::Device => "devices",
             Self::ShareTemplates => "configmaps",
             Self::Reservation => "reservations",
             Self::ResourceClaim => "resourceclaims",
             Self::ResourceSlice => "resourceslices",
             Self::DeviceClass => "deviceclasses",
-            Self::Service => "services",
-            Self::ReplicationController => "replicationcontrollers",
-            Self::ReplicaSet => "replicasets",
-            Self::StatefulSet => "statefulsets",
+            Self::Selecting(SelectingKind::Service) => "services",
+            Self::Selecting(SelectingKind::ReplicationController) => "replicationcontrollers",
+            Self::Selecting(SelectingKind::ReplicaSet) => "replicasets",
+            Self::Selecting(SelectingKind::StatefulSet) => "statefulsets",
             Self::DaemonSet => "daemonsets",
         }
     }

@@ -1,8 +1,8 @@
 //! What is said of a pod, and how much of it whoever may read the pod is told.
 //!
 //! An Event or a condition is read by everybody who may read pods of its namespace. Nodes, GPUs, what is free of them, and the pods of others may be none of
-//! their business. Each text is made where the reason is known, in full and, where that names any of these, without them; which of both is told is chosen in
-//! one place (`scheduler/tell`), and there alone.
+//! their business. A reason is rendered in full and, where that names any of these, without them; the adapter that tells it renders it, and chooses
+//! which of both is told.
 
 /// How much of a message stands where the users of a namespace read it.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -27,14 +27,6 @@ impl Message {
     /// A text, and what of it is told with [`Details::Own`].
     pub fn with_own(full: impl Into<String>, own: impl Into<String>) -> Self {
         Self { full: full.into(), own: Some(own.into()) }
-    }
-
-    /// The same with a text behind it that names nothing which is not the pod's owner's.
-    #[must_use]
-    pub fn followed_by(mut self, more: &str) -> Self {
-        self.full += more;
-        self.own = self.own.map(|own| own + more);
-        self
     }
 
     /// What is told, and what is left out of that for administrators to read elsewhere, which is the text in full.

@@ -7,15 +7,14 @@ use super::{
     line::NodeFlowStep,
     lock::{TakenLock, is_held_by, is_since},
     reads::Validity,
+    reason::{LockFailure, NodeFailure},
     request::NodeFlowRequest,
     view::NodeView,
 };
 use crate::{
     device::LockName,
     scheduling::{
-        decide::blame::Blame,
         model::{
-            message::Message,
             name::Uid,
             node::NodeLock,
             outcome::{BindOutcome, LockOutcome, ReleaseOutcome},
@@ -32,7 +31,7 @@ const MOST_LOCKS: u32 = 6;
 
 /// Whether it is known that no Binding of a pod has been carried out or can be.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Doubt {
+enum BindingDoubt {
     Settled,
     Open,
 }
@@ -73,7 +72,7 @@ impl NodeFlow {
                 self.line.wait_out(&setback, view.now);
                 self.relock(view);
             }
-            LockOutcome::Refused(message) => self.refuse_lock(&pod.uid, &message, view),
+            LockOutcome::Refused(answer) => self.refuse_lock(&pod.uid, LockFailure::Refused(answer), view),
         }
     }
 
@@ -110,7 +109,7 @@ impl NodeFlow {
 
     /// Takes the locks once more for the pod that is served, when nothing of it can arrive any more and none has.
     pub(super) fn lock_again(&mut self, view: &NodeView<'_>) {
-        if self.settle_doubt(view) == Doubt::Settled {
+        if self.settle_doubt(view) == BindingDoubt::Settled {
             self.line.set_step(NodeFlowStep::Relocking { at: view.now });
         }
     }
@@ -121,15 +120,11 @@ impl NodeFlow {
         self.requests.push(NodeFlowRequest::ReadNode);
     }
 
-    fn refuse_lock(&mut self, uid: &Uid, message: &str, view: &NodeView<'_>) {
-        let message = Message::with_own(
-            format!("taking the lock of node {} failed: {message}", view.name),
-            "taking the lock of a node failed",
-        );
-        self.back_off(uid, Some((Blame::Lock, message)));
+    fn refuse_lock(&mut self, uid: &Uid, failure: LockFailure, view: &NodeView<'_>) {
+        self.back_off(uid, Some(NodeFailure::Lock(view.name.clone(), failure)));
     }
 
-    fn back_off(&mut self, uid: &Uid, why: Option<(Blame, Message)>) {
+    fn back_off(&mut self, uid: &Uid, why: Option<NodeFailure>) {
         self.line.leave(uid);
         self.requests.push(NodeFlowRequest::BackOff(uid.clone(), why));
     }
@@ -174,7 +169,7 @@ impl NodeFlow {
         let refusals = self.line.refusals;
         if refusals > MOST_LOCKS {
             self.line.refusals = 0;
-            return self.refuse_lock(&uid, "the node changes too often, or the API server fails", view);
+            return self.refuse_lock(&uid, LockFailure::TriedTooOften, view);
         }
         let wait = if refusals == 1 { SignedDuration::ZERO } else { pause(refusals - 1) };
         let at = self.line.again_at(wait, view.now);
@@ -210,12 +205,8 @@ impl NodeFlow {
                 self.doubt_binding(view);
             }
             BindOutcome::Refused(_) if served.doubted.is_some() => self.give_up(view),
-            BindOutcome::Refused(message) => {
-                let message = Message::with_own(
-                    format!("binding to node {} was refused: {message}", view.name),
-                    "binding to a node was refused",
-                );
-                self.back_off(&pod.uid, Some((Blame::Binding, message)));
+            BindOutcome::Refused(answer) => {
+                self.back_off(&pod.uid, Some(NodeFailure::Binding(view.name.clone(), answer)));
             }
         }
     }
@@ -242,20 +233,20 @@ impl NodeFlow {
     /// nothing can arrive any more, and then it is read.
     pub(super) fn give_up(&mut self, view: &NodeView<'_>) {
         let Some(uid) = self.line.served.as_ref().map(|served| served.uid.clone()) else { return };
-        if self.settle_doubt(view) == Doubt::Settled {
+        if self.settle_doubt(view) == BindingDoubt::Settled {
             self.back_off(&uid, None);
         }
     }
 
     /// Has the pod that is served read once no Binding of it can arrive any more, if one was in doubt: an earlier read may not have shown
     /// what arrived after it.
-    fn settle_doubt(&mut self, view: &NodeView<'_>) -> Doubt {
+    fn settle_doubt(&mut self, view: &NodeView<'_>) -> BindingDoubt {
         match self.line.fence() {
-            None => return Doubt::Settled,
+            None => return BindingDoubt::Settled,
             Some(at) if at > view.now => self.line.set_step(NodeFlowStep::Fencing { at }),
             Some(_) => self.doubt_binding(view),
         }
-        Doubt::Open
+        BindingDoubt::Open
     }
 
     /// The Binding was not carried out: it is sent again, not too soon and not too often.

@@ -169,7 +169,7 @@ impl NodeLocks {
 
     /// Whether any lock of the node is held.
     pub(super) fn are_held(&mut self, view: &NodeView<'_>, requests: &mut Vec<NodeFlowRequest>) -> bool {
-        let mut locks = view.info.into_iter().flat_map(|info| &info.locks);
+        let mut locks = view.info.into_iter().flat_map(|info| &info.locks.needed);
         locks.any(|lock| self.state_of(lock, view, requests) == LockState::Held)
     }
 
@@ -263,8 +263,8 @@ impl NodeLocks {
         view: &NodeView<'_>,
     ) -> Option<Measure> {
         // A lock is judged when it is new: later its pod may be gone.
-        let is_known = |lock: &NodeLock| before.is_some_and(|before| before.locks.contains(lock));
-        let mut locks = view.info.into_iter().flat_map(|info| &info.locks);
+        let is_known = |lock: &NodeLock| before.is_some_and(|before| before.locks.needed.contains(lock));
+        let mut locks = view.info.into_iter().flat_map(|info| &info.locks.needed);
         if locks.any(|lock| !is_known(lock) && self.is_foreign(lock, served_since, view)) {
             // That the lock is free again can be seen before the pod that was bound under it, since nodes and pods are watched separately.
             self.foreign = ForeignLock::Seen;
@@ -283,7 +283,7 @@ impl NodeLocks {
     }
 
     fn note_named(&mut self, view: &NodeView<'_>) {
-        let locks = view.info.into_iter().flat_map(|info| &info.locks);
+        let locks = view.info.into_iter().flat_map(|info| &info.locks.needed);
         let owners = locks.filter_map(|lock| match &lock.state {
             Lock::Held { owner, .. } => owner.clone(),
             Lock::Free | Lock::Malformed { .. } => None,
@@ -338,7 +338,7 @@ impl NodeLocks {
         if waits {
             return Vec::new();
         }
-        let locks = view.info.into_iter().flat_map(|info| &info.locks);
+        let locks = view.info.into_iter().flat_map(|info| &info.locks.needed);
         let dead = locks.filter(|lock| self.is_held_by_the_dead(lock, view, requests));
         let dead: Vec<_> = dead.map(|lock| lock.name.clone()).collect();
         self.release = None;
@@ -362,7 +362,7 @@ impl NodeLocks {
     /// When the locks are to be looked at although nothing has happened: when a holder's time is over, if pods wait, and when giving back is
     /// tried again.
     pub(super) fn deadlines(&self, pods_wait: bool, view: &NodeView<'_>) -> impl Iterator<Item = Timestamp> {
-        let locks = view.info.filter(|_| pods_wait).into_iter().flat_map(|info| &info.locks);
+        let locks = view.info.filter(|_| pods_wait).into_iter().flat_map(|info| &info.locks.needed);
         let pausing = match self.release {
             Some(LockRelease::Pausing(until)) => Some(until),
             Some(LockRelease::UnderWay) | None => None,

@@ -2,11 +2,11 @@
 
 use jiff::Timestamp;
 
+use super::reason::{LineWait, NodeFailure};
 use crate::{
     device::{LockName, LockOwner, ProfileName},
     scheduling::{
-        decide::blame::Blame,
-        model::{measure::Measure, message::Message, name::Uid, pod::PodKey},
+        model::{measure::Measure, name::Uid, pod::PodKey},
         world::node_state::Agent,
     },
 };
@@ -64,7 +64,7 @@ pub(in crate::scheduling) enum NodeFlowRequest {
     /// Take the decision for the pod back, and decide it again.
     Requeue(Uid),
     /// Take the decision for the pod back, and decide it again after a backoff; report why, where that is known.
-    BackOff(Uid, Option<(Blame, Message)>),
+    BackOff(Uid, Option<NodeFailure>),
     /// Look for better nodes for the pods that wait: this one serves none, and has served none for longer than is usual.
     FindOtherNodes(Vec<Uid>),
     /// Note whether the node's device plugin answers: a silent one is given no pods.
@@ -74,7 +74,7 @@ pub(in crate::scheduling) enum NodeFlowRequest {
     /// Report that the pod is bound.
     TellScheduled(PodKey),
     /// Report what the pod at the head of the line waits for, if it still stands there.
-    TellWaiting(Uid, Message),
+    TellWaiting(Uid, LineWait),
     /// Report that the node's device plugin has not answered for a pod in time.
     TellSilent(PodKey),
     /// Report that the node's device plugin has failed to serve a pod.

@@ -177,7 +177,7 @@ impl NodeFlow {
             return None;
         }
         let locks = self.locks.deadlines(self.line.has_waiting(), view);
-        let expiries = view.info.into_iter().flat_map(|info| &info.expiries).map(|(_, at)| *at);
+        let expiries = view.info.into_iter().flat_map(|info| &info.devices.expiries).map(|(_, at)| *at);
         let waits = locks
             .chain(self.agent.deadlines(&self.locks, view))
             .chain(expiries)

@@ -2,11 +2,10 @@
 //!
 //! It must not decide whether the pod is served: that is asked of the locks and of the charges.
 
-use super::{NodeFlow, lock::NodeLocks, request::NodeFlowRequest, view::NodeView};
+use super::{NodeFlow, lock::NodeLocks, reason::LineWait, request::NodeFlowRequest, view::NodeView};
 use crate::{
     device::Lock,
     scheduling::model::{
-        message::Message,
         name::{NodeName, Uid},
         node::NodeInfo,
         pod::Ask,
@@ -15,7 +14,7 @@ use crate::{
 
 impl NodeFlow {
     /// The pod at the head of the line waits, for this reason. If that lasts, the pods that wait here may go elsewhere.
-    pub(super) fn block(&mut self, uid: &Uid, view: &NodeView<'_>, why: impl FnOnce(&NodeLocks) -> Message) {
+    pub(super) fn block(&mut self, uid: &Uid, view: &NodeView<'_>, why: impl FnOnce(&NodeLocks) -> LineWait) {
         let due = self.line.note_wait(uid, view.now);
         self.held_up |= due;
         if self.held_up {
@@ -23,8 +22,8 @@ impl NodeFlow {
             self.requests.push(NodeFlowRequest::FindOtherNodes(waiting));
         }
         if due {
-            let message = why(&self.locks);
-            self.requests.push(NodeFlowRequest::TellWaiting(uid.clone(), message));
+            let why = why(&self.locks);
+            self.requests.push(NodeFlowRequest::TellWaiting(uid.clone(), why));
         }
     }
 
@@ -47,50 +46,19 @@ impl NodeFlow {
 }
 
 /// Whose answer the node's device plugin owes.
-pub(super) fn busy_because(locks: &NodeLocks, view: &NodeView<'_>) -> Message {
-    let node = view.name;
+pub(super) fn busy_because(locks: &NodeLocks, view: &NodeView<'_>) -> LineWait {
     let in_flight = view.charges().find(|(uid, charge)| locks.is_in_flight(uid, charge, view));
-    let known = in_flight.and_then(|(uid, charge)| Some((&view.pods.pod(uid)?.key, charge.since)));
-    match known {
-        Some((pod, since)) => Message::with_own(
-            format!(
-                "Waiting for the device plugin of node {node}, which has been allocating for {pod} since {since:.0}"
-            ),
-            format!(
-                "Waiting for the device plugin of a node, which has been allocating for another pod since {since:.0}"
-            ),
-        ),
-        None => Message::with_own(
-            format!(
-                "Waiting for the device plugin of node {node}, which may still be allocating for a deleted pod"
-            ),
-            "Waiting for the device plugin of a node, which may still be allocating for a deleted pod",
-        ),
-    }
+    let allocating =
+        in_flight.and_then(|(uid, charge)| Some((view.pods.pod(uid)?.key.clone(), charge.since)));
+    LineWait::Plugin { node: view.name.clone(), allocating }
 }
 
 /// Who holds the lock that a pod waits for.
-pub(super) fn locked_because(node: &NodeName, info: &NodeInfo, ask: &Ask) -> Message {
+pub(super) fn locked_because(node: &NodeName, info: &NodeInfo, ask: &Ask) -> LineWait {
     let mut locks = info.locks_for(ask).map(|lock| &lock.state);
-    match locks.find(|lock| matches!(lock, Lock::Held { .. })) {
-        Some(Lock::Held { owner: Some(owner), since }) => {
-            let (namespace, name) = (&owner.namespace, &owner.name);
-            Message::with_own(
-                format!("Waiting for the lock of node {node}, held by {namespace}/{name} since {since:.0}"),
-                format!("Waiting for the lock of a node, held for another pod since {since:.0}"),
-            )
-        }
-        Some(Lock::Held { owner: None, since }) => Message::with_own(
-            format!(
-                "Waiting for the lock of node {node}, held since {since:.0}; the lock does not name its holder"
-            ),
-            format!(
-                "Waiting for the lock of a node, held since {since:.0}; the lock does not name its holder"
-            ),
-        ),
-        _ => Message::with_own(
-            format!("Waiting for the lock of node {node}"),
-            "Waiting for the lock of a node",
-        ),
-    }
+    let held = locks.find_map(|lock| match lock {
+        Lock::Held { owner, since } => Some((owner.clone(), *since)),
+        _ => None,
+    });
+    LineWait::Lock { node: node.clone(), held }
 }

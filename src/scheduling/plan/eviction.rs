@@ -142,7 +142,7 @@ pub fn round<'a>(
     asked: impl Fn(&Uid) -> bool,
 ) -> Round {
     let mut jobs = jobs(pods.clone(), objects, &asked);
-    let mut budgets = Budgets::new(objects);
+    let mut budgets = EvictionBudgets::new(objects);
     let mut round = Round::default();
     for (info, member, eviction) in candidates(pods, zone, objects, asked) {
         let job = jobs.entry(&member.job).or_default();
@@ -225,9 +225,9 @@ fn leaves(pod: &PodInfo) -> bool {
 }
 
 /// The PodDisruptionBudgets by namespace, and how many pods each still lets go.
-struct Budgets<'a>(BTreeMap<&'a str, Vec<(&'a PodDisruptionBudget, i32)>>);
+struct EvictionBudgets<'a>(BTreeMap<&'a str, Vec<(&'a PodDisruptionBudget, i32)>>);
 
-impl<'a> Budgets<'a> {
+impl<'a> EvictionBudgets<'a> {
     fn new(objects: &'a Objects) -> Self {
         let mut budgets: BTreeMap<_, Vec<_>> = BTreeMap::new();
         for budget in objects.disruption_budgets() {

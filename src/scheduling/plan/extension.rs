@@ -66,7 +66,7 @@ fn standing(demand: &Demand, state: &NodeState, own: &BTreeSet<String>, quotas: 
 /// The node as it would be without any pod.
 fn without_pods(state: &NodeState) -> NodeState {
     NodeState {
-        usage: state.info.joined(Usage::default()),
+        usage: state.info.devices.joined(Usage::default()),
         beside_claims: None,
         requested: node_state::requested(&[]),
         pods: Vec::new(),

@@ -14,4 +14,4 @@ pub use made_room::{Candidates, MadeRoom};
 pub use place::{AsItIs, Room, Shortfall};
 pub use pool::{Applicant, Pool};
 pub use search::{GangSearch, Placed, place};
-pub use shortfall::{Ungathered, Words};
+pub use shortfall::{GangNoRoom, GangReason, GangRefusal, Ungathered};

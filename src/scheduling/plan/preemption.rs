@@ -161,7 +161,7 @@ pub fn choose_among(
         return Err(Hopeless { without_victims: snapshot.nodes().count(), not_helpful: 0 });
     }
     let budgets = Budgets::of(snapshot.objects());
-    let mut search = Search { demand, counts, rules, budgets, names };
+    let mut search = VictimSearch { demand, counts, rules, budgets, names };
     let mut candidates: Vec<Candidate> = Vec::new();
     let mut hopeless = Hopeless::default();
     let nodes = from_offset(snapshot, &demand.uid);
@@ -172,9 +172,9 @@ pub fn choose_among(
         let dry_run = search.dry_run(plan, &node);
         plan.undo(mark);
         match dry_run {
-            DryRun::NoVictims => hopeless.without_victims += 1,
-            DryRun::Fails => hopeless.not_helpful += 1,
-            DryRun::Fits(candidate) => candidates.push(candidate),
+            NodeTrial::NoVictims => hopeless.without_victims += 1,
+            NodeTrial::Fails => hopeless.not_helpful += 1,
+            NodeTrial::Fits(candidate) => candidates.push(candidate),
         }
         if candidates.len() >= enough && candidates.iter().any(|candidate| candidate.violations == 0) {
             break;
@@ -217,13 +217,13 @@ fn started(importance: Importance) -> Timestamp {
 }
 
 /// What comes of a dry run on one node.
-enum DryRun {
+enum NodeTrial {
     NoVictims,
     Fails,
     Fits(Candidate),
 }
 
-struct Search<'a> {
+struct VictimSearch<'a> {
     demand: &'a Demand,
     counts: &'a mut PodCounts,
     rules: Rules,
@@ -231,22 +231,22 @@ struct Search<'a> {
     names: &'a dyn Fn(&Uid) -> Option<Arc<str>>,
 }
 
-impl Search<'_> {
+impl VictimSearch<'_> {
     /// Takes every pod that may be preempted off the node, and puts back as many as the node can have beside the pod: those first
     /// whose budget would be violated, of these the most important first.
-    fn dry_run(&mut self, plan: &mut Plan<'_>, node: &NodeName) -> DryRun {
+    fn dry_run(&mut self, plan: &mut Plan<'_>, node: &NodeName) -> NodeTrial {
         let potential = self.potential_victims(plan, node);
         if potential.is_empty() {
-            return DryRun::NoVictims;
+            return NodeTrial::NoVictims;
         }
         if self.lacks_devices(plan, node) {
-            return DryRun::Fails;
+            return NodeTrial::Fails;
         }
         for (pod, _) in &potential {
             plan.evict(pod);
         }
         if !self.fits(plan, node) {
-            return DryRun::Fails;
+            return NodeTrial::Fails;
         }
         let mut budgets = self.budgets.clone();
         let (violating, others): (Vec<_>, Vec<_>) = potential
@@ -257,9 +257,9 @@ impl Search<'_> {
         victims.extend(self.reprieve(plan, node, others));
         victims.sort_by_key(|victim| self.importance(victim.importance));
         if victims.is_empty() {
-            return DryRun::Fails;
+            return NodeTrial::Fails;
         }
-        DryRun::Fits(Candidate { node: node.clone(), victims, violations })
+        NodeTrial::Fits(Candidate { node: node.clone(), victims, violations })
     }
 
     /// Whether the node has no devices for the pod's claims as they stand: pods that would be preempted free none, cards of theirs included

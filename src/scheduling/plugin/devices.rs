@@ -73,7 +73,7 @@ pub(in crate::scheduling) fn allocations(
 /// What the node's agent will have made of the pod once it is bound. Koordinator's own answers nothing, and reads what is written.
 fn answer(node: &NodeState, device: &DeviceRequest) -> Answer {
     let Some(joint) = &device.joint else { return Answer::Awaited };
-    let offered = node.info.offer(&device.profile.name).and_then(|offer| offer.inventory.as_ref());
+    let offered = node.info.devices.offer(&device.profile.name).and_then(|offer| offer.inventory.as_ref());
     let plugin = offered.and_then(|inventory| inventory.devices().plugin.as_ref());
     let plugin = plugin.filter(|_| joint.asks(DeviceType::Gpu));
     plugin.map_or(Answer::Succeeded, |plugin| plugin.answer)
@@ -86,7 +86,8 @@ fn shares(
     quota: Quota,
 ) -> Result<Assignment, Reasons<DeviceReason>> {
     let DeviceRequest { profile, request, joint, .. } = device;
-    let offer = node.info.offer(&profile.name).ok_or_else(|| smallvec![DeviceReason::Unregistered])?;
+    let offer =
+        node.info.devices.offer(&profile.name).ok_or_else(|| smallvec![DeviceReason::Unregistered])?;
     if node.agents.expired.contains(&profile.name) {
         return Err(smallvec![DeviceReason::Expired]);
     }
@@ -97,7 +98,7 @@ fn shares(
     if inventory.cards().is_empty() {
         return Err(smallvec![DeviceReason::Unregistered]);
     }
-    if node.usage.unread().iter().any(|other| node.info.may_be_cards_of(inventory.cards(), other)) {
+    if node.usage.unread().iter().any(|other| node.info.devices.may_be_cards_of(inventory.cards(), other)) {
         return Err(smallvec![DeviceReason::UnreadableAssignment]);
     }
     allocate(request, inventory, &node.usage, profile, quota).map_err(Reasons::from_vec)

@@ -104,11 +104,11 @@ impl Rejection for SpreadReason {
 
 /// How the pods of each constraint are spread, for one pod that is to be placed.
 #[derive(Debug)]
-pub struct Spread(Vec<Domains>);
+pub struct Spread(Vec<SpreadDomains>);
 
 /// How the pods of one constraint are spread.
 #[derive(Debug)]
-struct Domains {
+struct SpreadDomains {
     /// `None`: no node of the domain counts.
     matching: ByDomain<Option<i64>>,
     /// The fewest of any domain.
@@ -126,7 +126,7 @@ impl Spread {
             return None;
         }
         let keyed = topologies(constraints, world, counts);
-        let domains = |one| Domains::prepare(one, &keyed, demand, world, counts);
+        let domains = |one| SpreadDomains::prepare(one, &keyed, demand, world, counts);
         Some(Self(constraints.iter().map(domains).collect()))
     }
 }
@@ -145,7 +145,7 @@ impl PreFiltered<'_, SpreadReason> for Spread {
     }
 }
 
-impl Domains {
+impl SpreadDomains {
     fn prepare(
         constraint: &SpreadConstraint,
         keyed: &[Arc<Topology>],

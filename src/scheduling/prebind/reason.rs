@@ -155,6 +155,11 @@ impl PrebindReason {
         Self::Devices { claim: claim.into(), failure }
     }
 
+    /// What the pod is told.
+    pub fn message(&self) -> Message {
+        Message::with_own(self.words(Details::Full), self.words(Details::Own))
+    }
+
     /// The reason in words; with [`Details::Own`] without nodes, volumes and what the API server answers, which may name either.
     fn words(&self, details: Details) -> String {
         let or = |full: String, own: &str| chosen(details, full, own);
@@ -247,11 +252,5 @@ impl Awaited {
             Self::Devices(claim) => format!("resourceclaim {claim:?}"),
             Self::Gang => "the claims of its gang".to_owned(),
         }
-    }
-}
-
-impl From<PrebindReason> for Message {
-    fn from(reason: PrebindReason) -> Self {
-        Self::with_own(reason.words(Details::Full), reason.words(Details::Own))
     }
 }

@@ -13,7 +13,7 @@ use crate::scheduling::{
     Snapshot,
     fixtures::key,
     model::{
-        message::{Details, Message},
+        message::Details,
         name::NodeName,
         node::NodeInfo,
         outcome::{Setback, WriteOutcome},
@@ -123,8 +123,8 @@ fn words(request: PrebindRequest) -> String {
             format!("{} selects {}", pod.name, node.as_deref().unwrap_or("none"))
         }
         PrebindRequest::Join(uid, node) => format!("{uid} joins {node}"),
-        PrebindRequest::BackOff(uid, reason) => format!("{uid} backs off: {}", Message::from(reason).full),
-        PrebindRequest::Tell(uid, reason) => format!("{uid}: {}", Message::from(reason).full),
+        PrebindRequest::BackOff(uid, reason) => format!("{uid} backs off: {}", reason.message().full),
+        PrebindRequest::Tell(uid, reason) => format!("{uid}: {}", reason.message().full),
         other => format!("{other:?}"),
     }
 }
@@ -246,8 +246,8 @@ type Told = (PrebindReason, &'static str, Option<&'static str>);
 
 fn check(cases: impl IntoIterator<Item = Told>) {
     for (reason, full, own) in cases {
-        assert_eq!(Message::from(reason.clone()).told(Details::Full).0, full);
-        let (told, left_out) = Message::from(reason).told(Details::Own);
+        assert_eq!(reason.message().told(Details::Full).0, full);
+        let (told, left_out) = reason.message().told(Details::Own);
         assert_eq!((&*told, left_out.as_deref()), (own.unwrap_or(full), own.map(|_| full)));
     }
 }

@@ -33,7 +33,7 @@ impl Preempting {
             };
             match charge.commitment {
                 Commitment::Assumed => {
-                    self.requests.push(PreemptRequest::BackOffIfNotServed(victim, node.clone()))
+                    self.requests.push(PreemptRequest::BackOffIfNotServed(victim, node.clone()));
                 }
                 Commitment::Intended | Commitment::Bound => self.delete(&pod.key, preemptor, &node, view),
             }

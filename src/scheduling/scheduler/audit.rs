@@ -6,6 +6,7 @@
 use std::{
     collections::{BTreeSet, HashMap, HashSet, VecDeque},
     mem::take,
+    sync::Arc,
 };
 
 use jiff::{SignedDuration, Timestamp};
@@ -21,7 +22,7 @@ use crate::scheduling::{
         class::Classes,
         fit_error::{Awaits, FitError},
     },
-    effect::Effect,
+    effect::{Effect, ReadRequest},
     finding::{Concern, Drift, Finding},
     model::{
         gang::GangName,
@@ -47,7 +48,7 @@ enum Audited {
     /// Other pods could go for it.
     Preempts,
     /// It waits, for this reason.
-    Waits(FitError),
+    Waits(Arc<FitError>),
     /// To find out would take longer than a decision may.
     Undecided,
 }
@@ -223,7 +224,11 @@ impl Audits {
         for drift in wrong {
             put_right(binding, drift, now);
         }
-        binding.cycle.outbox.effects.extend(unseen.into_iter().map(|pod| Effect::ReadPod { pod }));
+        binding
+            .cycle
+            .outbox
+            .effects
+            .extend(unseen.into_iter().map(|pod| Effect::Read(ReadRequest::Pod(pod))));
         let nodes: Vec<NodeName> =
             binding.cycle.snapshot.nodes().map(|state| state.info.name.clone()).collect();
         for node in nodes {
@@ -251,7 +256,7 @@ impl Audits {
         if !waits || !matches!(&entry.info.claim, Claim::Place(_)) {
             return;
         }
-        let (pod, reason) = (entry.info.key.clone(), entry.reason.clone().unwrap_or_default());
+        let pod = entry.info.key.clone();
         let alike = binding.cycle.alike(uid);
         let versions = Versions::of(&binding.cycle.snapshot);
         let known = alike.as_ref().and_then(|alike| self.find(alike, versions));
@@ -259,7 +264,10 @@ impl Audits {
             let found = match binding.cycle.decide(uid, &binding.flows) {
                 Ok(_) => Audited::Fits,
                 Err(error) if error.awaits() == Awaits::Comparison => Audited::Undecided,
-                Err(error) => binding.still_waits(uid, error).map_or(Audited::Preempts, Audited::Waits),
+                Err(error) => {
+                    let waits = binding.still_waits(uid, error).map(Arc::new);
+                    waits.map_or(Audited::Preempts, Audited::Waits)
+                }
             };
             if let Some(alike) = alike {
                 self.note(alike, found.clone(), Versions::of(&binding.cycle.snapshot));
@@ -267,13 +275,11 @@ impl Audits {
             found
         });
         match audited {
-            Audited::Waits(error) if error.repeats(&reason) => {}
             Audited::Waits(error) => {
-                binding.cycle.tell_unschedulable(
-                    uid,
-                    error.blame(),
-                    error.message(binding.cycle.reports.details),
-                );
+                let said = binding.cycle.conditions.reason(uid);
+                if !said.is_some_and(|said| said.is_repeated_by(&error)) {
+                    binding.cycle.tell_unschedulable(uid, error);
+                }
             }
             Audited::Fits => put_right(binding, Drift::NeedlessWait(pod), now),
             Audited::Preempts => binding.cycle.decide_waiting_again(uid),

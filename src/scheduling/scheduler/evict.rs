@@ -13,7 +13,7 @@ use crate::scheduling::{
     effect::{Effect, REACH},
     event::EvictionOutcome,
     model::{
-        kind::Kind,
+        kind::{Kind, PodGroupKind},
         name::{NodeName, Uid},
     },
     plan::eviction::{Eviction, Postponed, Postponement, Round, round},
@@ -24,7 +24,7 @@ use crate::scheduling::{
 const SHORTEST_PERIOD: SignedDuration = SignedDuration::from_secs(1);
 
 /// Objects without which it is not known how many pods may go.
-const BUDGETS: &[Kind] = &[Kind::PodDisruptionBudget, Kind::PodGroup];
+const BUDGETS: &[Kind] = &[Kind::PodDisruptionBudget, Kind::PodGroup(PodGroupKind::Volcano)];
 
 /// How far the eviction of a pod is that has not been seen to leave.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -12,7 +12,7 @@ use super::{
     scheduling_cycle::gang::is_in_vain, scheduling_cycle::scheduling_queue::PodProgress,
 };
 use crate::scheduling::{
-    decide::{Decision, blame::Blame},
+    decide::Decision,
     effect::Effect,
     model::{
         gang::GangName,
@@ -20,7 +20,7 @@ use crate::scheduling::{
         name::Uid,
         pod::Claim,
     },
-    plan::gang::{Applicant, Pool, Shortfall},
+    plan::gang::{Applicant, GangReason, Pool, Shortfall},
     prebind::{PrebindInput, PrebindView},
     preempt::PreemptInput,
 };
@@ -61,7 +61,7 @@ impl Scheduler {
                     let pod = self.binding.cycle.pods.get(&uid).map(|entry| entry.info.key.clone());
                     self.binding.cycle.outbox.effects.extend(pod.map(|pod| Effect::RollBack { pod, gang }));
                 }
-                GangRequest::Postpone(uid, blame, message) => {
+                GangRequest::Postpone(uid, reason) => {
                     self.binding.cycle.stop_waiting(&uid);
                     self.binding.advance_preempt(PreemptInput::Withdrawn(&uid));
                     let wants = |claim: &Claim| matches!(claim, Claim::Place(_));
@@ -69,13 +69,13 @@ impl Scheduler {
                         self.binding.cycle.pods.get(&uid).filter(|entry| wants(&entry.info.claim))
                     {
                         self.binding.cycle.queue.wait_ungathered(entry, now);
-                        self.binding.cycle.tell_unschedulable(&uid, blame, message);
+                        self.binding.cycle.tell_unschedulable(&uid, reason);
                     }
                 }
-                GangRequest::Refuse { pod: uid, ask, error, message } => {
+                GangRequest::Refuse { pod: uid, ask, why } => {
                     self.binding.cycle.take_out(&uid);
                     self.binding.cycle.queue.set_progress(&uid, PodProgress::Idle);
-                    if let Some(error) = &error {
+                    if let Some(error) = why.error() {
                         self.binding.cycle.wait(&uid, &ask, error, now);
                     }
                     if let Some(entry) = self.binding.cycle.pods.get(&uid) {
@@ -86,8 +86,7 @@ impl Scheduler {
                             &mut self.binding.cycle.classes,
                         );
                     }
-                    let blame = error.map_or(Blame::Gang("TooFewFit"), |error| error.blame());
-                    self.binding.cycle.tell_unschedulable(&uid, blame, message);
+                    self.binding.cycle.tell_unschedulable(&uid, GangReason::NoRoom(why));
                 }
                 GangRequest::Measure(measure) => self.binding.cycle.outbox.measures.push(measure),
             }
@@ -144,13 +143,7 @@ impl Scheduler {
         self.binding.cycle.outbox.measures.push(Measure::Gang(GangAttempt::Unschedulable));
         self.binding.cycle.outbox.measures.push(Measure::Attempt(Attempt::Unschedulable));
         let paused = self.binding.cycle.gang_preempts_not_before(pool);
-        let refusals = self.binding.gang_view().refusals(
-            name,
-            pool,
-            shortfall,
-            self.binding.cycle.reports.details,
-            paused,
-        );
+        let refusals = self.binding.gang_view().refusals(name, pool, shortfall, paused);
         self.carry_out_for_gang(refusals, now);
         if attempt.has_missed_changes(&self.binding.cycle.snapshot) {
             self.binding.cycle.decide_waiting_again(uid);

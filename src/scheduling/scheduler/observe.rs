@@ -104,6 +104,7 @@ impl Scheduler {
             self.binding.cycle.gangs.lose_member(&entry.info);
         }
         self.binding.cycle.pods.remove(uid);
+        self.binding.cycle.conditions.forget(uid);
         self.binding.cycle.queue.remove(uid);
         if let Some(node) = node {
             self.binding.advance(&node, NodeFlowInput::PodGone(uid));
@@ -123,7 +124,7 @@ impl Scheduler {
         let name = node.name.clone();
         self.binding.cycle.snapshot.objects().join_devices(&mut node);
         let before = self.binding.cycle.snapshot.node(&name).map(|state| state.info.clone());
-        self.binding.expire(&name, &node.expired(now));
+        self.binding.expire(&name, &node.devices.expired(now));
         let same = self.binding.cycle.snapshot.node(&name).is_some_and(|known| known.info.fits_as(&node));
         if same {
             self.binding.cycle.snapshot.refresh_node(node);

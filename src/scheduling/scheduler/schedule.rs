@@ -8,8 +8,9 @@ use super::{
     Scheduler, scheduling_cycle::compare::left_to_compare, scheduling_cycle::scheduling_queue::PodProgress,
 };
 use crate::scheduling::node_flow::Course;
+use crate::scheduling::pending::PendingReason;
 use crate::scheduling::{
-    decide::{Decision, blame::Blame},
+    decide::Decision,
     model::{
         measure::{Attempt, Measure},
         name::Uid,
@@ -36,7 +37,7 @@ impl Scheduler {
                 Claim::None => self.binding.cycle.queue.set_progress(&uid, PodProgress::Idle),
                 Claim::Unreadable(message) => {
                     self.binding.cycle.queue.set_progress(&uid, PodProgress::Idle);
-                    self.binding.cycle.tell_unschedulable(&uid, Blame::Request, message);
+                    self.binding.cycle.tell_unschedulable(&uid, PendingReason::Request(message.into()));
                 }
                 Claim::Place(ask) => self.place(&uid, &ask, now),
             }
@@ -94,11 +95,7 @@ impl Scheduler {
                     self.binding.cycle.queue.rejections.note(alike, &error);
                 }
                 self.binding.cycle.wait(uid, ask, &error, now);
-                self.binding.cycle.tell_unschedulable(
-                    uid,
-                    error.blame(),
-                    error.message(self.binding.cycle.reports.details),
-                );
+                self.binding.cycle.tell_unschedulable(uid, error);
             }
         }
     }

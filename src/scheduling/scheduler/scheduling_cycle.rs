@@ -5,19 +5,19 @@
 
 pub(super) mod alike;
 pub(super) mod compare;
+pub(super) mod conditions;
 pub(super) mod decide;
 pub(super) mod direct;
 pub(super) mod gang;
 mod gangs;
 mod lines;
+pub(super) mod outbox;
 pub(super) mod pods;
 mod preempt;
 mod quota;
-pub(super) mod reports;
 mod requeue;
 pub(super) mod scheduling_queue;
 pub(super) mod sync;
-pub(super) mod tell;
 pub(super) mod unlisted;
 
 use jiff::Timestamp;
@@ -32,9 +32,10 @@ use crate::scheduling::{
 };
 
 use compare::CLAIM_ALLOWANCE;
+use conditions::Conditions;
 use gang::Gangs;
+use outbox::Outbox;
 use pods::Pods;
-use reports::{Outbox, Reports};
 use scheduling_queue::SchedulingQueue;
 use sync::Duty;
 
@@ -55,8 +56,8 @@ pub(super) struct SchedulingCycle {
     pub(super) preempting: Preempting,
     /// What it may decide.
     pub(super) duty: Duty,
-    /// What people are told.
-    pub(super) reports: Reports,
+    /// Why pods wait, and how far saying it is.
+    pub(super) conditions: Conditions,
     /// What is to be done, and what was measured.
     pub(super) outbox: Outbox,
 }
@@ -64,9 +65,8 @@ pub(super) struct SchedulingCycle {
 impl SchedulingCycle {
     /// Nothing was seen yet.
     pub(super) fn new(settings: Settings) -> Self {
-        let Settings {
-            device_resources, weights, arguments, preemption, zones, gangs, details, claims, ..
-        } = settings;
+        let Settings { device_resources, weights, arguments, preemption, zones, gangs, claims, .. } =
+            settings;
         Self {
             snapshot: Snapshot::new(device_resources, arguments).divided(zones).awaiting(claims),
             classes: Classes::new(weights).bounded(CLAIM_ALLOWANCE),
@@ -75,7 +75,7 @@ impl SchedulingCycle {
             gangs: Gangs::new(gangs),
             preempting: Preempting::new(preemption),
             duty: Duty::default(),
-            reports: Reports { details, ..Reports::default() },
+            conditions: Conditions::default(),
             outbox: Outbox::default(),
         }
     }
@@ -95,9 +95,7 @@ impl SchedulingCycle {
 
     /// A node would have the pod: it waits for nothing but its turn there.
     pub(super) fn note_decided(&mut self, uid: &Uid) {
-        if let Some(entry) = self.pods.get_mut(uid) {
-            (entry.reason, entry.blame) = (None, None);
-        }
+        self.conditions.end(uid);
         self.queue.end_backoff(uid);
     }
 

@@ -4,13 +4,14 @@ use jiff::Timestamp;
 
 use super::{Scheduler, binding_cycle::BindingCycle, evict::EvictionView, scheduling_cycle::SchedulingCycle};
 use crate::scheduling::node_flow::Course;
+use crate::scheduling::scheduler::scheduling_cycle::conditions::ConditionInput;
 use crate::scheduling::{model::measure::Measure, node_flow::NodeFlowInput};
 
 impl Scheduler {
     /// When something is to be looked at again although nothing has happened.
     pub fn next_deadline(&self) -> Option<Timestamp> {
         let BindingCycle { cycle, prebinding, flows } = &self.binding;
-        let retell = cycle.reports.retells.first().map(|(at, _)| *at);
+        let retell = cycle.conditions.deadline();
         let [next_audit, audit] = self.audits.deadline(cycle.queue.turn_began());
         let queue = [cycle.queue.deadline(), audit];
         // No pod is taken from the queue where kube-scheduler chooses the nodes.
@@ -37,7 +38,7 @@ impl Scheduler {
         }
         cycle.watch_lists(now);
         cycle.queue.lists.watch(now);
-        cycle.retell(now);
+        cycle.advance_conditions(ConditionInput::TimePassed(now));
         self.binding.flows.touch_due(now);
     }
 
@@ -50,7 +51,7 @@ impl Scheduler {
             }
             for node in touched {
                 let state = self.binding.cycle.snapshot.node(&node);
-                if let Some(expired) = state.map(|state| state.info.expired(now)) {
+                if let Some(expired) = state.map(|state| state.info.devices.expired(now)) {
                     self.binding.expire(&node, &expired);
                 }
                 let SchedulingCycle { snapshot, pods, outbox, .. } = &mut self.binding.cycle;

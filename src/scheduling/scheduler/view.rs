@@ -16,16 +16,16 @@ use super::{
 use crate::device::{Answer, CardUsage, ProfileName};
 use crate::scheduling::{
     decide::{blame::Resolvable, outlook::Outlook},
-    event::Event,
+    event::{Event, NodeChange, ObjectChange, PodChange, QuotaChange},
     model::{
         kind::Kind,
         measure::{Standing, Waiting},
-        message::Details,
         name::Uid,
         node::NodeInfo,
         pod::{Claim, Deletion, PodKey, is_older},
     },
     node_flow::{NodeFlows, NodeView},
+    pending::PendingReason,
     prebind::Prebinding,
     world::{
         ledger::{Charge, Commitment},
@@ -86,7 +86,11 @@ impl<'a> SchedulerView<'a> {
         entries.sort_by_key(|entry| entry.seen);
         let pods = entries.into_iter().map(|entry| entry.info.clone()).collect();
         let vacated = self.flows.vacated().map(|(node, until)| Event::Vacated { node: node.clone(), until });
-        let listed = [Event::Pods(pods), Event::Nodes(nodes), Event::Quotas(quotas)];
+        let listed = [
+            Event::Pod(PodChange::Listed(pods)),
+            Event::Node(NodeChange::Listed(nodes)),
+            Event::Quota(QuotaChange::Listed(quotas)),
+        ];
         listed.into_iter().chain(self.objects()).chain(vacated).collect()
     }
 
@@ -131,16 +135,12 @@ impl<'a> SchedulerView<'a> {
         self.cycle.snapshot.quotas().used().keys().map(of).collect()
     }
 
-    /// How much of a message stands where the users of a namespace read it.
-    pub fn details(self) -> Details {
-        self.cycle.reports.details
-    }
-
     /// Why pods wait that were refused and have found no place since.
     pub fn waiting(self) -> Waiting {
         let mut waiting = Waiting::default();
         for entry in self.cycle.pods.all().filter(|entry| entry.info.claim != Claim::None) {
-            let Some(blame) = &entry.blame else { continue };
+            let reason = self.cycle.conditions.reason(&entry.info.key.uid);
+            let Some(blame) = reason.map(PendingReason::blame) else { continue };
             for labels in blame.labels() {
                 *waiting.reasons.entry(labels).or_default() += 1;
             }
@@ -173,9 +173,9 @@ impl<'a> SchedulerView<'a> {
         let listed = Kind::ALL.iter().filter(|kind| objects.are_listed(&[**kind]));
         let as_listed = |kind: &Kind| {
             if objects.is_unserved(*kind) {
-                Event::Unserved(*kind)
+                Event::Object(ObjectChange::Unserved(*kind))
             } else {
-                Event::Listed(*kind, objects.of_kind(*kind).cloned().collect())
+                Event::Object(ObjectChange::Listed(*kind, objects.of_kind(*kind).cloned().collect()))
             }
         };
         listed.map(as_listed).collect()

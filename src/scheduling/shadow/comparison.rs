@@ -219,7 +219,7 @@ fn of_cards(node: &NodeState, own: &[Share], chosen: &[Share]) -> (Outcome, &'st
         return (Outcome::Same, "cards_unknown", "the pod does not say which cards it has".to_owned());
     }
     let name = |card: &CardId| {
-        let other = node.info.aliases.iter().find(|(alias, _)| alias == card);
+        let other = node.info.devices.aliases.iter().find(|(alias, _)| alias == card);
         other.map_or_else(|| card.clone(), |(_, other)| other.clone())
     };
     let cards = |shares: &[Share]| {

@@ -117,7 +117,8 @@ pub(super) fn frees_devices(claims: &ResourceClaims, before: &NodeState, now: &N
         return false;
     }
     let (was, is) = (&before.info, &now.info);
-    let other_cards = !Arc::ptr_eq(was, is) && (&was.offers, &was.aliases) != (&is.offers, &is.aliases);
+    let other_cards = !Arc::ptr_eq(was, is)
+        && (&was.devices.offers, &was.devices.aliases) != (&is.devices.offers, &is.devices.aliases);
     let read = !before.usage.unread().is_subset(now.usage.unread());
     other_cards || read || cards.any(|card| frees(&card, &before.usage, &now.usage))
 }

@@ -46,11 +46,11 @@ impl InUse {
         let requested = node_state::requested(pods);
         let claims = world.claims_on(info, pods);
         let join = |usage: Usage| match claims {
-            Some((claims, doubt)) => claims.join(info, info.joined(usage), doubt),
-            None => info.joined(usage),
+            Some((claims, doubt)) => claims.join(info, info.devices.joined(usage), doubt),
+            None => info.devices.joined(usage),
         };
         let Some(reserved) = reserved.on_node(name) else {
-            let beside_claims = claims.is_some().then(|| info.joined(own.clone()));
+            let beside_claims = claims.is_some().then(|| info.devices.joined(own.clone()));
             return Self { usage: join(own), beside_claims, requested, reservations: Vec::new() };
         };
         let charges: Vec<&Charge> = ledger
@@ -60,7 +60,7 @@ impl InUse {
             .collect();
         let beside_claims = claims.is_some().then(|| {
             let of_pods = (own.clone(), ResourceAmounts::default());
-            fold(|usage| info.joined(usage), reserved.values(), &charges, of_pods).0
+            fold(|usage| info.devices.joined(usage), reserved.values(), &charges, of_pods).0
         });
         let (usage, requested, reservations) = fold(join, reserved.values(), &charges, (own, requested));
         Self { usage, beside_claims, requested, reservations }

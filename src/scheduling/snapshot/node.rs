@@ -29,7 +29,7 @@ impl Snapshot {
             self.changes.push(Change::Node);
         }
         // What the slices of its cards hold counts in quotas too.
-        let changed = self.ledger.set_cuts(&name, info.cuts());
+        let changed = self.ledger.set_cuts(&name, info.devices.cuts());
         Arc::make_mut(&mut self.world.quotas).refold(&changed, &self.ledger);
         let nodes = Arc::make_mut(&mut self.world.nodes);
         let slot = nodes.take_slot(&name);

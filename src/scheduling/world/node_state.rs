@@ -102,7 +102,7 @@ impl NodeState {
 
     /// The class by which the node serves shares of a dialect's cards; `None`: there is none, or a device plugin serves them.
     pub(in crate::scheduling) fn class_of_shares(&self, profile: &ProfileName, by: &ByClass) -> Option<&str> {
-        if self.info.offer(profile).is_some() || self.info.allocatable.get(&by.resource) > 0 {
+        if self.info.devices.offer(profile).is_some() || self.info.allocatable.get(&by.resource) > 0 {
             return None;
         }
         self.classes.class_or(&by.resource, &by.otherwise)
@@ -133,7 +133,7 @@ impl NodeState {
         cards: impl Iterator<Item = &'a Allocation>,
     ) -> Self {
         let held = Usage::of(cards.map(|allocation| (&*allocation.assignment, InitPhase::Ahead)));
-        let held = self.info.joined(held);
+        let held = self.info.devices.joined(held);
         self.beside_claims = self.beside_claims.map(|usage| usage.and(held.clone()));
         self.usage = self.usage.and(held);
         self.anti_affinity.extend(pods.iter().flat_map(|pod| pod.neighbours.anti_affinity.iter().cloned()));

@@ -11,13 +11,14 @@ use std::{
     sync::Arc,
 };
 
+use selecting::SelectingObject;
 use storage::StorageIndex;
 
 use super::reservation::Reservation;
 use crate::{
     device::ModelTemplates,
     object::{
-        DeviceClass, Labels, PodDisruptionBudget, Requirement, ResourceClaim, ResourceSlice,
+        DeviceClass, Labels, PodDisruptionBudget, ResourceClaim, ResourceSlice,
         storage::{
             CsiDriver, CsiNode, CsiStorageCapacity, PersistentVolume, PersistentVolumeClaim, StorageClass,
             VolumeAttachment,
@@ -25,7 +26,7 @@ use crate::{
     },
     scheduling::model::{
         gang::Group,
-        kind::Kind,
+        kind::{Kind, PodGroupKind},
         name::{NodeName, full_name},
         node::Offer,
     },
@@ -53,7 +54,7 @@ pub enum Object {
     /// How many of its pods may be evicted.
     PodDisruptionBudget(Arc<PodDisruptionBudget>),
     /// A PodGroup of this kind, its full name, and what it says.
-    PodGroup(Kind, Arc<str>, Arc<Group>),
+    PodGroup(PodGroupKind, Arc<str>, Arc<Group>),
     /// A node's name, and what its Device offers there.
     Device(NodeName, Arc<Offer>),
     /// A claim of devices.
@@ -66,14 +67,8 @@ pub enum Object {
     ShareTemplates(Arc<str>, Arc<ModelTemplates>),
     /// A Reservation's name, and what it holds.
     Reservation(Arc<str>, Arc<Reservation>),
-    /// A Service's full name, and the labels of its pods.
-    Service(Arc<str>, Arc<Labels>),
-    /// A ReplicationController's full name, and the labels of its pods.
-    ReplicationController(Arc<str>, Arc<Labels>),
-    /// A ReplicaSet's full name, and what its pods meet.
-    ReplicaSet(Arc<str>, Arc<Vec<Requirement>>),
-    /// A StatefulSet's full name, and what its pods meet.
-    StatefulSet(Arc<str>, Arc<Vec<Requirement>>),
+    /// The full name of an object that selects pods, and which ones.
+    Selecting(Arc<str>, SelectingObject),
     /// A DaemonSet's full name, and its uid.
     DaemonSet(Arc<str>, Arc<str>),
     /// The kind and the full name of an object that is there and can't be read: it stays as it was last seen.
@@ -93,18 +88,16 @@ impl Object {
             Self::CsiStorageCapacity(_) => Kind::CsiStorageCapacity,
             Self::VolumeAttachment(_) => Kind::VolumeAttachment,
             Self::PodDisruptionBudget(_) => Kind::PodDisruptionBudget,
-            Self::PodGroup(kind, ..) | Self::Unread(kind, _) => *kind,
+            Self::PodGroup(kind, ..) => Kind::PodGroup(*kind),
             Self::Device(..) => Kind::Device,
             Self::ResourceClaim(_) => Kind::ResourceClaim,
             Self::ResourceSlice(_) => Kind::ResourceSlice,
             Self::DeviceClass(_) => Kind::DeviceClass,
             Self::ShareTemplates(..) => Kind::ShareTemplates,
             Self::Reservation(..) => Kind::Reservation,
-            Self::Service(..) => Kind::Service,
-            Self::ReplicationController(..) => Kind::ReplicationController,
-            Self::ReplicaSet(..) => Kind::ReplicaSet,
-            Self::StatefulSet(..) => Kind::StatefulSet,
+            Self::Selecting(_, object) => Kind::Selecting(object.kind()),
             Self::DaemonSet(..) => Kind::DaemonSet,
+            Self::Unread(kind, _) => *kind,
         }
     }
 
@@ -116,10 +109,7 @@ impl Object {
             | Self::Device(name, _)
             | Self::ShareTemplates(name, _)
             | Self::Reservation(name, _)
-            | Self::Service(name, _)
-            | Self::ReplicationController(name, _)
-            | Self::ReplicaSet(name, _)
-            | Self::StatefulSet(name, _)
+            | Self::Selecting(name, _)
             | Self::DaemonSet(name, _)
             | Self::Unread(_, name) => return name.clone(),
             Self::PersistentVolume(object) => &object.metadata,

@@ -213,7 +213,7 @@ impl Quotas {
         let (first, _) = self.bounds_of(namespace, profile).find(|(_, bound)| is_over(bound))?;
         let over =
             self.bounds_of(namespace, profile).filter(|(name, bound)| *name == first && is_over(bound));
-        let row = |bound: &Bound| Row {
+        let row = |bound: &Bound| QuotaRow {
             key: bound.key.clone(),
             requested: bound.units(more),
             used: bound.units(used),
@@ -232,7 +232,7 @@ impl Quotas {
             let used = self.used_of(namespace, profile);
             self.bounds_of(namespace, profile).map(move |(name, bound)| {
                 let (key, limited) = (bound.key.clone(), bound.hard);
-                (name.clone(), Row { key, requested: 0, used: bound.units(used), limited })
+                (name.clone(), QuotaRow { key, requested: 0, used: bound.units(used), limited })
             })
         });
         QuotaStanding(rows.collect())
@@ -295,12 +295,12 @@ pub struct Standing<'a> {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Exceeded {
     quota: Arc<str>,
-    rows: Vec<Row>,
+    rows: Vec<QuotaRow>,
 }
 
 /// How much of each quota of a namespace is used: `team: requests.nvidia.com/gpumem=4000 of 8000 used`.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct QuotaStanding(Vec<(Arc<str>, Row)>);
+pub struct QuotaStanding(Vec<(Arc<str>, QuotaRow)>);
 
 impl fmt::Display for QuotaStanding {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -313,7 +313,7 @@ impl fmt::Display for QuotaStanding {
 }
 
 #[derive(Clone, Debug, Eq, PartialEq)]
-struct Row {
+struct QuotaRow {
     key: Arc<str>,
     requested: u64,
     used: u64,
@@ -321,16 +321,16 @@ struct Row {
 }
 
 impl Exceeded {
-    /// Whether the message is of this quota.
-    pub fn is_said_in(&self, message: &str) -> bool {
-        message.starts_with(&format!("exceeded quota: {}, ", self.quota))
+    /// Whether both are of one quota, whatever is requested and used of it.
+    pub fn is_of_quota_of(&self, other: &Self) -> bool {
+        self.quota == other.quota
     }
 }
 
 /// The API server's own words (`k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go`).
 impl fmt::Display for Exceeded {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let list = |amount: fn(&Row) -> u64| {
+        let list = |amount: fn(&QuotaRow) -> u64| {
             let rows = self.rows.iter().map(|row| format!("{}={}", row.key, amount(row)));
             rows.collect::<Vec<_>>().join(",")
         };

@@ -38,6 +38,7 @@ impl World {
         let binder = Binder {
             client,
             settings: config.scheduler_settings(),
+            details: config.messages.details,
             reader,
             clock: Clock::System,
             metrics: self.metrics.clone(),

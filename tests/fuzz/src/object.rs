@@ -7,7 +7,10 @@ use berth::{
     cluster::read::{self, group::pod_group, reservation::reservation},
     config::Config,
     object::{Device, DeviceClass, PodGroup, Reservation, ResourceClaim, ResourceSlice},
-    scheduling::{Effect, Event, Scheduler, model::kind::Kind, world::object::Object},
+    scheduling::{
+        Effect, Event, NodeChange, ObjectChange, PodChange, QuotaChange, Scheduler, model::kind::Kind,
+        world::object::Object,
+    },
 };
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
@@ -32,7 +35,11 @@ pub fn run(data: &[u8]) {
         objects.push(object);
     }
     if let Some(group) = read_as::<PodGroup>(&value) {
-        objects.extend(Kind::POD_GROUPS.iter().map(|kind| pod_group(*kind, &group)));
+        let kinds = Kind::POD_GROUPS.iter().filter_map(|kind| match kind {
+            Kind::PodGroup(kind) => Some(*kind),
+            _ => None,
+        });
+        objects.extend(kinds.map(|kind| pod_group(kind, &group)));
     }
     objects.extend(read_as::<ResourceClaim>(&value).map(|claim| Object::ResourceClaim(Arc::new(claim))));
     objects.extend(read_as::<ResourceSlice>(&value).map(|slice| Object::ResourceSlice(Arc::new(slice))));
@@ -71,19 +78,19 @@ fn goes_on(objects: Vec<Object>) {
         "spec": {"schedulerName": "berth", "containers": [{"name": "main", "resources": {"limits": {"nvidia.com/gpu": "1"}}}]},
     }));
     let (node, pod) = (node.expect("a node"), pod.expect("a pod"));
-    scheduler.observe(Event::Nodes(vec![reader.node(&node).0]), now);
-    scheduler.observe(Event::Quotas(Vec::new()), now);
+    scheduler.observe(Event::Node(NodeChange::Listed(vec![reader.node(&node).0])), now);
+    scheduler.observe(Event::Quota(QuotaChange::Listed(Vec::new())), now);
     for kind in
         [Kind::Namespace].iter().chain(Kind::STORAGE).chain(Kind::DEVICE_CLAIMS).chain(Kind::POD_GROUPS)
     {
-        scheduler.observe(Event::Listed(*kind, Vec::new()), now);
+        scheduler.observe(Event::Object(ObjectChange::Listed(*kind, Vec::new())), now);
     }
-    scheduler.observe(Event::Listed(Kind::Device, Vec::new()), now);
-    scheduler.observe(Event::Listed(Kind::Reservation, Vec::new()), now);
+    scheduler.observe(Event::Object(ObjectChange::Listed(Kind::Device, Vec::new())), now);
+    scheduler.observe(Event::Object(ObjectChange::Listed(Kind::Reservation, Vec::new())), now);
     for object in objects {
-        scheduler.observe(Event::Seen(object), now);
+        scheduler.observe(Event::Object(ObjectChange::Seen(object)), now);
     }
-    scheduler.observe(Event::Pods(vec![reader.pod(&pod).0]), now);
+    scheduler.observe(Event::Pod(PodChange::Listed(vec![reader.pod(&pod).0])), now);
     let effects = scheduler.settle(now);
     let told = effects.iter().any(|effect| match effect {
         Effect::TakeLock { pod, .. } | Effect::TellUnschedulable { pod, .. } => &*pod.name == "p",

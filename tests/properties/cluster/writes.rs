@@ -2,7 +2,9 @@
 
 use berth::{
     device::{Allocation, Answer},
-    scheduling::{BindOutcome, Effect, Event, Setback, WriteOutcome, model::pod::Deletion},
+    scheduling::{
+        BindOutcome, Effect, Event, ReadAnswer, ReadRequest, Setback, WriteOutcome, model::pod::Deletion,
+    },
 };
 use jiff::SignedDuration;
 use proptest::prelude::*;
@@ -100,19 +102,19 @@ impl Cluster {
                 self.tell(Event::Preempted { pod, preemptor, outcome: written(version) });
                 name
             }
-            Effect::ReadPod { pod } => {
+            Effect::Read(ReadRequest::Pod(pod)) => {
                 let found = self.pods.get(&*pod.name).map(|one| Box::new(one.info(&pod.name)));
                 let name = pod.name.clone();
-                self.tell(Event::PodRead { pod, found });
+                self.tell(Event::Read(ReadAnswer::Pod { pod, found }));
                 name
             }
-            Effect::ReadNode { node } => {
+            Effect::Read(ReadRequest::Node(node)) => {
                 let at = (0..self.shape.nodes).find(|at| node_name(*at) == node).unwrap();
                 let here = |pod: &Pod| pod.bound.as_ref().is_some_and(|(bound, _)| *bound == node);
                 let pods = self.pods.iter().filter(|(_, pod)| here(pod));
                 let pods = pods.map(|(name, pod)| pod.info(name)).collect();
                 let found = (!self.absent[at]).then(|| Box::new(self.node(at)));
-                return self.tell(Event::NodeRead { node, found, pods });
+                return self.tell(Event::Read(ReadAnswer::Node { node, found, pods }));
             }
             Effect::RollBack { pod, .. } => pod.name.clone(),
             _ => return,

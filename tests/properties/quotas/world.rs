@@ -7,8 +7,8 @@ use std::{collections::BTreeMap, sync::Arc};
 use berth::{
     device::{Answer, Assignment, Card, Dimension, InitPhase, PodRequest, Profile, ProfileName, Role},
     scheduling::{
-        BindOutcome, Claim, Effect, Event, Finding, Holding, Lifetime, NodeInfo, PodInfo, PodKey, QuotaInfo,
-        QuotaKey, Scheduler, TellOutcome, world::quota::Bound,
+        BindOutcome, Claim, Effect, Event, Finding, Holding, Lifetime, NodeInfo, PodChange, PodInfo, PodKey,
+        QuotaChange, QuotaInfo, QuotaKey, Scheduler, TellOutcome, world::quota::Bound,
     },
 };
 use jiff::Timestamp;
@@ -91,11 +91,12 @@ impl World {
                     info.claim = Claim::None;
                     let init = InitPhase::Ahead;
                     info.holding = Some(Holding { init, ..fixtures::holding(&node, allocations) });
-                    let seen = Event::PodSeen(Box::new(info.clone()));
+                    let seen = Event::Pod(PodChange::Seen(Box::new(info.clone())));
                     self.observe(seen);
                 }
             }
-            Effect::TellUnschedulable { pod, message, .. } => {
+            Effect::TellUnschedulable { pod, reason, .. } => {
+                let message = reason.message().full;
                 self.told.push(message.clone());
                 self.observe(Event::Told { pod, message, outcome: TellOutcome::Done });
             }
@@ -116,30 +117,31 @@ impl World {
             Step::Come(namespace, request) => {
                 let info = arriving(at, NAMESPACES[namespace], self.profile.clone(), &request, self.now);
                 self.pods.push((info.clone(), *request));
-                self.observe(Event::PodSeen(Box::new(info)));
+                self.observe(Event::Pod(PodChange::Seen(Box::new(info))));
             }
             Step::EndInit(at) if !self.pods.is_empty() => {
                 let at = at % self.pods.len();
                 let (info, _) = &mut self.pods[at];
                 if let Some(holding) = &mut info.holding {
                     holding.init = InitPhase::Done;
-                    let seen = Event::PodSeen(Box::new(info.clone()));
+                    let seen = Event::Pod(PodChange::Seen(Box::new(info.clone())));
                     self.observe(seen);
                 }
             }
             Step::Go(at) if !self.pods.is_empty() => {
                 let (gone, _) = self.pods.swap_remove(at % self.pods.len());
-                self.observe(Event::PodGone(gone.key.uid));
+                self.observe(Event::Pod(PodChange::Gone(gone.key.uid)));
             }
             Step::EndInit(_) | Step::Go(_) => {}
             Step::Quota(namespace, number, bounds) => {
                 self.quotas.insert((namespace, number), bounds);
-                let seen = Event::QuotaSeen(quota(namespace, number, bounds, &self.profile.name));
+                let seen =
+                    Event::Quota(QuotaChange::Seen(quota(namespace, number, bounds, &self.profile.name)));
                 self.observe(seen);
             }
             Step::NoQuota(namespace, number) => {
                 self.quotas.remove(&(namespace, number));
-                self.observe(Event::QuotaGone(key(namespace, number)));
+                self.observe(Event::Quota(QuotaChange::Gone(key(namespace, number))));
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Writes for claims that fail, are refused, are not finished in time or are not wanted any more, and what is taken back.
 
-use berth::scheduling::{Effect, Event, Setback, WriteOutcome, effect::PrebindWrite};
+use berth::scheduling::{Effect, Event, PodChange, Setback, WriteOutcome, effect::PrebindWrite};
 use jiff::SignedDuration;
 use serde_json::json;
 
@@ -23,7 +23,7 @@ fn a_provisioner_that_gives_up_sends_the_pod_elsewhere() {
 #[test]
 fn what_was_written_is_taken_back_when_the_pod_is_deleted() {
     let (mut machine, effects, node) = selecting();
-    machine.tell(Event::PodEnded("p".into()));
+    machine.tell(Event::Pod(PodChange::Ended("p".into())));
     assert_eq!(machine.settle(), [], "the write is under way");
     answer(&mut machine, &effects, &written(2));
     assert_eq!(machine.settle(), [], "the claim was not seen as it was written yet");
@@ -43,7 +43,7 @@ fn a_claim_that_is_bound_stays_as_it_is_when_the_pod_is_deleted() {
     answer(&mut machine, &effects, &written(2));
     machine.tell(volume("pv-1", 3, &node, Some("claim")));
     machine.tell(claim(4, &json!({SELECTED: node, COMPLETED: "yes"}), "pv-1"));
-    machine.tell(Event::PodEnded("p".into()));
+    machine.tell(Event::Pod(PodChange::Ended("p".into())));
     assert_eq!(machine.settle(), []);
 }
 
@@ -51,7 +51,7 @@ fn a_claim_that_is_bound_stays_as_it_is_when_the_pod_is_deleted() {
 fn what_was_written_and_is_not_seen_yet_is_taken_back_once_it_is() {
     let (mut machine, effects, node) = selecting();
     answer(&mut machine, &effects, &written(2));
-    machine.tell(Event::PodEnded("p".into()));
+    machine.tell(Event::Pod(PodChange::Ended("p".into())));
     assert_eq!(machine.settle(), [], "the claim is known as it was before");
     machine.tell(claim(2, &json!({SELECTED: node}), ""));
     assert_eq!(selected(&machine.settle()), None);
@@ -61,7 +61,7 @@ fn what_was_written_and_is_not_seen_yet_is_taken_back_once_it_is() {
 fn what_may_still_arrive_after_a_failure_is_taken_back_once_it_has() {
     let (mut machine, effects, node) = selecting();
     answer(&mut machine, &effects, &WriteOutcome::Failed(Setback::default()));
-    machine.tell(Event::PodEnded("p".into()));
+    machine.tell(Event::Pod(PodChange::Ended("p".into())));
     assert_eq!(machine.settle(), []);
     machine.tell(claim(2, &json!({SELECTED: node}), ""));
     assert_eq!(machine.settle(), [], "it is not known that nothing more arrives");

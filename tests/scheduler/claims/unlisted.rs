@@ -2,7 +2,7 @@
 
 use berth::{
     config::Config,
-    scheduling::{Event, model::kind::Kind},
+    scheduling::{Event, ObjectChange, model::kind::Kind},
 };
 use jiff::SignedDuration;
 use serde_json::json;
@@ -21,7 +21,7 @@ fn a_pod_with_claims_waits_until_storage_is_listed_and_others_do_not() {
     assert_eq!(bound, [("q".to_owned(), "n1".to_owned())]);
     assert_eq!(said(&effects), [""; 0]);
     for kind in Kind::STORAGE {
-        machine.tell(Event::Listed(*kind, Vec::new()));
+        machine.tell(Event::Object(ObjectChange::Listed(*kind, Vec::new())));
     }
     let (effects, _) = machine.run();
     assert_eq!(said(&effects), [r#"0/1 nodes are available: persistentvolumeclaim "data" not found."#]);
@@ -37,7 +37,7 @@ fn a_pod_whose_lists_do_not_come_says_after_half_a_minute_which_they_are() {
     let mut machine = Machine::without_storage(&Config::default(), &[hami_node("n1", 16_000)]);
     let [late, also_late, listed @ ..] = Kind::STORAGE else { panic!("there are more kinds") };
     for kind in listed {
-        machine.tell(Event::Listed(*kind, Vec::new()));
+        machine.tell(Event::Object(ObjectChange::Listed(*kind, Vec::new())));
     }
     machine.show_pod(&share("p"));
     machine.run();
@@ -56,11 +56,11 @@ fn a_pod_whose_lists_do_not_come_says_after_half_a_minute_which_they_are() {
         "the next pod says it at once"
     );
     tell(&mut machine, &effects);
-    machine.tell(Event::Listed(*late, Vec::new()));
+    machine.tell(Event::Object(ObjectChange::Listed(*late, Vec::new())));
     let (effects, _) = machine.run();
     assert_eq!(said(&effects), [missing("persistentvolumeclaims"), missing("persistentvolumeclaims")]);
     tell(&mut machine, &effects);
-    machine.tell(Event::Listed(*also_late, Vec::new()));
+    machine.tell(Event::Object(ObjectChange::Listed(*also_late, Vec::new())));
     let not_found = r#"0/1 nodes are available: persistentvolumeclaim "data" not found."#;
     assert_eq!(said(&machine.run().0), [not_found, not_found]);
 }

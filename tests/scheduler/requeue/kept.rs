@@ -1,6 +1,9 @@
 //! Pods that wait for what is kept from them: a node that is kept for another pod, and a quota.
 
-use berth::{config::Config, scheduling::Event};
+use berth::{
+    config::Config,
+    scheduling::{Event, PodChange, QuotaChange},
+};
 use serde_json::{Value, json};
 
 use super::{
@@ -23,7 +26,11 @@ fn nominated(node: &str, priority: i32, cpu: u32) -> Value {
 #[test]
 fn a_pod_is_woken_when_its_node_is_no_longer_kept_for_another() {
     let rows: &[Row] = &[
-        ("the other pod is gone", |machine| machine.tell(Event::PodGone("first".into())), Woken::Goes("n1")),
+        (
+            "the other pod is gone",
+            |machine| machine.tell(Event::Pod(PodChange::Gone("first".into()))),
+            Woken::Goes("n1"),
+        ),
         ("its node is another", |machine| machine.show_pod(&nominated("n9", 5, 60)), Woken::Goes("n1")),
         ("its priority is lower", |machine| machine.show_pod(&nominated("n1", -1, 60)), Woken::Goes("n1")),
         ("it asks for less", |machine| machine.show_pod(&nominated("n1", 5, 20)), Woken::Goes("n1")),
@@ -43,7 +50,7 @@ fn quota(machine: &Machine, namespace: &str, memory: u32) -> Event {
     let hard = json!({"limits.nvidia.com/gpumem": memory.to_string()});
     let quota =
         json!({"metadata": {"name": "q", "namespace": namespace, "uid": "q"}, "spec": {"hard": hard}});
-    Event::QuotaSeen(machine.reader().quota(&parsed(&quota)).0)
+    Event::Quota(QuotaChange::Seen(machine.reader().quota(&parsed(&quota)).0))
 }
 
 /// A pod of a namespace that holds so much of the card of `n1`.
@@ -69,7 +76,7 @@ fn a_pod_beyond_its_quota_is_woken_by_the_quota_and_by_what_its_namespace_gives_
             "the quota is gone",
             |machine| {
                 let gone = match quota(machine, "default", 1) {
-                    Event::QuotaSeen(quota) => Event::QuotaGone(quota.key),
+                    Event::Quota(QuotaChange::Seen(quota)) => Event::Quota(QuotaChange::Gone(quota.key)),
                     other => other,
                 };
                 machine.tell(gone);

@@ -3,7 +3,10 @@
 use berth::{
     config::Config,
     scheduling::{
-        Effect, Event, EvictionOutcome, model::kind::Kind, plan::eviction::Eviction, world::object::Object,
+        Effect, Event, EvictionOutcome, ObjectChange, PodChange,
+        model::kind::{Kind, PodGroupKind},
+        plan::eviction::Eviction,
+        world::object::Object,
     },
 };
 use jiff::{SignedDuration, Timestamp};
@@ -34,8 +37,8 @@ fn leaving(name: &str, least: &str) -> Value {
 /// The machine with these pods, which are known to have no other budgets.
 pub(super) fn lent_out(window: &str, pods: &[Value]) -> Machine {
     let mut machine = Machine::new(&config(window), &[lent("n1")], pods);
-    machine.tell(Event::Listed(Kind::PodDisruptionBudget, Vec::new()));
-    machine.tell(Event::Listed(Kind::PodGroup, Vec::new()));
+    machine.tell(Event::Object(ObjectChange::Listed(Kind::PodDisruptionBudget, Vec::new())));
+    machine.tell(Event::Object(ObjectChange::Listed(Kind::PodGroup(PodGroupKind::Volcano), Vec::new())));
     machine
 }
 
@@ -115,8 +118,8 @@ fn a_restart_moves_no_round_although_another_zone_has_opened_again() {
         let mut other = lent("n2");
         other["metadata"]["labels"]["volcano.sh/revocable-zone"] = json!("rz2");
         let mut machine = Machine::new(&config, &[lent("n1"), other], pods);
-        machine.tell(Event::Listed(Kind::PodDisruptionBudget, Vec::new()));
-        machine.tell(Event::Listed(Kind::PodGroup, Vec::new()));
+        machine.tell(Event::Object(ObjectChange::Listed(Kind::PodDisruptionBudget, Vec::new())));
+        machine.tell(Event::Object(ObjectChange::Listed(Kind::PodGroup(PodGroupKind::Volcano), Vec::new())));
         machine
     };
     // After how many minutes a pod goes.
@@ -124,7 +127,7 @@ fn a_restart_moves_no_round_although_another_zone_has_opened_again() {
         let mut evicts = |_: &usize| {
             let evicted = evictions(&mut machine).0;
             for eviction in &evicted {
-                machine.tell(Event::PodGone(eviction.pod.uid.clone()));
+                machine.tell(Event::Pod(PodChange::Gone(eviction.pod.uid.clone())));
             }
             machine.pass(60);
             !evicted.is_empty()
@@ -143,14 +146,14 @@ fn nothing_is_evicted_before_all_budgets_are_known() {
     let mut machine =
         Machine::new(&config("7:00-9:00"), &[lent("n1")], &[running("a", "1"), running("b", "1")]);
     machine.pass(3600);
-    machine.tell(Event::Listed(Kind::PodGroup, Vec::new()));
+    machine.tell(Event::Object(ObjectChange::Listed(Kind::PodGroup(PodGroupKind::Volcano), Vec::new())));
     assert_eq!(evictions(&mut machine).0, []);
-    machine.tell(Event::Listed(Kind::PodDisruptionBudget, Vec::new()));
+    machine.tell(Event::Object(ObjectChange::Listed(Kind::PodDisruptionBudget, Vec::new())));
     assert_eq!(names(&evictions(&mut machine).0), ["a"]);
 
     let mut machine = Machine::new(&config("7:00-9:00"), &[lent("n1")], &[of_train("a"), of_train("b")]);
     machine.pass(3600);
-    machine.tell(Event::Listed(Kind::PodDisruptionBudget, Vec::new()));
+    machine.tell(Event::Object(ObjectChange::Listed(Kind::PodDisruptionBudget, Vec::new())));
     assert_eq!(evictions(&mut machine).0, [], "a PodGroup may state a budget");
 }
 
@@ -220,8 +223,8 @@ fn only_a_pod_whose_condition_ready_is_true_counts_in_a_healthy_disruption_budge
             "spec": {"selector": {"matchLabels": {"app": "web"}}},
             "status": {"disruptionsAllowed": 0, "currentHealthy": 1, "desiredHealthy": 1}});
         let budget = Object::PodDisruptionBudget(serde_json::from_value(budget).unwrap());
-        machine.tell(Event::Listed(Kind::PodDisruptionBudget, vec![budget]));
-        machine.tell(Event::Listed(Kind::PodGroup, Vec::new()));
+        machine.tell(Event::Object(ObjectChange::Listed(Kind::PodDisruptionBudget, vec![budget])));
+        machine.tell(Event::Object(ObjectChange::Listed(Kind::PodGroup(PodGroupKind::Volcano), Vec::new())));
         machine.pass(3600);
         assert_eq!(evictions(&mut machine).0.len(), gone, "{ready}");
     }
@@ -257,8 +260,8 @@ fn an_eviction_without_an_answer_counts_for_as_long_as_it_may_take_effect() {
     let mut file = config("7:00-9:00");
     file.dialects.volcano.arguments.tdm.evict_period = SignedDuration::from_secs(2);
     let mut machine = Machine::new(&file, &[lent("n1")], &["a", "b"].map(|name| running(name, "1")));
-    machine.tell(Event::Listed(Kind::PodDisruptionBudget, Vec::new()));
-    machine.tell(Event::Listed(Kind::PodGroup, Vec::new()));
+    machine.tell(Event::Object(ObjectChange::Listed(Kind::PodDisruptionBudget, Vec::new())));
+    machine.tell(Event::Object(ObjectChange::Listed(Kind::PodGroup(PodGroupKind::Volcano), Vec::new())));
     machine.pass(3600);
     let (round, _) = evictions(&mut machine);
     answer(&mut machine, &round[0], EvictionOutcome::Doubtful);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use berth::{
     config::Config,
-    scheduling::{Event, model::kind::Kind, world::object::Object},
+    scheduling::{Event, ObjectChange, model::kind::Kind, world::object::Object},
 };
 use serde_json::{Value, json};
 
@@ -135,7 +135,7 @@ fn an_owner_keeps_a_pod_that_berth_has_placed_on_no_node() {
         ],
     );
     let set = Object::DaemonSet("tenant/agents".into(), "u1".into());
-    machine.tell(Event::Listed(Kind::DaemonSet, vec![set]));
+    machine.tell(Event::Object(ObjectChange::Listed(Kind::DaemonSet, vec![set])));
     assert_eq!(first_round(&mut machine), ["daemon", "forged-daemon", "forged-node", "made-up"]);
 }
 
@@ -157,10 +157,10 @@ fn of_pods_of_another_scheduler_those_of_a_daemon_set_that_exists_stay() {
     // Until they are listed, any may exist.
     assert_eq!(names(&evictions(&mut machine).0), ["another-group"]);
     let set = Object::DaemonSet("victim/agents".into(), Arc::from("u1"));
-    machine.tell(Event::Listed(Kind::DaemonSet, vec![set]));
+    machine.tell(Event::Object(ObjectChange::Listed(Kind::DaemonSet, vec![set])));
     machine.pass(60);
     assert_eq!(names(&evictions(&mut machine).0), ["another-namespace", "another-uid"]);
-    machine.tell(Event::Gone(Kind::DaemonSet, "victim/agents".into()));
+    machine.tell(Event::Object(ObjectChange::Gone(Kind::DaemonSet, "victim/agents".into())));
     machine.pass(60);
     assert_eq!(names(&evictions(&mut machine).0), ["own"]);
 }

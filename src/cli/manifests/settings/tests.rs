@@ -18,7 +18,7 @@ dialects:
 ";
 
 fn installed(text: &str) -> Vec<Value> {
-    let (settings, notices) = Settings::parse(text.to_owned(), "berth.yaml").unwrap();
+    let (settings, notices) = InstallationSettings::parse(text.to_owned(), "berth.yaml").unwrap();
     assert!(notices.is_empty(), "{notices:?}");
     objects(&ManifestsArgs::default(), &settings).unwrap()
 }
@@ -37,7 +37,7 @@ fn expressions(object: &Value) -> String {
 
 #[test]
 fn the_file_of_the_defaults_says_what_the_defaults_are() {
-    let objects = objects(&ManifestsArgs::default(), &Settings::default()).unwrap();
+    let objects = objects(&ManifestsArgs::default(), &InstallationSettings::default()).unwrap();
     let kept = objects.iter().find_map(|object| object.pointer("/data/berth.yaml")?.as_str()).unwrap();
     assert_eq!(Config::parse(kept, "berth.yaml").unwrap().0, Config::default());
     assert_eq!(installed(kept), objects, "and changes nothing");
@@ -104,7 +104,7 @@ fn the_protection_policies_warn_until_the_accounts_are_known_or_they_are_set_to_
         ("protection: auto", json!(["Deny"])),
         ("protection: warn", json!(["Warn", "Audit"])),
     ] {
-        let settings = Settings::parse(text.to_owned(), "berth.yaml").unwrap().0;
+        let settings = InstallationSettings::parse(text.to_owned(), "berth.yaml").unwrap().0;
         let args = ManifestsArgs { agent: vec![account()], ..ManifestsArgs::default() };
         let objects = objects(&args, &settings).unwrap();
         let named = |object: &&Value| {
@@ -200,7 +200,7 @@ fn values(schema: &Value) -> Vec<Value> {
     }
 }
 
-/// Settings with one key each, for every key and value of the schema, by the key's path.
+/// InstallationSettings with one key each, for every key and value of the schema, by the key's path.
 fn changes(schema: &Value, path: &str, found: &mut Vec<(String, Value)>) {
     let Some(keys) = schema["properties"].as_object() else {
         found.extend(values(schema).into_iter().map(|value| (path.to_owned(), value)));
@@ -216,7 +216,7 @@ fn changes(schema: &Value, path: &str, found: &mut Vec<(String, Value)>) {
     }
 }
 
-/// Settings of which the schema does not say enough to make them up.
+/// InstallationSettings of which the schema does not say enough to make them up.
 const LISTS: [(&str, &str); 5] = [
     ("workloads", "workloads: [{apiGroup: example.com, kind: Run, templates: [{path: spec.template}]}]"),
     (
@@ -234,18 +234,18 @@ fn every_key_by_which_what_is_installed_differs_is_named_when_it_changes() {
     changes(&crate::config::schema(), "", &mut texts);
     let mut texts: Vec<_> = texts.into_iter().map(|(key, value)| (key, value.to_string())).collect();
     texts.extend(LISTS.map(|(key, text)| (key.to_owned(), text.to_owned())));
-    let roles_and_webhooks = |settings: &Settings| {
+    let roles_and_webhooks = |settings: &InstallationSettings| {
         let mut objects = objects(&ManifestsArgs::default(), settings).unwrap();
         objects.retain(|object| object["kind"] != "ConfigMap");
         objects
     };
     let bases = ["{}", "scheduling: {gangs: {enabled: false}}"];
-    let bases = bases.map(|text| Settings::parse(text.to_owned(), "berth.yaml").unwrap().0);
+    let bases = bases.map(|text| InstallationSettings::parse(text.to_owned(), "berth.yaml").unwrap().0);
     let bases = bases.map(|base| (roles_and_webhooks(&base), base));
     let (mut differing, mut unnamed) = (BTreeSet::new(), BTreeSet::new());
     for (key, text) in texts {
         // A value that makes no sense beside the other defaults.
-        let Ok((settings, _)) = Settings::parse(text, "berth.yaml") else { continue };
+        let Ok((settings, _)) = InstallationSettings::parse(text, "berth.yaml") else { continue };
         let installed = roles_and_webhooks(&settings);
         for (before, base) in &bases {
             if installed == *before {

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::Class;
+use super::PoolClass;
 use crate::{
     device::{Card, MiB},
     dialect::{CardNaming, Dialects, Registered, SharingMode, claim::published::Driver},
@@ -13,7 +13,7 @@ use crate::{
 /// From what the devices of a node are known.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(in crate::cli::migrate) enum Source {
+pub(in crate::cli::migrate) enum CardSource {
     /// The driver has published them.
     Slices,
     /// A device plugin has registered them as cards.
@@ -36,22 +36,22 @@ pub(in crate::cli::migrate) struct PoolCard {
 pub(super) fn source(
     node: &Node,
     labels: &Labels,
-    (dialects, class, slices): (&Dialects, Class<'_>, &[ResourceSlice]),
+    (dialects, class, slices): (&Dialects, PoolClass<'_>, &[ResourceSlice]),
     notices: &mut Vec<String>,
-) -> (Source, Option<ResourceSlice>) {
+) -> (CardSource, Option<ResourceSlice>) {
     let name = node.metadata.name.as_str();
     let reached = dra::Node { name, labels };
     if slices.iter().any(|slice| slice.spec.driver == class.driver && reaches(slice, reached)) {
-        return (Source::Slices, None);
+        return (CardSource::Slices, None);
     }
-    let Some(cards) = registered(node, dialects, notices) else { return (Source::Nothing, None) };
+    let Some(cards) = registered(node, dialects, notices) else { return (CardSource::Nothing, None) };
     if let Some(driver) = Driver::named(class.driver) {
-        return (Source::Registration, Some(driver.slice(name, &cards)));
+        return (CardSource::Registration, Some(driver.slice(name, &cards)));
     }
     let driver = class.driver;
     let message = format!("driver {driver} has published no cards there, and how it would is not known");
     notices.push(format!("Node {name}: {message}"));
-    (Source::Nothing, None)
+    (CardSource::Nothing, None)
 }
 
 /// Whether the node can reach devices of the slice.

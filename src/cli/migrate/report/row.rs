@@ -24,7 +24,7 @@ pub(in crate::cli::migrate) enum MigrationOutcome {
 /// A pod of the pool.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(in crate::cli::migrate) struct PodRow {
+pub(in crate::cli::migrate) struct MigrationRow {
     pub(super) namespace: String,
     pub(super) name: String,
     /// The node that it runs on; absent: it waits.
@@ -48,7 +48,7 @@ pub(in crate::cli::migrate) struct PodRow {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) allocated_on: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) devices: Vec<DeviceRow>,
+    pub(super) devices: Vec<GivenDeviceRow>,
     /// Why it does not fit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) message: Option<String>,
@@ -66,7 +66,7 @@ pub(in crate::cli::migrate) struct ContainerRow {
 
 /// A device that the pod would be given.
 #[derive(Clone, Debug, Serialize)]
-pub(in crate::cli::migrate) struct DeviceRow {
+pub(in crate::cli::migrate) struct GivenDeviceRow {
     request: String,
     pool: String,
     pub(super) device: String,
@@ -83,7 +83,7 @@ pub(in crate::cli::migrate) struct UnexpressedRow {
     reason: String,
 }
 
-impl PodRow {
+impl MigrationRow {
     /// A pod without any request so far.
     pub(in crate::cli::migrate) fn new(pod: &Pod, node: Option<String>) -> Self {
         Self {
@@ -131,7 +131,7 @@ impl PodRow {
         let results = allocation.devices.results.iter();
         let devices = results.map(|result| {
             let card = node.cards.iter().find(|card| *card.id.device == *result.device);
-            DeviceRow {
+            GivenDeviceRow {
                 request: result.request.clone(),
                 pool: result.pool.clone(),
                 device: result.device.clone(),

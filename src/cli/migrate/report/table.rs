@@ -1,9 +1,9 @@
 //! A plan as tables.
 
-use super::{MigrationOutcome, NodeRow, Plan, PodRow, Source, row::DeviceRow};
+use super::{CardSource, MigrationOutcome, MigrationPlan, MigrationRow, PoolNodeRow, row::GivenDeviceRow};
 use crate::cli::{output::Shown, table::Table};
 
-impl Plan {
+impl MigrationPlan {
     /// Nodes, pods, and how many of these would be served.
     pub fn table(&self) -> Shown {
         self.tables(false)
@@ -53,11 +53,11 @@ impl Plan {
     }
 }
 
-fn cells(node: &NodeRow) -> Vec<String> {
+fn cells(node: &PoolNodeRow) -> Vec<String> {
     let source = match node.source {
-        Source::Slices => "slices",
-        Source::Registration => "registration",
-        Source::Nothing => "",
+        CardSource::Slices => "slices",
+        CardSource::Registration => "registration",
+        CardSource::Nothing => "",
     };
     let count = |number: usize| number.to_string();
     let shares = node.shares.to_string();
@@ -66,7 +66,7 @@ fn cells(node: &NodeRow) -> Vec<String> {
 }
 
 /// A line for the pod, and one for each further remark.
-fn lines(pod: &PodRow, wide: bool) -> Vec<Vec<String>> {
+fn lines(pod: &MigrationRow, wide: bool) -> Vec<Vec<String>> {
     let outcome = match pod.outcome {
         MigrationOutcome::Fits => "Fits",
         MigrationOutcome::DoesNotFit => "DoesNotFit",
@@ -93,7 +93,7 @@ fn lines(pod: &PodRow, wide: bool) -> Vec<Vec<String>> {
     lines
 }
 
-fn device(device: &DeviceRow) -> String {
+fn device(device: &GivenDeviceRow) -> String {
     let amount = |name: &str| device.capacity.get(name).map(ToString::to_string);
     let cores = amount("cores").map(|cores| format!("{cores} %"));
     let amounts: Vec<String> = amount("memory").into_iter().chain(cores).collect();

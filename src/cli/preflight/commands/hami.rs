@@ -5,13 +5,13 @@
 
 use std::collections::BTreeMap;
 
-use super::step::{Stage, Step, Tool};
+use super::step::{CommandStage, Step, Tool};
 use crate::cli::preflight::{
     examination::Examination,
     program::{Program, Project},
     release::Release,
     shell::quoted,
-    webhooks::Webhook,
+    webhooks::SeenWebhook,
 };
 
 /// HAMi's chart in the repository that its manual adds.
@@ -20,8 +20,8 @@ const CHART: &str = "hami-charts/hami";
 const NAME: &str = "hami";
 
 /// What of HAMi is stopped.
-pub(super) struct Hami<'a> {
-    webhooks: Vec<&'a Webhook>,
+pub(super) struct StoppedHami<'a> {
+    webhooks: Vec<&'a SeenWebhook>,
     schedulers: Vec<&'a Program>,
 }
 
@@ -43,15 +43,15 @@ impl Values {
     }
 }
 
-impl<'a> Hami<'a> {
-    pub(super) fn of(examination: &Examination<'a>, webhooks: &'a [Webhook]) -> Self {
+impl<'a> StoppedHami<'a> {
+    pub(super) fn of(examination: &Examination<'a>, webhooks: &'a [SeenWebhook]) -> Self {
         let schedulers = examination.schedulers(Project::Hami).filter(|program| scaled(program, 0).is_some());
         let webhooks = webhooks.iter().filter(|webhook| webhook.project == Project::Hami);
         Self { webhooks: webhooks.collect(), schedulers: schedulers.collect() }
     }
 
     /// The commands that stop it. The webhook goes first, since the scheduler's process answers it.
-    pub(super) fn off(&self, step: Stage) -> Vec<Step> {
+    pub(super) fn off(&self, step: CommandStage) -> Vec<Step> {
         let by_helm = self.releases().into_iter().map(|(release, values)| upgraded(release, &values.off));
         let webhooks = self.webhooks.iter().map(|webhook| (webhook.release.is_some(), webhook.switch_off()));
         let schedulers =
@@ -60,7 +60,7 @@ impl<'a> Hami<'a> {
     }
 
     /// The commands that start it again, as it was.
-    pub(super) fn on(&self, step: Stage) -> Vec<Step> {
+    pub(super) fn on(&self, step: CommandStage) -> Vec<Step> {
         let by_helm = self.releases().into_iter().map(|(release, values)| upgraded(release, &values.on));
         let schedulers = self.schedulers.iter();
         let schedulers =
@@ -94,7 +94,7 @@ impl<'a> Hami<'a> {
 
 /// With Helm the releases; with kubectl everything; what Helm does not keep, with both.
 fn steps(
-    step: Stage,
+    step: CommandStage,
     by_helm: impl Iterator<Item = String>,
     by_kubectl: impl Iterator<Item = (bool, String)>,
 ) -> Vec<Step> {

@@ -1,7 +1,7 @@
 //! The commands that install, change and remove Berth, with its chart and with `berth manifests`.
 
 use super::step::SETTINGS_FILE;
-use crate::cli::preflight::{agents::Agent, shell::quoted};
+use crate::cli::preflight::{agents::AgentAccount, shell::quoted};
 
 /// The chart in a clone of the repository, which is also the name of its folder there.
 const CHART: &str = "deploy/helm/berth";
@@ -44,7 +44,7 @@ impl Installation<'_> {
         if namespace == self.default_namespace { String::new() } else { format!(" --namespace {namespace}") }
     }
 
-    pub(super) fn commands(&self, namespace: &str, agents: &[Agent]) -> Commands {
+    pub(super) fn commands(&self, namespace: &str, agents: &[AgentAccount]) -> Commands {
         let file = quoted(self.config.unwrap_or(SETTINGS_FILE));
         let mut accounts: Vec<_> = agents.iter().map(|agent| agent.account.as_str()).collect();
         accounts.dedup();

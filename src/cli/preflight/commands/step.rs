@@ -9,7 +9,7 @@ pub const SETTINGS_FILE: &str = "berth.yaml";
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct Step {
     /// Which part of the way it belongs to.
-    pub step: Stage,
+    pub step: CommandStage,
     /// Which of two ways it belongs to; absent: both.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub with: Option<Tool>,
@@ -40,7 +40,7 @@ impl Tool {
 /// A part of the way.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Stage {
+pub enum CommandStage {
     /// Keep the settings in a file, and check it.
     Settings,
     /// Install Berth.
@@ -63,7 +63,7 @@ pub enum Stage {
     BackFromInstall,
 }
 
-impl Stage {
+impl CommandStage {
     /// The heading above its commands.
     pub fn heading(self) -> &'static str {
         match self {

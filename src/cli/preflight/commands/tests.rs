@@ -43,7 +43,7 @@ fn hami(release: Option<&str>, elects: bool) -> Seen {
 }
 
 /// The commands of one of the two ways.
-fn way(seen: &Seen, with: Tool) -> Vec<(Stage, String)> {
+fn way(seen: &Seen, with: Tool) -> Vec<(CommandStage, String)> {
     let config = Config::parse(TARGET, "f").unwrap().0;
     let examination = Examination::new(seen, &config, "berth-system", jiff::Timestamp::UNIX_EPOCH);
     let first = Phases::to(&config).beside.applied(TARGET);
@@ -60,7 +60,7 @@ fn way(seen: &Seen, with: Tool) -> Vec<(Stage, String)> {
     steps.map(|step| (step.step, step.command)).collect()
 }
 
-fn of(way: &[(Stage, String)], stage: Stage) -> Vec<&str> {
+fn of(way: &[(CommandStage, String)], stage: CommandStage) -> Vec<&str> {
     way.iter().filter(|(step, _)| *step == stage).map(|(_, command)| command.as_str()).collect()
 }
 
@@ -79,8 +79,8 @@ fn a_release_of_helms_is_stopped_and_started_by_the_values_of_its_chart() {
         WAIT,
         "helm upgrade gpu hami-charts/hami --version 2.10.0 --namespace kube-system --reuse-values --set scheduler.replicas=0,scheduler.admissionWebhook.enabled=false",
     ];
-    assert_eq!(of(&helm, Stage::Switch), expected);
-    let back = of(&helm, Stage::BackFromSwitch);
+    assert_eq!(of(&helm, CommandStage::Switch), expected);
+    let back = of(&helm, CommandStage::BackFromSwitch);
     assert!(
         back[4].ends_with("--set scheduler.replicas=2,scheduler.admissionWebhook.enabled=true"),
         "{back:?}"
@@ -94,7 +94,7 @@ fn a_release_of_helms_is_stopped_and_started_by_the_values_of_its_chart() {
 #[test]
 fn the_same_release_can_be_stopped_with_kubectl_alone() {
     let kubectl = way(&hami(Some("gpu"), true), Tool::Kubectl);
-    let switch = of(&kubectl, Stage::Switch);
+    let switch = of(&kubectl, CommandStage::Switch);
     assert_eq!(switch[1..4], [APPLY, RESTART, WAIT]);
     assert!(
         switch[4].starts_with("kubectl patch mutatingwebhookconfiguration hami-webhook"),
@@ -123,11 +123,11 @@ fn a_release_without_leader_election_is_stopped_all_the_same() {
     let helm = way(&hami(Some("gpu"), false), Tool::Helm);
     let values = |stage| of(&helm, stage)[4].rsplit_once(" --set ").map(|(_, values)| values.to_owned());
     assert_eq!(
-        values(Stage::Switch).as_deref(),
+        values(CommandStage::Switch).as_deref(),
         Some("scheduler.replicas=0,scheduler.leaderElect=true,scheduler.admissionWebhook.enabled=false")
     );
     assert_eq!(
-        values(Stage::BackFromSwitch).as_deref(),
+        values(CommandStage::BackFromSwitch).as_deref(),
         Some("scheduler.replicas=2,scheduler.leaderElect=false,scheduler.admissionWebhook.enabled=true")
     );
 }
@@ -136,18 +136,27 @@ fn a_release_without_leader_election_is_stopped_all_the_same() {
 fn what_hami_leaves_alone_is_kept_out_before_the_switch_and_every_label_is_taken_back() {
     let helm = way(&hami(Some("gpu"), true), Tool::Helm);
     assert_eq!(
-        of(&helm, Stage::KeepOut),
+        of(&helm, CommandStage::KeepOut),
         [
             "kubectl label namespaces -l 'hami.io/webhook=ignore,!berth.dev/admission' berth.dev/admission=ignore"
         ]
     );
     let at = |stage| helm.iter().position(|(step, _)| *step == stage).unwrap();
-    assert!(at(Stage::LetIn) < at(Stage::KeepOut) && at(Stage::KeepOut) < at(Stage::Switch));
-    let back = of(&helm, Stage::BackFromSwitch);
+    assert!(
+        at(CommandStage::LetIn) < at(CommandStage::KeepOut)
+            && at(CommandStage::KeepOut) < at(CommandStage::Switch)
+    );
+    let back = of(&helm, CommandStage::BackFromSwitch);
     assert_eq!(
         *back.last().unwrap(),
         "kubectl label namespaces -l hami.io/webhook=ignore,berth.dev/admission=ignore berth.dev/admission-"
     );
-    assert_eq!(of(&helm, Stage::BackFromLetIn), ["kubectl label namespace team-a berth.dev/admission-"]);
-    assert_eq!(of(&helm, Stage::BackFromInstall)[1..], ["helm uninstall berth --namespace berth-system"]);
+    assert_eq!(
+        of(&helm, CommandStage::BackFromLetIn),
+        ["kubectl label namespace team-a berth.dev/admission-"]
+    );
+    assert_eq!(
+        of(&helm, CommandStage::BackFromInstall)[1..],
+        ["helm uninstall berth --namespace berth-system"]
+    );
 }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value};
 
 use crate::cli::preflight::{
-    finding::{Finding, called},
+    finding::{PreflightFinding, called},
     program::{Part, Program, Project},
     rules,
     seen::{ConfigMap, Seen},
@@ -75,7 +75,7 @@ pub(super) struct Sources {
     /// By key, of which program they were flags.
     pub(super) flags: BTreeMap<String, String>,
     /// What could not be read at all.
-    pub(super) findings: Vec<Finding>,
+    pub(super) findings: Vec<PreflightFinding>,
 }
 
 pub(super) fn read(seen: &Seen) -> Sources {
@@ -114,7 +114,7 @@ pub(super) fn read(seen: &Seen) -> Sources {
 
 impl Sources {
     fn not_carried(&mut self, object: String, message: impl Into<String>) {
-        self.findings.push(Finding::new(&rules::SETTING_NOT_CARRIED, object, message));
+        self.findings.push(PreflightFinding::new(&rules::SETTING_NOT_CARRIED, object, message));
     }
 
     fn read_hami(&mut self, program: &Program, seen: &Seen) {

@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use super::*;
-use crate::cli::preflight::trust::Trust;
-use crate::config::Scope;
+use crate::cli::preflight::trust::TrustedNamespaces;
+use crate::config::AdmissionScope;
 
 /// HAMi v2.10's file, as the settings' own tests have it.
 const DEVICE_CONFIG: &str = include_str!("../../../config/device-config.yaml");
@@ -120,17 +120,17 @@ fn the_scope_follows_hamis_webhook() {
         seen.take(webhook(selector));
         convert(&seen, UnmanagedPods::Deny).config.scope
     };
-    assert_eq!(scope(json!({})), Scope::OptOut);
-    assert_eq!(scope(json!({"matchLabels": {"gpu": "on"}})), Scope::OptIn);
+    assert_eq!(scope(json!({})), AdmissionScope::OptOut);
+    assert_eq!(scope(json!({"matchLabels": {"gpu": "on"}})), AdmissionScope::OptIn);
     let none = convert(&Seen::default(), UnmanagedPods::Deny);
     assert_accepted(&none);
-    assert_eq!((none.config.scope, none.config.unmanaged_pods), (Scope::OptIn, UnmanagedPods::Deny));
+    assert_eq!((none.config.scope, none.config.unmanaged_pods), (AdmissionScope::OptIn, UnmanagedPods::Deny));
     assert!(none.findings.is_empty());
 }
 
 #[test]
 fn volcanos_arguments_are_carried_over() {
-    let trust = Trust::new("berth-system", ["volcano-system".to_owned()]);
+    let trust = TrustedNamespaces::new("berth-system", ["volcano-system".to_owned()]);
     let mut seen = Seen { trust, ..Seen::default() };
     seen.take(json!({
         "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"namespace": "volcano-system", "name": "volcano-scheduler"},

@@ -18,7 +18,7 @@ use crate::{
 
 /// What a node makes of a pod.
 #[derive(Clone, Debug, Serialize)]
-pub struct NodeVerdict {
+pub struct SimulatedVerdict {
     /// The node.
     pub name: String,
     /// Whether it would do.
@@ -71,7 +71,7 @@ pub struct ReasonRow {
     pub of: Option<usize>,
 }
 
-impl NodeVerdict {
+impl SimulatedVerdict {
     pub(in crate::cli::simulate) fn fits(
         name: &str,
         scores: Scores,
@@ -133,7 +133,7 @@ impl NodeVerdict {
 const MOST_NAMES: usize = 4;
 
 /// A line for each group of nodes that make the same of a pod, in the order of the first of each.
-pub(super) fn lines<'a>(verdicts: impl Iterator<Item = &'a NodeVerdict>) -> Vec<String> {
+pub(super) fn lines<'a>(verdicts: impl Iterator<Item = &'a SimulatedVerdict>) -> Vec<String> {
     let mut groups: Vec<(String, Vec<&str>)> = Vec::new();
     let mut at: BTreeMap<String, usize> = BTreeMap::new();
     for verdict in verdicts {
@@ -180,7 +180,7 @@ mod tests {
     #[test]
     fn nodes_that_make_the_same_of_a_pod_share_a_line() {
         let reason = |reason: &str| ReasonRow { reason: reason.to_owned(), count: None, of: None };
-        let fails = |name: &str, why: &str| NodeVerdict::fails(name, vec![reason(why)]);
+        let fails = |name: &str, why: &str| SimulatedVerdict::fails(name, vec![reason(why)]);
         let verdicts = [
             fails("a", "X"),
             fails("b", "Y"),

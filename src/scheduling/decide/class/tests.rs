@@ -21,7 +21,7 @@ fn decide(classes: &mut Classes, ask: &Arc<Ask>, snapshot: &Snapshot) -> Result<
     classes.decide(&demand, snapshot, |_| 0).map(|decision| decision.node)
 }
 
-fn knows(classes: &Classes, ask: &Arc<Ask>) -> Option<Known> {
+fn knows(classes: &Classes, ask: &Arc<Ask>) -> Option<ClassOrigin> {
     classes.by_ask.get(ask).filter(|class| !class.verdicts.is_empty()).map(|class| class.known)
 }
 
@@ -37,7 +37,7 @@ fn a_flood_of_hints_pushes_out_hints_only() {
     }
     assert_eq!(classes.by_ask.len(), 2 + HINTED);
     assert!(classes.holds(&waits, &"pod".into()));
-    assert_eq!(knows(&classes, &decided), Some(Known::Decided));
+    assert_eq!(knows(&classes, &decided), Some(ClassOrigin::Decided));
     let mut roomier = tests::node("a", 1, 9_000);
     roomier.generation = 99;
     assert_eq!(
@@ -59,7 +59,7 @@ fn a_class_that_was_hinted_at_is_as_any_other_once_a_pod_of_it_came() {
     for memory in 10..10 + HINTED as u64 {
         classes.warm(&ask(memory), &snapshot);
     }
-    assert_eq!((knows(&classes, &hinted), knows(&classes, &again)), (Some(Known::Decided), None));
+    assert_eq!((knows(&classes, &hinted), knows(&classes, &again)), (Some(ClassOrigin::Decided), None));
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn many_classes_push_out_those_without_waiting_pods_and_no_hints() {
     }
     assert_eq!(classes.by_ask.len(), REMEMBERED + 2);
     assert!(classes.holds(&waits, &"pod".into()));
-    assert_eq!(knows(&classes, &hinted), Some(Known::Hinted));
+    assert_eq!(knows(&classes, &hinted), Some(ClassOrigin::Hinted));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use jiff::Timestamp;
 
-use super::{Classes, Judged, Known};
+use super::{ClassOrigin, Classes, Judged};
 use crate::{
     device::ProfileName,
     scheduling::{
@@ -50,7 +50,7 @@ impl Classes {
 
     /// As [`Self::wait`] for a pod whose class may not be known yet.
     pub(in crate::scheduling) fn wait_known(&mut self, ask: &Arc<Ask>, uid: Uid) {
-        self.make_known(ask, Known::Decided);
+        self.make_known(ask, ClassOrigin::Decided);
         self.wait(ask, uid, Reach::Node);
     }
 

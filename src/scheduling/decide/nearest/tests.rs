@@ -102,7 +102,7 @@ fn a_node_whose_zone_closes_too_soon_has_passed_the_cards() {
 #[test]
 fn a_node_without_cards_of_the_kind_is_farthest() {
     let mut plain = node("a", 1, 1_024);
-    Arc::make_mut(&mut plain.info).offers.clear();
+    Arc::make_mut(&mut plain.info).devices.offers.clear();
     let nodes = vec![plain, tainted(node("b", 1, 32_768))];
     assert_eq!(&*nearest_of(nodes, &ask(1, 20_480, 0)).node, "b");
 }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::{Asked, Asking, Served};
+use super::{AskedResource, Asking, Served};
 use crate::object::{
     pod::RequestMapping,
     resource_claim::{DeviceRequest, RequestedDevices},
@@ -11,7 +11,7 @@ use crate::object::{
 
 /// A request that is being put together.
 #[derive(Clone, Debug)]
-struct Wanted {
+struct DraftRequest {
     name: String,
     count: i64,
     share: Option<Arc<RequestedDevices>>,
@@ -29,7 +29,7 @@ pub(super) fn of(containers: &[Asking], served: &[Served<'_>]) -> (Vec<DeviceReq
     (requests, mappings)
 }
 
-fn of_resource(containers: &[Asking], resource: &str) -> (Vec<Wanted>, Vec<RequestMapping>) {
+fn of_resource(containers: &[Asking], resource: &str) -> (Vec<DraftRequest>, Vec<RequestMapping>) {
     let asking = || {
         let asked =
             |container: &Asking| container.resources.iter().position(|asked| &*asked.resource == resource);
@@ -38,13 +38,14 @@ fn of_resource(containers: &[Asking], resource: &str) -> (Vec<Wanted>, Vec<Reque
     let (mut mappings, mut lasting) = (Vec::new(), Vec::new());
     for (container, place) in asking().filter(|(container, _)| container.stays) {
         let asked = &container.resources[place];
-        let wanted = Wanted { name: name(container, asked), count: asked.count, share: asked.share.clone() };
+        let wanted =
+            DraftRequest { name: name(container, asked), count: asked.count, share: asked.share.clone() };
         mappings.push(mapping(container, asked, &wanted.name));
         lasting.push((container.at, wanted));
     }
     let mut passing = Vec::new();
     // One for each kind of share: each with the names that it stands for.
-    let mut most: Vec<(Wanted, Vec<String>)> = Vec::new();
+    let mut most: Vec<(DraftRequest, Vec<String>)> = Vec::new();
     for (container, place) in asking().filter(|(container, _)| !container.stays) {
         let asked = &container.resources[place];
         let mut lacking = asked.count;
@@ -55,7 +56,8 @@ fn of_resource(containers: &[Asking], resource: &str) -> (Vec<Wanted>, Vec<Reque
             }
         }
         if lacking > 0 {
-            let wanted = Wanted { name: name(container, asked), count: lacking, share: asked.share.clone() };
+            let wanted =
+                DraftRequest { name: name(container, asked), count: lacking, share: asked.share.clone() };
             passing.push(mapping(container, asked, &wanted.name));
             raise(&mut most, wanted);
         }
@@ -71,7 +73,7 @@ fn of_resource(containers: &[Asking], resource: &str) -> (Vec<Wanted>, Vec<Reque
 }
 
 /// Takes in what an init container that ends lacks: of equal kinds the most is requested.
-fn raise(most: &mut Vec<(Wanted, Vec<String>)>, wanted: Wanted) {
+fn raise(most: &mut Vec<(DraftRequest, Vec<String>)>, wanted: DraftRequest) {
     let name = wanted.name.clone();
     match most.iter_mut().find(|(most, _)| most.share == wanted.share) {
         Some((most, names)) => {
@@ -85,11 +87,11 @@ fn raise(most: &mut Vec<(Wanted, Vec<String>)>, wanted: Wanted) {
 }
 
 /// The name that upstream gives the request.
-fn name(container: &Asking, asked: &Asked) -> String {
+fn name(container: &Asking, asked: &AskedResource) -> String {
     format!("container-{}-request-{}", container.at, asked.at)
 }
 
-fn mapping(container: &Asking, asked: &Asked, request: &str) -> RequestMapping {
+fn mapping(container: &Asking, asked: &AskedResource, request: &str) -> RequestMapping {
     RequestMapping {
         container_name: container.name.to_string(),
         resource_name: asked.resource.to_string(),
@@ -97,7 +99,7 @@ fn mapping(container: &Asking, asked: &Asked, request: &str) -> RequestMapping {
     }
 }
 
-impl Wanted {
+impl DraftRequest {
     fn into_request(self, class: &str) -> DeviceRequest {
         let exactly = RequestedDevices {
             device_class_name: class.to_owned(),

@@ -140,24 +140,24 @@ fn usable(
     now: Timestamp,
 ) -> impl Iterator<Item = (Timestamp, Option<Timestamp>)> {
     spans(windows, zone, now).into_iter().filter_map(move |(start, end)| match end {
-        End::At(end) => {
+        SpanEnd::At(end) => {
             let end = end.checked_sub(grace).ok().filter(|end| start < *end)?;
             Some((start, Some(end)))
         }
-        End::Beyond => Some((start, None)),
+        SpanEnd::Beyond => Some((start, None)),
     })
 }
 
 /// Where a span of open time ends.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum End {
+enum SpanEnd {
     At(Timestamp),
     /// Behind all days that are looked at.
     Beyond,
 }
 
 /// The spans of open time from two days before a time to some days after it, in order; between two of them all windows are closed.
-fn spans(windows: &[Window], zone: &TimeZone, now: Timestamp) -> Vec<(Timestamp, End)> {
+fn spans(windows: &[Window], zone: &TimeZone, now: Timestamp) -> Vec<(Timestamp, SpanEnd)> {
     let today = zone.to_datetime(now).date();
     let days: Vec<_> =
         (-2..=AHEAD).filter_map(|days| today.checked_add(i64::from(days).days()).ok()).collect();
@@ -173,9 +173,9 @@ fn spans(windows: &[Window], zone: &TimeZone, now: Timestamp) -> Vec<(Timestamp,
         }
     }
     let horizon = days.last().and_then(|day| Clock(0).on(*day, zone)).unwrap_or(now);
-    let end = |end: Timestamp| if end > horizon { End::Beyond } else { End::At(end) };
+    let end = |end: Timestamp| if end > horizon { SpanEnd::Beyond } else { SpanEnd::At(end) };
     // What reaches behind the last day and has only just begun is no span without an end: it has been looked at in part.
-    let known = |(start, last): &(Timestamp, Timestamp)| end(*last) != End::Beyond || *start <= now;
+    let known = |(start, last): &(Timestamp, Timestamp)| end(*last) != SpanEnd::Beyond || *start <= now;
     spans.into_iter().filter(known).map(|(start, last)| (start, end(last))).collect()
 }
 

@@ -18,7 +18,7 @@ use crate::{
         fixtures::{PROFILE, key, pod},
         model::{
             name::Uid,
-            node::{NodeInfo, NodeLock, Offer, Signature},
+            node::{NodeInfo, NodeLock, Offer, OfferedDevices, RequiredLocks, Signature},
             outcome::{BindOutcome, LockOutcome, REACH, ReleaseOutcome, Setback, WithdrawOutcome},
             pod::{Claim, Lifetime, Placer, PodInfo, PodKey},
         },
@@ -156,13 +156,23 @@ impl World {
         NodeInfo {
             name: NODE.into(),
             resource_version: self.node_version.to_string(),
-            offers: vec![Offer { core_unit: CoreUnit::Percent, profile: PROFILE.into(), inventory: None }],
-            locks: vec![NodeLock {
-                name: lock_name(),
-                state: self.lock.clone(),
-                signature: Signature::Pod,
-                expiry: EXPIRY,
-            }],
+            devices: OfferedDevices {
+                offers: vec![Offer {
+                    core_unit: CoreUnit::Percent,
+                    profile: PROFILE.into(),
+                    inventory: None,
+                }],
+                ..OfferedDevices::default()
+            },
+            locks: RequiredLocks {
+                needed: vec![NodeLock {
+                    name: lock_name(),
+                    state: self.lock.clone(),
+                    signature: Signature::Pod,
+                    expiry: EXPIRY,
+                }],
+                ..RequiredLocks::default()
+            },
             ..NodeInfo::default()
         }
     }

@@ -6,7 +6,7 @@ use super::*;
 use crate::scheduling::{
     Claim, Footprint, Importance, Lifetime, PodGroups, fixtures,
     model::{
-        kind::Kind,
+        kind::{Kind, PodGroupKind},
         tdm::{WindowState, job::Quantum},
     },
     world::object::Object,
@@ -166,7 +166,7 @@ fn the_budget_of_the_pod_group_is_that_of_the_job() {
     let mut objects = Objects::default();
     let most = JobBudget::MaxUnavailable(Quantum::Count(2));
     objects.set(Object::PodGroup(
-        crate::scheduling::model::kind::Kind::PodGroup,
+        PodGroupKind::Volcano,
         "team/pg1".into(),
         std::sync::Arc::new(crate::scheduling::model::gang::Group {
             budget: Some(most),

@@ -54,24 +54,24 @@ pub fn place(
 /// How far the search for places for a gang is.
 #[derive(Debug, Default)]
 pub struct GangSearch {
-    stage: Stage,
+    stage: SearchStage,
     trials: Trials,
 }
 
 #[derive(Debug, Default)]
-enum Stage {
+enum SearchStage {
     /// On any node.
     #[default]
     Anywhere,
     /// In one domain after another.
-    Domains(Domains),
+    Domains(CandidateDomains),
     /// In the domain that was chosen; none: on any node, although the pods should share one.
     Chosen(Strictness, Option<Domain>),
 }
 
 /// The domains that a gang may be placed in.
 #[derive(Debug)]
-struct Domains {
+struct CandidateDomains {
     topology: SharedTopology,
     /// Those that are still to be tried.
     left: VecDeque<Arc<str>>,
@@ -106,14 +106,14 @@ struct Trials {
 }
 
 /// How much a search may take before it is interrupted.
-struct Slice {
+struct SearchSlice {
     most: u64,
     /// How many steps were taken before the first place was looked for: what it takes to confirm others is not counted, so that the search always
     /// comes further.
     began: Option<u64>,
 }
 
-impl Slice {
+impl SearchSlice {
     /// Whether another place may be looked for.
     fn goes_on(&mut self, steps: u64) -> bool {
         let Some(began) = self.began else {
@@ -129,7 +129,7 @@ struct Ground<'s, 'p, R> {
     pool: &'s Pool<'s>,
     plan: &'s mut Plan<'p>,
     room: &'s mut R,
-    slice: Slice,
+    slice: SearchSlice,
 }
 
 impl GangSearch {
@@ -146,13 +146,13 @@ impl GangSearch {
         most_steps: u64,
     ) -> Option<Placed> {
         let mark = plan.mark();
-        let mut ground = Ground { pool, plan, room, slice: Slice { most: most_steps, began: None } };
+        let mut ground = Ground { pool, plan, room, slice: SearchSlice { most: most_steps, began: None } };
         // A plan changes no label: the nodes are gone through once, however many domains are tried.
         let by_value = OnceCell::new();
         loop {
             let trials = &mut self.trials;
             self.stage = match &mut self.stage {
-                Stage::Anywhere => {
+                SearchStage::Anywhere => {
                     let trial = trials.in_orders(&mut ground, rank)?;
                     let topology = pool.gang.topology.as_ref();
                     let Some(topology) = topology.filter(|_| trial.whole) else {
@@ -162,9 +162,9 @@ impl GangSearch {
                     let nodes = by_value.get_or_init(|| nodes_by_value(ground.plan, &topology.key));
                     let left = pool.domains(&topology.key, ground.plan, nodes).into();
                     let (topology, failed) = (topology.clone(), trial.failed);
-                    Stage::Domains(Domains { topology, left, best: None, failed })
+                    SearchStage::Domains(CandidateDomains { topology, left, best: None, failed })
                 }
-                Stage::Domains(domains) => match domains.left.front().cloned() {
+                SearchStage::Domains(domains) => match domains.left.front().cloned() {
                     Some(value) => {
                         let key = &domains.topology.key;
                         let nodes = by_value.get_or_init(|| nodes_by_value(ground.plan, key)).get(&value);
@@ -183,7 +183,7 @@ impl GangSearch {
                         Err(shortfall) => return Some(Err(shortfall)),
                     },
                 },
-                Stage::Chosen(strictness, domain) => {
+                SearchStage::Chosen(strictness, domain) => {
                     let nodes = domain.as_ref().map(|Domain { key, value }| {
                         by_value.get_or_init(|| nodes_by_value(ground.plan, key)).get(value)
                     });
@@ -201,7 +201,7 @@ impl GangSearch {
                         return Some(ground.end(mark, trial));
                     }
                     ground.plan.undo(mark);
-                    Stage::Chosen(*strictness, None)
+                    SearchStage::Chosen(*strictness, None)
                 }
             };
         }
@@ -219,7 +219,7 @@ impl<R: Room> Ground<'_, '_, R> {
     }
 }
 
-impl Domains {
+impl CandidateDomains {
     /// The first of those that are left has been tried.
     fn note_tried(&mut self, trial: Trial) {
         let better = |known: &Trial| (trial.whole, trial.placed.len()) > (known.whole, known.placed.len());
@@ -234,12 +234,12 @@ impl Domains {
     /// # Errors
     ///
     /// No domain has room for enough pods: what is missing in the best one.
-    fn choose(&mut self, pool: &Pool<'_>) -> Result<Stage, Shortfall> {
+    fn choose(&mut self, pool: &Pool<'_>) -> Result<SearchStage, Shortfall> {
         let SharedTopology { key, strictness } = self.topology.clone();
         let best = self.best.take();
         if strictness == Strictness::Preferred || best.as_ref().is_some_and(|(_, trial)| trial.whole) {
             let domain = best.map(|(value, _)| Domain { key, value });
-            return Ok(Stage::Chosen(strictness, domain));
+            return Ok(SearchStage::Chosen(strictness, domain));
         }
         let (placed, failed, value) = match best {
             Some((value, trial)) => (trial.placed.len(), trial.failed, Some(value)),

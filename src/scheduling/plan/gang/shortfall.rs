@@ -1,10 +1,12 @@
-//! Why the pods of a gang wait, in words.
+//! Why the pods of a gang wait, and the words for that.
 
 use std::sync::Arc;
 
-use super::Shortfall;
+use jiff::Timestamp;
+
+use super::{Pool, Shortfall};
 use crate::scheduling::{
-    decide::fit_error::FitError,
+    decide::{blame::Blame, fit_error::FitError, no_room::NoRoom},
     model::{
         gang::{Gang, GangName},
         message::{Details, Message},
@@ -62,56 +64,152 @@ impl Ungathered {
     }
 }
 
-/// What is said of a gang that finds no room, to each of its pods.
-#[derive(Debug)]
-pub struct Words<'a> {
-    /// The gang.
-    pub name: &'a GangName,
-    /// What must hold of it.
-    pub gang: &'a Gang,
-    /// How many pods hold a place or wait for one.
-    pub pods: usize,
-    /// Why it finds no room.
-    pub shortfall: &'a Shortfall,
+/// Why a pod of a gang waits.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum GangReason {
+    /// It can't be decided.
+    Ungathered {
+        /// The gang.
+        name: GangName,
+        /// What must hold of it, where that is known.
+        gang: Option<Arc<Gang>>,
+        /// Why not.
+        why: Ungathered,
+    },
+    /// Its pods find no room together.
+    NoRoom(GangNoRoom),
 }
 
-impl Words<'_> {
-    /// What a pod of the gang is told; `named` is how pods are called.
-    pub fn told(&self, uid: &Uid, named: impl Fn(&Uid) -> Arc<str>, details: Details) -> Message {
-        let own = (details == Details::Own).then(|| self.message(uid, &named, Details::Own));
-        Message { full: self.message(uid, named, Details::Full), own }
+impl GangReason {
+    /// Why the pod waits, as far as that is counted.
+    pub fn blame(&self) -> Blame {
+        match self {
+            Self::Ungathered { why, .. } => Blame::Gang(why.name()),
+            Self::NoRoom(no_room) => no_room.error().map_or(Blame::Gang("TooFewFit"), FitError::blame),
+        }
+    }
+
+    /// What the pod is told.
+    pub fn message(&self) -> Message {
+        match self {
+            Self::Ungathered { name, gang, why } => why.message(name, gang.as_deref()).into(),
+            Self::NoRoom(no_room) => no_room.message(),
+        }
+    }
+}
+
+/// Why a gang finds no room, as it concerns one of its pods.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct GangNoRoom {
+    name: GangName,
+    gang: Arc<Gang>,
+    /// How many pods hold a place or wait for one.
+    pods: usize,
+    /// How many find a place together at most.
+    fitting: usize,
+    /// The node label of which no value has room for enough pods, with the best value.
+    domain: Option<(Arc<str>, Option<Arc<str>>)>,
+    failing: Failing,
+    /// Until when no pods are preempted for it.
+    paused: Option<Timestamp>,
+}
+
+/// Which pod of a gang finds no place; there is no error for one that finds it outside the domain alone.
+#[derive(Clone, Debug, Eq, PartialEq)]
+enum Failing {
+    None,
+    Itself(Option<Arc<FitError>>),
+    Others { first: Arc<str>, error: Option<Arc<FitError>>, more: usize },
+}
+
+/// A gang that finds no room: what each of its pods is told.
+#[derive(Debug)]
+pub struct GangRefusal<'a> {
+    name: &'a GangName,
+    gang: Arc<Gang>,
+    pods: usize,
+    shortfall: &'a Shortfall,
+    /// What a pod is told that is not among those which find no place.
+    others: Failing,
+    paused: Option<Timestamp>,
+}
+
+impl<'a> GangRefusal<'a> {
+    /// Of the pods of this pool; `named` is how pods are called. No pods are preempted for them before `paused`.
+    pub fn new(
+        name: &'a GangName,
+        pool: &Pool<'_>,
+        shortfall: &'a Shortfall,
+        named: impl Fn(&Uid) -> Arc<str>,
+        paused: Option<Timestamp>,
+    ) -> Self {
+        let others = shortfall.failed.split_first().map_or(Failing::None, |((first, error), others)| {
+            let error = error.clone().map(Arc::new);
+            Failing::Others { first: named(first), error, more: others.len() }
+        });
+        let (gang, pods) = (Arc::new(pool.gang.clone()), pool.placed.total() + pool.applicants.len());
+        Self { name, gang, pods, shortfall, others, paused }
+    }
+
+    /// Why this pod waits.
+    pub fn of(&self, uid: &Uid) -> GangNoRoom {
+        let failing = match self.shortfall.failure_of(uid) {
+            Some(error) => Failing::Itself(error.cloned().map(Arc::new)),
+            None => self.others.clone(),
+        };
+        GangNoRoom {
+            name: self.name.clone(),
+            gang: self.gang.clone(),
+            pods: self.pods,
+            fitting: self.shortfall.fitting,
+            domain: self.shortfall.domain.clone(),
+            failing,
+            paused: self.paused,
+        }
+    }
+}
+
+impl GangNoRoom {
+    /// Why the pod finds no place itself; `None`: it does, or was not tried.
+    pub fn error(&self) -> Option<&FitError> {
+        match &self.failing {
+            Failing::Itself(error) => error.as_deref(),
+            Failing::None | Failing::Others { .. } => None,
+        }
+    }
+
+    /// What the pod is told.
+    pub fn message(&self) -> Message {
+        Message::with_own(self.words(Details::Full), self.words(Details::Own))
     }
 
     /// How many of its pods fit. The domain in which most do may be a node.
     fn sum(&self, details: Details) -> String {
-        let Self { name, gang, pods, shortfall } = self;
-        let domain = shortfall.domain.as_ref().map_or_else(String::new, |(key, best)| {
+        let Self { name, gang, pods, fitting, domain, .. } = self;
+        let domain = domain.as_ref().map_or_else(String::new, |(key, best)| {
             let best = best.as_ref().filter(|_| details == Details::Full);
             let best = best.map_or_else(String::new, |best| format!(", at best {best}"));
             format!(" on nodes with one value of {key}{best}")
         });
-        format!("{name}: {} of {pods} pods fit{domain} ({})", shortfall.fitting, gang.least())
+        format!("{name}: {fitting} of {pods} pods fit{domain} ({})", gang.least())
     }
 
-    /// The message with these details.
-    pub fn message(&self, uid: &Uid, named: impl Fn(&Uid) -> Arc<str>, details: Details) -> String {
-        let failed = &self.shortfall.failed;
+    fn words(&self, details: Details) -> String {
         let sum = self.sum(details);
-        let why = |error: Option<&FitError>| why(error, details);
-        if let Some(error) = self.shortfall.failure_of(uid) {
-            return format!("{sum}; this one does not{}", why(error));
-        }
-        match failed.split_first() {
-            None => sum,
-            Some(((first, error), [])) => format!("{sum}; {} does not{}", named(first), why(error.as_ref())),
-            Some(((first, error), others)) => {
-                format!("{sum}; {} and {} more do not{}", named(first), others.len(), why(error.as_ref()))
+        let why = |error: &Option<Arc<FitError>>| why(error.as_deref(), details);
+        let words = match &self.failing {
+            Failing::None => sum,
+            Failing::Itself(error) => format!("{sum}; this one does not{}", why(error)),
+            Failing::Others { first, error, more: 0 } => format!("{sum}; {first} does not{}", why(error)),
+            Failing::Others { first, error, more } => {
+                format!("{sum}; {first} and {more} more do not{}", why(error))
             }
-        }
+        };
+        self.paused.iter().fold(words, |words, until| format!("{words} {}", NoRoom::Paused(*until)))
     }
 }
 
 /// Nothing is said of a pod that fits outside the domain.
 fn why(error: Option<&FitError>, details: Details) -> String {
-    error.map_or_else(String::new, |error| format!(": {}", error.message(details).told(details).0))
+    error.map_or_else(String::new, |error| format!(": {}", error.words(details)))
 }

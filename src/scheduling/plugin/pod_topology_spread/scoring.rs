@@ -30,12 +30,12 @@ pub struct PreferredSpread<'a> {
     topologies: Vec<Arc<Topology>>,
     /// In the order of the constraints.
     matching: Vec<Matching>,
-    needed: Needed,
+    needed: RequiredKeys,
 }
 
 /// Which topology keys a node must have to be scored and to have its pods counted.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Needed {
+enum RequiredKeys {
     /// Those of every constraint.
     AllKeys,
     /// None: nodes without zones are still spread over by name. Of a constraint by zone those without one are a domain together.
@@ -56,15 +56,15 @@ impl<'a> PreferredSpread<'a> {
     pub(super) fn of(demand: &'a Demand, world: &World, counts: &mut PodCounts) -> Option<Self> {
         let own = &*demand.footprint.preferred_spread;
         let (constraints, needed) = if own.is_empty() {
-            (Cow::Owned(system_default::constraints(demand, world.objects())), Needed::NoKey)
+            (Cow::Owned(system_default::constraints(demand, world.objects())), RequiredKeys::NoKey)
         } else {
-            (Cow::Borrowed(own), Needed::AllKeys)
+            (Cow::Borrowed(own), RequiredKeys::AllKeys)
         };
         if constraints.is_empty() {
             return None;
         }
         let topologies = topologies(&constraints, world, counts);
-        let keyed = if needed == Needed::AllKeys { &*topologies } else { &[] };
+        let keyed = if needed == RequiredKeys::AllKeys { &*topologies } else { &[] };
         let matching = constraints.iter().zip(&topologies).map(|(one, topology)| {
             let counting = Counting::of(one, keyed, demand);
             Matching::prepare(one, topology, &counting, world, counts)
@@ -76,7 +76,7 @@ impl<'a> PreferredSpread<'a> {
     /// Whether the node has every topology key that is needed.
     fn concerns(&self, node: &NodeState) -> bool {
         let has = |topology: &Arc<Topology>| topology.of_node(node).is_some();
-        self.needed == Needed::NoKey || self.topologies.iter().all(has)
+        self.needed == RequiredKeys::NoKey || self.topologies.iter().all(has)
     }
 }
 

@@ -14,7 +14,7 @@ use crate::{
             pod::Demand,
             pod_selector::PodSelector,
         },
-        world::object::{Objects, selecting::Selected},
+        world::object::{Objects, selecting::SelectedPods},
     },
 };
 
@@ -61,8 +61,8 @@ fn selector(
         selector.match_labels.extend(wanted.clone());
     }
     match controller.and_then(|controller| objects.selected_by(controller, namespace)) {
-        Some(Selected::Labels(labels)) => selector.match_labels.extend(labels.clone()),
-        Some(Selected::Requirements(requirements)) => {
+        Some(SelectedPods::Labels(labels)) => selector.match_labels.extend(labels.clone()),
+        Some(SelectedPods::Requirements(requirements)) => {
             selector = requirements.iter().cloned().fold(selector, LabelSelector::and);
         }
         None => {}

@@ -1,6 +1,7 @@
 //! Bringing ledger, queue and lines in line with what a pod shows.
 
 use super::BindingCycle;
+use crate::scheduling::scheduler::scheduling_cycle::conditions::ConditionInput;
 use crate::scheduling::scheduler::scheduling_cycle::scheduling_queue::PodProgress;
 use crate::scheduling::{
     model::{
@@ -60,7 +61,7 @@ impl BindingCycle {
         if !wants && self.cycle.preempting.stop(&uid) {
             self.cycle.snapshot.end_nomination(&uid);
         }
-        self.cycle.tell(&uid);
+        self.cycle.advance_conditions(ConditionInput::Freed(&uid));
     }
 
     /// Brings the ledger in line with what the pod shows.

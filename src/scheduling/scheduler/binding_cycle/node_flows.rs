@@ -9,7 +9,7 @@ use crate::scheduling::scheduler::scheduling_cycle::decide::assumed;
 use crate::scheduling::scheduler::scheduling_cycle::scheduling_queue::PodProgress;
 use crate::scheduling::{
     decide::Decision,
-    effect::Effect,
+    effect::{Effect, ReadRequest},
     model::{
         name::{NodeName, Uid},
         pod::{Demand, PodKey},
@@ -62,8 +62,8 @@ impl BindingCycle {
             }
             NodeFlowRequest::BackOff(uid, why) => {
                 self.back_off(&uid, now);
-                if let Some((blame, message)) = why {
-                    self.cycle.tell_unschedulable(&uid, blame, message);
+                if let Some(failure) = why {
+                    self.cycle.tell_unschedulable(&uid, failure);
                 }
             }
             NodeFlowRequest::FindOtherNodes(pods) => self.find_other_nodes(&pods, node, now),
@@ -197,9 +197,9 @@ fn effect(node: NodeName, request: NodeFlowRequest) -> Option<Effect> {
             Effect::ReleaseLock { node, resource_version, locks }
         }
         NodeFlowRequest::Withdraw { pod, profiles } => Effect::Withdraw { pod, node, profiles },
-        NodeFlowRequest::ReadPod(pod) => Effect::ReadPod { pod },
-        NodeFlowRequest::ReadNode => Effect::ReadNode { node },
-        NodeFlowRequest::ReadHolder { owner, since } => Effect::ReadHolder { owner, since },
+        NodeFlowRequest::ReadPod(pod) => Effect::Read(ReadRequest::Pod(pod)),
+        NodeFlowRequest::ReadNode => Effect::Read(ReadRequest::Node(node)),
+        NodeFlowRequest::ReadHolder { owner, since } => Effect::Read(ReadRequest::Holder { owner, since }),
         NodeFlowRequest::TellScheduled(pod) => Effect::TellScheduled { pod, node },
         NodeFlowRequest::TellSilent(pod) => Effect::TellSilent { pod, node },
         NodeFlowRequest::TellFailedAllocation(pod) => Effect::TellFailedAllocation { pod, node },

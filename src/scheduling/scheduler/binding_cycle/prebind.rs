@@ -8,7 +8,6 @@ use super::BindingCycle;
 use crate::scheduling::scheduler::scheduling_cycle::{alike::Versions, scheduling_queue::PodProgress};
 use crate::scheduling::{
     decide::{
-        blame::Blame,
         class::Held,
         fit_error::{Awaits, FitError},
     },
@@ -29,7 +28,7 @@ impl BindingCycle {
         for request in self.prebinding.handle(input, &view) {
             match request {
                 PrebindRequest::Write(pod, write) => {
-                    self.cycle.outbox.effects.push(Effect::Prebind { pod, write })
+                    self.cycle.outbox.effects.push(Effect::Prebind { pod, write });
                 }
                 PrebindRequest::Join(uid, node) => {
                     self.cycle.note_decided(&uid);
@@ -37,7 +36,7 @@ impl BindingCycle {
                 }
                 PrebindRequest::BackOff(uid, reason) => {
                     self.back_off(&uid, now);
-                    self.cycle.tell_unschedulable(&uid, Blame::Claims, reason);
+                    self.cycle.tell_unschedulable(&uid, reason);
                 }
                 PrebindRequest::PutBehind(uid) => {
                     for mate in self.gang_view().unbound_mates(&uid) {
@@ -45,9 +44,7 @@ impl BindingCycle {
                     }
                     self.cycle.queue.order.put_behind(&uid, now);
                 }
-                PrebindRequest::Tell(uid, reason) => {
-                    self.cycle.tell_unschedulable(&uid, Blame::Claims, reason)
-                }
+                PrebindRequest::Tell(uid, reason) => self.cycle.tell_unschedulable(&uid, reason),
                 PrebindRequest::WakeForHeld(node) => self.wake_for_held(&node),
                 PrebindRequest::Linger(claim, allocation) => self.cycle.snapshot.linger(&claim, allocation),
             }
@@ -131,7 +128,7 @@ impl BindingCycle {
         let view = PrebindView { snapshot: &self.cycle.snapshot, pods: &self.cycle.pods };
         let Some(reason) = self.prebinding.exceeded_part(uid, wanted, &view) else { return false };
         self.back_off(uid, now);
-        self.cycle.tell_unschedulable(uid, Blame::Claims, reason);
+        self.cycle.tell_unschedulable(uid, reason);
         true
     }
 }

@@ -38,7 +38,7 @@ impl BindingCycle {
             }
             PreemptRequest::EndNomination(uid) => self.cycle.snapshot.end_nomination(&uid),
             PreemptRequest::Nominate(pod, node) => {
-                self.cycle.outbox.effects.push(Effect::Nominate { pod, node })
+                self.cycle.outbox.effects.push(Effect::Nominate { pod, node });
             }
             PreemptRequest::NoteStated { pod, node, resource_version } => {
                 let entry = self.cycle.pods.get_mut(&pod);

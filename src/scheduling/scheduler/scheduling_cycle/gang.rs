@@ -180,7 +180,8 @@ impl Gangs {
         kind: Kind,
         name: Option<&Arc<str>>,
     ) -> Vec<Uid> {
-        let Some(api) = kind.group_api() else { return Vec::new() };
+        let Kind::PodGroup(kind) = kind else { return Vec::new() };
+        let api = kind.api();
         let gangs: Vec<GangName> = match name {
             Some(group) => vec![GangName { api, group: group.clone() }],
             None => self.members.keys().filter(|gang| gang.api == api).cloned().collect(),

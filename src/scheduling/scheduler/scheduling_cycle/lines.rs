@@ -4,10 +4,10 @@ use super::{SchedulingCycle, scheduling_queue::PodProgress};
 use crate::scheduling::{
     effect::Effect,
     model::{
-        message::Message,
         name::{NodeName, Uid},
         pod::Claim,
     },
+    node_flow::LineWait,
     plan::Plan,
 };
 
@@ -17,7 +17,7 @@ impl SchedulingCycle {
         let (info, ledger) = (&self.pods.get(uid)?.info, self.snapshot.ledger());
         let allocations = ledger.dated(&ledger.get(uid)?.allocations, &node);
         let state = self.snapshot.node(&node);
-        let devices = state.and_then(|state| state.info.device_place(&info.claim));
+        let devices = state.and_then(|state| state.info.devices.place(&info.claim));
         let zone = state.and_then(|state| Some(state.zone.as_ref()?.zone.clone()));
         Some(Effect::Bind { pod: info.key.clone(), node, allocations, devices, zone })
     }
@@ -26,13 +26,12 @@ impl SchedulingCycle {
         &mut self,
         uid: &Uid,
         node: &NodeName,
-        message: Message,
+        wait: LineWait,
     ) {
         let waits = matches!(self.queue.progress(uid), PodProgress::InLine(line) if line == node);
         let entry = self.pods.get(uid).filter(|_| waits);
         if let Some(pod) = entry.map(|entry| entry.info.key.clone()) {
-            let message = self.worded(&pod, message);
-            self.outbox.effects.push(Effect::TellWaiting { pod, message });
+            self.outbox.effects.push(Effect::TellWaiting { pod, wait });
         }
     }
 

@@ -1,4 +1,4 @@
-//! Every pod that was seen: what it is, and what was said of it.
+//! Every pod that was seen.
 
 use std::{
     collections::{HashMap, hash_map},
@@ -7,9 +7,8 @@ use std::{
 
 use jiff::Timestamp;
 
-use super::tell::Telling;
+use super::direct::Untaken;
 use crate::scheduling::{
-    decide::blame::Blame,
     model::{
         name::Uid,
         pod::{PodInfo, PodKey},
@@ -26,14 +25,8 @@ pub(in crate::scheduling::scheduler) struct Entry {
     pub(in crate::scheduling::scheduler) seen: u64,
     /// When it was first seen.
     pub(in crate::scheduling::scheduler) since: Timestamp,
-    /// Why it waits, in words.
-    pub(in crate::scheduling::scheduler) reason: Option<String>,
     /// Why the node that kube-scheduler chose last could not be taken.
-    pub(in crate::scheduling::scheduler) refused: Option<String>,
-    /// Why it waits, as far as that is counted.
-    pub(in crate::scheduling::scheduler) blame: Option<Blame>,
-    /// How far its condition is.
-    pub(in crate::scheduling::scheduler) telling: Telling,
+    pub(in crate::scheduling::scheduler) refused: Option<Untaken>,
 }
 
 /// Every pod, by uid and by name.
@@ -58,15 +51,7 @@ impl Pods {
             return changed;
         }
         self.seen += 1;
-        let entry = Entry {
-            info: pod,
-            seen: self.seen,
-            since: now,
-            reason: None,
-            refused: None,
-            blame: None,
-            telling: Telling::Idle,
-        };
+        let entry = Entry { info: pod, seen: self.seen, since: now, refused: None };
         self.entries.insert(uid, entry);
         true
     }
@@ -85,7 +70,7 @@ impl Pods {
         self.entries.get(uid)
     }
 
-    /// A pod, to change what was said of it.
+    /// A pod, to change what is known of it.
     pub(in crate::scheduling::scheduler) fn get_mut(&mut self, uid: &str) -> Option<&mut Entry> {
         self.entries.get_mut(uid)
     }

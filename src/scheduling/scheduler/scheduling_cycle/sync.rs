@@ -1,6 +1,9 @@
 //! Whether the scheduler may decide: nothing is decided before everything has been listed.
 
-use crate::scheduling::{event::Event, node_flow::Course};
+use crate::scheduling::{
+    event::{Event, PodChange},
+    node_flow::Course,
+};
 
 /// What the scheduler may decide.
 #[derive(Debug, Default)]
@@ -31,7 +34,7 @@ impl Synced {
     /// The event, if its turn has come: before the pods nothing is taken in. What these hold is then folded once for a node and once
     /// for a namespace, and not again for each pod.
     pub(in crate::scheduling::scheduler) fn admit(&mut self, event: Event) -> Option<Event> {
-        if self.pods || matches!(event, Event::Pods(_)) {
+        if self.pods || matches!(event, Event::Pod(PodChange::Listed(_))) {
             return Some(event);
         }
         self.early.push(event);

@@ -7,8 +7,8 @@ use jiff::Timestamp;
 
 use super::{SchedulingCycle, scheduling_queue::PodProgress};
 use crate::scheduling::{
-    decide::blame::Blame,
     model::{footprint::Footprint, kind::Kind, name::Uid, pod::PodInfo},
+    pending::PendingReason,
     world::object::Objects,
 };
 
@@ -50,18 +50,7 @@ impl SchedulingCycle {
 
     fn tell_unlisted(&mut self, uid: &Uid) {
         let kinds = unlisted_of(self, uid);
-        let missing: Vec<&str> = kinds.iter().map(|kind| kind.resource()).collect();
-        let missing = missing.join(", ");
-        let message = if kinds == [Kind::Reservation] {
-            format!(
-                "the Pod asks for devices, and these are not listed yet: {missing}; Berth's ServiceAccount must be allowed to list and watch them"
-            )
-        } else {
-            format!(
-                "the Pod has claims, and these are not listed yet: {missing}; Berth's ServiceAccount must be allowed to list and watch them"
-            )
-        };
-        self.tell_unschedulable(uid, Blame::Lists, message);
+        self.tell_unschedulable(uid, PendingReason::Lists(kinds));
     }
 }
 

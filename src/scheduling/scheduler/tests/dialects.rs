@@ -8,11 +8,12 @@ use super::play;
 use crate::{
     device::{Allocation, Answer, Card, Dimension, Lock, LockName, LockOwner},
     scheduling::{
-        Ask, Claim, Effect, Event, NodeInfo, PodInfo,
+        Ask, Claim, Effect, Event, NodeChange, NodeInfo, PodChange, PodInfo, QuotaChange, ReadAnswer,
+        ReadRequest,
         event::{BindOutcome, LockOutcome},
         fixtures,
         model::{
-            node::{NodeLock, Signature},
+            node::{NodeLock, RequiredLocks, Signature},
             pod::Placer,
         },
         scheduler::{Scheduler, Settings},
@@ -54,14 +55,14 @@ impl World {
     }
 
     fn create(&mut self, name: &str) -> Vec<Effect> {
-        self.tell(Event::PodSeen(Box::new(pod(name, self.now))))
+        self.tell(Event::Pod(PodChange::Seen(Box::new(pod(name, self.now)))))
     }
 
     /// Both locks of the node, as they are seen from now on.
     fn locked(&mut self, locks: Locked) -> Vec<Effect> {
         self.version += 1;
         let version = self.version.to_string();
-        self.tell(Event::NodeSeen(Box::new(node(&BOTH, locks, &version))))
+        self.tell(Event::Node(NodeChange::Seen(Box::new(node(&BOTH, locks, &version)))))
     }
 
     fn locks_answered(&mut self, name: &str) -> Vec<Effect> {
@@ -82,7 +83,7 @@ impl World {
         let answered = held.into_iter().zip(answers).map(|(held, answer)| Allocation { answer, ..held });
         let holding = fixtures::holding("n1", answered.collect());
         let seen = PodInfo { claim: Claim::None, holding: Some(holding), ..pod(name, self.now) };
-        self.tell(Event::PodSeen(Box::new(seen)))
+        self.tell(Event::Pod(PodChange::Seen(Box::new(seen))))
     }
 }
 
@@ -106,7 +107,7 @@ fn node(offers: &[(&str, u64)], locks: Locked, version: &str) -> NodeInfo {
     };
     NodeInfo {
         resource_version: version.to_owned(),
-        locks: locks.into_iter().map(lock).collect(),
+        locks: RequiredLocks { needed: locks.into_iter().map(lock).collect(), ..RequiredLocks::default() },
         ..fixtures::node_offering("n1", offers.iter().map(offer).collect())
     }
 }
@@ -131,7 +132,7 @@ fn held_by(name: &str, since: Timestamp) -> Lock {
 
 fn unschedulable(effects: &[Effect]) -> String {
     let message = effects.iter().find_map(|effect| match effect {
-        Effect::TellUnschedulable { message, .. } => Some(message.clone()),
+        Effect::TellUnschedulable { reason, .. } => Some(reason.message().full),
         _ => None,
     });
     message.unwrap_or_else(|| panic!("nothing is said: {effects:?}"))
@@ -164,7 +165,7 @@ fn a_node_that_lacks_the_cards_of_one_dialect_is_not_taken() {
 fn while_one_lock_is_held_neither_is_taken() {
     let mut world = World::new(&BOTH);
     let holder = PodInfo { claim: Claim::None, placer: Placer::Another, ..pod("other", world.now) };
-    world.tell(Event::PodSeen(Box::new(holder)));
+    world.tell(Event::Pod(PodChange::Seen(Box::new(holder))));
     let held = held_by("other", world.now);
     world.locked([(GPU, Lock::Free), (NIC, held)]);
     assert_eq!(world.create("a"), []);
@@ -206,8 +207,9 @@ fn locks_of_a_dead_holder_are_given_back_in_one_write() {
     let mut world = World::new(&BOTH);
     let (one, other) = (held_by("gone", world.now), held_by("gone", world.now));
     let effects = world.locked([(GPU, one), (NIC, other)]);
-    let [Effect::ReadHolder { owner, since }] = &effects[..] else { panic!("{effects:?}") };
-    let effects = world.tell(Event::HolderRead { owner: owner.clone(), since: *since, found: None });
+    let [Effect::Read(ReadRequest::Holder { owner, since })] = &effects[..] else { panic!("{effects:?}") };
+    let effects =
+        world.tell(Event::Read(ReadAnswer::Holder { owner: owner.clone(), since: *since, found: None }));
     assert!(matches!(&effects[..], [Effect::ReleaseLock { locks, .. }] if locks.len() == 2), "{effects:?}");
 }
 
@@ -223,7 +225,7 @@ fn the_quota_of_either_dialect_bounds_the_pod() {
             unit: 1,
         };
         let key = QuotaKey { namespace: "default".into(), name: "team".into() };
-        world.tell(Event::QuotaSeen(QuotaInfo { key, bounds: vec![bound] }));
+        world.tell(Event::Quota(QuotaChange::Seen(QuotaInfo { key, bounds: vec![bound] })));
         let message = unschedulable(&world.create("a"));
         assert!(message.contains("exceeded quota: team, requested: limits."), "{message}");
         world.now += SignedDuration::from_secs(1);

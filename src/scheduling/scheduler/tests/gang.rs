@@ -13,11 +13,12 @@ use super::{
 use crate::{
     device::Answer,
     scheduling::{
-        Event, Lifetime, PodGroups, PodInfo, PreemptionPolicy, WriteOutcome,
+        Event, Lifetime, NodeChange, ObjectChange, PodChange, PodGroups, PodInfo, PreemptionPolicy,
+        WriteOutcome,
         event::BindOutcome,
         model::{
             gang::{Gang, GangName, Group, GroupApi, Member, Policy, SharedTopology, Strictness},
-            kind::Kind,
+            kind::{Kind, PodGroupKind},
             pod::{Deletion, PodKey, Stage},
         },
         world::{ledger::Commitment, object::Object},
@@ -28,7 +29,7 @@ const NODE: &str = "n1";
 
 fn group(gang: Gang) -> Object {
     let group = Group { budget: None, policy: Policy::Gang(Arc::new(gang)) };
-    Object::PodGroup(Kind::PodGroup, "default/g".into(), Arc::new(group))
+    Object::PodGroup(PodGroupKind::Volcano, "default/g".into(), Arc::new(group))
 }
 
 fn least(min: usize) -> Gang {
@@ -46,7 +47,7 @@ fn member(play: &Play, name: &str, memory: u64) -> PodInfo {
 
 fn create(play: &mut Play, name: &str, memory: u64) {
     let pod = member(play, name, memory);
-    play.happens(Event::PodSeen(Box::new(pod)));
+    play.happens(Event::Pod(PodChange::Seen(Box::new(pod))));
 }
 
 /// A member as it is once it is bound.
@@ -58,12 +59,13 @@ fn bound(play: &Play, name: &str, memory: u64, answer: Answer) -> PodInfo {
 /// A scheduler that knows the group of at least so many pods.
 fn of(min: usize) -> Play {
     let mut play = Play::new();
-    play.happens(Event::Seen(group(least(min))));
+    play.happens(Event::Object(ObjectChange::Seen(group(least(min)))));
     play
 }
 
 fn reason(play: &Play, name: &str) -> String {
-    play.scheduler.binding.cycle.pods.get(name).and_then(|entry| entry.reason.clone()).unwrap_or_default()
+    let reason = play.scheduler.binding.cycle.conditions.reason(name);
+    reason.map(|reason| reason.message().full).unwrap_or_default()
 }
 
 /// The pod that is being served is bound, its agent answers, and the lock is free again.
@@ -71,7 +73,7 @@ fn carry_through(play: &mut Play, name: &str, memory: u64) {
     play.lock_taken(name);
     play.bind_answered(name, BindOutcome::Bound);
     let pod = bound(play, name, memory, Answer::Succeeded);
-    play.happens(Event::PodSeen(Box::new(pod)));
+    play.happens(Event::Pod(PodChange::Seen(Box::new(pod))));
     play.unlocked();
 }
 
@@ -165,14 +167,18 @@ fn pods_that_do_not_fit_in_the_order_of_the_queue_are_tried_by_their_size() {
 fn two_gangs_do_not_hold_halves_against_each_other() {
     let mut play = of(2);
     let other = Group { budget: None, policy: Policy::Gang(Arc::new(least(2))) };
-    play.happens(Event::Seen(Object::PodGroup(Kind::PodGroup, "default/h".into(), Arc::new(other))));
+    play.happens(Event::Object(ObjectChange::Seen(Object::PodGroup(
+        PodGroupKind::Volcano,
+        "default/h".into(),
+        Arc::new(other),
+    ))));
     for name in ["a", "x", "b", "y"] {
         let mut pod = member(&play, name, 4_000);
         if ["x", "y"].contains(&name) {
             let gang = GangName { api: GroupApi::Volcano, group: "default/h".into() };
             pod.groups.gang = Some(Arc::new(Member { gang, task: None }));
         }
-        play.happens(Event::PodSeen(Box::new(pod)));
+        play.happens(Event::Pod(PodChange::Seen(Box::new(pod))));
     }
     let placed = |name| play.is_charged(name, Commitment::Assumed);
     assert_eq!(["a", "b", "x", "y"].map(placed), [true, true, false, false]);
@@ -206,7 +212,7 @@ fn a_restart_counts_the_bound_pods_of_a_gang() {
     let mut play = of(2);
     let held = play.foreign_pod("a", 3_000);
     let bound = PodInfo { holding: held.holding, claim: held.claim, ..member(&play, "a", 3_000) };
-    play.happens(Event::PodSeen(Box::new(bound)));
+    play.happens(Event::Pod(PodChange::Seen(Box::new(bound))));
     create(&mut play, "b", 3_000);
     assert!(play.is_charged("b", Commitment::Assumed), "{}", reason(&play, "b"));
 }
@@ -214,7 +220,7 @@ fn a_restart_counts_the_bound_pods_of_a_gang() {
 #[test]
 fn pods_beyond_the_maximum_wait_until_another_ends() {
     let mut play = Play::new();
-    play.happens(Event::Seen(group(Gang { min: 1, max: Some(2), ..Gang::default() })));
+    play.happens(Event::Object(ObjectChange::Seen(group(Gang { min: 1, max: Some(2), ..Gang::default() }))));
     for name in ["a", "b", "c"] {
         create(&mut play, name, 1000);
     }
@@ -229,7 +235,11 @@ fn pods_beyond_the_maximum_wait_until_another_ends() {
 fn a_pod_beyond_the_minimum_that_fits_nowhere_waits() {
     let mut play = Play::new();
     let topology = SharedTopology { key: "rack".into(), strictness: Strictness::Required };
-    play.happens(Event::Seen(group(Gang { min: 1, topology: Some(topology), ..Gang::default() })));
+    play.happens(Event::Object(ObjectChange::Seen(group(Gang {
+        min: 1,
+        topology: Some(topology),
+        ..Gang::default()
+    }))));
     play.racked("left");
     create(&mut play, "a", 6_000);
     assert!(play.is_charged("a", Commitment::Assumed), "{}", reason(&play, "a"));
@@ -243,7 +253,11 @@ fn a_pod_beyond_the_minimum_that_fits_nowhere_waits() {
 fn a_pod_that_waits_for_its_rack_is_decided_again_once_no_other_pod_ties_it_there() {
     let mut play = Play::new();
     let topology = SharedTopology { key: "rack".into(), strictness: Strictness::Required };
-    play.happens(Event::Seen(group(Gang { min: 1, topology: Some(topology), ..Gang::default() })));
+    play.happens(Event::Object(ObjectChange::Seen(group(Gang {
+        min: 1,
+        topology: Some(topology),
+        ..Gang::default()
+    }))));
     play.racked("left");
     create(&mut play, "a", 6_000);
     carry_through(&mut play, "a", 6_000);
@@ -251,7 +265,7 @@ fn a_pod_that_waits_for_its_rack_is_decided_again_once_no_other_pod_ties_it_ther
     play.beside("n2", "right");
     create(&mut play, "b", 6_000);
     assert!(!play.is_charged("b", Commitment::Assumed), "only the other rack has room");
-    play.happens(Event::NodeGone(NODE.into()));
+    play.happens(Event::Node(NodeChange::Gone(NODE.into())));
     play.gone("a");
     assert!(play.is_charged("b", Commitment::Assumed), "{}", reason(&play, "b"));
 }
@@ -260,12 +274,12 @@ fn a_pod_that_waits_for_its_rack_is_decided_again_once_no_other_pod_ties_it_ther
 fn each_task_has_its_own_minimum() {
     let mut play = Play::new();
     let tasks = [("worker".into(), 2), ("master".into(), 1)].into();
-    play.happens(Event::Seen(group(Gang { min: 3, tasks, ..Gang::default() })));
+    play.happens(Event::Object(ObjectChange::Seen(group(Gang { min: 3, tasks, ..Gang::default() }))));
     for (name, task) in [("a", "worker"), ("b", "worker"), ("c", "worker"), ("d", "master")] {
         let mut pod = member(&play, name, 1000);
         let gang = pod.groups.gang.as_ref().unwrap().gang.clone();
         pod.groups.gang = Some(Arc::new(Member { gang, task: Some(task.into()) }));
-        play.happens(Event::PodSeen(Box::new(pod)));
+        play.happens(Event::Pod(PodChange::Seen(Box::new(pod))));
         let placed = play.scheduler.snapshot().ledger().all().count();
         assert_eq!(placed, if name == "d" { 4 } else { 0 }, "{name}");
     }
@@ -276,12 +290,12 @@ fn pods_wait_for_their_podgroup_and_are_placed_alone_where_there_are_none() {
     let mut play = Play::new();
     create(&mut play, "a", 1000);
     assert_eq!(reason(&play, "a"), "PodGroup default/g not found");
-    play.happens(Event::Seen(group(least(1))));
+    play.happens(Event::Object(ObjectChange::Seen(group(least(1)))));
     assert!(play.is_charged("a", Commitment::Assumed));
 
     let mut play = Play::new();
     create(&mut play, "a", 1000);
-    play.happens(Event::Unserved(Kind::PodGroup));
+    play.happens(Event::Object(ObjectChange::Unserved(Kind::PodGroup(PodGroupKind::Volcano))));
     assert!(play.is_charged("a", Commitment::Assumed), "the API server serves no such kind");
 }
 
@@ -290,7 +304,7 @@ fn a_minimum_that_is_lowered_lets_the_pods_go() {
     let mut play = of(3);
     create(&mut play, "a", 1000);
     assert!(!play.is_charged("a", Commitment::Assumed));
-    play.happens(Event::Seen(group(least(1))));
+    play.happens(Event::Object(ObjectChange::Seen(group(least(1)))));
     assert!(play.is_charged("a", Commitment::Assumed));
 
     let mut play = of(3);
@@ -298,7 +312,7 @@ fn a_minimum_that_is_lowered_lets_the_pods_go() {
         create(&mut play, name, 4_000);
     }
     assert!(!play.is_charged("a", Commitment::Assumed));
-    play.happens(Event::Seen(group(least(2))));
+    play.happens(Event::Object(ObjectChange::Seen(group(least(2)))));
     play.wait(seconds(15));
     assert!(play.is_charged("a", Commitment::Assumed), "also where they waited for room");
 }
@@ -309,7 +323,7 @@ fn after_a_start_no_pod_is_placed_before_it_is_known_which_go_together_unless_th
     play.create("alone");
     assert!(!play.is_charged("alone", Commitment::Assumed));
     for kind in Kind::POD_GROUPS {
-        play.happens(Event::Listed(*kind, Vec::new()));
+        play.happens(Event::Object(ObjectChange::Listed(*kind, Vec::new())));
     }
     assert!(play.is_charged("alone", Commitment::Assumed));
 
@@ -334,7 +348,7 @@ fn victims_go_for_a_whole_gang_or_not_at_all() {
     // 5,000 MiB are free: the first pod fits without a victim, the second needs the room of the low one, and both together fit then.
     for name in ["a", "b"] {
         let pod = urgent(&play, name, 4_500);
-        play.happens(Event::PodSeen(Box::new(pod)));
+        play.happens(Event::Pod(PodChange::Seen(Box::new(pod))));
     }
     let sent = play.sent();
     assert!(
@@ -348,12 +362,12 @@ fn victims_go_for_a_whole_gang_or_not_at_all() {
     assert!(play.sent().contains(&Sent::Preempt("low")));
     // What is free is kept for the gang.
     let small = pod("small", 2_000, play.now);
-    play.happens(Event::PodSeen(Box::new(small)));
+    play.happens(Event::Pod(PodChange::Seen(Box::new(small))));
     assert!(!play.is_charged("small", Commitment::Assumed));
     let low = play.foreign_pod("low", 5_000);
     let mut low = PodInfo { lifetime: Lifetime { leaving: Some(play.now), ..low.lifetime }, ..low };
     low.importance.deletion = Deletion::Preempted;
-    play.happens(Event::PodSeen(Box::new(low)));
+    play.happens(Event::Pod(PodChange::Seen(Box::new(low))));
     play.ended("low");
     play.wait(seconds(15));
     for name in ["a", "b"] {
@@ -364,7 +378,7 @@ fn victims_go_for_a_whole_gang_or_not_at_all() {
     play.foreign("low", 5_000);
     for name in ["a", "b"] {
         let pod = urgent(&play, name, 6_000);
-        play.happens(Event::PodSeen(Box::new(pod)));
+        play.happens(Event::Pod(PodChange::Seen(Box::new(pod))));
     }
     let sent = play.sent();
     assert!(!sent.iter().any(|sent| matches!(sent, Sent::Nominate(..) | Sent::Preempt(_))), "{sent:?}");

@@ -13,12 +13,13 @@ use jiff::{SignedDuration, Timestamp};
 use crate::{
     device::{Allocation, Answer, Card, Lock, LockName},
     scheduling::{
-        Claim, Concern, Effect, Event, Finding, Lifetime, NodeInfo, PodInfo,
+        Claim, Concern, Effect, Event, Finding, Lifetime, NodeChange, NodeInfo, ObjectChange, PodChange,
+        PodInfo, QuotaChange, ReadAnswer, ReadRequest,
         event::{BindOutcome, Setback, TellOutcome},
         fixtures::{self, PROFILE, key},
         model::{
             kind::Kind,
-            node::{NodeLock, Signature},
+            node::{NodeLock, RequiredLocks, Signature},
             pod::Placer,
         },
         plan::preemption::Rules,
@@ -64,7 +65,6 @@ pub(super) enum Sent<'a> {
     Withdraw(&'a str),
     Nominate(&'a str, bool),
     Preempt(&'a str),
-    Details(&'a str),
     Drift,
 }
 
@@ -98,7 +98,7 @@ impl Play {
     pub(super) fn of_locks(signature: Signature) -> Self {
         let mut play = Self::unlisted(signature);
         for kind in Kind::ALL {
-            play.happens(Event::Listed(*kind, Vec::new()));
+            play.happens(Event::Object(ObjectChange::Listed(*kind, Vec::new())));
         }
         play
     }
@@ -120,9 +120,9 @@ impl Play {
             names: Vec::new(),
         };
         let node = play.node();
-        play.happens(Event::Pods(Vec::new()));
-        play.happens(Event::Nodes(vec![node]));
-        play.happens(Event::Quotas(Vec::new()));
+        play.happens(Event::Pod(PodChange::Listed(Vec::new())));
+        play.happens(Event::Node(NodeChange::Listed(vec![node])));
+        play.happens(Event::Quota(QuotaChange::Listed(Vec::new())));
         play
     }
 
@@ -175,7 +175,7 @@ impl Play {
     pub(super) fn waiting(&mut self) -> Vec<String> {
         let effects = std::mem::take(&mut self.effects).into_iter();
         let message = |effect| match effect {
-            Effect::TellWaiting { message, .. } => Some(message),
+            Effect::TellWaiting { wait, .. } => Some(wait.message().full),
             _ => None,
         };
         effects.filter_map(message).collect()
@@ -186,9 +186,9 @@ impl Play {
             Effect::TakeLock { pod, .. } => Sent::Lock(self.name(&pod.name)),
             Effect::ReleaseLock { .. } => Sent::Unlock,
             Effect::Bind { pod, .. } => Sent::Bind(self.name(&pod.name)),
-            Effect::ReadPod { pod } => Sent::Read(self.name(&pod.name)),
-            Effect::ReadNode { .. } => Sent::ReadNode,
-            Effect::ReadHolder { .. } => Sent::ReadHolder,
+            Effect::Read(ReadRequest::Pod(pod)) => Sent::Read(self.name(&pod.name)),
+            Effect::Read(ReadRequest::Node(_)) => Sent::ReadNode,
+            Effect::Read(ReadRequest::Holder { .. }) => Sent::ReadHolder,
             Effect::CompareClaims(_) => Sent::CompareClaims,
             Effect::TellScheduled { pod, .. } => Sent::Told(self.name(&pod.name)),
             Effect::TellUnschedulable { pod, .. } => Sent::Unschedulable(self.name(&pod.name)),
@@ -211,7 +211,6 @@ impl Play {
                 Sent::EvictionPostponed(self.name(&postponed.eviction.pod.name))
             }
             Effect::Prebind { pod, .. } => Sent::Prebind(self.name(&pod.name)),
-            Effect::ReportDetails { pod, .. } => Sent::Details(self.name(&pod.name)),
         }
     }
 
@@ -229,12 +228,15 @@ impl Play {
         let card = Card { slots: 8, ..fixtures::card("GPU-0", 0, 10_000) };
         NodeInfo {
             resource_version,
-            locks: vec![NodeLock {
-                name: lock_name(),
-                state: lock,
-                signature: self.signature,
-                expiry: EXPIRY,
-            }],
+            locks: RequiredLocks {
+                needed: vec![NodeLock {
+                    name: lock_name(),
+                    state: lock,
+                    signature: self.signature,
+                    expiry: EXPIRY,
+                }],
+                ..RequiredLocks::default()
+            },
             ..fixtures::node_offering(NODE, vec![fixtures::offer(PROFILE, vec![card])])
         }
     }
@@ -242,13 +244,13 @@ impl Play {
     fn sees_node(&mut self, lock: Lock) {
         self.lock = lock;
         let node = self.node();
-        self.happens(Event::NodeSeen(Box::new(node)));
+        self.happens(Event::Node(NodeChange::Seen(Box::new(node))));
     }
 
     /// A node from before everything arrives late.
     pub(super) fn old_node(&mut self) {
         let node = self.node_of("1".to_owned(), Lock::Free);
-        self.happens(Event::NodeSeen(Box::new(node)));
+        self.happens(Event::Node(NodeChange::Seen(Box::new(node))));
     }
 
     /// A pod that wants a little.
@@ -267,30 +269,30 @@ impl Play {
 
     pub(super) fn create(&mut self, name: &str) {
         let pod = self.pod(name);
-        self.happens(Event::PodSeen(Box::new(pod)));
+        self.happens(Event::Pod(PodChange::Seen(Box::new(pod))));
     }
 
     /// A pod that fits nowhere.
     pub(super) fn create_large(&mut self, name: &str) {
         let pod = pod(name, 99_000, self.now);
-        self.happens(Event::PodSeen(Box::new(pod)));
+        self.happens(Event::Pod(PodChange::Seen(Box::new(pod))));
     }
 
     /// The pod is seen, changed like this.
     pub(super) fn changed(&mut self, name: &str, change: impl FnOnce(&mut PodInfo)) {
         let mut pod = self.pod(name);
         change(&mut pod);
-        self.happens(Event::PodSeen(Box::new(pod)));
+        self.happens(Event::Pod(PodChange::Seen(Box::new(pod))));
     }
 
     pub(super) fn gone(&mut self, name: &str) {
-        self.happens(Event::PodGone(name.into()));
+        self.happens(Event::Pod(PodChange::Gone(name.into())));
     }
 
     /// Another scheduler's pod is seen, bound here with so much of the card.
     pub(super) fn foreign(&mut self, name: &str, memory: u64) {
         let pod = self.foreign_pod(name, memory);
-        self.happens(Event::PodSeen(Box::new(pod)));
+        self.happens(Event::Pod(PodChange::Seen(Box::new(pod))));
     }
 
     /// Another scheduler's pod, bound here with so much of the card.
@@ -302,13 +304,13 @@ impl Play {
     }
 
     pub(super) fn ended(&mut self, name: &str) {
-        self.happens(Event::PodEnded(name.into()));
+        self.happens(Event::Pod(PodChange::Ended(name.into())));
     }
 
     /// The node's agent has answered for the pod, which is still starting.
     pub(super) fn served(&mut self, name: &str, answer: Answer) {
         let pod = self.bound_pod(name, answer);
-        self.happens(Event::PodSeen(Box::new(pod)));
+        self.happens(Event::Pod(PodChange::Seen(Box::new(pod))));
     }
 
     pub(super) fn node_read(&mut self) {
@@ -318,12 +320,12 @@ impl Play {
     /// The node is read, and then these pods on it.
     pub(super) fn node_read_with(&mut self, pods: Vec<PodInfo>) {
         let node = self.node();
-        self.happens(Event::NodeRead { node: NODE.into(), found: Some(Box::new(node)), pods });
+        self.happens(Event::Read(ReadAnswer::Node { node: NODE.into(), found: Some(Box::new(node)), pods }));
     }
 
     /// These are all pods that there are.
     pub(super) fn listed(&mut self, pods: Vec<PodInfo>) {
-        self.happens(Event::Pods(pods));
+        self.happens(Event::Pod(PodChange::Listed(pods)));
     }
 
     pub(super) fn bind_answered(&mut self, name: &str, outcome: BindOutcome) {
@@ -340,11 +342,11 @@ impl Play {
     }
 
     pub(super) fn read(&mut self, name: &str, found: PodInfo) {
-        self.happens(Event::PodRead { pod: key(name), found: Some(Box::new(found)) });
+        self.happens(Event::Read(ReadAnswer::Pod { pod: key(name), found: Some(Box::new(found)) }));
     }
 
     pub(super) fn read_gone(&mut self, name: &str) {
-        self.happens(Event::PodRead { pod: key(name), found: None });
+        self.happens(Event::Read(ReadAnswer::Pod { pod: key(name), found: None }));
     }
 
     pub(super) fn told(&mut self, name: &str, outcome: TellOutcome) {

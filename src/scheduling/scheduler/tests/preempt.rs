@@ -6,8 +6,8 @@ use super::play::{Play, Sent, pod, setback};
 use crate::{
     device::Answer,
     scheduling::{
-        Event, Lifetime, NodeInfo, PodInfo, PodStatus, WriteOutcome, event::BindOutcome, fixtures::key,
-        model::pod::Deletion, world::ledger::Commitment,
+        Event, Lifetime, NodeChange, NodeInfo, PodChange, PodInfo, PodStatus, WriteOutcome,
+        event::BindOutcome, fixtures::key, model::pod::Deletion, world::ledger::Commitment,
     },
 };
 
@@ -25,7 +25,7 @@ fn high(play: &Play, memory: u64) -> PodInfo {
 }
 
 fn seen(play: &mut Play, pod: PodInfo) -> Vec<Sent<'static>> {
-    play.happens(Event::PodSeen(Box::new(pod)));
+    play.happens(Event::Pod(PodChange::Seen(Box::new(pod))));
     play.sent()
 }
 
@@ -274,7 +274,7 @@ fn a_nomination_is_withdrawn_once_its_victims_are_gone_and_others_have_taken_the
 fn a_nomination_to_a_node_that_can_never_have_the_pod_is_withdrawn() {
     let (mut play, high) = full();
     let bare = NodeInfo { name: NODE.into(), resource_version: "1000".to_owned(), ..NodeInfo::default() };
-    play.happens(Event::NodeSeen(Box::new(bare)));
+    play.happens(Event::Node(NodeChange::Seen(Box::new(bare))));
     play.sent();
     let high = PodInfo { status: PodStatus { nominated: Some(NODE.into()), ..PodStatus::default() }, ..high };
     assert_eq!(seen(&mut play, high), [Sent::Nominate("high", false), Sent::Unschedulable("high")]);

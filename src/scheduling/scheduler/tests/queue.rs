@@ -51,8 +51,8 @@ fn many_pods_that_have_waited_for_long_are_decided_again_over_several_turns() {
 
 /// What is said of this pod once it is decided, without the nearest miss.
 fn said(play: &mut Play, name: &str) -> Option<String> {
-    let reason = play.scheduler.binding.cycle.pods.get(name).and_then(|entry| entry.reason.as_deref())?;
-    reason.split(" nearest: ").next().map(str::to_owned)
+    let message = play.scheduler.binding.cycle.conditions.reason(name)?.message().full;
+    message.split(" nearest: ").next().map(str::to_owned)
 }
 
 #[test]

@@ -1,45 +1,16 @@
-//! Groups of pods: which kinds there are, and what is known of a group.
+//! Groups of pods: what is known of a group.
 
 use super::{Object, Objects};
-use crate::scheduling::model::kind::Kind;
 use crate::scheduling::model::{
-    gang::{GangName, Group, GroupApi, Membership, Policy},
+    gang::{GangName, Group, Membership, Policy},
+    kind::{Kind, PodGroupKind},
     tdm::job::JobBudget,
 };
-
-impl Kind {
-    /// The kinds of groups of pods; the API server may serve none of them.
-    pub const POD_GROUPS: &[Self] = &[
-        Self::PodGroup,
-        Self::CoschedulingPodGroup,
-        Self::KubernetesPodGroup,
-        Self::KubernetesPodGroupAlpha,
-    ];
-
-    /// The kinds of groups of pods of this API, the newest version first.
-    pub const fn of_groups(api: GroupApi) -> &'static [Self] {
-        match api {
-            GroupApi::Volcano => &[Self::PodGroup],
-            GroupApi::Coscheduling => &[Self::CoschedulingPodGroup],
-            GroupApi::Kubernetes => &[Self::KubernetesPodGroup, Self::KubernetesPodGroupAlpha],
-        }
-    }
-
-    /// Whose groups of pods these are.
-    pub const fn group_api(self) -> Option<GroupApi> {
-        match self {
-            Self::PodGroup => Some(GroupApi::Volcano),
-            Self::CoschedulingPodGroup => Some(GroupApi::Coscheduling),
-            Self::KubernetesPodGroup | Self::KubernetesPodGroupAlpha => Some(GroupApi::Kubernetes),
-            _ => None,
-        }
-    }
-}
 
 impl Objects {
     /// The budget that a PodGroup states for its job.
     pub fn job_budget(&self, group: &str) -> Option<JobBudget> {
-        self.group(Kind::PodGroup, group)?.budget
+        self.group(Kind::PodGroup(PodGroupKind::Volcano), group)?.budget
     }
 
     fn group(&self, kind: Kind, name: &str) -> Option<&Group> {

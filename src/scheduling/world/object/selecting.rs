@@ -9,41 +9,79 @@ use crate::object::{
     metadata::Controller,
     selecting::{BySelector, DaemonSet, ReplicaSet, ReplicationController, Service, StatefulSet},
 };
-use crate::scheduling::model::tdm::job::DaemonSetName;
-use crate::scheduling::model::{kind::Kind, name::full_name};
+use crate::scheduling::model::{
+    kind::{Kind, SelectingKind},
+    name::full_name,
+    tdm::job::DaemonSetName,
+};
 
 /// Which pods a controller says are its own.
 #[derive(Clone, Copy, Debug)]
-pub enum Selected<'a> {
+pub enum SelectedPods<'a> {
     /// Those with these labels.
     Labels(&'a Labels),
     /// Those that meet all of these requirements.
     Requirements(&'a [Requirement]),
 }
 
+/// What is kept of an object that selects pods: the labels that its pods have, or the requirements that they meet.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum SelectingObject {
+    /// Of a Service.
+    Service(Arc<Labels>),
+    /// Of a ReplicationController.
+    ReplicationController(Arc<Labels>),
+    /// Of a ReplicaSet.
+    ReplicaSet(Arc<Vec<Requirement>>),
+    /// Of a StatefulSet.
+    StatefulSet(Arc<Vec<Requirement>>),
+}
+
+impl SelectingObject {
+    /// The object's kind.
+    pub fn kind(&self) -> SelectingKind {
+        match self {
+            Self::Service(_) => SelectingKind::Service,
+            Self::ReplicationController(_) => SelectingKind::ReplicationController,
+            Self::ReplicaSet(_) => SelectingKind::ReplicaSet,
+            Self::StatefulSet(_) => SelectingKind::StatefulSet,
+        }
+    }
+
+    /// Which pods it selects.
+    pub fn selected(&self) -> SelectedPods<'_> {
+        match self {
+            Self::Service(labels) | Self::ReplicationController(labels) => SelectedPods::Labels(labels),
+            Self::ReplicaSet(requirements) | Self::StatefulSet(requirements) => {
+                SelectedPods::Requirements(requirements)
+            }
+        }
+    }
+}
+
 impl Object {
     /// What is kept of a Service.
     pub fn service(service: Arc<Service>) -> Self {
         let Service { metadata, spec } = Arc::unwrap_or_clone(service);
-        Self::Service(name_of(&metadata), Arc::new(spec.selector))
+        Self::Selecting(name_of(&metadata), SelectingObject::Service(Arc::new(spec.selector)))
     }
 
     /// What is kept of a ReplicationController.
     pub fn replication_controller(controller: Arc<ReplicationController>) -> Self {
         let ReplicationController { metadata, spec } = Arc::unwrap_or_clone(controller);
-        Self::ReplicationController(name_of(&metadata), Arc::new(spec.selector))
+        Self::Selecting(name_of(&metadata), SelectingObject::ReplicationController(Arc::new(spec.selector)))
     }
 
     /// What is kept of a ReplicaSet.
     pub fn replica_set(set: Arc<ReplicaSet>) -> Self {
         let ReplicaSet { metadata, spec } = Arc::unwrap_or_clone(set);
-        Self::ReplicaSet(name_of(&metadata), requirements(spec))
+        Self::Selecting(name_of(&metadata), SelectingObject::ReplicaSet(requirements(spec)))
     }
 
     /// What is kept of a StatefulSet.
     pub fn stateful_set(set: Arc<StatefulSet>) -> Self {
         let StatefulSet { metadata, spec } = Arc::unwrap_or_clone(set);
-        Self::StatefulSet(name_of(&metadata), requirements(spec))
+        Self::Selecting(name_of(&metadata), SelectingObject::StatefulSet(requirements(spec)))
     }
 
     /// What is kept of a DaemonSet.
@@ -67,10 +105,13 @@ impl Objects {
     pub fn services(&self, namespace: &str) -> impl Iterator<Item = &Labels> {
         let prefix = format!("{namespace}/");
         let first: Arc<str> = prefix.as_str().into();
-        let known =
-            self.by_kind.get(&Kind::Service).into_iter().flat_map(move |known| known.range(first.clone()..));
+        let known = self
+            .by_kind
+            .get(&Kind::Selecting(SelectingKind::Service))
+            .into_iter()
+            .flat_map(move |known| known.range(first.clone()..));
         known.take_while(move |(name, _)| name.starts_with(&prefix)).filter_map(|(_, object)| match object {
-            Object::Service(_, labels) => Some(&**labels),
+            Object::Selecting(_, SelectingObject::Service(labels)) => Some(&**labels),
             _ => None,
         })
     }
@@ -83,18 +124,15 @@ impl Objects {
     }
 
     /// The pods of the controller of a pod in this namespace; `None`: it is not known, or of a kind that does not count.
-    pub fn selected_by(&self, controller: &Controller, namespace: &str) -> Option<Selected<'_>> {
+    pub fn selected_by(&self, controller: &Controller, namespace: &str) -> Option<SelectedPods<'_>> {
         let kind = match (controller.api_version(), controller.kind()) {
-            ("v1", "ReplicationController") => Kind::ReplicationController,
-            ("apps/v1", "ReplicaSet") => Kind::ReplicaSet,
-            ("apps/v1", "StatefulSet") => Kind::StatefulSet,
+            ("v1", "ReplicationController") => SelectingKind::ReplicationController,
+            ("apps/v1", "ReplicaSet") => SelectingKind::ReplicaSet,
+            ("apps/v1", "StatefulSet") => SelectingKind::StatefulSet,
             _ => return None,
         };
-        match self.get(kind, &full_name(namespace, controller.name()))? {
-            Object::ReplicationController(_, labels) => Some(Selected::Labels(labels)),
-            Object::ReplicaSet(_, requirements) | Object::StatefulSet(_, requirements) => {
-                Some(Selected::Requirements(requirements))
-            }
+        match self.get(Kind::Selecting(kind), &full_name(namespace, controller.name()))? {
+            Object::Selecting(_, object) => Some(object.selected()),
             _ => None,
         }
     }

@@ -104,13 +104,13 @@ impl NodeClaims<'_> {
     /// The use of the node's cards, with what claims hold of them, under each name and as each plugin offers them.
     pub(in crate::scheduling) fn join(self, info: &NodeInfo, mut usage: Usage, doubt: Doubt) -> Usage {
         let offers =
-            info.offers.iter().filter_map(|offer| Some((offer.core_unit, offer.inventory.as_ref()?)));
+            info.devices.offers.iter().filter_map(|offer| Some((offer.core_unit, offer.inventory.as_ref()?)));
         let mut known: BTreeSet<CardId> = BTreeSet::new();
         for id in offers.clone().flat_map(|(_, inventory)| ids(inventory)) {
             if known.contains(&id) {
                 continue;
             }
-            let names: Vec<&CardId> = info.names_of(&id).collect();
+            let names: Vec<&CardId> = info.devices.names_of(&id).collect();
             let claimed = self.of(&names, doubt);
             if claimed != Claimed::default() {
                 usage = usage.with_claimed(&names, claimed, offers.clone());

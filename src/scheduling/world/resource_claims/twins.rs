@@ -41,7 +41,7 @@ impl ResourceClaims {
     pub(in crate::scheduling) fn in_use(&self, node: &NodeState, beside: Beside) -> Cow<'_, HeldDevices> {
         let name = &*node.info.name;
         let pools = self.inventory.hardware_pools(name);
-        if pools == 0 || pools == 1 && node.info.offers.is_empty() && node.registered().is_nothing() {
+        if pools == 0 || pools == 1 && node.info.devices.offers.is_empty() && node.registered().is_nothing() {
             return Cow::Borrowed(&self.held);
         }
         let mut others: BTreeMap<&DeviceId, Others> = BTreeMap::new();
@@ -65,12 +65,12 @@ impl ResourceClaims {
         let Some(id) = device.hardware.as_ref().map(CardId::from) else { return (None, None) };
         let all = || (Some(Held { whole: true, ..Held::default() }), None);
         let registered = node.registered();
-        if registered.unread().iter().any(|profile| node.info.may_have(&id, profile))
-            || beside == Beside::Shares && node.info.has_card(&id)
+        if registered.unread().iter().any(|profile| node.info.devices.may_have(&id, profile))
+            || beside == Beside::Shares && node.info.devices.has_card(&id)
         {
             return all();
         }
-        let slots = node.info.cards_named(&id).map(|(_, card)| card.slots).max();
+        let slots = node.info.devices.cards_named(&id).map(|(_, card)| card.slots).max();
         let shares_left = slots.map(|slots| slots.saturating_sub(node.usage.card(&id).slots));
         let claims = self.cards.beside(&node.info.name, pool, &id);
         if registered.users(&id).is_none() && claims == Claimed::default() {
@@ -153,11 +153,11 @@ fn percent_of(node: &NodeInfo, id: &CardId, amounts: CardUsage) -> Option<u32> {
     if held == Cores::NONE {
         return Some(0);
     }
-    let of_cards = node.cards_named(id).map(|(unit, card)| match unit {
+    let of_cards = node.devices.cards_named(id).map(|(unit, card)| match unit {
         CoreUnit::Percent => held.get(),
         CoreUnit::Units => percent(held.get().into(), card.cores.get().into()),
     });
-    of_cards.max().or_else(|| node.has_card(id).then_some(held.get()))
+    of_cards.max().or_else(|| node.devices.has_card(id).then_some(held.get()))
 }
 
 #[cfg(test)]
@@ -169,7 +169,7 @@ mod tests {
         device::{Card, Health, Inventory as Cards, Mode, Slicing, Users},
         dra::Inventory,
         object::ResourceSlice,
-        scheduling::model::node::Offer,
+        scheduling::{fixtures, model::node::Offer},
     };
 
     /// A node whose plugin registers `GPU-a` with so much compute in this unit.
@@ -188,7 +188,7 @@ mod tests {
         };
         let inventory = Some(Cards::new(vec![card]));
         let offer = Offer { core_unit: unit, profile: "test".into(), inventory };
-        NodeInfo { name: "n1".into(), offers: vec![offer], ..NodeInfo::default() }
+        fixtures::node_offering("n1", vec![offer])
     }
 
     fn inventory(capacity: &Value) -> Inventory {

@@ -6,13 +6,11 @@ use jiff::Timestamp;
 
 use super::{GangRequest, GangView, view::Survey};
 use crate::scheduling::{
-    decide::{blame::Blame, no_room::NoRoom},
     model::{
         gang::{Gang, GangName, Membership, Policy},
-        message::{Details, Message},
         name::Uid,
     },
-    plan::gang::{Applicant, Pool, Shortfall, Ungathered, Words},
+    plan::gang::{Applicant, GangReason, GangRefusal, Pool, Shortfall, Ungathered},
     scheduler::scheduling_cycle::{scheduling_queue::PodProgress, unlisted::unlisted_kinds},
 };
 
@@ -139,27 +137,23 @@ impl GangView<'_> {
         name: &GangName,
         pool: &Pool<'_>,
         shortfall: &Shortfall,
-        details: Details,
         paused: Option<Timestamp>,
     ) -> Vec<GangRequest> {
-        let pods = pool.placed.total() + pool.applicants.len();
-        let words = Words { name, gang: pool.gang, pods, shortfall };
         let named = |uid: &Uid| match self.pods.get(uid) {
             Some(entry) => entry.info.key.name.clone(),
             None => uid.clone(),
         };
-        let paused = paused.map(|until| format!(" {}", NoRoom::Paused(until))).unwrap_or_default();
+        let refusal = GangRefusal::new(name, pool, shortfall, named, paused);
         let refusal = |applicant: &Applicant| {
-            let pod = applicant.uid().clone();
-            let error = shortfall.failure_of(&pod).flatten().cloned();
-            let message: Message = words.told(&pod, named, details).followed_by(&paused);
-            GangRequest::Refuse { pod, ask: applicant.demand.ask.clone(), error, message }
+            let (pod, why) = (applicant.uid().clone(), refusal.of(applicant.uid()));
+            GangRequest::Refuse { pod, ask: applicant.demand.ask.clone(), why }
         };
         pool.applicants.iter().map(refusal).collect()
     }
 }
 
 /// The pod can't be decided for now.
-fn postponed(name: &GangName, gang: Option<&Gang>, uid: &Uid, why: &Ungathered) -> GangRequest {
-    GangRequest::Postpone(uid.clone(), Blame::Gang(why.name()), why.message(name, gang).into())
+fn postponed(name: &GangName, gang: Option<&Arc<Gang>>, uid: &Uid, why: &Ungathered) -> GangRequest {
+    let (name, gang, why) = (name.clone(), gang.cloned(), why.clone());
+    GangRequest::Postpone(uid.clone(), GangReason::Ungathered { name, gang, why })
 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::scheduling::{
-    decide::{blame::Blame, fit_error::FitError},
-    model::{gang::GangName, measure::Measure, message::Message, name::Uid, pod::Ask},
+    model::{gang::GangName, measure::Measure, name::Uid, pod::Ask},
+    plan::gang::{GangNoRoom, GangReason},
 };
 
 /// Something that follows for a pod from what is so of its gang.
@@ -19,17 +19,15 @@ pub(in crate::scheduling::scheduler) enum GangRequest {
     /// Evict the bound pod, since not all pods of its gang could be bound.
     RollBack(Uid, GangName),
     /// The pod can't be decided before something changes of its gang: it waits, and says why.
-    Postpone(Uid, Blame, Message),
+    Postpone(Uid, GangReason),
     /// The pod has no place beside its gang: it waits for what may help it, and says what is missing.
     Refuse {
         /// Which pod.
         pod: Uid,
         /// What it asks for.
         ask: Arc<Ask>,
-        /// Why it finds no place itself; `None`: it does, or was not tried.
-        error: Option<FitError>,
-        /// What it says.
-        message: Message,
+        /// What is missing.
+        why: GangNoRoom,
     },
     /// Note what was measured.
     Measure(Measure),

@@ -26,7 +26,7 @@ fn a_gang_that_is_bound_in_part_is_completed_before_all_other_pods() {
     let mut urgent = pod("urgent", 3_000, play.now);
     urgent.importance.priority = 50;
     urgent.importance.preemption_policy = PreemptionPolicy::Never;
-    play.happens(Event::PodSeen(Box::new(urgent)));
+    play.happens(Event::Pod(PodChange::Seen(Box::new(urgent))));
     play.gone("other");
     play.wait(seconds(15));
     assert!(play.is_charged("b", Commitment::Assumed) || play.is_charged("b", Commitment::Bound));
@@ -93,9 +93,9 @@ fn after_a_restart_pods_that_have_started_are_not_rolled_back() {
         carry_through(&mut before, "a", 3_000);
         let bound = PodInfo { stage, ..bound(&before, "a", 3_000, Answer::Succeeded) };
         let mut play = Play::new();
-        play.happens(Event::Seen(group(least(2))));
+        play.happens(Event::Object(ObjectChange::Seen(group(least(2)))));
         play.foreign("other", 6_000);
-        play.happens(Event::PodSeen(Box::new(bound)));
+        play.happens(Event::Pod(PodChange::Seen(Box::new(bound))));
         create(&mut play, "b", 3_000);
         play.wait(SignedDuration::from_mins(11));
         let sent = play.sent();
@@ -120,11 +120,12 @@ fn completed_first(stage: Stage) {
     urgent.importance.preemption_policy = PreemptionPolicy::Never;
     let waiting = member(&play, "b", 4_000);
     for pod in [urgent, waiting, bound] {
-        play.happens(Event::PodSeen(Box::new(pod)));
+        play.happens(Event::Pod(PodChange::Seen(Box::new(pod))));
     }
     for kind in Kind::POD_GROUPS {
-        let groups = if *kind == Kind::PodGroup { vec![group(least(2))] } else { Vec::new() };
-        play.happens(Event::Listed(*kind, groups));
+        let groups =
+            if *kind == Kind::PodGroup(PodGroupKind::Volcano) { vec![group(least(2))] } else { Vec::new() };
+        play.happens(Event::Object(ObjectChange::Listed(*kind, groups)));
     }
     assert!(play.is_charged("b", Commitment::Assumed), "{stage:?}: {}", reason(&play, "b"));
     assert!(!play.is_charged("urgent", Commitment::Assumed), "{stage:?}");
@@ -133,16 +134,20 @@ fn completed_first(stage: Stage) {
 #[test]
 fn after_a_restart_a_gang_that_may_have_been_whole_comes_first_for_so_long_as_one_has_time() {
     let mut play = Play::new();
-    play.happens(Event::Seen(group(least(2))));
+    play.happens(Event::Object(ObjectChange::Seen(group(least(2)))));
     let held = play.foreign_pod("a", 6_000);
     let started = PodInfo { stage: Stage::Running, ..member(&play, "a", 6_000) };
-    play.happens(Event::PodSeen(Box::new(PodInfo { holding: held.holding, claim: held.claim, ..started })));
+    play.happens(Event::Pod(PodChange::Seen(Box::new(PodInfo {
+        holding: held.holding,
+        claim: held.claim,
+        ..started
+    }))));
     play.foreign("other", 4_000);
     create(&mut play, "b", 4_000);
     play.wait(SignedDuration::from_mins(11));
     let mut urgent = pod("urgent", 4_000, play.now);
     urgent.importance.priority = 50;
-    play.happens(Event::PodSeen(Box::new(urgent)));
+    play.happens(Event::Pod(PodChange::Seen(Box::new(urgent))));
     play.gone("other");
     play.wait(seconds(15));
     assert!(play.is_charged("urgent", Commitment::Assumed), "{}", reason(&play, "urgent"));

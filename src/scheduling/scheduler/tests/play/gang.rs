@@ -2,7 +2,7 @@
 
 use super::Play;
 use crate::scheduling::{
-    Event,
+    Event, NodeChange, ObjectChange,
     model::{kind::Kind, node::Signature},
 };
 
@@ -11,7 +11,7 @@ impl Play {
     pub(in super::super) fn before_lists() -> Self {
         let mut play = Self::unlisted(Signature::Time);
         for kind in Kind::ALL.iter().filter(|kind| !Kind::POD_GROUPS.contains(kind)) {
-            play.happens(Event::Listed(*kind, Vec::new()));
+            play.happens(Event::Object(ObjectChange::Listed(*kind, Vec::new())));
         }
         play
     }
@@ -20,7 +20,7 @@ impl Play {
     pub(in super::super) fn racked(&mut self, rack: &str) {
         let mut node = self.node();
         node.labels = [("rack".to_owned(), rack.to_owned())].into();
-        self.happens(Event::NodeSeen(Box::new(node)));
+        self.happens(Event::Node(NodeChange::Seen(Box::new(node))));
     }
 
     /// Another node like it is seen, in this rack.
@@ -28,6 +28,6 @@ impl Play {
         let mut node = self.node();
         (node.name, node.uid) = (name.into(), name.into());
         node.labels = [("rack".to_owned(), rack.to_owned())].into();
-        self.happens(Event::NodeSeen(Box::new(node)));
+        self.happens(Event::Node(NodeChange::Seen(Box::new(node))));
     }
 }

@@ -4,7 +4,7 @@ use super::{NODE, Play, key, lock_name};
 use crate::{
     device::{Lock, LockOwner},
     scheduling::{
-        Claim, Event, PodInfo,
+        Claim, Event, NodeChange, PodChange, PodInfo, ReadAnswer,
         event::{LockOutcome, ReleaseOutcome},
         model::pod::Placer,
     },
@@ -24,7 +24,7 @@ impl Play {
         holder.key.namespace = namespace.into();
         holder.claim = Claim::None;
         holder.placer = Placer::Another;
-        self.happens(Event::PodSeen(Box::new(holder)));
+        self.happens(Event::Pod(PodChange::Seen(Box::new(holder))));
         self.sees_node(Lock::Held { owner: Some(owner), since: self.now });
     }
 
@@ -42,13 +42,13 @@ impl Play {
     /// There is no pod of this name, whose lock does not give it.
     pub(in super::super) fn holder_of_bare_lock_absent(&mut self, name: &str) {
         let Lock::Held { owner: Some(owner), since } = self.own_lock(name) else { return };
-        self.happens(Event::HolderRead { owner, since, found: None });
+        self.happens(Event::Read(ReadAnswer::Holder { owner, since, found: None }));
     }
 
     /// The pod of the name that the lock gives is read.
     pub(in super::super) fn holder_read(&mut self, found: Option<PodInfo>) {
         let Lock::Held { owner: Some(owner), since } = self.lock.clone() else { return };
-        self.happens(Event::HolderRead { owner, since, found: found.map(Box::new) });
+        self.happens(Event::Read(ReadAnswer::Holder { owner, since, found: found.map(Box::new) }));
     }
 
     /// Giving the lock back is answered with a yes.
@@ -72,7 +72,7 @@ impl Play {
         let lock = self.own_lock(name);
         self.lock = lock.clone();
         let node = self.node_of(self.version.to_string(), lock);
-        self.happens(Event::NodeSeen(Box::new(node)));
+        self.happens(Event::Node(NodeChange::Seen(Box::new(node))));
     }
 
     /// The lock is the pod's, by the answer alone.

@@ -1,0 +1,103 @@
+//! Why a pod waits: one closed list. A reason carries names and amounts; the adapters make it into text.
+
+use std::sync::Arc;
+
+use super::{
+    decide::{blame::Blame, fit_error::FitError},
+    model::{kind::Kind, message::Message},
+    node_flow::NodeFailure,
+    plan::gang::GangReason,
+    prebind::PrebindReason,
+};
+
+/// Why a pod waits.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum PendingReason {
+    /// Its request can't be read, or it requests no share; what is wrong, in the words of what has read it.
+    Request(Arc<str>),
+    /// No node would have it.
+    Fit(Arc<FitError>),
+    /// It could not be bound to the node that was chosen.
+    Node(NodeFailure),
+    /// It waits for its claims, or can't be placed for them.
+    Claims(PrebindReason),
+    /// Objects of these kinds, which decide on where it may go, are not listed.
+    Lists(Vec<Kind>),
+    /// Its gang can't be placed.
+    Gang(GangReason),
+}
+
+impl PendingReason {
+    /// Why the pod waits, as far as that is counted.
+    pub fn blame(&self) -> Blame {
+        match self {
+            Self::Request(_) => Blame::Request,
+            Self::Fit(error) => error.blame(),
+            Self::Node(failure) => failure.blame(),
+            Self::Claims(_) => Blame::Claims,
+            Self::Lists(_) => Blame::Lists,
+            Self::Gang(reason) => reason.blame(),
+        }
+    }
+
+    /// What the pod is told, in full and without what is not the pod's owner's. It may be long.
+    pub fn message(&self) -> Message {
+        match self {
+            Self::Request(why) => Message::from(why.to_string()),
+            Self::Fit(error) => error.message(),
+            Self::Node(failure) => failure.message(),
+            Self::Claims(reason) => reason.message(),
+            Self::Lists(kinds) => Message::from(unlisted(kinds)),
+            Self::Gang(reason) => reason.message(),
+        }
+    }
+
+    /// Whether an error says the same, but for how much of a quota is used: see [`FitError::repeats`].
+    pub fn is_repeated_by(&self, error: &FitError) -> bool {
+        matches!(self, Self::Fit(said) if error.repeats(said))
+    }
+}
+
+fn unlisted(kinds: &[Kind]) -> String {
+    let missing: Vec<&str> = kinds.iter().map(|kind| kind.resource()).collect();
+    let missing = missing.join(", ");
+    if kinds == [Kind::Reservation] {
+        format!(
+            "the Pod asks for devices, and these are not listed yet: {missing}; Berth's ServiceAccount must be allowed to list and watch them"
+        )
+    } else {
+        format!(
+            "the Pod has claims, and these are not listed yet: {missing}; Berth's ServiceAccount must be allowed to list and watch them"
+        )
+    }
+}
+
+impl From<Arc<FitError>> for PendingReason {
+    fn from(error: Arc<FitError>) -> Self {
+        Self::Fit(error)
+    }
+}
+
+impl From<FitError> for PendingReason {
+    fn from(error: FitError) -> Self {
+        Self::Fit(Arc::new(error))
+    }
+}
+
+impl From<NodeFailure> for PendingReason {
+    fn from(failure: NodeFailure) -> Self {
+        Self::Node(failure)
+    }
+}
+
+impl From<PrebindReason> for PendingReason {
+    fn from(reason: PrebindReason) -> Self {
+        Self::Claims(reason)
+    }
+}
+
+impl From<GangReason> for PendingReason {
+    fn from(reason: GangReason) -> Self {
+        Self::Gang(reason)
+    }
+}

@@ -1,0 +1,12 @@
+//! What leaves the scheduler.
+
+use crate::scheduling::{effect::Effect, model::measure::Measure};
+
+/// What the adapters take from the scheduler.
+#[derive(Debug, Default)]
+pub(in crate::scheduling::scheduler) struct Outbox {
+    /// What is to be done.
+    pub(in crate::scheduling::scheduler) effects: Vec<Effect>,
+    /// What was measured.
+    pub(in crate::scheduling::scheduler) measures: Vec<Measure>,
+}
