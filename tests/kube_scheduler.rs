@@ -25,6 +25,7 @@ use difference::{Difference, NAMED};
 use family::Family;
 use plugins::Plugins;
 use run::{Findings, Plan, run};
+use simulate::Settings;
 use world::Case;
 
 use crate::support::{build, controlplane::absent, server::say};
@@ -127,9 +128,10 @@ fn report(program: &Path, findings: &Findings) -> String {
 fn keep(plugins: &mut Plugins, case: &Case, smaller: &Case, difference: &Difference) -> String {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("kube_scheduler");
     fs::create_dir_all(&folder).unwrap();
-    let answer = plugins.judge(&smaller.items).unwrap();
+    let settings = Settings::of(smaller.seed);
+    let answer = plugins.judge(&smaller.items, settings).unwrap();
     let objects: Vec<&Value> = answer.objects.iter().flatten().collect();
-    let ours = simulate::simulate(&objects, &difference.pod).unwrap();
+    let ours = simulate::simulate(&objects, &difference.pod, settings).unwrap();
     let name = format!("seed-{}-{}-{}", case.seed, difference.pod, difference.by.replace([' ', '/'], "-"));
     let cluster = folder.join(format!("{name}.json"));
     let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});

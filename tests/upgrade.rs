@@ -10,25 +10,29 @@ mod remains;
 mod service;
 mod users;
 
-use std::{net::SocketAddr, time::Duration};
+use std::{collections::BTreeSet, net::SocketAddr, time::Duration};
 
 use berth_sandbox::agent::{Behaviour, Fleet, card::Card, node::Node, wire::Release};
 use installer::{Helm, Kubectl, NEW_SETTINGS, Version};
-use k8s_openapi::api::core::v1::{Namespace, Pod};
+use k8s_openapi::api::{
+    apps::v1::Deployment,
+    core::v1::{self as core, Namespace, Pod},
+};
 use kube::{
     Api, Client,
-    api::{Patch, PatchParams, PostParams},
+    api::{ListParams, Patch, PatchParams, PostParams},
     runtime::wait::await_condition,
 };
 use serde_json::{Value, json};
 use service::Service;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 use users::{Tally, Users};
 
 use crate::support::{
     checker::{Checker, Recording},
     controlplane::{ControlPlane, Options, WebhookCalls},
-    installed::{self, ACCOUNT, Replica, free_address},
+    identity::Identity,
+    installed::{self, ACCOUNT, NAMESPACE, Replica, free_address, may},
     server::{pause, say},
 };
 
@@ -38,6 +42,8 @@ const CARDS: u32 = 4;
 const MEMORY: u64 = 16_384;
 /// How long a pod runs.
 const LIFE: Duration = Duration::from_millis(500);
+/// After this time a pod that is not bound is lost.
+const PATIENCE: Duration = Duration::from_mins(1);
 /// The longest time for which the API server enforces a policy that was deleted.
 const ENFORCED_FOR: Duration = Duration::from_secs(10);
 
@@ -54,7 +60,9 @@ struct Stage {
 impl Stage {
     /// `None`, said aloud, where there is no API server to be had.
     async fn set(webhook_calls: WebhookCalls) -> Option<Self> {
-        let options = Options { webhook_calls, ..installed::options() };
+        let mut options = Options { webhook_calls, ..installed::options() };
+        let halves = ["berth-webhook", "berth-binder"];
+        options.identities.extend(halves.map(|name| Identity::service_account(NAMESPACE, name)));
         let plane = ControlPlane::start(options).await?;
         let client = plane.admin();
         let card = |name: &str, index| Card::new(&format!("GPU-{name}-{index}"), index, MEMORY);
@@ -78,14 +86,29 @@ impl Stage {
 
     /// Starts a replica with the settings of a version; it is asked once it is ready.
     async fn start_replica(&mut self, version: Version) {
-        self.started += 1;
         let settings = self.plane.directory().join(format!("{version:?}.yaml"));
         std::fs::write(&settings, if version == Version::New { NEW_SETTINGS } else { "" }).unwrap();
-        let (address, name) = (free_address(), format!("replica-{}", self.started));
-        let arguments = ["--config", settings.to_str().unwrap()];
-        let replica = Replica::start_as(&self.plane, ACCOUNT, &name, address, &arguments);
+        let address = self.start_as(ACCOUNT, &["--config", settings.to_str().unwrap()]);
         self.service.add(address).await;
-        self.replicas.push((replica, address));
+    }
+
+    /// Starts a replica with the rights of this account, behind no Service yet.
+    fn start_as(&mut self, account: &str, arguments: &[&str]) -> SocketAddr {
+        self.started += 1;
+        let (address, name) = (free_address(), format!("replica-{}", self.started));
+        self.replicas.push((Replica::start_as(&self.plane, account, &name, address, arguments), address));
+        address
+    }
+
+    /// What becomes of the replicas of a Deployment that is deleted: the Service no longer selects them, and they end.
+    async fn stop_all(&mut self) {
+        self.service.deselect();
+        for (replica, _) in &self.replicas {
+            replica.terminate();
+        }
+        for (replica, _) in self.replicas.drain(..) {
+            assert!(replica.ended().await.success());
+        }
     }
 
     /// Stops the oldest replica in order.
@@ -228,8 +251,142 @@ async fn admitted_without_berth(client: &Client) {
 async fn placed(client: &Client) -> Pod {
     let pods: Api<Pod> = Api::default_namespaced(client.clone());
     pods.create(&PostParams::default(), &share_pod("placed")).await.unwrap();
-    let bound = |pod: Option<&Pod>| pod.is_some_and(|pod| pod.spec.as_ref().unwrap().node_name.is_some());
-    await_condition(pods, "placed", bound).await.unwrap().unwrap()
+    bound(client, "placed").await
+}
+
+/// The pod once it is bound.
+async fn bound(client: &Client, name: &str) -> Pod {
+    let pods: Api<Pod> = Api::default_namespaced(client.clone());
+    let is_bound = |pod: Option<&Pod>| pod.is_some_and(|pod| pod.spec.as_ref().unwrap().node_name.is_some());
+    timeout(PATIENCE, await_condition(pods, name, is_bound))
+        .await
+        .expect("it is bound in time")
+        .unwrap()
+        .unwrap()
+}
+
+/// Creates a share pod as a controller does: again, as long as the API server can't ask the webhook.
+async fn create(client: &Client, name: &str) {
+    let pods: Api<Pod> = Api::default_namespaced(client.clone());
+    loop {
+        match pods.create(&PostParams::default(), &share_pod(name)).await {
+            Ok(_) => return,
+            Err(kube::Error::Api(status)) if status.message.contains("failed calling webhook") => {
+                pause().await;
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+/// The Deployments whose pods the Service of the webhook selects; and all Deployments, each with its account.
+async fn deployments(client: &Client) -> (Vec<String>, Vec<(String, String)>) {
+    let all: Api<Deployment> = Api::namespaced(client.clone(), NAMESPACE);
+    let services: Api<core::Service> = Api::namespaced(client.clone(), NAMESPACE);
+    let selector = services.get("berth").await.unwrap().spec.unwrap().selector.unwrap();
+    let (mut selected, mut accounts) = (Vec::new(), Vec::new());
+    for deployment in all.list(&ListParams::default()).await.unwrap() {
+        let (name, template) = (deployment.metadata.name.unwrap(), deployment.spec.unwrap().template);
+        let labels = template.metadata.unwrap().labels.unwrap();
+        if selector.iter().all(|(key, value)| labels.get(key) == Some(value)) {
+            selected.push(name.clone());
+        }
+        accounts.push((name, template.spec.unwrap().service_account_name.unwrap()));
+    }
+    (selected, accounts)
+}
+
+/// From one Deployment to two and back, with the Deployments' work done by the test: their old replicas end, and new ones start.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn helm_divides_an_installation_in_two_and_a_rollback_joins_it_and_pods_are_bound_throughout() {
+    let Some(mut stage) = Stage::set(WebhookCalls::Http1).await else { return };
+    let Some(helm) = Helm::find(stage.plane.kubeconfig("admin")) else { return };
+    let client = stage.client.clone();
+    let objects = async || {
+        let mut found = remains::found(&client).await;
+        found.retain(|object| !object.starts_with("Secret berth-system/sh.helm.release."));
+        found
+    };
+    let own = |names: &[&str]| {
+        names.iter().map(|name| ((*name).to_owned(), (*name).to_owned())).collect::<Vec<_>>()
+    };
+    let [webhook, binder] =
+        ["webhook", "binder"].map(|half| format!("system:serviceaccount:berth-system:berth-{half}"));
+    // What each account may do: that of one Deployment, the webhook's, the binder's.
+    let rights = async |what: &'static str| {
+        let mut rights = Vec::new();
+        for account in [ACCOUNT, &webhook, &binder] {
+            rights.push(may(&client, NAMESPACE, account, what).await);
+        }
+        rights
+    };
+    let of_webhook = [
+        "get /secrets:berth-webhook-tls",
+        "patch admissionregistration.k8s.io/mutatingwebhookconfigurations:berth",
+    ];
+    let of_binder =
+        ["create /pods/binding", "delete /pods", "patch /nodes", "update coordination.k8s.io/leases:berth"];
+
+    helm.install(Version::New, stage.service.address);
+    stage.start_replica(Version::Old).await;
+    stage.start_replica(Version::Old).await;
+    create(&client, "joined").await;
+    bound(&client, "joined").await;
+    let joined = objects().await;
+    assert_eq!(deployments(&client).await, (vec!["berth".to_owned()], own(&["berth"])));
+    for right in of_webhook.iter().chain(&of_binder) {
+        assert_eq!(rights(right).await, [true, false, false], "{right}");
+    }
+
+    helm.run(&["upgrade", "berth", "New", "--reset-then-reuse-values", "--set", "split=true"]);
+    let dividing = tokio::spawn({
+        let client = client.clone();
+        async move { create(&client, "dividing").await }
+    });
+    stage.stop_all().await;
+    let address = stage.start_as(&webhook, &["--webhook-only"]);
+    stage.start_as(&binder, &["--scheduler-only"]);
+    stage.service.add(address).await;
+    dividing.await.unwrap();
+    bound(&client, "dividing").await;
+    create(&client, "divided").await;
+    bound(&client, "divided").await;
+    let divided = objects().await;
+    let kinds = ["Deployment", "PodDisruptionBudget", "ServiceAccount"];
+    let named = |names: &[&str]| {
+        let of =
+            |kind: &str| names.iter().map(|name| format!("{kind} berth-system/{name}")).collect::<Vec<_>>();
+        kinds.iter().flat_map(|kind| of(kind)).collect::<BTreeSet<_>>()
+    };
+    assert_eq!(&joined - &divided, named(&["berth"]));
+    assert_eq!(&divided - &joined, named(&["berth-binder", "berth-webhook"]));
+    let halves = own(&["berth-binder", "berth-webhook"]);
+    assert_eq!(deployments(&client).await, (vec!["berth-webhook".to_owned()], halves));
+    for right in of_webhook {
+        assert_eq!(rights(right).await, [false, true, false], "{right}");
+    }
+    for right in of_binder {
+        assert_eq!(rights(right).await, [false, false, true], "{right}");
+    }
+
+    helm.run(&["rollback", "berth", "1"]);
+    let joining = tokio::spawn({
+        let client = client.clone();
+        async move { create(&client, "joining").await }
+    });
+    stage.stop_all().await;
+    stage.start_replica(Version::Old).await;
+    stage.start_replica(Version::Old).await;
+    joining.await.unwrap();
+    bound(&client, "joining").await;
+    create(&client, "rejoined").await;
+    bound(&client, "rejoined").await;
+    assert_eq!(objects().await, joined);
+    assert_eq!(deployments(&client).await, (vec!["berth".to_owned()], own(&["berth"])));
+    for right in of_webhook.iter().chain(&of_binder) {
+        assert_eq!(rights(right).await, [true, false, false], "{right}");
+    }
+    assert_eq!(stage.fleet.violations(), []);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

@@ -43,6 +43,7 @@ impl Berth {
             device_resources: reader.device_resources(),
             lock_expiry: jiff::SignedDuration::from_mins(5),
             weights: config.score_weights(),
+            arguments: config.plugin_arguments(),
             preemption: None,
             zones: berth::scheduling::model::tdm::RevocableZones::default(),
             gangs: None,

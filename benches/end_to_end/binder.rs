@@ -83,6 +83,7 @@ async fn berth(client: Client, reader: Arc<Reader>, writes_at_once: usize) -> an
         device_resources: reader.device_resources(),
         lock_expiry: LOCK_EXPIRY,
         weights: score::weights::ScoreWeights::default(),
+        arguments: berth::scheduling::model::plugin_arguments::PluginArguments::default(),
         preemption: None,
         zones: berth::scheduling::model::tdm::RevocableZones::default(),
         gangs: None,

@@ -138,7 +138,7 @@ fn take(text: &str, file: &str, settings: &watch::Sender<Arc<Config>>) -> Result
             file,
             keys = installed,
             "these keys take effect after a restart: apply the output of `berth manifests` again, with this file and the other options of your \
-             installation, since webhook configurations and policies are built from them, and restart Berth"
+             installation, since webhook configurations, policies and roles are built from them, and restart Berth"
         );
     }
     let config = config.named_as(&before);

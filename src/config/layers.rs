@@ -32,35 +32,50 @@ use crate::{
         volcano::{self, ModelGeometries},
     },
     object::Workloads,
-    scheduling::{self, model::tdm::RevocableZones, plugin::score::weights::ScoreWeights},
+    scheduling::{
+        self,
+        model::{plugin_arguments::PluginArguments, tdm::RevocableZones},
+        plugin::score::weights::ScoreWeights,
+    },
 };
 
 /// The time after which Volcano's own scheduler considers a lock abandoned (`pkg/scheduler/plugins/util/nodelock/nodelock.go`).
 const VOLCANO_LOCK_EXPIRY: SignedDuration = SignedDuration::from_mins(5);
 
 impl Config {
-    /// The keys that differ from `before` and also stand in what was installed: the webhook configurations and the policies.
+    /// The keys that differ from `before` and also stand in what was installed: the webhook configurations, the policies and the roles.
     pub fn installed_otherwise(&self, before: &Self) -> Vec<&'static str> {
+        let (scheduling, was) = (&self.scheduling, &before.scheduling);
+        let (koordinator, koordinator_was) = (&self.dialects.koordinator, &before.dialects.koordinator);
+        let evicts = self.evicts() != before.evicts();
         let keys = [
             ("schedulerName", self.scheduler_name != before.scheduler_name),
             ("scope", self.scope != before.scope),
             ("adoptSchedulers", self.adopt_schedulers != before.adopt_schedulers),
             ("unmanagedPods", self.unmanaged_pods != before.unmanaged_pods),
-            (
-                "scheduling.preemption.enabled",
-                self.scheduling.preemption.enabled != before.scheduling.preemption.enabled,
-            ),
-            ("scheduling.claims.enabled", self.scheduling.claims.enabled != before.scheduling.claims.enabled),
+            ("metrics.authentication", self.metrics.authentication != before.metrics.authentication),
+            ("scheduling.preemption.enabled", scheduling.preemption.enabled != was.preemption.enabled),
+            ("scheduling.gangs.enabled", evicts && scheduling.gangs.enabled != was.gangs.enabled),
+            ("the revocable zones of dialects.volcano", evicts && self.has_windows() != before.has_windows()),
+            ("scheduling.claims.enabled", scheduling.claims.enabled != was.claims.enabled),
             ("protection", self.protection != before.protection),
             ("workloads", self.workloads != before.workloads),
             ("dialects.hami.resource*Name", self.dialects.hami.names() != before.dialects.hami.names()),
-            (
-                "dialects.koordinator.wholeCards",
-                self.dialects.koordinator.whole_cards != before.dialects.koordinator.whole_cards,
-            ),
+            ("dialects.koordinator.enabled", koordinator.enabled != koordinator_was.enabled),
+            ("dialects.koordinator.wholeCards", koordinator.whole_cards != koordinator_was.whole_cards),
             ("the vendors of dialects.hami", self.dialects.hami.vendors != before.dialects.hami.vendors),
         ];
         keys.into_iter().filter_map(|(key, differs)| differs.then_some(key)).collect()
+    }
+
+    /// Whether pods are ever evicted: those of a gang that is not whole in time, and those of a revocable zone that closes.
+    pub fn evicts(&self) -> bool {
+        self.scheduling.gangs.enabled || self.has_windows()
+    }
+
+    /// Whether a revocable zone has a window.
+    fn has_windows(&self) -> bool {
+        !self.revocable_zones().windows.is_empty()
     }
 
     /// These settings with the scheduler's name, the scope and the resource names of `before`, which the installed webhook configurations
@@ -157,6 +172,7 @@ impl Config {
             device_resources: self.reader().device_resources(),
             lock_expiry: self.dialects.hami.node_lock_expire,
             weights: self.score_weights(),
+            arguments: self.plugin_arguments(),
             preemption: self.scheduling.preemption.rules(),
             zones: self.revocable_zones(),
             gangs: self.scheduling.gangs.timeout(),
@@ -190,6 +206,11 @@ impl Config {
     pub fn shown(&self) -> Shown {
         let series = |exported| if exported { Series::Exported } else { Series::LeftOut };
         Shown { pods: series(self.metrics.pods), hami: series(self.metrics.hami_names) }
+    }
+
+    /// What is said to single plugins.
+    pub fn plugin_arguments(&self) -> PluginArguments {
+        self.scheduling.plugin_config.arguments()
     }
 
     /// By how much each plugin's score of a node is multiplied.

@@ -5,7 +5,12 @@ use std::collections::BTreeMap;
 use jiff::SignedDuration;
 use serde::Serialize;
 
-use super::{duration, section::Section, trouble::Trouble};
+use super::{
+    duration,
+    plugin_config::{self, PluginConfig},
+    section::Section,
+    trouble::Trouble,
+};
 use crate::scheduling::{model::claim_use::DeviceClaims, plan::preemption::Rules, plugin::Plugin};
 
 /// How nodes are compared, and which pods are preempted.
@@ -13,6 +18,9 @@ use crate::scheduling::{model::claim_use::DeviceClaims, plan::preemption::Rules,
 pub struct SchedulingConfig {
     /// The factor of each plugin's score, from 0 to 100.
     pub weights: BTreeMap<&'static str, u32>,
+    /// What is said to single plugins.
+    #[serde(rename = "pluginConfig")]
+    pub plugin_config: PluginConfig,
     /// Which pods are preempted.
     pub preemption: PreemptionConfig,
     /// Which pods are placed together.
@@ -87,12 +95,13 @@ impl PreemptionConfig {
 
 pub(super) fn read(mut section: Section) -> Result<SchedulingConfig, Trouble> {
     let weights = weights(section.section("weights")?)?;
+    let plugin_config = plugin_config::read(section.section("pluginConfig")?)?;
     let preemption = preemption(section.section("preemption")?)?;
     let gangs = gangs(section.section("gangs")?)?;
     let volumes = volumes(section.section("volumes")?)?;
     let claims = claims(section.section("claims")?)?;
     section.finish()?;
-    Ok(SchedulingConfig { weights, preemption, gangs, volumes, claims })
+    Ok(SchedulingConfig { weights, plugin_config, preemption, gangs, volumes, claims })
 }
 
 fn weights(mut section: Section) -> Result<BTreeMap<&'static str, u32>, Trouble> {
@@ -170,7 +179,7 @@ mod tests {
         let weights = serde_json::to_value(&config).unwrap()["scheduling"]["weights"].take();
         let expected = serde_json::json!({
             "TaintToleration": 3, "NodeAffinity": 7, "PodTopologySpread": 2, "InterPodAffinity": 2,
-            "NodeResourcesBalancedAllocation": 1, "ImageLocality": 0, "VolumeBinding": 0, "tdm": 10,
+            "NodeResourcesFit": 0, "NodeResourcesBalancedAllocation": 1, "ImageLocality": 0, "VolumeBinding": 0, "tdm": 10,
             "Devices": 0,
         });
         assert_eq!(weights, expected);

@@ -2,13 +2,16 @@
 //!
 //! It says less than the reader does, which also knows what contradicts what. Keys that are another program's are taken with any value.
 
-use serde_json::{Map, Value, json};
+pub(super) mod kinds;
 
-use super::{Authentication, hami, messages, vendors, volcano};
+use serde_json::{Value, json};
+
+use super::{Authentication, hami, messages, plugin_config, vendors, volcano};
 use crate::{
     dialect::vendor::{amd, biren, cambricon, hygon, row::Resources},
     scheduling::plugin::Plugin,
 };
+use kinds::{amount, anything, flag, list, mapping, one_of, requiring, switch, text, whole};
 
 /// The dialect of JSON Schema in which the schema is written.
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
@@ -43,6 +46,7 @@ pub fn schema() -> Value {
             "scheduling",
             mapping([
                 ("weights", mapping(weights)),
+                ("pluginConfig", plugin_config::schema()),
                 ("preemption", preemption),
                 ("gangs", gangs),
                 ("volumes", volumes),
@@ -62,52 +66,6 @@ pub fn schema() -> Value {
     schema["$schema"] = DIALECT.into();
     schema["title"] = "berth.yaml".into();
     schema
-}
-
-fn text() -> Value {
-    json!({"type": "string"})
-}
-
-fn switch() -> Value {
-    json!({"type": "boolean"})
-}
-
-/// A boolean, also as text that Go reads.
-fn flag() -> Value {
-    json!({"type": ["boolean", "string"]})
-}
-
-fn anything() -> Value {
-    json!(true)
-}
-
-fn whole(least: i64, most: i64) -> Value {
-    json!({"type": "integer", "minimum": least, "maximum": most})
-}
-
-fn amount(least: i64) -> Value {
-    whole(least, i64::from(i32::MAX))
-}
-
-fn one_of(words: &[&str]) -> Value {
-    json!({"enum": words})
-}
-
-fn list(items: &Value) -> Value {
-    json!({"type": "array", "items": items})
-}
-
-/// A mapping of these keys and no others, all of them optional.
-fn mapping<'a>(keys: impl IntoIterator<Item = (&'a str, Value)>) -> Value {
-    let keys: Map<String, Value> = keys.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
-    json!({"type": ["object", "null"], "properties": keys, "additionalProperties": false})
-}
-
-/// The same with keys that must be there.
-fn requiring(mut mapping: Value, keys: &[&str]) -> Value {
-    mapping["type"] = "object".into();
-    mapping["required"] = json!(keys);
-    mapping
 }
 
 fn unused<'a>(keys: &'a [&'a str]) -> impl Iterator<Item = (&'a str, Value)> {

@@ -16,6 +16,7 @@ pub mod node;
 pub mod node_affinity;
 pub mod origin;
 pub mod outcome;
+pub mod plugin_arguments;
 pub mod pod;
 pub mod pod_reservation;
 pub mod pod_selector;

@@ -113,7 +113,7 @@ table! {
     /// Ports of the node.
     NodePorts in node_ports, node_ports::PortTaken: filter;
     /// Resources that Kubernetes accounts.
-    NodeResourcesFit in node_resources_fit, node_resources_fit::ResourceReason: filter;
+    NodeResourcesFit in node_resources_fit, node_resources_fit::ResourceReason: filter pre_score;
     /// How evenly cpu and memory are used; it only scores.
     NodeResourcesBalancedAllocation in node_resources_balanced_allocation, std::convert::Infallible: score;
     /// Images that the node has already; it only scores.

@@ -27,7 +27,9 @@ use super::{
     effect::Effect,
     event::{Event, NodeChange, ObjectChange, PodChange, QuotaChange, ReadAnswer},
     finding::Findings,
-    model::{claim_use::DeviceClaims, measure::Measure, tdm::RevocableZones},
+    model::{
+        claim_use::DeviceClaims, measure::Measure, plugin_arguments::PluginArguments, tdm::RevocableZones,
+    },
     node_flow::{Course, NodeFlowInput},
     plan::preemption::Rules,
     plugin::score::weights::ScoreWeights,
@@ -52,6 +54,8 @@ pub struct Settings {
     pub lock_expiry: SignedDuration,
     /// By how much each plugin's score of a node is multiplied.
     pub weights: ScoreWeights,
+    /// What is said to single plugins.
+    pub arguments: PluginArguments,
     /// By which rules pods are preempted; `None`: none are.
     pub preemption: Option<Rules>,
     /// The revocable zones and their windows.

@@ -14,7 +14,7 @@ mod zones;
 
 use std::{collections::BTreeSet, ops::Deref, sync::Arc};
 
-use super::model::{change::Change, tdm::RevocableZones};
+use super::model::{change::Change, plugin_arguments::PluginArguments, tdm::RevocableZones};
 use super::world::{World, ledger::Ledger, reservation::NodeReservations};
 use agents::Agents;
 use zones::Zones;
@@ -46,9 +46,10 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// An empty cluster, whose nodes need not advertise these resources, which are the dialects' own.
-    pub fn new(device_resources: BTreeSet<String>) -> Self {
-        let world = World { device_resources: Arc::new(device_resources), ..World::default() };
+    /// An empty cluster, whose nodes need not advertise these resources, which are the dialects' own. Its plugins have these arguments.
+    pub fn new(device_resources: BTreeSet<String>, arguments: PluginArguments) -> Self {
+        let (device_resources, arguments) = (Arc::new(device_resources), Arc::new(arguments));
+        let world = World { device_resources, arguments, ..World::default() };
         Self { world, ..Self::default() }
     }
 

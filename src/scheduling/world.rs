@@ -20,7 +20,10 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use jiff::Timestamp;
 
-use super::model::{footprint::Footprint, kind::Kind, name::NodeName, node::NodeInfo, pod::Demand};
+use super::model::{
+    footprint::Footprint, kind::Kind, name::NodeName, node::NodeInfo, plugin_arguments::PluginArguments,
+    pod::Demand,
+};
 use crate::device::Usage;
 use node_state::NodeState;
 use nodes::Nodes;
@@ -49,6 +52,8 @@ pub struct World {
     pub(in crate::scheduling) quotas: Arc<Quotas>,
     /// The dialects' own resources: a node need not advertise them.
     pub(in crate::scheduling) device_resources: Arc<BTreeSet<String>>,
+    /// What the settings say to single plugins.
+    pub(in crate::scheduling) arguments: Arc<PluginArguments>,
     /// The time up to which windows have been looked at.
     pub(in crate::scheduling) now: Timestamp,
     /// Grows with every change that decides what fits.
@@ -94,6 +99,11 @@ impl World {
     /// The dialects' own resources: a node need not advertise them.
     pub fn device_resources(&self) -> &BTreeSet<String> {
         &self.device_resources
+    }
+
+    /// What the settings say to single plugins.
+    pub fn arguments(&self) -> &PluginArguments {
+        &self.arguments
     }
 
     /// The time up to which windows have been looked at.

@@ -18,6 +18,8 @@ import (
 // A Cluster is what one line of the input holds: a `v1` List of Kubernetes objects.
 type Cluster struct {
 	Items []json.RawMessage `json:"items"`
+	// ScoringStrategy is that of NodeResourcesFitArgs; absent: kube-scheduler's default.
+	ScoringStrategy json.RawMessage `json:"scoringStrategy,omitempty"`
 }
 
 // An Answer is what one line of the output holds, in the order of the input.
@@ -133,7 +135,11 @@ func answerTo(line []byte, devices []string) Answer {
 	if err != nil {
 		return Answer{Error: err.Error()}
 	}
-	pods, err := judge(visible(stored, devices))
+	profiles, err := profilesWith(cluster.ScoringStrategy)
+	if err != nil {
+		return Answer{Error: err.Error()}
+	}
+	pods, err := judge(visible(stored, devices), profiles)
 	if err != nil {
 		return Answer{Error: fmt.Sprint("kube-scheduler: ", err)}
 	}

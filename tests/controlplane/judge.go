@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"sort"
@@ -13,6 +14,9 @@ import (
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler"
+	"k8s.io/kubernetes/pkg/scheduler/apis/config"
+	"k8s.io/kubernetes/pkg/scheduler/apis/config/latest"
+	"k8s.io/kubernetes/pkg/scheduler/apis/config/validation"
 	internalcache "k8s.io/kubernetes/pkg/scheduler/backend/cache"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 )
@@ -20,9 +24,34 @@ import (
 // client serves no request: kube-scheduler reads from its informers, and its plugins write nothing before a pod is bound.
 var client = fake.NewClientset()
 
-// judge builds a kube-scheduler with its defaults on the objects, and has its plugins judge every pod that waits, one
+// profilesWith returns kube-scheduler's default profile, with this strategy as NodeResourcesFit's unless it is empty.
+func profilesWith(strategy json.RawMessage) ([]config.KubeSchedulerProfile, error) {
+	defaults, err := latest.Default()
+	if err != nil || len(strategy) == 0 {
+		return defaults.Profiles, err
+	}
+	for _, profile := range defaults.Profiles {
+		for _, plugin := range profile.PluginConfig {
+			fit, isFit := plugin.Args.(*config.NodeResourcesFitArgs)
+			if !isFit {
+				continue
+			}
+			fit.ScoringStrategy = &config.ScoringStrategy{}
+			if err := json.Unmarshal(strategy, fit.ScoringStrategy); err != nil {
+				return nil, fmt.Errorf("scoringStrategy: %w", err)
+			}
+			if err := validation.ValidateNodeResourcesFitArgs(nil, fit); err != nil {
+				return nil, fmt.Errorf("scoringStrategy: %w", err)
+			}
+			return defaults.Profiles, nil
+		}
+	}
+	return nil, errors.New("the default profile has no NodeResourcesFitArgs")
+}
+
+// judge builds a kube-scheduler with these profiles on the objects, and has its plugins judge every pod that waits, one
 // after the other. None of them is placed.
-func judge(objects []runtime.Object) ([]PodVerdict, error) {
+func judge(objects []runtime.Object, profiles []config.KubeSchedulerProfile) ([]PodVerdict, error) {
 	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), klog.Background()))
 	defer cancel()
 	factory, err := filledFactory(client, objects)
@@ -30,7 +59,7 @@ func judge(objects []runtime.Object) ([]PodVerdict, error) {
 		return nil, err
 	}
 	recorder := func(string) events.EventRecorderLogger { return events.NewFakeRecorder(0) }
-	kubeScheduler, err := scheduler.New(ctx, client, factory, nil, recorder, scheduler.WithParallelism(1))
+	kubeScheduler, err := scheduler.New(ctx, client, factory, nil, recorder, scheduler.WithParallelism(1), scheduler.WithProfiles(profiles...))
 	if err != nil {
 		return nil, err
 	}

@@ -52,12 +52,23 @@ pub(crate) struct Named {
 }
 
 /// The differences that are known. One that no longer occurs fails the long run: delete it here.
-pub(crate) const NAMED: &[Named] = &[Named {
-    family: Family::PodCounts,
-    way: Way::OnlyBerth,
-    by: "NodeResourcesFit",
-    reason: "deliberate: a node in a file may leave out the number of pods that every kubelet states; kube-scheduler takes it for 0",
-}];
+pub(crate) const NAMED: &[Named] = &[
+    Named {
+        family: Family::PodCounts,
+        way: Way::OnlyBerth,
+        by: "NodeResourcesFit",
+        reason: "deliberate: a node in a file may leave out the number of pods that every kubelet states; kube-scheduler takes it for 0",
+    },
+    Named {
+        family: Family::Resources,
+        way: Way::Score,
+        by: WHOLE_POD,
+        reason: "deliberate: kube-scheduler's filter and the pods on a node count a request of the pod as a whole; its score leaves out that of the pod that is placed (v1.36.3 fit.go sets enablePodLevelResources for the filter alone)",
+    },
+];
+
+/// What scores differently where the pod requests something as a whole.
+pub(crate) const WHOLE_POD: &str = "NodeResourcesFit, of a request of the pod as a whole";
 
 impl fmt::Display for Difference {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -133,11 +144,12 @@ pub(crate) fn differences(
 }
 
 /// The plugins whose scores are compared.
-const SCORED: [&str; 7] = [
+const SCORED: [&str; 8] = [
     "TaintToleration",
     "NodeAffinity",
     "PodTopologySpread",
     "InterPodAffinity",
+    "NodeResourcesFit",
     "NodeResourcesBalancedAllocation",
     "ImageLocality",
     "VolumeBinding",

@@ -10,6 +10,8 @@ use std::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::kube_scheduler::simulate::Settings;
+
 /// A program that answers line by line.
 pub(crate) struct Plugins {
     child: Child,
@@ -120,9 +122,13 @@ impl Plugins {
         Self { child, questions, answers }
     }
 
-    /// The answer about these objects, or why there is none; an object that the API server would refuse is such a reason.
-    pub(crate) fn judge(&mut self, items: &[Value]) -> Result<Answer, String> {
-        writeln!(self.questions, "{}", json!({"apiVersion": "v1", "kind": "List", "items": items})).unwrap();
+    /// The answer about these objects with these settings, or why there is none; an object that the API server would refuse is such a reason.
+    pub(crate) fn judge(&mut self, items: &[Value], settings: Settings) -> Result<Answer, String> {
+        let mut question = json!({"apiVersion": "v1", "kind": "List", "items": items});
+        if let Some(strategy) = settings.scoring_strategy() {
+            question["scoringStrategy"] = strategy;
+        }
+        writeln!(self.questions, "{question}").unwrap();
         self.questions.flush().unwrap();
         let mut line = String::new();
         self.answers.read_line(&mut line).unwrap();

@@ -13,7 +13,7 @@ use crate::kube_scheduler::{
     family::Family,
     plugins::{Candidate, Plugins, PodVerdict},
     run::{on_all_processors, without_others},
-    simulate::{self, PodRow},
+    simulate::{self, PodRow, Settings},
     world::{Case, World},
 };
 
@@ -178,14 +178,18 @@ impl Findings {
     }
 
     fn compare(&mut self, plugins: &mut Plugins, case: &Case) {
-        let answer = match plugins.judge(&case.items) {
+        let answer = match plugins.judge(&case.items, Settings::DEFAULT) {
             Ok(answer) => answer,
             Err(error) => return self.differences.push(format!("seed {}: {error}", case.seed)),
         };
         let objects = answer.objects.as_deref().unwrap_or_default();
         for theirs in answer.pods.iter().flatten().filter(|pod| pod.nodes.iter().all(|node| !node.fits)) {
             self.count(theirs);
-            let difference = match simulate::row(&without_others(objects, case, &theirs.name), &theirs.name) {
+            let difference = match simulate::row(
+                &without_others(objects, case, &theirs.name),
+                &theirs.name,
+                Settings::DEFAULT,
+            ) {
                 Ok(ours) => difference(theirs, &ours),
                 Err(error) => Some(error),
             };

@@ -11,10 +11,10 @@ use std::{
 use serde_json::Value;
 
 use crate::kube_scheduler::{
-    difference::{Difference, NAMED, Way, differences, score_differences},
+    difference::{Difference, NAMED, WHOLE_POD, Way, differences, score_differences},
     family::Family,
     plugins::{Answer, Plugins},
-    simulate::simulate,
+    simulate::{Settings, simulate},
     world::Case,
 };
 
@@ -157,15 +157,24 @@ pub(crate) fn on_all_processors<T: Send>(work: impl Fn() -> T + Sync) -> Vec<T> 
 
 /// What kube-scheduler's plugins answer, and where Berth differs.
 pub(crate) fn compare(plugins: &mut Plugins, case: &Case) -> Result<(Answer, Vec<Difference>), String> {
-    let answer = plugins.judge(&case.items)?;
+    let settings = Settings::of(case.seed);
+    let answer = plugins.judge(&case.items, settings)?;
     let objects = answer.objects.as_deref().unwrap_or_default();
     let mut found = Vec::new();
     for (pod, asked) in &case.waiting {
         let theirs = answer.pods.iter().flatten().find(|verdict| verdict.name == *pod);
         let theirs = theirs.ok_or_else(|| format!("kube-scheduler: no pod {pod}"))?;
-        let ours = simulate(&without_others(objects, case, pod), pod)?;
+        let ours = simulate(&without_others(objects, case, pod), pod, settings)?;
         found.extend(differences(&case.families, asked, theirs, &ours));
-        found.extend(score_differences(theirs, &ours));
+        let requests_as_a_whole = objects.iter().any(|object| {
+            object["kind"] == "Pod"
+                && object["metadata"]["name"] == **pod
+                && !object["spec"]["resources"].is_null()
+        });
+        found.extend(score_differences(theirs, &ours).into_iter().map(|difference| {
+            let is_named = requests_as_a_whole && difference.by == "NodeResourcesFit";
+            if is_named { Difference { by: WHOLE_POD.to_owned(), ..difference } } else { difference }
+        }));
     }
     Ok((answer, found))
 }

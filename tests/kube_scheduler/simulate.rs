@@ -2,7 +2,9 @@
 
 use std::{
     collections::BTreeMap,
+    fs,
     io::Write,
+    path::{Path, PathBuf},
     process::{Command, Stdio},
 };
 
@@ -60,19 +62,50 @@ impl NodeVerdict {
     }
 }
 
-/// Settings with which Berth scores by every plugin that kube-scheduler scores by.
-const CONFIG: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/kube_scheduler/berth.yaml");
+/// A file of settings with which Berth scores by every plugin that kube-scheduler scores by.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Settings(&'static str);
 
-/// What each node, by name, makes of the pod; empty where the pod is held back whatever the node.
-pub(crate) fn simulate(items: &[&Value], pod: &str) -> Result<BTreeMap<String, NodeVerdict>, String> {
-    Ok(row(items, pod)?.nodes.into_iter().map(|node| (node.name.clone(), node)).collect())
+const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/kube_scheduler/settings");
+
+impl Settings {
+    /// Those in which kube-scheduler's defaults are.
+    pub(crate) const DEFAULT: Self = Self("least-allocated.yaml");
+
+    /// Those for the cluster of this seed: each strategy has its turn.
+    pub(crate) fn of(seed: u64) -> Self {
+        match seed % 3 {
+            0 => Self::DEFAULT,
+            1 => Self("most-allocated.yaml"),
+            _ => Self("requested-to-capacity-ratio.yaml"),
+        }
+    }
+
+    fn path(self) -> PathBuf {
+        Path::new(FOLDER).join(self.0)
+    }
+
+    /// What the file says to NodeResourcesFit, with the keys of kube-scheduler's configuration; `None`: nothing.
+    pub(crate) fn scoring_strategy(self) -> Option<Value> {
+        let file: Value = serde_saphyr::from_str(&fs::read_to_string(self.path()).unwrap()).unwrap();
+        file.pointer("/scheduling/pluginConfig/NodeResourcesFit/scoringStrategy").cloned()
+    }
 }
 
-/// What is printed of the pod.
-pub(crate) fn row(items: &[&Value], pod: &str) -> Result<PodRow, String> {
+/// What each node, by name, makes of the pod with these settings; empty where the pod is held back whatever the node.
+pub(crate) fn simulate(
+    items: &[&Value],
+    pod: &str,
+    settings: Settings,
+) -> Result<BTreeMap<String, NodeVerdict>, String> {
+    Ok(row(items, pod, settings)?.nodes.into_iter().map(|node| (node.name.clone(), node)).collect())
+}
+
+/// What is printed of the pod with these settings.
+pub(crate) fn row(items: &[&Value], pod: &str, settings: Settings) -> Result<PodRow, String> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_berth"));
     command.args(["simulate", "-f", "-", "--explain", "-o", "json", "--skip-admission"]);
-    command.args(["--at", "2026-01-01T00:00:00Z"]).env("BERTH_CONFIG", CONFIG);
+    command.args(["--at", "2026-01-01T00:00:00Z"]).env("BERTH_CONFIG", settings.path());
     let pipes = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = pipes.spawn().unwrap();
     let list = json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string();

@@ -11,13 +11,14 @@ use std::{
 };
 
 use berth::cli::manifests::{self, ManifestsArgs};
-use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::{authorization::v1::SubjectAccessReview, coordination::v1::Lease};
 use kube::{
     Api, Client, Discovery,
     api::{DynamicObject, PostParams},
     core::GroupVersionKind,
     discovery::Scope,
 };
+use serde_json::json;
 
 use super::{
     controlplane::{ControlPlane, Options},
@@ -151,4 +152,19 @@ pub async fn holder(client: &Client) -> kube::Result<Option<String>> {
     let lease = leases.get_opt(NAME).await?;
     let holder = lease.and_then(|lease| lease.spec?.holder_identity);
     Ok(holder.filter(|holder| !holder.is_empty()))
+}
+
+/// Whether the API server would let this account do that in a namespace: `verb group/resource[/subresource][:name]`.
+pub async fn may(client: &Client, namespace: &str, account: &str, what: &str) -> bool {
+    let (verb, rest) = what.split_once(' ').unwrap();
+    let (group, rest) = rest.split_once('/').unwrap();
+    let (resource, name) = rest.split_once(':').unwrap_or((rest, ""));
+    let (resource, part) = resource.split_once('/').unwrap_or((resource, ""));
+    let attributes = json!({
+        "verb": verb, "group": group, "resource": resource, "subresource": part, "name": name, "namespace": namespace,
+    });
+    let review =
+        serde_json::from_value(json!({"spec": {"user": account, "resourceAttributes": attributes}})).unwrap();
+    let reviews: Api<SubjectAccessReview> = Api::all(client.clone());
+    reviews.create(&PostParams::default(), &review).await.unwrap().status.unwrap().allowed
 }

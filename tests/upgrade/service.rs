@@ -44,6 +44,11 @@ impl Service {
         until_readiness_is(Readiness::NotReady, endpoint).await;
         self.endpoints.lock().unwrap().retain(|one| *one != endpoint);
     }
+
+    /// Takes all replicas out at once, as a Service does whose selector no longer matches them.
+    pub(crate) fn deselect(&self) {
+        self.endpoints.lock().unwrap().clear();
+    }
 }
 
 async fn serve(listener: TcpListener, endpoints: Arc<Mutex<Vec<SocketAddr>>>) {

@@ -112,10 +112,9 @@ impl InstallationSettings {
     /// Takes the rights out of a role that only features need that are off.
     fn keep_to_features(&self, role: &mut Value) {
         let scheduling = &self.config.scheduling;
-        let evicts = scheduling.gangs.enabled || !self.config.revocable_zones().windows.is_empty();
         let rights = [
             (scheduling.preemption.enabled, json!(["pods"]), json!(["delete"])),
-            (evicts, json!(["pods/eviction"]), json!(["create"])),
+            (self.config.evicts(), json!(["pods/eviction"]), json!(["create"])),
         ];
         if let Some(rules) = role["rules"].as_array_mut() {
             let is_off = |rule: &Value| {

@@ -25,7 +25,7 @@ const MOST_HOLDERS: usize = 5;
 /// What is wrong with them, nodes first.
 pub fn findings(examination: &Examination<'_>) -> Vec<PreflightFinding> {
     let reader = examination.config.reader();
-    let mut snapshot = Snapshot::new(reader.device_resources());
+    let mut snapshot = Snapshot::new(reader.device_resources(), examination.config.plugin_arguments());
     let (mut findings, mut names) = (Vec::new(), BTreeMap::new());
     for node in &examination.seen.nodes {
         let (info, troubles) = reader.node(node);

@@ -45,7 +45,8 @@ pub(super) fn simulate(
     let reader = reader::of(input, config);
     let facts = Facts { dialects: reader.dialects().clone(), ..input.facts.clone() };
     let claims = config.scheduling.claims.served();
-    let snapshot = Snapshot::new(reader.device_resources()).divided(config.revocable_zones());
+    let snapshot = Snapshot::new(reader.device_resources(), config.plugin_arguments());
+    let snapshot = snapshot.divided(config.revocable_zones());
     let mut run = SimulationRun {
         // What the input does not hold is not there: nothing is awaited.
         snapshot: if claims == DeviceClaims::Off { snapshot.awaiting(claims) } else { snapshot },

@@ -30,6 +30,7 @@ fn scheduler() -> Scheduler {
         device_resources: [].into(),
         lock_expiry,
         weights: ScoreWeights::default(),
+        arguments: crate::scheduling::model::plugin_arguments::PluginArguments::default(),
         preemption: None,
         zones: crate::scheduling::model::tdm::RevocableZones::default(),
         gangs: None,

@@ -9,7 +9,21 @@ use crate::object::{Amount, Container, Pod, Quantity, UnreadableQuantity, contai
 
 /// How much of each resource: cpu in thousandths, the rest in units. A sum is exact and rounded up once.
 #[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
-pub struct ResourceAmounts(BTreeMap<String, i64>);
+pub struct ResourceAmounts {
+    amounts: BTreeMap<String, i64>,
+    scored: Scored,
+}
+
+/// cpu and memory as they count where nodes are compared by what is requested of them: a container that requests none of one counts with
+/// [`UNSAID`], or else a node would look empty however many such containers run there.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+struct Scored {
+    cpu: i64,
+    memory: i64,
+}
+
+/// What a container counts with where nodes are compared if it does not say (v1.36 `pkg/scheduler/util/pod_resources.go`).
+const UNSAID: [(&str, &str); 2] = [("cpu", "100m"), ("memory", "200Mi")];
 
 /// Exact amounts.
 type Amounts = BTreeMap<String, Amount>;
@@ -30,13 +44,11 @@ impl ResourceAmounts {
 
     /// What a pod requests: by its spec, and by what its node has set aside for it where it was resized in place.
     pub fn of_pod(pod: &Pod) -> Result<Self, Trouble> {
-        let mut requests = of_containers(pod)?;
-        for (name, amount) in of_whole_pod(pod)? {
-            requests.insert(name, amount);
-        }
-        add(&mut requests, amounts(pod.spec.overhead.iter().flatten())?);
-        let mut requests = Self::rounded(requests);
-        requests.0.retain(|_, amount| *amount != 0);
+        let mut requests = Self::rounded(requested(pod, &Amounts::new())?);
+        requests.amounts.retain(|_, amount| *amount != 0);
+        let unsaid = UNSAID.map(|(name, quantity)| (name.to_owned(), Quantity::from(quantity)));
+        requests.scored =
+            Self::rounded(requested(pod, &amounts(unsaid.iter().map(|(name, one)| (name, one)))?)?).scored;
         Ok(requests)
     }
 
@@ -45,22 +57,33 @@ impl ResourceAmounts {
             let rounded = if name == "cpu" { amount.millis_rounded_up() } else { amount.units_rounded_up() };
             (name, rounded)
         };
-        Self(amounts.into_iter().map(round).collect())
+        let amounts: BTreeMap<_, _> = amounts.into_iter().map(round).collect();
+        let of = |name: &str| amounts.get(name).copied().unwrap_or(0);
+        Self { scored: Scored { cpu: of("cpu"), memory: of("memory") }, amounts }
     }
 
     /// How much of this resource.
     pub fn get(&self, name: &str) -> i64 {
-        self.0.get(name).copied().unwrap_or(0)
+        self.amounts.get(name).copied().unwrap_or(0)
+    }
+
+    /// How much of this resource counts where nodes are compared: of cpu and memory a container that requests none counts with 100m and 200 MiB.
+    pub fn scored(&self, name: &str) -> i64 {
+        match name {
+            "cpu" => self.scored.cpu,
+            "memory" => self.scored.memory,
+            _ => self.get(name),
+        }
     }
 
     /// Whether this resource is named at all.
     pub fn names(&self, name: &str) -> bool {
-        self.0.contains_key(name)
+        self.amounts.contains_key(name)
     }
 
     /// Every resource, by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, i64)> {
-        self.0.iter().map(|(name, amount)| (name.as_str(), *amount))
+        self.amounts.iter().map(|(name, amount)| (name.as_str(), *amount))
     }
 
     /// What is left of these once the other is taken, by the resources of these; nothing where more is taken than there is.
@@ -68,39 +91,63 @@ impl ResourceAmounts {
     pub fn left(&self, other: &Self) -> Self {
         let left =
             |(name, amount): (&String, &i64)| (name.clone(), amount.saturating_sub(other.get(name)).max(0));
-        Self(self.0.iter().map(left).collect())
+        let rest = |of: i64, taken: i64| of.saturating_sub(taken).max(0);
+        let scored = Scored {
+            cpu: rest(self.scored.cpu, other.scored.cpu),
+            memory: rest(self.scored.memory, other.scored.memory),
+        };
+        Self { amounts: self.amounts.iter().map(left).collect(), scored }
     }
 
     /// The amounts without those of the resources whose names match.
     #[must_use]
     pub fn without(mut self, left_out: impl Fn(&str) -> bool) -> Self {
-        self.0.retain(|name, _| !left_out(name));
+        self.amounts.retain(|name, _| !left_out(name));
         self
     }
 
     /// Adds each resource of the other.
     pub fn add(&mut self, other: &Self) {
-        for (name, amount) in &other.0 {
-            match self.0.get_mut(name) {
+        self.scored.cpu = self.scored.cpu.saturating_add(other.scored.cpu);
+        self.scored.memory = self.scored.memory.saturating_add(other.scored.memory);
+        for (name, amount) in &other.amounts {
+            match self.amounts.get_mut(name) {
                 Some(total) => *total = total.saturating_add(*amount),
                 None => {
-                    self.0.insert(name.clone(), *amount);
+                    self.amounts.insert(name.clone(), *amount);
                 }
             }
         }
     }
 }
 
+/// What a pod requests; `unsaid` is what a container requests of a resource of which it says nothing.
+fn requested(pod: &Pod, unsaid: &Amounts) -> Result<Amounts, Trouble> {
+    let mut requests = of_containers(pod, unsaid)?;
+    for (name, amount) in of_whole_pod(pod)? {
+        requests.insert(name, amount);
+    }
+    add(&mut requests, amounts(pod.spec.overhead.iter().flatten())?);
+    Ok(requests)
+}
+
 /// What the containers request together at any moment of the pod's life.
-fn of_containers(pod: &Pod) -> Result<Amounts, Trouble> {
+fn of_containers(pod: &Pod, unsaid: &Amounts) -> Result<Amounts, Trouble> {
+    let requests = |container: &Container| {
+        let mut requests = of_container(pod, container)?;
+        for (name, amount) in unsaid {
+            requests.entry(name.clone()).or_insert(*amount);
+        }
+        Ok(requests)
+    };
     let mut running = Amounts::new();
     for container in &pod.spec.containers {
-        add(&mut running, of_container(pod, container)?);
+        add(&mut running, requests(container)?);
     }
     let mut sidecars = Amounts::new();
     let mut peak = Amounts::new();
     for container in &pod.spec.init_containers {
-        let mut moment = of_container(pod, container)?;
+        let mut moment = requests(container)?;
         if container.is_sidecar() {
             add(&mut sidecars, moment);
             moment = sidecars.clone();
@@ -213,6 +260,21 @@ mod tests {
                 "overhead":{"cpu":"250m"}}"#,
         );
         assert_eq!((amounts.get("cpu"), amounts.get("memory")), (3750, 1 << 30));
+    }
+
+    #[test]
+    fn where_nodes_are_compared_a_container_counts_that_requests_nothing() {
+        let amounts = of_pod(
+            r#"{"containers":[{},{"resources":{"requests":{"cpu":"0","memory":"1Mi"}}}],
+                "initContainers":[{"restartPolicy":"Always"}],"overhead":{"cpu":"50m"}}"#,
+        );
+        assert_eq!((amounts.get("cpu"), amounts.get("memory")), (50, 1 << 20));
+        assert_eq!((amounts.scored("cpu"), amounts.scored("memory")), (250, 401 << 20));
+        let mut two = amounts.clone();
+        two.add(&amounts);
+        assert_eq!((two.scored("cpu"), two.left(&amounts).scored("cpu")), (500, 250));
+        let whole = of_pod(r#"{"containers":[{},{}],"resources":{"requests":{"cpu":"1"}}}"#);
+        assert_eq!((whole.scored("cpu"), whole.scored("memory")), (1000, 400 << 20));
     }
 
     #[test]

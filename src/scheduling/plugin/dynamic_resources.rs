@@ -359,7 +359,7 @@ pub(in crate::scheduling) mod tests {
     use super::*;
     use crate::scheduling::{
         Ask, Constraints, PreemptionPolicy, ResourceAmounts, Snapshot,
-        model::{claim_use::ResourceClaimUse, footprint::Footprint},
+        model::{claim_use::ResourceClaimUse, footprint::Footprint, plugin_arguments::PluginArguments},
         world::object::Object,
     };
 
@@ -385,7 +385,7 @@ pub(in crate::scheduling) mod tests {
     }
 
     fn prepared(claim: Option<Value>, pod: &str) -> Result<Option<usize>, String> {
-        let mut snapshot = Snapshot::new(BTreeSet::new());
+        let mut snapshot = Snapshot::new(BTreeSet::new(), PluginArguments::default());
         if let Some(claim) = claim {
             snapshot.set_object(Object::ResourceClaim(serde_json::from_value(claim).unwrap()));
         }

@@ -65,9 +65,10 @@ pub(super) struct SchedulingCycle {
 impl SchedulingCycle {
     /// Nothing was seen yet.
     pub(super) fn new(settings: Settings) -> Self {
-        let Settings { device_resources, weights, preemption, zones, gangs, claims, .. } = settings;
+        let Settings { device_resources, weights, arguments, preemption, zones, gangs, claims, .. } =
+            settings;
         Self {
-            snapshot: Snapshot::new(device_resources).divided(zones).awaiting(claims),
+            snapshot: Snapshot::new(device_resources, arguments).divided(zones).awaiting(claims),
             classes: Classes::new(weights).bounded(CLAIM_ALLOWANCE),
             pods: Pods::default(),
             queue: SchedulingQueue::default(),

@@ -181,3 +181,84 @@ fn every_resource_that_is_served_is_asked_about() {
     let all: String = installed(served).iter().map(expressions).collect();
     assert!(!all.contains("'hygon.com/dcunum'") && all.contains("'amd.com/gpu'"), "{all}");
 }
+
+/// Values that a key may have by its schema: each of a choice, the ends of a range, and texts of several kinds.
+fn values(schema: &Value) -> Vec<Value> {
+    if let Some(words) = schema["enum"].as_array() {
+        return words.clone();
+    }
+    let is = |kind: &str| {
+        schema["type"] == kind || schema["type"].as_array().is_some_and(|kinds| kinds.contains(&json!(kind)))
+    };
+    let texts = ["other", "example.com/other", "5m", "Europe/Berlin"];
+    match () {
+        () if is("boolean") => vec![json!(true), json!(false)],
+        () if is("integer") => vec![schema["minimum"].clone(), schema["maximum"].clone()],
+        () if is("string") => texts.map(Value::from).to_vec(),
+        () if is("array") => texts.map(|text| json!([text])).to_vec(),
+        () => Vec::new(),
+    }
+}
+
+/// InstallationSettings with one key each, for every key and value of the schema, by the key's path.
+fn changes(schema: &Value, path: &str, found: &mut Vec<(String, Value)>) {
+    let Some(keys) = schema["properties"].as_object() else {
+        found.extend(values(schema).into_iter().map(|value| (path.to_owned(), value)));
+        return;
+    };
+    for (key, schema) in keys {
+        let (before, path) =
+            (found.len(), if path.is_empty() { key.clone() } else { format!("{path}.{key}") });
+        changes(schema, &path, found);
+        for (_, value) in &mut found[before..] {
+            *value = json!({key: value.take()});
+        }
+    }
+}
+
+/// InstallationSettings of which the schema does not say enough to make them up.
+const LISTS: [(&str, &str); 5] = [
+    ("workloads", "workloads: [{apiGroup: example.com, kind: Run, templates: [{path: spec.template}]}]"),
+    (
+        "revocable zones",
+        "{scheduling: {gangs: {enabled: false}}, dialects: {volcano: {arguments: {tdm.revocable-zone.rz1: 10:00-21:00}}}}",
+    ),
+    ("iluvatars", "dialects: {hami: {enable-iluvatar: true}}"),
+    ("vnpus", "dialects: {hami: {enable-ascend: true}}"),
+    ("vendors of HAMi's that is off", "dialects: {hami: {enabled: false, cambricon: {enabled: true}}}"),
+];
+
+#[test]
+fn every_key_by_which_what_is_installed_differs_is_named_when_it_changes() {
+    let mut texts = Vec::new();
+    changes(&crate::config::schema(), "", &mut texts);
+    let mut texts: Vec<_> = texts.into_iter().map(|(key, value)| (key, value.to_string())).collect();
+    texts.extend(LISTS.map(|(key, text)| (key.to_owned(), text.to_owned())));
+    let roles_and_webhooks = |settings: &InstallationSettings| {
+        let mut objects = objects(&ManifestsArgs::default(), settings).unwrap();
+        objects.retain(|object| object["kind"] != "ConfigMap");
+        objects
+    };
+    let bases = ["{}", "scheduling: {gangs: {enabled: false}}"];
+    let bases = bases.map(|text| InstallationSettings::parse(text.to_owned(), "berth.yaml").unwrap().0);
+    let bases = bases.map(|base| (roles_and_webhooks(&base), base));
+    let (mut differing, mut unnamed) = (BTreeSet::new(), BTreeSet::new());
+    for (key, text) in texts {
+        // A value that makes no sense beside the other defaults.
+        let Ok((settings, _)) = InstallationSettings::parse(text, "berth.yaml") else { continue };
+        let installed = roles_and_webhooks(&settings);
+        for (before, base) in &bases {
+            if installed == *before {
+                continue;
+            }
+            if settings.config.installed_otherwise(&base.config).is_empty() {
+                unnamed.insert(key.clone());
+            }
+            differing.insert(key.clone());
+        }
+    }
+    assert!(unnamed.is_empty(), "Config::installed_otherwise does not name {unnamed:#?}");
+    for switch in ["scheduling.gangs.enabled", "metrics.authentication", "revocable zones", "workloads"] {
+        assert!(differing.contains(switch), "{switch} changes nothing: {differing:#?}");
+    }
+}

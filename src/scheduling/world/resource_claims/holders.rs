@@ -93,3 +93,52 @@ impl ResourceClaims {
         pods
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::object::ResourceClaim;
+
+    const MORE: usize = 6;
+
+    fn device(at: usize) -> String {
+        format!("gpu-{at:04}")
+    }
+
+    /// The claim that holds the device of this number, for a pod of the same number.
+    fn claim(at: usize) -> Arc<ResourceClaim> {
+        let result =
+            json!({"request": "r", "driver": "gpu.example.com", "pool": "shared", "device": device(at)});
+        let claim = json!({
+            "metadata": {"name": format!("claim-{at:04}"), "namespace": "team", "uid": format!("u{at}")},
+            "spec": {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu"}}]}},
+            "status": {
+                "allocation": {"devices": {"results": [result]}},
+                "reservedFor": [{"resource": "pods", "name": format!("pod-{at:04}"), "uid": format!("p{at}")}],
+            },
+        });
+        Arc::new(serde_json::from_value(claim).unwrap())
+    }
+
+    #[test]
+    fn of_a_pool_with_very_many_claims_no_more_than_the_bound_are_looked_at() {
+        let mut claims = ResourceClaims::default();
+        let all = MOST_CLAIMS + MORE;
+        for at in 0..all {
+            claims.see(&format!("team/claim-{at:04}").into(), Some(claim(at)));
+        }
+        let devices: Vec<_> =
+            (0..all).map(|at| DeviceId::new("gpu.example.com", "shared", &device(at))).collect();
+        let holders = claims.holders(&devices);
+        assert_eq!(holders.len(), MOST_CLAIMS);
+        assert!(!holders.contains(&DeviceHolder::Shares), "the others are held by claims, too");
+        let pod = |at: usize| DeviceHolder::Pod {
+            namespace: "team".into(),
+            name: format!("pod-{at:04}").as_str().into(),
+        };
+        assert_eq!(claims.holders(&devices[..1]), [pod(0)].into());
+        assert_eq!(claims.holders(&devices[all - 1..]), [].into(), "not found, and no other is named");
+    }
+}
