@@ -25,7 +25,10 @@ use kube::{
 };
 use serde_json::{Value, json};
 use service::Service;
-use tokio::time::{Instant, timeout};
+use tokio::{
+    task::JoinSet,
+    time::{Instant, timeout},
+};
 use users::{Tally, Users};
 
 use crate::support::{
@@ -339,7 +342,8 @@ async fn helm_divides_an_installation_in_two_and_a_rollback_joins_it_and_pods_ar
     }
 
     helm.run(&["upgrade", "berth", "New", "--reset-then-reuse-values", "--set", "split=true"]);
-    let dividing = tokio::spawn({
+    let mut dividing = JoinSet::new();
+    dividing.spawn({
         let client = client.clone();
         async move { create(&client, "dividing").await }
     });
@@ -347,7 +351,7 @@ async fn helm_divides_an_installation_in_two_and_a_rollback_joins_it_and_pods_ar
     let address = stage.start_as(&webhook, &["--webhook-only"]);
     stage.start_as(&binder, &["--scheduler-only"]);
     stage.service.add(address).await;
-    dividing.await.unwrap();
+    dividing.join_next().await.unwrap().unwrap();
     bound(&client, "dividing").await;
     create(&client, "divided").await;
     bound(&client, "divided").await;
@@ -370,14 +374,15 @@ async fn helm_divides_an_installation_in_two_and_a_rollback_joins_it_and_pods_ar
     }
 
     helm.run(&["rollback", "berth", "1"]);
-    let joining = tokio::spawn({
+    let mut joining = JoinSet::new();
+    joining.spawn({
         let client = client.clone();
         async move { create(&client, "joining").await }
     });
     stage.stop_all().await;
     stage.start_replica(Version::Old).await;
     stage.start_replica(Version::Old).await;
-    joining.await.unwrap();
+    joining.join_next().await.unwrap().unwrap();
     bound(&client, "joining").await;
     create(&client, "rejoined").await;
     bound(&client, "rejoined").await;

@@ -1,5 +1,7 @@
 //! What of a file comes to stand in the objects.
 
+use std::collections::BTreeMap;
+
 use super::{
     super::{ManifestsArgs, objects},
     *,
@@ -200,7 +202,7 @@ fn values(schema: &Value) -> Vec<Value> {
     }
 }
 
-/// InstallationSettings with one key each, for every key and value of the schema, by the key's path.
+/// Settings with one key each, for every key and value of the schema, by the key's path.
 fn changes(schema: &Value, path: &str, found: &mut Vec<(String, Value)>) {
     let Some(keys) = schema["properties"].as_object() else {
         found.extend(values(schema).into_iter().map(|value| (path.to_owned(), value)));
@@ -216,46 +218,50 @@ fn changes(schema: &Value, path: &str, found: &mut Vec<(String, Value)>) {
     }
 }
 
-/// InstallationSettings of which the schema does not say enough to make them up.
-const LISTS: [(&str, &str); 5] = [
-    ("workloads", "workloads: [{apiGroup: example.com, kind: Run, templates: [{path: spec.template}]}]"),
+const WITHOUT_GANGS: &str = "scheduling: {gangs: {enabled: false}}";
+
+/// Settings of which the schema does not say enough to make them up, and those before them.
+const LISTS: [(&str, &str, &str); 5] = [
+    (
+        "workloads",
+        "{}",
+        "workloads: [{apiGroup: example.com, kind: Run, templates: [{path: spec.template}]}]",
+    ),
     (
         "revocable zones",
+        WITHOUT_GANGS,
         "{scheduling: {gangs: {enabled: false}}, dialects: {volcano: {arguments: {tdm.revocable-zone.rz1: 10:00-21:00}}}}",
     ),
-    ("iluvatars", "dialects: {hami: {enable-iluvatar: true}}"),
-    ("vnpus", "dialects: {hami: {enable-ascend: true}}"),
-    ("vendors of HAMi's that is off", "dialects: {hami: {enabled: false, cambricon: {enabled: true}}}"),
+    ("iluvatars", "{}", "dialects: {hami: {enable-iluvatar: true}}"),
+    ("vnpus", "{}", "dialects: {hami: {enable-ascend: true}}"),
+    ("vendors of HAMi's that is off", "{}", "dialects: {hami: {enabled: false, cambricon: {enabled: true}}}"),
 ];
 
 #[test]
 fn every_key_by_which_what_is_installed_differs_is_named_when_it_changes() {
-    let mut texts = Vec::new();
-    changes(&crate::config::schema(), "", &mut texts);
-    let mut texts: Vec<_> = texts.into_iter().map(|(key, value)| (key, value.to_string())).collect();
-    texts.extend(LISTS.map(|(key, text)| (key.to_owned(), text.to_owned())));
-    let roles_and_webhooks = |settings: &InstallationSettings| {
-        let mut objects = objects(&ManifestsArgs::default(), settings).unwrap();
+    let mut found = Vec::new();
+    changes(&crate::config::schema(), "", &mut found);
+    let texts = found.iter().map(|(key, value)| (key.as_str(), "{}", value.to_string()));
+    let texts = texts.chain(LISTS.map(|(key, before, text)| (key, before, text.to_owned())));
+    let installed = |text: &str| {
+        let (settings, _) = InstallationSettings::parse(text.to_owned(), "berth.yaml").ok()?;
+        let mut objects = objects(&ManifestsArgs::default(), &settings).unwrap();
         objects.retain(|object| object["kind"] != "ConfigMap");
-        objects
+        Some((settings.config, objects))
     };
-    let bases = ["{}", "scheduling: {gangs: {enabled: false}}"];
-    let bases = bases.map(|text| InstallationSettings::parse(text.to_owned(), "berth.yaml").unwrap().0);
-    let bases = bases.map(|base| (roles_and_webhooks(&base), base));
+    let before = BTreeMap::from(["{}", WITHOUT_GANGS].map(|text| (text, installed(text).unwrap())));
     let (mut differing, mut unnamed) = (BTreeSet::new(), BTreeSet::new());
-    for (key, text) in texts {
+    for (key, base, text) in texts {
         // A value that makes no sense beside the other defaults.
-        let Ok((settings, _)) = InstallationSettings::parse(text, "berth.yaml") else { continue };
-        let installed = roles_and_webhooks(&settings);
-        for (before, base) in &bases {
-            if installed == *before {
-                continue;
-            }
-            if settings.config.installed_otherwise(&base.config).is_empty() {
-                unnamed.insert(key.clone());
-            }
-            differing.insert(key.clone());
+        let Some((config, objects)) = installed(&text) else { continue };
+        let (config_before, objects_before) = &before[base];
+        if objects == *objects_before {
+            continue;
         }
+        if config.installed_otherwise(config_before).is_empty() {
+            unnamed.insert(key);
+        }
+        differing.insert(key);
     }
     assert!(unnamed.is_empty(), "Config::installed_otherwise does not name {unnamed:#?}");
     for switch in ["scheduling.gangs.enabled", "metrics.authentication", "revocable zones", "workloads"] {
