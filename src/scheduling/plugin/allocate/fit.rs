@@ -83,7 +83,10 @@ impl Scene<'_> {
             slice: None,
         };
         self.fit_users(card, before, used)?;
-        self.fit_quota(role, ask, chosen, &want)?;
+        // Of a slice, the quota counts what it holds, which may be less compute than was asked.
+        if card.mode != Mode::Mig {
+            self.fit_quota(role, ask, chosen, &want)?;
+        }
         if card.memory.left(used.memory) < want.memory {
             return Err(CardReason::CardInsufficientMemory);
         }

@@ -254,6 +254,19 @@ fn a_card_is_filled_with_slices_whose_compute_is_rounded_up() {
     assert_eq!(full, [DeviceReason::Card { reason: CardReason::CardMigTopologyInfeasible, count: 1, of: 1 }]);
 }
 
+/// Whatever fits without the quota and holds no more than it allows fits with it: the decision for a node relies on that.
+#[test]
+fn a_quota_counts_what_a_slice_holds_and_not_what_was_asked() {
+    let inventory = Inventory::new(vec![a100()]);
+    let fits = |cores: u32| {
+        let quota = Quota { cores: Some(Cores::new(cores)), ..Quota::default() };
+        allocate(&ask(&[(Role::App, 1, 4000, 36)]), &inventory, &Usage::default(), &hami(), quota)
+    };
+    assert!(fits(15).is_ok(), "a slice of 15 %");
+    let over = [DeviceReason::Card { reason: CardReason::ResourceQuotaNotFit, count: 1, of: 1 }];
+    assert_eq!(fits(14).unwrap_err(), over);
+}
+
 #[test]
 fn a_card_full_of_slices_is_full_and_no_fuller() {
     let six = ask(&[(Role::App, 6, 4000, 0)]);
