@@ -52,7 +52,7 @@ pub(crate) async fn waits(
     Ok(waits)
 }
 
-/// How long it takes to create a pod, to see it in a watch of all pods as a scheduler does, and to bind it, where nobody has anything to decide.
+/// How long it takes to create a pod, to see it in a watch of all pods as a scheduler does, and to bind it, where there is nothing to decide.
 async fn wait_bare(
     pods: &Api<Pod>,
     mut seen: watch::Receiver<String>,

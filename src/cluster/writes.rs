@@ -34,8 +34,8 @@ fn most_reports(at_once: usize, awaited: usize) -> usize {
 /// A report that the API server answers within this time is followed by the next at once.
 const EASY: Duration = Duration::from_millis(25);
 
-/// How long a report's place stays empty after it has taken so long: a pod of 400 KB costs the API server as much with each condition as a hundred others
-/// cost, and what the pods of one user cost it is not to be what the others wait for.
+/// For how long no other report takes the place of one that took the API server so long. A condition of a pod of 400 KB costs it more than 0.1 s of a
+/// processor, and the requests of all users wait meanwhile.
 fn rest_after(took: Duration) -> Duration {
     if took <= EASY { Duration::ZERO } else { (took * 4).min(Duration::from_secs(1)) }
 }

@@ -12,6 +12,7 @@ use super::{
         SchedulingCycle,
         gang::{GangOutcome, GangRequest, Gathering, UnfinishedAttempt, is_in_vain},
         scheduling_queue::PodProgress,
+        views::prebind_view,
     },
 };
 use crate::scheduling::{
@@ -24,7 +25,7 @@ use crate::scheduling::{
         pod::Claim,
     },
     plan::gang::{Applicant, GangReason, Pool, Shortfall},
-    prebind::{PrebindInput, PrebindView},
+    prebind::PrebindInput,
     preempt::PreemptInput,
 };
 
@@ -226,7 +227,7 @@ fn yielding_to(BindingCycle { cycle, prebinding, .. }: &BindingCycle, pool: &Poo
     let Some((first, priority)) = first.zip(priority).filter(|_| prebinding.yields_any()) else {
         return Vec::new();
     };
-    let view = PrebindView { snapshot: &cycle.snapshot, pods: &cycle.pods };
+    let view = prebind_view(cycle);
     let holders = prebinding.yielding(priority, Some(&first.uid), &cycle.queue.order, &view);
     holders.into_values().flatten().map(|(.., uid)| uid).collect()
 }

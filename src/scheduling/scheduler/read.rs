@@ -1,5 +1,7 @@
 //! Taking in pods and nodes that were read to settle a doubt.
 
+use jiff::Timestamp;
+
 use super::{Scheduler, scheduling_cycle::scheduling_queue::PodProgress};
 use crate::{
     device::LockOwner,
@@ -12,7 +14,6 @@ use crate::{
         node_flow::NodeFlowInput,
     },
 };
-use jiff::Timestamp;
 
 impl Scheduler {
     /// A node was read, and these pods after it: they are taken in, unless what is known of them is newer.

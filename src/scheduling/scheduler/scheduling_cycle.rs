@@ -19,6 +19,7 @@ mod requeue;
 pub(super) mod scheduling_queue;
 pub(super) mod sync;
 pub(super) mod unlisted;
+pub(super) mod views;
 
 use jiff::Timestamp;
 

@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{
     binding_cycle::BindingCycle,
-    scheduling_cycle::{SchedulingCycle, direct::direction, directed::Directed},
+    scheduling_cycle::{SchedulingCycle, direct::direction, directed::Directed, views::node_view},
 };
 use crate::{
     device::{Answer, CardUsage, ProfileName},
@@ -22,7 +22,7 @@ use crate::{
             node::NodeInfo,
             pod::{Claim, Deletion, PodKey, is_older},
         },
-        node_flow::{NodeFlows, NodeView},
+        node_flow::NodeFlows,
         pending::PendingReason,
         prebind::Prebinding,
         world::{
@@ -187,15 +187,7 @@ impl<'a> SchedulerView<'a> {
 
     /// What the node's device plugins have made of the pod, by what it says and by what the node's lock does.
     pub fn answer(self, uid: &Uid, charge: &Charge) -> Answer {
-        let view = NodeView {
-            name: &charge.node,
-            info: self.cycle.snapshot.node(&charge.node).map(|state| &*state.info),
-            ledger: self.cycle.snapshot.ledger(),
-            pods: &self.cycle.pods,
-            now: self.cycle.snapshot.now(),
-            course: self.cycle.duty.course,
-            lock_expiry: self.flows.lock_expiry,
-        };
+        let view = node_view(self.cycle, &charge.node, self.flows.lock_expiry);
         let to_come = charge.commitment != Commitment::Bound && charge.has_answer(Answer::ByLock);
         let in_flight = || self.flows.is_in_flight(uid, charge, &view);
         if to_come || in_flight() { Answer::Awaited } else { charge.answer() }

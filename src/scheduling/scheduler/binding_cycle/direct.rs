@@ -1,11 +1,12 @@
 //! Pods whose node kube-scheduler has chosen: they join the line of that node as any other does.
 
+use jiff::Timestamp;
+
 use super::BindingCycle;
 use crate::scheduling::{
     model::name::{NodeName, Uid},
     scheduler::scheduling_cycle::{direct::direction, directed::Directed, scheduling_queue::PodProgress},
 };
-use jiff::Timestamp;
 
 impl BindingCycle {
     /// A node was chosen for a pod.

@@ -1,11 +1,12 @@
 //! Device plugins that have given no sign for too long.
 
+use std::collections::BTreeSet;
+
 use super::BindingCycle;
 use crate::{
     device::ProfileName,
     scheduling::{model::name::NodeName, node_flow::NodeFlowInput},
 };
-use std::collections::BTreeSet;
 
 impl BindingCycle {
     /// Takes in which of the node's plugins have given no sign for too long; who waits for one that is back is decided again.

@@ -1,5 +1,7 @@
 //! Bringing ledger, queue and lines in line with what a pod shows.
 
+use jiff::Timestamp;
+
 use super::BindingCycle;
 use crate::scheduling::{
     model::{
@@ -11,7 +13,6 @@ use crate::scheduling::{
     scheduler::scheduling_cycle::{conditions::ConditionInput, scheduling_queue::PodProgress},
     world::ledger::{Charge, Commitment},
 };
-use jiff::Timestamp;
 
 impl BindingCycle {
     /// What is to be done for a pod that was seen.

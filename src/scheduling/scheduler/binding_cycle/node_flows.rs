@@ -12,9 +12,9 @@ use crate::scheduling::{
         name::{NodeName, Uid},
         pod::{Demand, PodKey},
     },
-    node_flow::{Fit, NodeFlowInput, NodeFlowRequest, NodeView, owner_of},
+    node_flow::{Fit, NodeFlowInput, NodeFlowRequest, owner_of},
     plan::Plan,
-    scheduler::scheduling_cycle::{decide::assumed, scheduling_queue::PodProgress},
+    scheduler::scheduling_cycle::{decide::assumed, scheduling_queue::PodProgress, views::node_view},
     world::{
         ledger::{Charge, Commitment},
         node_state::Agent,
@@ -26,15 +26,7 @@ impl BindingCycle {
     pub(in crate::scheduling::scheduler) fn advance(&mut self, node: &NodeName, input: NodeFlowInput<'_>) {
         let mut input = Some(input);
         while let Some(happened) = input.take() {
-            let view = NodeView {
-                name: node,
-                info: self.cycle.snapshot.node(node).map(|state| &*state.info),
-                ledger: self.cycle.snapshot.ledger(),
-                pods: &self.cycle.pods,
-                now: self.cycle.snapshot.now(),
-                course: self.cycle.duty.course,
-                lock_expiry: self.flows.lock_expiry,
-            };
+            let view = node_view(&self.cycle, node, self.flows.lock_expiry);
             for request in self.flows.handle(happened, &view) {
                 // Only the last of them is answered at once.
                 input = self.carry_out(node, request);

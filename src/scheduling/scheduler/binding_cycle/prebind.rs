@@ -16,14 +16,14 @@ use crate::scheduling::{
         prebind_step::PrebindStep,
     },
     plan::held_places,
-    prebind::{PrebindInput, PrebindRequest, PrebindView, Wanted},
-    scheduler::scheduling_cycle::{alike::Versions, scheduling_queue::PodProgress},
+    prebind::{PrebindInput, PrebindRequest, Wanted},
+    scheduler::scheduling_cycle::{alike::Versions, scheduling_queue::PodProgress, views::prebind_view},
 };
 
 impl BindingCycle {
     /// Takes in what happened to claims, and carries out what is requested for that.
     pub(in crate::scheduling::scheduler) fn advance_prebind(&mut self, input: PrebindInput<'_>) {
-        let view = PrebindView { snapshot: &self.cycle.snapshot, pods: &self.cycle.pods };
+        let view = prebind_view(&self.cycle);
         let now = self.cycle.snapshot.now();
         for request in self.prebinding.handle(input, &view) {
             match request {
@@ -88,7 +88,7 @@ impl BindingCycle {
         else {
             return;
         };
-        let view = PrebindView { snapshot: &self.cycle.snapshot, pods: &self.cycle.pods };
+        let view = prebind_view(&self.cycle);
         let holders = self.prebinding.yielding(i32::MAX, None, &self.cycle.queue.order, &view);
         let before = Versions::of(&self.cycle.snapshot);
         let state = held_places::without(holders.get(node), node, &mut self.cycle.snapshot);
@@ -106,7 +106,7 @@ impl BindingCycle {
             return false;
         }
         let Some(demand) = self.cycle.demand(uid) else { return false };
-        let view = PrebindView { snapshot: &self.cycle.snapshot, pods: &self.cycle.pods };
+        let view = prebind_view(&self.cycle);
         let holders = self.prebinding.yielding(demand.priority, Some(uid), &self.cycle.queue.order, &view);
         let before = Versions::of(&self.cycle.snapshot);
         let put_back =
@@ -125,7 +125,7 @@ impl BindingCycle {
         wanted: Wanted<'_>,
         now: Timestamp,
     ) -> bool {
-        let view = PrebindView { snapshot: &self.cycle.snapshot, pods: &self.cycle.pods };
+        let view = prebind_view(&self.cycle);
         let Some(reason) = self.prebinding.exceeded_part(uid, wanted, &view) else { return false };
         self.back_off(uid, now);
         self.cycle.tell_unschedulable(uid, reason);

@@ -1,5 +1,7 @@
 //! Nominations for which a quota has no room any more.
 
+use std::sync::Arc;
+
 use super::BindingCycle;
 use crate::scheduling::{
     model::{name::Uid, pod::Deletion},
@@ -8,7 +10,6 @@ use crate::scheduling::{
     scheduler::scheduling_cycle::alike::Versions,
     world::ledger::Charge,
 };
-use std::sync::Arc;
 
 impl BindingCycle {
     /// Withdraws nominations of pods of the namespace that its quota has no room for any more, now that another pod of it holds a place. Pods that

@@ -178,7 +178,7 @@ impl SchedulingCycle {
         self.advance_conditions(ConditionInput::Waits(pod, reason.into()));
     }
 
-    /// Takes in what happened to what is said of pods, and says what is to be said now.
+    /// Feeds the conditions with what happened, and sends what is to be said for it.
     pub(in crate::scheduling::scheduler) fn advance_conditions(&mut self, input: ConditionInput<'_>) {
         if let ConditionInput::Told { pod, message, outcome: TellOutcome::Done, .. } = &input
             && let Some(entry) = self.pods.get_mut(pod)

@@ -1,5 +1,9 @@
 //! Finding the best node and its cards for a pod, or why there are none.
 
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
 use super::SchedulingCycle;
 use crate::{
     device::{Allocation, InitPhase},
@@ -14,8 +18,6 @@ use crate::{
         world::ledger::{Charge, Commitment},
     },
 };
-use jiff::Timestamp;
-use std::sync::Arc;
 
 impl SchedulingCycle {
     /// The best node and its cards, or why there is none.

@@ -23,6 +23,7 @@ use crate::{
 };
 
 impl SchedulingCycle {
+    /// The cards of the node that was chosen for the pod, or why it is not taken.
     pub(in crate::scheduling::scheduler) fn choose_cards(
         &mut self,
         uid: &Uid,

@@ -22,6 +22,7 @@ impl SchedulingCycle {
         Some(Effect::Bind { pod: info.key.clone(), node, allocations, devices, zone })
     }
 
+    /// Says what a pod in the line of this node waits for.
     pub(in crate::scheduling::scheduler) fn tell_waiting(
         &mut self,
         uid: &Uid,
