@@ -20,6 +20,7 @@ pub mod schema;
 pub mod serve;
 pub mod shadow;
 pub mod simulate;
+mod simulated_cluster;
 pub mod table;
 
 use std::{io::IsTerminal, path::PathBuf, process::ExitCode};

@@ -12,7 +12,7 @@ use berth::{
         effect::PrebindWrite,
         event::WriteOutcome,
         model::{claim_use::FINALIZER, kind::Kind},
-        scheduler::{Scheduler, Settings},
+        scheduler::{Pace, Scheduler, Settings},
         world::object::Object,
     },
 };
@@ -49,6 +49,7 @@ impl Berth {
             gangs: None,
             held_percent: 50,
             claims: berth::scheduling::model::claim_use::DeviceClaims::Served,
+            pace: Pace::Shared,
         };
         let now = Timestamp::UNIX_EPOCH;
         let scheduler = Scheduler::new(settings);

@@ -89,6 +89,7 @@ async fn berth(client: Client, reader: Arc<Reader>, writes_at_once: usize) -> an
         gangs: None,
         held_percent: 50,
         claims: berth::scheduling::model::claim_use::DeviceClaims::Served,
+        pace: scheduler::Pace::Shared,
     };
     let (leadership, handoff) = (Leadership::Alone, Handoff::default());
     let binder = Binder {

@@ -1,16 +1,15 @@
 //! `berth simulate`: where the pods of files would go, on the cluster that the files describe, offline.
 //!
-//! Admission, reading, filter, score and allocation are those of the live binder; here stands what takes the API server's place:
-//! the order of the input, the clock that was given, and agents that allocate at once.
+//! Admission, reading and the scheduler are those of the live binder, and [`super::simulated_cluster`] takes the API server's place. Here stand
+//! the order of the input, the clock that was given, and what is printed.
 
 mod admit;
-pub(in crate::cli) mod charge;
-mod claim_controller;
 mod claims;
+mod enter;
 mod expand;
-mod gang;
+mod explain;
 mod input;
-pub(super) mod place;
+mod lists;
 mod reader;
 mod report;
 mod run;
@@ -77,7 +76,7 @@ impl SimulateArgs {
         if self.strict {
             unread::refuse(&input.unread)?;
         }
-        let (simulation, warnings) = place::simulate(&input, config, entrance, explain, now)?;
+        let (simulation, warnings) = run::simulate(&input, config, entrance, explain, now)?;
         for warning in input.warnings.iter().chain(&warnings) {
             output::remark(&format!("warning: {warning}"));
         }

@@ -24,7 +24,7 @@ use super::{
     withdraw,
 };
 use crate::{
-    device::{Allocation, DevicePlace, LockOwner, ProfileName},
+    device::{LockOwner, ProfileName},
     dialect::{Dialect, Record},
     excerpt::{MESSAGE, SUMMARY, brief, excerpt},
     object::{Node, Pod},
@@ -83,7 +83,9 @@ impl Hands {
                 Some(Event::LockReleased { node, outcome })
             }
             Effect::Bind { pod, node, allocations, devices, zone } => {
-                let record = self.record(&allocations, &node, devices.as_ref(), zone.as_deref());
+                let given = (&*allocations, devices.as_ref());
+                let now = self.clock.now();
+                let record = bind::record(self.reader.dialects(), given, &node, zone.as_deref(), now);
                 let outcome = self.bind(&pod, &node, record).await;
                 Some(Event::BindAnswered { pod, node, outcome })
             }
@@ -191,23 +193,6 @@ impl Hands {
         let outcome = self.fence.within(send::REACH, bound).await.unwrap_or_else(cut);
         warn_of_refused_binding(pod, node, &outcome);
         outcome
-    }
-
-    /// The annotations and labels of the Binding, for the device plugins of all dialects, and the revocable zone of the node; an error says what a
-    /// dialect can't serve.
-    fn record(
-        &self,
-        allocations: &[Allocation],
-        node: &str,
-        devices: Option<&DevicePlace>,
-        zone: Option<&str>,
-    ) -> Result<Record, String> {
-        let now = self.clock.now();
-        allocations.iter().try_fold(Record::lent(zone), |record, one| {
-            let (dialect, given) = (self.dialect(&one.profile), &one.assignment);
-            let adaption = devices.map(|place| dialect.adaption(&given.devices, (node, place), now));
-            Ok(record.and(dialect.record(given, node, now)).and(adaption.transpose()?.unwrap_or_default()))
-        })
     }
 
     async fn prebind(&self, pod: &PodKey, write: &PrebindWrite) -> WriteOutcome {

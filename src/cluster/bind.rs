@@ -1,14 +1,34 @@
 //! Binding a pod: node and assignment in one write.
 
 use http::Request;
+use jiff::Timestamp;
 use kube::{Client, core::Status};
 use serde_json::json;
 
 use super::send::{CLIENT_TIMEOUT, SERVER_TIMEOUT, SendError, send};
 use crate::{
-    dialect::Record,
+    device::{Allocation, DevicePlace},
+    dialect::{Dialects, Record},
     scheduling::{BindOutcome, PodKey},
 };
+
+/// The annotations and labels of a Binding to this node, for the device plugins of all dialects: `given` are the pod's shares and, where it is given
+/// devices by type, the node's devices, and `zone` is the node's revocable zone. The error says what a dialect can't serve.
+pub fn record(
+    dialects: &Dialects,
+    given: (&[Allocation], Option<&DevicePlace>),
+    node: &str,
+    zone: Option<&str>,
+    now: Timestamp,
+) -> Result<Record, String> {
+    let (allocations, devices) = given;
+    allocations.iter().try_fold(Record::lent(zone), |record, one| {
+        let dialect = dialects.named(&one.profile).expect("a pod asks for shares of dialects that were read");
+        let given = &one.assignment;
+        let adaption = devices.map(|place| dialect.adaption(&given.devices, (node, place), now));
+        Ok(record.and(dialect.record(given, node, now)).and(adaption.transpose()?.unwrap_or_default()))
+    })
+}
 
 /// Sends the Binding: `POST …/pods/{name}/binding` with the pod's uid as precondition and the assignment's annotations, which the API
 /// server merges into the pod in the same write (kubernetes `pkg/registry/core/pod/storage/storage.go`).

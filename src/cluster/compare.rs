@@ -27,7 +27,7 @@ use crate::scheduling::{
 const SLICE: Duration = Duration::from_millis(10);
 
 /// One comparison takes so many steps, about two seconds; the longest search on one node takes one. What is left is compared the next time.
-const MOST: u64 = 2_000 * PER_MILLISECOND;
+pub(crate) const MOST: u64 = 2_000 * PER_MILLISECOND;
 
 /// Runs comparisons; clones take turns with each other.
 #[derive(Clone, Debug)]

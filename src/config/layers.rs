@@ -178,6 +178,7 @@ impl Config {
             gangs: self.scheduling.gangs.timeout(),
             held_percent: self.scheduling.volumes.held_percent,
             claims: self.scheduling.claims.served(),
+            pace: scheduling::scheduler::Pace::Shared,
         }
     }
 

@@ -186,6 +186,11 @@ impl Queue {
         }
     }
 
+    /// The first of the pods that are decided now.
+    pub fn first(&self) -> Option<&Uid> {
+        self.active.first.first().map(|((_, (.., uid)), _)| uid)
+    }
+
     /// The next pod that is decided now, of those in namespaces that are not passed over.
     pub fn pop(&mut self, mut passed_over: impl FnMut(&Arc<str>) -> bool) -> Option<Uid> {
         let mut first = self.active.first.iter();

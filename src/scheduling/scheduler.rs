@@ -42,7 +42,10 @@ use binding_cycle::BindingCycle;
 use evict::{EvictionView, Evictions};
 use scheduling_cycle::conditions::ConditionInput;
 
-pub use scheduling_cycle::directed::{Directed, Untaken};
+pub use scheduling_cycle::{
+    directed::{Directed, Untaken},
+    scheduling_queue::Pace,
+};
 pub use view::SchedulerView;
 
 /// What the scheduler is told once.
@@ -66,6 +69,8 @@ pub struct Settings {
     pub held_percent: u32,
     /// Whether claims of devices are served.
     pub claims: DeviceClaims,
+    /// Which pods a turn decides.
+    pub pace: Pace,
 }
 
 /// The scheduler.
@@ -94,7 +99,7 @@ impl Scheduler {
 
     /// A scheduler that has seen nothing yet and only looks on: it decides nothing and wants nothing done, ever.
     pub fn standing_by(settings: Settings) -> Self {
-        let mut scheduler = Self::new(settings);
+        let mut scheduler = Self::new(Settings { pace: Pace::Standby, ..settings });
         scheduler.binding.cycle = scheduler.binding.cycle.standing_by();
         scheduler
     }

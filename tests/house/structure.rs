@@ -30,7 +30,6 @@ const MORE_FIELDS: &[(&str, usize)] = &[
     ("Seen", 19),
     ("ServeArgs", 18),
     ("SimulatedPod", 17),
-    ("SimulationRun", 13),
 ];
 
 /// The text with comments, strings and characters blanked, so that each brace that is left is code.

@@ -25,7 +25,7 @@ use berth::{
             tdm::RevocableZones,
         },
         plugin::score::weights::ScoreWeights,
-        scheduler::Settings,
+        scheduler::{Pace, Settings},
         world::ledger::{Charge, Commitment},
     },
 };
@@ -224,6 +224,7 @@ pub(crate) fn settings() -> Settings {
         gangs: None,
         held_percent: 50,
         claims: DeviceClaims::Served,
+        pace: Pace::Shared,
     }
 }
 

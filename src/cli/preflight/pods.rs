@@ -1,6 +1,6 @@
 //! What nodes and pods carry: registers and assignments that can't be read, shares without an assignment, cards with more users than they have room for.
 //!
-//! Read and summed by the binder's own code; nothing is decided here.
+//! Read and summed by the binder's own code: a scheduler that stands by is shown them, and decides nothing.
 
 use std::collections::BTreeMap;
 
@@ -10,13 +10,14 @@ use super::{
     gangs, rules,
 };
 use crate::{
-    cli::simulate::charge::held,
     cluster::Reader,
     device::CardId,
     dialect::Unreadable,
     excerpt::listed,
     object::{Node, Pod},
-    scheduling::{NodeInfo, PodInfo, Snapshot, Uid, finding::overcommitted},
+    scheduling::{
+        Event, NodeChange, NodeInfo, PodChange, PodInfo, Scheduler, Snapshot, Uid, finding::overcommitted,
+    },
 };
 
 /// So many of a card's pods are named.
@@ -25,29 +26,31 @@ const MOST_HOLDERS: usize = 5;
 /// What is wrong with them, nodes first.
 pub fn findings(examination: &Examination<'_>) -> Vec<PreflightFinding> {
     let reader = examination.config.reader();
-    let mut snapshot = Snapshot::new(reader.device_resources(), examination.config.plugin_arguments());
     let (mut findings, mut names) = (Vec::new(), BTreeMap::new());
+    let (mut nodes, mut pods) = (Vec::new(), Vec::new());
     for node in &examination.seen.nodes {
         let (info, troubles) = reader.node(node);
         findings.extend(of_node(node, &info, &troubles, &reader));
-        snapshot.set_node(info);
+        nodes.push(info);
     }
-    if snapshot.nodes().all(|state| state.info.devices.offers.is_empty()) {
+    if nodes.iter().all(|info| info.devices.offers.is_empty()) {
         let message = "no node has a list of cards that Berth can read: share pods would stay pending";
         findings.push(PreflightFinding::new(&rules::NO_CARDS, "nodes", message));
     }
     for pod in &examination.seen.pods {
         let (info, troubles) = reader.pod(pod);
         findings.extend(of_pod(examination, pod, &info, &troubles));
-        if let Some(charge) = held(&info, examination.now) {
-            names.insert(info.key.uid.clone(), info.key.to_string());
-            snapshot.charge(info.key.uid, charge);
-        }
+        names.insert(info.key.uid.clone(), info.key.to_string());
+        pods.push(info);
     }
+    let mut scheduler = Scheduler::standing_by(examination.config.scheduler_settings());
+    scheduler.observe(Event::Pod(PodChange::Listed(pods)), examination.now);
+    scheduler.observe(Event::Node(NodeChange::Listed(nodes)), examination.now);
+    let snapshot = scheduler.snapshot();
     for state in snapshot.nodes() {
         let node = called("Node", "", &state.info.name);
         for (card, found) in overcommitted(&state.info, &state.usage) {
-            let message = format!("{found}; pods: {}", holders(&snapshot, &state.info, &card, &names));
+            let message = format!("{found}; pods: {}", holders(snapshot, &state.info, &card, &names));
             findings.push(PreflightFinding::new(&rules::CARD_OVERCOMMITTED, &node, message));
         }
     }

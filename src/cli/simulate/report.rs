@@ -161,29 +161,34 @@ impl SimulatedPod {
         Self { outcome: SimulatedOutcome::Unschedulable, message: Some(message), ..self }
     }
 
-    pub(super) fn unfit(self, error: &FitError) -> Self {
-        let nearest = error.nearest().map(NearestRow::of);
-        Self { nearest, ..self.unschedulable(error.to_string()) }
+    /// It waits for this, and fits on no node for this error.
+    pub(super) fn waiting(self, message: String, error: Option<&FitError>) -> Self {
+        let nearest = error.and_then(FitError::nearest).map(NearestRow::of);
+        Self { nearest, volumes: None, locks: Vec::new(), ..self.unschedulable(message) }
     }
 
-    /// With the node that would be kept for it, and the pods that would be preempted there.
-    pub(super) fn nominated(self, node: &NodeName, victims: Vec<String>) -> Self {
-        Self { nominated_node: Some(node.to_string()), victims, ..self }
+    /// With the node that is kept for it, and the pods that would be preempted there; `None`: no node is.
+    pub(super) fn nominated(self, node: Option<&NodeName>, victims: Vec<String>) -> Self {
+        Self { nominated_node: node.map(ToString::to_string), victims, ..self }
     }
 
-    pub(super) fn bound(
-        self,
-        node: &NodeName,
-        shares: &[String],
-        record: Record,
-        locks: BTreeMap<String, String>,
-    ) -> Self {
+    /// With one more claim that is bound with it.
+    pub(super) fn with_volume(mut self, volume: VolumeRow) -> Self {
+        self.volumes.get_or_insert_default().push(volume);
+        self
+    }
+
+    /// With the locks of its node, by their keys.
+    pub(super) fn locked(self, locks: BTreeMap<String, String>) -> Self {
+        Self { locks: locks.into_iter().map(|(key, value)| LockRow { key, value }).collect(), ..self }
+    }
+
+    pub(super) fn bound(self, node: &NodeName, shares: &[String], record: Record) -> Self {
         Self {
             outcome: SimulatedOutcome::Bound,
             node: Some(node.to_string()),
             annotations: record.annotations,
             labels: record.labels,
-            locks: locks.into_iter().map(|(key, value)| LockRow { key, value }).collect(),
             shares: shares.join(", "),
             ..self
         }

@@ -1,30 +1,39 @@
-//! A simulation under way: what is known and held at one moment. What is done with it stands beside it, one file for each thing.
+//! A simulation under way: the scheduler decides the pods one after the other, and what it wants written becomes their rows.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::{BTreeMap, HashMap};
 
+use anyhow::{Result, ensure};
 use jiff::Timestamp;
 
-use super::{input::SimulationInput, report::SimulatedPod};
+use super::{
+    admit::Entrance,
+    claims::ClaimRow,
+    enter::Entry,
+    explain::Explanation,
+    input::SimulationInput,
+    lists::SimulationLists,
+    reader,
+    report::{EvictionRow, SimulatedPod, Simulation},
+    volume::VolumeRow,
+};
 use crate::{
     admission::Facts,
-    cluster::Reader,
+    cli::simulated_cluster::SimulatedCluster,
+    cluster::{Reader, bind, ledger},
+    config::Config,
+    device::{Allocation, LockName, LockOwner, Share},
+    dialect::Dialects,
     scheduling::{
-        NodeName, PodInfo, Snapshot, Uid,
-        decide::class::Classes,
-        model::gang::{GangName, Member},
-        plan::preemption,
+        Effect, NodeName, PendingReason, PodInfo, PodKey, Uid,
+        model::{
+            extended_resources::INFIX,
+            gang::{GangName, Membership, Policy},
+        },
+        plan::{eviction, gang::GangReason},
         plugin::score::weights::ScoreWeights,
+        scheduler::{Pace, Settings},
     },
 };
-
-/// A pod that waits for its turn: its place in the input, its row so far, and the pod as it was read.
-pub(super) type Entry = (u64, SimulatedPod, PodInfo);
-
-/// The pods that wait for their turn.
-pub(super) type Entries = BTreeMap<Uid, Entry>;
-
-/// The pods that hold a place, by gang, each with what it is there and its node.
-pub(super) type Holders = BTreeMap<GangName, Vec<(Arc<Member>, NodeName)>>;
 
 /// Which nodes the output explains.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -36,31 +45,235 @@ pub enum Explain {
 }
 
 /// A simulation under way.
-pub(super) struct SimulationRun<'a> {
-    /// What reads objects.
-    pub(super) reader: Reader,
-    /// The cluster as it fills up.
-    pub(super) snapshot: Snapshot,
-    /// What is known of pods that are alike.
-    pub(super) classes: Classes,
+struct SimulationRun<'a> {
+    input: &'a SimulationInput,
+    reader: &'a Reader,
+    cluster: SimulatedCluster,
     /// How nodes are compared.
-    pub(super) weights: ScoreWeights,
-    /// The rules by which victims are chosen; `None`: no pod is preempted.
-    pub(super) preemption: Option<preemption::Rules>,
-    /// Whether the pods of a PodGroup are placed together.
-    pub(super) gangs: bool,
-    /// The pods of gangs that hold a place.
-    pub(super) holders: Holders,
-    /// Which nodes are explained.
-    pub(super) explain: Explain,
-    /// The present.
-    pub(super) now: Timestamp,
-    /// Every pod's name, for the picture of the cards.
-    pub(super) names: BTreeMap<Uid, String>,
-    /// What could not be read.
-    pub(super) warnings: Vec<String>,
-    /// What the rules may know, in the dialects that are read.
-    pub(super) facts: Facts,
-    /// What the documents hold.
-    pub(super) input: &'a SimulationInput,
+    weights: ScoreWeights,
+    explain: Explain,
+    now: Timestamp,
+    /// Every pod's name.
+    names: BTreeMap<Uid, String>,
+    /// What has come of the pods, by their place in the input.
+    rows: BTreeMap<u64, SimulatedPod>,
+    /// The places in the input of the pods that wanted one in the cluster.
+    positions: HashMap<Uid, u64>,
+}
+
+/// Places every pod that wants a place; beside the result, what could not be read.
+pub(super) fn simulate(
+    input: &SimulationInput,
+    config: &Config,
+    entrance: Entrance,
+    explain: Explain,
+    now: Timestamp,
+) -> Result<(Simulation, Vec<String>)> {
+    let reader = reader::of(input, config);
+    let settings = Settings {
+        device_resources: reader.device_resources(),
+        pace: Pace::OneByOne,
+        ..config.scheduler_settings()
+    };
+    let mut lists = SimulationLists::read(input, &reader, settings.claims);
+    let facts = Facts { dialects: reader.dialects().clone(), ..input.facts.clone() };
+    let entry = Entry { input, reader: &reader, facts, entrance, now };
+    let mut rows = BTreeMap::new();
+    for incoming in &input.pods {
+        rows.insert(incoming.position, entry.enter(incoming, &mut lists)?);
+    }
+    let (names, warnings) = (std::mem::take(&mut lists.names), std::mem::take(&mut lists.warnings));
+    let positions = std::mem::take(&mut lists.positions);
+    let weights = settings.weights;
+    let cluster = SimulatedCluster::new(settings, lists.into_lists(), now);
+    let run =
+        SimulationRun { input, reader: &reader, cluster, weights, explain, now, names, rows, positions };
+    Ok((run.finish()?, warnings))
+}
+
+/// So many turns of the scheduler are allowed for each pod: a lock, a Binding, two writes for each of its claims, its nomination and victims.
+const TURNS: usize = 1_000;
+
+impl SimulationRun<'_> {
+    /// Decides all pods, and says what has come of them.
+    fn finish(mut self) -> Result<Simulation> {
+        let evictions = self.evictions();
+        let most = TURNS * (1 + self.positions.len());
+        for turn in 0.. {
+            ensure!(turn < most, "the scheduler has not come to an end after {most} turns");
+            let next = self.cluster.scheduler().view().next_pod().cloned();
+            if let (Some(uid), Explain::EveryNode) = (&next, self.explain) {
+                self.explain(uid);
+            }
+            let effects = self.cluster.turn();
+            for effect in &effects {
+                self.note(effect);
+            }
+            let is_still = effects.is_empty() && self.cluster.scheduler().view().next_pod() == next.as_ref();
+            // A decided pod that waits for something which does not come holds up the others until its time is over.
+            if is_still && !self.cluster.wait_for_queue() {
+                break;
+            }
+        }
+        self.tell_waiting();
+        self.add_claims();
+        let snapshot = self.cluster.scheduler().snapshot();
+        let nodes = ledger::nodes(snapshot, self.dialects(), &self.names);
+        Ok(Simulation { pods: self.rows.into_values().collect(), evictions, nodes })
+    }
+
+    fn dialects(&self) -> &Dialects {
+        self.reader.dialects()
+    }
+
+    /// The pods whose window has closed and whose budgets let them go.
+    fn evictions(&self) -> Vec<EvictionRow> {
+        let snapshot = self.cluster.scheduler().snapshot();
+        let bound = self.input.state.iter().filter_map(|(pod, _)| self.cluster.pod(&pod.metadata.uid));
+        let zone = |node: &NodeName| snapshot.node(node)?.zone.clone();
+        let round = eviction::round(bound, zone, snapshot.objects(), |_| false);
+        round.evictions.iter().map(EvictionRow::of).collect()
+    }
+
+    /// Says what each node makes of the pod whose turn comes, and of those that are placed together with it.
+    fn explain(&mut self, uid: &Uid) {
+        let together = self.placed_with(uid);
+        let world = self.cluster.scheduler().snapshot().world();
+        let (dialects, weights, now) = (self.reader.dialects(), &self.weights, self.now);
+        let explanation = Explanation { world, dialects, weights, now };
+        for uid in together {
+            let Some(demand) = self.cluster.pod(&uid).and_then(PodInfo::demand) else { continue };
+            let row = self.positions.get(&uid).and_then(|position| self.rows.get_mut(position));
+            if let Some(row) = row {
+                row.nodes = Some(explanation.verdicts(&demand));
+            }
+        }
+    }
+
+    /// The pod, and those of its gang that wait.
+    fn placed_with(&self, uid: &Uid) -> Vec<Uid> {
+        let gang = self.cluster.pod(uid).and_then(|pod| pod.groups.gang.as_ref());
+        let objects = self.cluster.scheduler().snapshot().objects();
+        let is_one =
+            |gang: &GangName| matches!(objects.membership(gang), Membership::Policy(Policy::Gang(_)));
+        let Some(gang) = gang.map(|member| &member.gang).filter(|gang| is_one(gang)) else {
+            return vec![uid.clone()];
+        };
+        let is_mate = |uid: &&Uid| {
+            let pod = self.cluster.pod(uid).filter(|pod| pod.demand().is_some());
+            pod.and_then(|pod| pod.groups.gang.as_ref()).is_some_and(|member| member.gang == *gang)
+        };
+        self.positions.keys().filter(is_mate).cloned().collect()
+    }
+
+    /// Takes into the pods' rows what is done for them.
+    fn note(&mut self, effect: &Effect) {
+        match effect {
+            Effect::TakeLock { pod, locks, .. } => {
+                let locks = self.locks(pod, locks);
+                self.change(pod, |row| row.locked(locks));
+            }
+            Effect::Prebind { pod, write } => {
+                if let Some(volume) = VolumeRow::of(write) {
+                    self.change(pod, |row| row.with_volume(volume));
+                }
+            }
+            Effect::Bind { pod, node, allocations, devices, zone } => {
+                let given = (&**allocations, devices.as_ref());
+                let record = bind::record(self.dialects(), given, node, zone.as_deref(), self.now);
+                let shares = self.shares(allocations);
+                self.change(pod, |row| match record {
+                    Ok(record) => row.bound(node, &shares, record),
+                    Err(reason) => row.unschedulable(reason),
+                });
+            }
+            Effect::Nominate { pod, node } => {
+                let victims = self.cluster.scheduler().view().victims(&pod.uid);
+                let victims = victims.into_iter().map(ToString::to_string).collect();
+                self.change(pod, |row| row.nominated(node.as_ref(), victims));
+            }
+            _ => {}
+        }
+    }
+
+    fn change(&mut self, pod: &PodKey, change: impl FnOnce(SimulatedPod) -> SimulatedPod) {
+        let Some(position) = self.positions.get(&pod.uid) else { return };
+        if let Some(row) = self.rows.remove(position) {
+            self.rows.insert(*position, change(row));
+        }
+    }
+
+    /// Says of each pod that has no place why it waits.
+    fn tell_waiting(&mut self) {
+        let view = self.cluster.scheduler().view();
+        for (uid, position) in &self.positions {
+            let Some(reason) = view.reason(uid).filter(|_| self.is_waiting(uid)) else { continue };
+            if let Some(row) = self.rows.remove(position) {
+                let error = match reason {
+                    PendingReason::Fit(error) => Some(&**error),
+                    PendingReason::Gang(GangReason::NoRoom(no_room)) => no_room.error(),
+                    _ => None,
+                };
+                self.rows.insert(*position, row.waiting(reason.message().full, error));
+            }
+        }
+    }
+
+    fn is_waiting(&self, uid: &Uid) -> bool {
+        self.cluster.pod(uid).is_some_and(|pod| pod.demand().is_some())
+    }
+
+    /// The claims of devices that each pod uses, as they stand in the end.
+    fn add_claims(&mut self) {
+        for (uid, position) in &self.positions {
+            let Some(info) = self.cluster.pod(uid) else { continue };
+            let claims = self.claims(info);
+            if let Some(row) = self.rows.get_mut(position) {
+                row.claims = claims;
+            }
+        }
+    }
+
+    fn claims(&self, info: &PodInfo) -> Vec<ClaimRow> {
+        let known = self.cluster.scheduler().snapshot().resource_claims();
+        let namespace = &info.key.namespace;
+        let mut rows: Vec<ClaimRow> = Vec::new();
+        for name in info.footprint.resource_claims.iter().filter_map(|used| used.claim.as_ref()) {
+            if known.claim(namespace, name).is_none() || rows.iter().any(|row| row.is_named(name)) {
+                continue;
+            }
+            let names = (namespace.to_string(), name.to_string());
+            let unchanged = self.input.claims.allocated.get(&names).cloned();
+            rows.push(ClaimRow::new(names, unchanged, known.allocation(namespace, name)));
+        }
+        // The claim that serves extended resources is called by what it has in common in every run.
+        if let Some(served) = &info.status.served {
+            let names = (namespace.to_string(), format!("{}{INFIX}", info.key.name));
+            let given = known.allocation(namespace, &served.resource_claim_name);
+            rows.push(ClaimRow::new(names, None, given));
+        }
+        rows
+    }
+
+    /// The locks that are taken for the pod, each under its key.
+    fn locks(&self, pod: &PodKey, locks: &[LockName]) -> BTreeMap<String, String> {
+        let owner = LockOwner { namespace: pod.namespace.to_string(), name: pod.name.to_string() };
+        let specs = locks.iter().filter_map(|lock| self.dialects().lock(lock));
+        specs.map(|spec| (spec.key.clone(), spec.value(&owner, self.now))).collect()
+    }
+
+    /// Each share in words.
+    fn shares(&self, allocations: &[Allocation]) -> Vec<String> {
+        let of = |one: &Allocation| {
+            let dialect = self.dialects().named(&one.profile).expect("an ask is of one of the dialects");
+            let unit = dialect.profile().core_budget.unit();
+            let words =
+                |share: &Share| format!("{} ({}, {})", share.card, share.memory, unit.words(share.cores));
+            let devices = one.assignment.devices.iter().flat_map(|(kind, devices)| {
+                devices.iter().map(move |device| format!("{kind} {}", device.minor))
+            });
+            one.assignment.shares().map(words).chain(devices).collect::<Vec<_>>()
+        };
+        allocations.iter().flat_map(of).collect()
+    }
 }

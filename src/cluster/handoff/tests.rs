@@ -36,6 +36,7 @@ fn scheduler() -> Scheduler {
         gangs: None,
         held_percent: 50,
         claims: crate::scheduling::model::claim_use::DeviceClaims::Served,
+        pace: crate::scheduling::scheduler::Pace::Shared,
     })
 }
 

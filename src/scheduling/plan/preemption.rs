@@ -52,6 +52,14 @@ impl Default for Rules {
     }
 }
 
+impl Rules {
+    /// The place of a pod among victims, the most important first.
+    pub(in crate::scheduling) fn place(self, importance: Importance) -> (Reverse<i32>, bool, Timestamp) {
+        let preemptable = self.preemptable_first && importance.preemptable;
+        (Reverse(importance.priority), preemptable, started(importance))
+    }
+}
+
 /// A pod that must go.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Victim {
@@ -255,7 +263,7 @@ impl VictimSearch<'_> {
         let mut victims = self.reprieve(plan, node, violating);
         let violations = victims.len();
         victims.extend(self.reprieve(plan, node, others));
-        victims.sort_by_key(|victim| self.importance(victim.importance));
+        victims.sort_by_key(|victim| self.rules.place(victim.importance));
         if victims.is_empty() {
             return NodeTrial::Fails;
         }
@@ -282,14 +290,8 @@ impl VictimSearch<'_> {
         };
         let on_node = plan.ledger().on_node(node).filter(|(_, charge)| may_go(charge));
         let mut potential: Vec<_> = on_node.map(|(pod, charge)| (pod.clone(), charge.clone())).collect();
-        potential.sort_by_key(|(_, charge)| self.importance(charge.importance));
+        potential.sort_by_key(|(_, charge)| self.rules.place(charge.importance));
         potential
-    }
-
-    /// The place of a pod among others, the most important first.
-    fn importance(&self, importance: Importance) -> (Reverse<i32>, bool, Timestamp) {
-        let preemptable = self.rules.preemptable_first && importance.preemptable;
-        (Reverse(importance.priority), preemptable, started(importance))
     }
 
     /// Puts back each of these pods beside which the node would still have the pod; the others are victims.

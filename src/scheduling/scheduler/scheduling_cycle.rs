@@ -66,13 +66,13 @@ pub(super) struct SchedulingCycle {
 impl SchedulingCycle {
     /// Nothing was seen yet.
     pub(super) fn new(settings: Settings) -> Self {
-        let Settings { device_resources, weights, arguments, preemption, zones, gangs, claims, .. } =
+        let Settings { device_resources, weights, arguments, preemption, zones, gangs, claims, pace, .. } =
             settings;
         Self {
             snapshot: Snapshot::new(device_resources, arguments).divided(zones).awaiting(claims),
             classes: Classes::new(weights).bounded(CLAIM_ALLOWANCE),
             pods: Pods::default(),
-            queue: SchedulingQueue::default(),
+            queue: SchedulingQueue::at(pace),
             gangs: Gangs::new(gangs),
             preempting: Preempting::new(preemption),
             duty: Duty::default(),
@@ -84,7 +84,6 @@ impl SchedulingCycle {
     /// As this, and no pod is ever decided.
     pub(super) fn standing_by(mut self) -> Self {
         self.duty.course = Course::Standby;
-        self.queue = self.queue.standing_by();
         self.gangs = self.gangs.standing_by();
         self
     }

@@ -113,6 +113,27 @@ impl<'a> SchedulerView<'a> {
         entries.map(|entry| &*entry.info.key.name).collect()
     }
 
+    /// The pod that is decided next at [`Pace::OneByOne`]; `None`: no pod is in the queue, or one is on its way.
+    pub fn next_pod(self) -> Option<&'a Uid> {
+        let mut decided = self.flows.pods().chain(self.prebinding.pods());
+        let is_held_up = decided.any(|uid| self.cycle.queue.is_on_its_way(uid));
+        self.cycle.queue.order.first().filter(|_| !is_held_up)
+    }
+
+    /// Why the pod waits, where it was refused and has found no place since.
+    pub fn reason(self, pod: &str) -> Option<&'a PendingReason> {
+        self.cycle.conditions.reason(pod)
+    }
+
+    /// The pods that go, or have to go, so that the pod fits on the node that is kept for it; the most important first.
+    pub fn victims(self, pod: &Uid) -> Vec<&'a PodKey> {
+        let victims = self.cycle.snapshot.world().nominations().victims(pod);
+        let mut infos: Vec<_> = victims.filter_map(|uid| Some(&self.cycle.pods.get(uid)?.info)).collect();
+        let rules = self.cycle.preempting.rules().unwrap_or_default();
+        infos.sort_by_key(|info| rules.place(info.importance));
+        infos.into_iter().map(|info| &info.key).collect()
+    }
+
     /// Each pod that holds shares of cards, and what it holds, in no order.
     pub fn holders(self) -> impl Iterator<Item = (&'a PodKey, &'a Charge)> {
         let holders =

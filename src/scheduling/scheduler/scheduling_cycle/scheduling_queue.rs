@@ -41,6 +41,8 @@ use unlisted::Unlisted;
 pub(in crate::scheduling::scheduler) use rejections::Rejections;
 pub(in crate::scheduling::scheduler) use turn::MOST_STEPS;
 
+pub use turn::Pace;
+
 /// How far a pod is that wants a place.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(in crate::scheduling::scheduler) enum PodProgress {
@@ -114,14 +116,14 @@ pub(in crate::scheduling::scheduler) struct SchedulingQueue {
     pub(in crate::scheduling::scheduler) lists: InitialLists,
     /// Why pods were rejected since the last change.
     pub(in crate::scheduling::scheduler) rejections: Rejections,
-    /// Whether no pod is ever decided.
-    stands_by: bool,
+    /// Which pods a turn decides.
+    pace: Pace,
 }
 
 impl SchedulingQueue {
-    /// As this, of a scheduler that decides no pod.
-    pub(in crate::scheduling::scheduler) fn standing_by(self) -> Self {
-        Self { stands_by: true, ..self }
+    /// Of a scheduler that decides pods at this pace.
+    pub(in crate::scheduling::scheduler) fn at(pace: Pace) -> Self {
+        Self { pace, ..Self::default() }
     }
 
     /// Takes in that a pod was seen.
@@ -311,7 +313,7 @@ impl SchedulingQueue {
 
     /// Waiting pods that the node would have now that so much is held of it are to be woken, in this turn or the next.
     pub(in crate::scheduling::scheduler) fn note_moved(&mut self, node: &NodeName, held: Held) {
-        if !self.stands_by {
+        if self.pace != Pace::Standby {
             let known = self.moved.entry(node.clone()).or_insert(held);
             *known = (*known).min(held);
         }

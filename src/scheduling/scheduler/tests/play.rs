@@ -23,7 +23,7 @@ use crate::{
             pod::Placer,
         },
         plan::preemption::Rules,
-        scheduler::{Scheduler, Settings},
+        scheduler::{Pace, Scheduler, Settings},
         world::ledger::Commitment,
     },
 };
@@ -77,6 +77,16 @@ pub(super) fn setback(why: &str, wait: i64) -> Setback {
     Setback { why: why.to_owned(), wait: SignedDuration::from_secs(wait) }
 }
 
+/// With preemption and gangs.
+fn settings() -> Settings {
+    Settings {
+        lock_expiry: EXPIRY,
+        preemption: Some(Rules::default()),
+        gangs: Some(SignedDuration::from_mins(10)),
+        ..fixtures::settings()
+    }
+}
+
 /// A scheduler and its world.
 pub(super) struct Play {
     pub(super) scheduler: Scheduler,
@@ -103,13 +113,20 @@ impl Play {
         play
     }
 
+    /// A scheduler that decides one pod after the other.
+    pub(super) fn one_by_one() -> Self {
+        let mut play = Self::of_locks(Signature::Time);
+        let settings = Settings { pace: Pace::OneByOne, ..settings() };
+        let known = play.scheduler.view().recount();
+        play.scheduler = Scheduler::new(settings);
+        for event in known {
+            play.happens(event);
+        }
+        play
+    }
+
     fn unlisted(signature: Signature) -> Self {
-        let settings = Settings {
-            lock_expiry: EXPIRY,
-            preemption: Some(Rules::default()),
-            gangs: Some(SignedDuration::from_mins(10)),
-            ..fixtures::settings()
-        };
+        let settings = settings();
         let mut play = Self {
             scheduler: Scheduler::new(settings),
             now: "2026-11-21T12:00:00Z".parse().unwrap(),

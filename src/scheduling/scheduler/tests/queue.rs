@@ -5,8 +5,11 @@ use super::{
     play::{Play, Sent, pod},
     seconds,
 };
+use crate::device::Answer;
 use crate::scheduling::{
+    Event, PodChange,
     decide::fit_error::FitError,
+    event::BindOutcome,
     model::measure::{Attempt, Measure},
     plugin::{Reason, node_unschedulable::Cordoned},
 };
@@ -16,6 +19,26 @@ fn flushed(play: &mut Play) -> (usize, usize) {
     let measures = play.scheduler.take_measures();
     let count = |measure| measures.iter().filter(|one| **one == measure).count();
     (count(Measure::Flushed), count(Measure::Attempt(Attempt::Unschedulable)))
+}
+
+#[test]
+fn pods_that_are_decided_one_by_one_come_in_the_order_of_the_queue_each_after_the_one_before_is_bound() {
+    let mut play = Play::one_by_one();
+    for (name, priority) in [("low", 0), ("high", 9), ("middle", 5)] {
+        let mut one = pod(name, 1000, play.now);
+        one.importance.priority = priority;
+        play.happens(Event::Pod(PodChange::Seen(Box::new(one))));
+    }
+    // The first was decided as soon as it was seen.
+    assert_eq!(play.sent(), [Sent::Lock("low")]);
+    assert_eq!(play.scheduler.view().next_pod(), None, "a pod is on its way");
+    play.lock_taken("low");
+    play.bind_answered("low", BindOutcome::Bound);
+    assert_eq!(
+        play.scheduler.view().next_pod(),
+        Some(&"middle".into()),
+        "the high one has been decided by now"
+    );
 }
 
 #[test]

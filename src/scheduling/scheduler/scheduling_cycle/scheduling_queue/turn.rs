@@ -28,6 +28,19 @@ const MOST_FLUSHED: usize = 64;
 /// No further pod is decided in a turn that has taken so many steps: about 15 ms.
 pub(in crate::scheduling::scheduler) const MOST_STEPS: u64 = 15 * PER_MILLISECOND;
 
+/// Which pods a turn decides.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Pace {
+    /// Those for which the turn has time, of namespaces that have not used their share before others.
+    #[default]
+    Shared,
+    /// One pod, or one gang, in the order of the queue, once all that was decided before is bound; none before its backoff has ended. For a
+    /// scheduler for which nobody waits.
+    OneByOne,
+    /// None.
+    Standby,
+}
+
 /// What has been decided in this turn.
 #[derive(Debug, Default)]
 pub(super) struct Turn {
@@ -95,6 +108,9 @@ impl SchedulingQueue {
         if !self.has_room() {
             return None;
         }
+        if self.pace == Pace::OneByOne {
+            return self.next_of_all(decided);
+        }
         if !self.order.is_empty() {
             let next = self.next_active(now, pods, decided);
             self.turn.active += usize::from(next.is_some());
@@ -112,6 +128,21 @@ impl SchedulingQueue {
         early
     }
 
+    /// The first pod of the queue, unless this turn had one or another is on its way.
+    fn next_of_all<'a>(&mut self, mut decided: impl Iterator<Item = &'a Uid>) -> Option<Uid> {
+        if self.turn.active > 0 || decided.any(|uid| self.is_on_its_way(uid)) {
+            return None;
+        }
+        let next = self.order.pop(|_| false);
+        self.turn.active += usize::from(next.is_some());
+        next
+    }
+
+    /// Whether the pod is decided and not bound yet.
+    pub(in crate::scheduling::scheduler) fn is_on_its_way(&self, pod: &Uid) -> bool {
+        matches!(self.progress(pod), PodProgress::InLine(_) | PodProgress::Prebinding(_))
+    }
+
     /// The next active pod, of a namespace that has not used its share if there is one. A namespace that has, goes on where no pod of another is
     /// on its way.
     fn next_active<'a>(
@@ -126,10 +157,7 @@ impl SchedulingQueue {
             return within;
         }
         let on_their_way = self.turn.on_their_way.take().unwrap_or_else(|| {
-            let is_on_its_way = |uid: &&Uid| {
-                matches!(self.progress(uid), PodProgress::InLine(_) | PodProgress::Prebinding(_))
-            };
-            let entries = decided.filter(is_on_its_way).filter_map(|uid| pods.get(uid));
+            let entries = decided.filter(|uid| self.is_on_its_way(uid)).filter_map(|uid| pods.get(uid));
             OnTheirWay::of(entries.map(|entry| &entry.info.key.namespace))
         });
         let Self { order, shares, turn, .. } = self;

@@ -1,0 +1,120 @@
+//! The pods of a simulation that want a place: admitted, completed as by the API server and its controllers, and read.
+
+use std::sync::Arc;
+
+use anyhow::Result;
+use jiff::Timestamp;
+
+use super::{
+    admit::{self, Entered, Entrance},
+    input::{Incoming, SimulationInput, called},
+    lists::SimulationLists,
+    report::SimulatedPod,
+};
+use crate::{
+    admission::Facts,
+    cluster::Reader,
+    object::{Metadata, Pod, ResourceClaim, pod::PodResourceClaimStatus},
+    scheduling::Claim,
+};
+
+/// What a pod has to pass before it wants a place.
+pub(super) struct Entry<'a> {
+    /// The documents.
+    pub(super) input: &'a SimulationInput,
+    /// What reads objects.
+    pub(super) reader: &'a Reader,
+    /// What the rules may know.
+    pub(super) facts: Facts,
+    /// Whether pods meet the rules.
+    pub(super) entrance: Entrance,
+    /// The present.
+    pub(super) now: Timestamp,
+}
+
+impl Entry<'_> {
+    /// Lists the pod, unless it is denied. Returns its row so far.
+    pub(super) fn enter(&self, incoming: &Incoming, lists: &mut SimulationLists) -> Result<SimulatedPod> {
+        let document = &incoming.document;
+        let mut row = SimulatedPod::new(document);
+        let entered = match admit::with_claims(incoming, &self.facts, &lists.extended)? {
+            Some(entered) => entered,
+            None => admit::enter(incoming, self.entrance, &self.facts)?,
+        };
+        let mut pod = match entered {
+            Entered::Ignored(warnings) => {
+                // A node may be kept for it.
+                let pod: Pod = document.read_part(&document.value, &incoming.places)?;
+                lists.lists.pods.push(self.reader.pod(&pod).0);
+                row.warnings = warnings;
+                return Ok(row);
+            }
+            Entered::Denied(violations, warnings) => return Ok(row.denied(violations, warnings)),
+            Entered::Ours(pod, warnings) => {
+                row.warnings = warnings;
+                pod
+            }
+        };
+        let called = called(document);
+        pod.spec.priority = Some(self.input.priorities.of(&pod).unwrap_or_else(|class| {
+            let message = format!("{called}: spec.priorityClassName: no PriorityClass {class}; taken as 0");
+            lists.warnings.push(message);
+            0
+        }));
+        pod.metadata.creation_timestamp.get_or_insert(self.now);
+        let missing = self.make_claims(&mut pod, lists);
+        lists.warnings.extend(missing.into_iter().map(|trouble| format!("{called}: {trouble}")));
+        let (info, troubles) = self.reader.pod(&pod);
+        lists.warn(&called, &troubles);
+        lists.names.insert(info.key.uid.clone(), info.key.to_string());
+        let row = match &info.claim {
+            Claim::Place(_) => {
+                lists.positions.insert(info.key.uid.clone(), incoming.position);
+                row
+            }
+            Claim::Unreadable(message) => row.unschedulable(message.clone()),
+            Claim::None if admit::is_gated(document) => {
+                let gated = "Scheduling is blocked due to non-empty scheduling gates";
+                row.unschedulable(gated.to_owned())
+            }
+            Claim::None => {
+                row.warnings.push("the pod has ended or is being deleted".to_owned());
+                row
+            }
+        };
+        lists.lists.pods.push(info);
+        Ok(row)
+    }
+
+    /// Makes the pod's claims from their templates, as the resourceclaim controller does, and notes them in its status. A claim that is
+    /// there already is the pod's; a template that is missing is an entry without a claim. Returns what is missing.
+    fn make_claims(&self, pod: &mut Pod, lists: &mut SimulationLists) -> Vec<String> {
+        let mut missing = Vec::new();
+        for (at, entry) in pod.spec.resource_claims.iter().enumerate() {
+            let Some(template) = &entry.resource_claim_template_name else { continue };
+            if pod.status.resource_claim_statuses.iter().any(|status| status.name == entry.name) {
+                continue;
+            }
+            let namespace = pod.metadata.namespace.clone();
+            let Some(template) = self.input.claims.templates.get(&(namespace.clone(), template.to_string()))
+            else {
+                missing.push(format!(
+                    "spec.resourceClaims[{at}].resourceClaimTemplateName: no ResourceClaimTemplate {namespace}/{template}"
+                ));
+                continue;
+            };
+            let name = format!("{}-{}", pod.metadata.name, entry.name);
+            let uid = format!("{}-{}", pod.metadata.uid, entry.name);
+            lists.claims.entry((namespace.clone(), name.clone())).or_insert_with(|| {
+                let metadata = Metadata { namespace, name: name.clone(), uid, ..Metadata::default() };
+                let spec = template.spec.spec.clone();
+                Arc::new(ResourceClaim { metadata, spec, ..ResourceClaim::default() })
+            });
+            pod.status.resource_claim_statuses.push(PodResourceClaimStatus {
+                name: entry.name.clone(),
+                resource_claim_name: Some(name.into()),
+            });
+        }
+        missing
+    }
+}

@@ -1,0 +1,87 @@
+//! Claims of devices after a write for a pod: the claim as the API server stores it, with devices that their drivers have prepared.
+
+use std::sync::Arc;
+
+use crate::{
+    object::{
+        Metadata, ResourceClaim,
+        metadata::Controller,
+        resource_claim::{AllocatedDeviceStatus, AllocationResult, ConsumerReference, DeviceCondition},
+    },
+    scheduling::{
+        ObjectChange, PodKey,
+        effect::PrebindWrite,
+        model::{claim_use::FINALIZER, extended_resources::ANNOTATION, kind::Kind},
+        world::object::Object,
+    },
+};
+
+/// What is seen of the claim after the write; `None`: the write is to no claim of devices.
+pub(super) fn written(pod: &PodKey, write: &PrebindWrite, version: &str) -> Option<ObjectChange> {
+    let mut claim = match write {
+        PrebindWrite::ProtectClaim { claim } => changed(claim, |claim| {
+            claim.metadata.finalizers.push(FINALIZER.into());
+        }),
+        PrebindWrite::UnprotectClaim { claim } => changed(claim, |claim| {
+            claim.metadata.finalizers.retain(|finalizer| finalizer != FINALIZER);
+        }),
+        PrebindWrite::ReserveClaim { claim, allocation } => changed(claim, |claim| {
+            let (name, uid) = (pod.name.to_string(), pod.uid.to_string());
+            claim.status.reserved_for.push(ConsumerReference { resource: "pods".to_owned(), name, uid });
+            if let Some(allocation) = allocation {
+                claim.status.devices = prepared(allocation);
+                claim.status.allocation = Some(AllocationResult::clone(allocation));
+            }
+        }),
+        PrebindWrite::ReleaseClaim { claim, deallocate } => changed(claim, |claim| {
+            claim.status.reserved_for.retain(|user| *user.uid != *pod.uid);
+            if *deallocate {
+                (claim.status.allocation, claim.status.devices) = (None, Vec::new());
+            }
+        }),
+        PrebindWrite::CreateClaim { claim, made } => {
+            let (namespace, name) = (pod.namespace.to_string(), claim.to_string());
+            let uid = format!("claim-{namespace}-{name}");
+            let mut metadata = Metadata { name, namespace, uid, ..Metadata::default() };
+            metadata.annotations.get_or_insert_default().insert(ANNOTATION.to_owned(), "true".to_owned());
+            metadata.finalizers.push(FINALIZER.into());
+            metadata.controller = Some(Controller::new("v1", "Pod", &pod.name, &pod.uid));
+            ResourceClaim { metadata, spec: made.spec.clone(), ..ResourceClaim::default() }
+        }
+        PrebindWrite::DeleteClaim { claim } => {
+            let name = Object::ResourceClaim(claim.clone()).name();
+            return Some(ObjectChange::Gone(Kind::ResourceClaim, name));
+        }
+        PrebindWrite::BindVolume { .. }
+        | PrebindWrite::SelectNode { .. }
+        | PrebindWrite::StateClaim { .. } => {
+            return None;
+        }
+    };
+    version.clone_into(&mut claim.metadata.resource_version);
+    Some(ObjectChange::Seen(Object::ResourceClaim(Arc::new(claim))))
+}
+
+fn changed(claim: &ResourceClaim, change: impl FnOnce(&mut ResourceClaim)) -> ResourceClaim {
+    let mut claim = claim.clone();
+    change(&mut claim);
+    claim
+}
+
+/// What drivers state of these devices once they are ready: the conditions without which no pod is bound (KEP-5007).
+fn prepared(allocation: &AllocationResult) -> Vec<AllocatedDeviceStatus> {
+    let awaited = allocation.devices.results.iter().filter(|device| !device.binding_conditions.is_empty());
+    let ready = |kind: &String| DeviceCondition {
+        kind: kind.clone(),
+        status: "True".to_owned(),
+        message: String::new(),
+    };
+    let prepared = awaited.map(|device| AllocatedDeviceStatus {
+        driver: device.driver.clone(),
+        pool: device.pool.clone(),
+        device: device.device.clone(),
+        share_id: device.share_id.clone(),
+        conditions: device.binding_conditions.iter().map(ready).collect(),
+    });
+    prepared.collect()
+}
