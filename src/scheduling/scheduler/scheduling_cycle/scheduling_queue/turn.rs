@@ -220,8 +220,10 @@ impl SchedulingQueue {
 
     /// When pods are decided next: in the next turn, which comes at once where nothing else happens, or when a namespace is no longer passed over.
     fn next_turn(&self) -> Option<Timestamp> {
-        let Self { order, turn, moved, .. } = self;
-        let waits = turn.began && (!order.is_empty() || order.has_early());
+        let Self { order, turn, moved, pace, .. } = self;
+        // A turn at this pace that decides none waits for what becomes of a pod that is on its way.
+        let is_held_up = *pace == Pace::OneByOne && turn.active == 0;
+        let waits = turn.began && !is_held_up && (!order.is_empty() || order.has_early());
         let next = waits.then(|| turn.passed_over_until.unwrap_or(turn.at));
         next.into_iter().chain((!moved.is_empty()).then_some(turn.at)).min()
     }
