@@ -15,6 +15,7 @@ pub mod manifests;
 pub mod migrate;
 pub mod output;
 pub mod preflight;
+pub mod replay;
 pub mod review;
 pub mod schema;
 pub mod serve;
@@ -78,6 +79,8 @@ pub enum Command {
     Review(review::ReviewArgs),
     /// Place pods on a cluster given as files, offline.
     Simulate(simulate::SimulateArgs),
+    /// Play a recording or a trace of pods through the scheduler, offline.
+    Replay(replay::ReplayArgs),
     /// Say what installing Berth in a live cluster would do; read-only.
     Preflight(preflight::PreflightArgs),
     /// Say what a node pool's pods would be as claims of devices; read-only.
@@ -146,6 +149,7 @@ fn execute(cli: &Cli) -> anyhow::Result<Answer> {
     match &cli.command {
         Command::Review(args) => args.run(|| settings(cli)),
         Command::Simulate(args) => args.run(&settings(cli)?),
+        Command::Replay(args) => args.run(&settings(cli)?),
         Command::Preflight(args) => {
             run_async(cli.log_format, "warn", preflight::run(args.clone(), cli.config.as_deref()))
         }

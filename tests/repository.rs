@@ -9,6 +9,7 @@ mod house;
 mod layers;
 mod metrics;
 mod release;
+mod replay;
 #[cfg(feature = "sandbox")]
 #[path = "support/lib.rs"]
 mod support;

@@ -10,6 +10,7 @@ mod expand;
 mod explain;
 mod input;
 mod lists;
+mod prepare;
 mod reader;
 mod report;
 mod run;
@@ -31,6 +32,7 @@ use super::{
 };
 use crate::config::Config;
 
+pub(super) use prepare::{Prepared, prepare};
 pub use report::{SimulatedPod, Simulation};
 pub use run::Explain;
 

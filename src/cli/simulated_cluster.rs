@@ -14,9 +14,9 @@ use crate::{
     cluster::compare,
     device::{Allocation, Answer, InitPhase, Lock, LockName},
     scheduling::{
-        BindOutcome, Claim, Effect, Event, Holding, LockOutcome, NodeChange, NodeInfo, NodeName,
-        ObjectChange, PodChange, PodInfo, PodKey, PodStatus, QuotaChange, QuotaInfo, ReadAnswer, ReadRequest,
-        ReleaseOutcome, Scheduler, TellOutcome, Uid, WithdrawOutcome, WriteOutcome,
+        BindOutcome, Claim, Effect, Event, EvictionOutcome, Holding, LockOutcome, NodeChange, NodeInfo,
+        NodeName, ObjectChange, PodChange, PodInfo, PodKey, PodStatus, QuotaChange, QuotaInfo, ReadAnswer,
+        ReadRequest, ReleaseOutcome, Scheduler, TellOutcome, Uid, WithdrawOutcome, WriteOutcome,
         effect::PrebindWrite,
         model::{kind::Kind, pod::Binding, steps::Allowance},
         scheduler::Settings,
@@ -48,6 +48,16 @@ pub(super) struct SimulatedCluster {
     pods: HashMap<Uid, PodInfo>,
     version: u64,
     now: Timestamp,
+    victims: Victims,
+}
+
+/// What becomes of pods that are to be deleted or evicted.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Victims {
+    /// They stay, and nothing is answered: what would be done is to be seen, not what comes of it.
+    Stay,
+    /// They end at once.
+    Leave,
 }
 
 impl SimulatedCluster {
@@ -59,8 +69,13 @@ impl SimulatedCluster {
             pod.resource_version = FIRST_VERSION.to_string();
         }
         let known = pods.iter().map(|pod| (pod.key.uid.clone(), pod.clone())).collect();
-        let mut cluster =
-            Self { scheduler: Scheduler::new(settings), pods: known, version: FIRST_VERSION, now };
+        let mut cluster = Self {
+            scheduler: Scheduler::new(settings),
+            pods: known,
+            version: FIRST_VERSION,
+            now,
+            victims: Victims::Stay,
+        };
         let mut of_kind: BTreeMap<Kind, Vec<Object>> = BTreeMap::new();
         for object in objects {
             of_kind.entry(object.kind()).or_default().push(object);
@@ -76,6 +91,36 @@ impl SimulatedCluster {
             cluster.observe(Event::Object(change));
         }
         cluster
+    }
+
+    /// The same, in which pods that are to be deleted or evicted end at once.
+    pub(super) fn with_victims_that_leave(self) -> Self {
+        Self { victims: Victims::Leave, ..self }
+    }
+
+    /// The time.
+    pub(super) fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    /// It is this time now.
+    pub(super) fn advance(&mut self, now: Timestamp) {
+        self.now = self.now.max(now);
+        self.observe(Event::Tick);
+    }
+
+    /// A pod is created.
+    pub(super) fn arrive(&mut self, pod: PodInfo) {
+        let pod = PodInfo { resource_version: self.next_version(), ..pod };
+        self.pods.insert(pod.key.uid.clone(), pod.clone());
+        self.observe(Event::Pod(PodChange::Seen(Box::new(pod))));
+    }
+
+    /// A pod ends.
+    pub(super) fn end(&mut self, uid: &Uid) {
+        if self.pods.remove(uid).is_some() {
+            self.observe(Event::Pod(PodChange::Ended(uid.clone())));
+        }
     }
 
     /// The scheduler.
@@ -102,8 +147,7 @@ impl SimulatedCluster {
         let has_active = self.scheduler.view().standing(self.now).active > 0;
         match self.scheduler.next_deadline().filter(|_| has_active) {
             Some(deadline) => {
-                self.now = self.now.max(deadline);
-                self.observe(Event::Tick);
+                self.advance(deadline);
                 true
             }
             None => false,
@@ -119,7 +163,7 @@ impl SimulatedCluster {
         self.version.to_string()
     }
 
-    /// Does what an API server, controllers and agents would do for it. Pods that are to be deleted or evicted stay, and nothing is answered.
+    /// Does what an API server, controllers and agents would do for it.
     fn carry_out(&mut self, effect: &Effect) {
         match effect {
             Effect::TakeLock { pod, node, locks, .. } => self.take_lock(pod, node, locks),
@@ -143,6 +187,19 @@ impl SimulatedCluster {
                 let (pod, message) = (pod.clone(), reason.message().full);
                 self.observe(Event::Told { pod, message, outcome: TellOutcome::Done });
             }
+            Effect::Preempt { pod, preemptor, .. } if self.victims == Victims::Leave => {
+                let outcome = WriteOutcome::Written { resource_version: self.next_version() };
+                let (victim, preemptor) = (pod.clone(), preemptor.clone());
+                self.observe(Event::Preempted { pod: victim, preemptor, outcome });
+                self.end(&pod.uid);
+            }
+            Effect::EvictFromZone { eviction } if self.victims == Victims::Leave => {
+                let (eviction, outcome) = (eviction.clone(), EvictionOutcome::Granted);
+                let uid = eviction.pod.uid.clone();
+                self.observe(Event::EvictionAnswered { eviction, outcome });
+                self.end(&uid);
+            }
+            Effect::RollBack { pod, .. } if self.victims == Victims::Leave => self.end(&pod.uid),
             Effect::Preempt { .. }
             | Effect::RollBack { .. }
             | Effect::EvictFromZone { .. }

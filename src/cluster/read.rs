@@ -328,8 +328,10 @@ impl Reader {
                 self.place(pod, footprint, vec![DeviceRequest { by_class, ..device }])
             }
             Ok(None) if self.names.of(pod) != Named::Berth => Claim::None,
-            Ok(None) if self.asks_for_claims(pod, footprint) => self.place(pod, footprint, Vec::new()),
-            Ok(None) => Claim::Unreadable(self.no_share(pod)),
+            Ok(None) if self.judged == Judged::Everything || self.asks_for_claims(pod, footprint) => {
+                self.place(pod, footprint, Vec::new())
+            }
+            Ok(None) => Claim::Unreadable("Pod requests no GPU share, so kube-scheduler binds it".to_owned()),
             Err(troubles) => {
                 let word = |trouble: &Unreadable| format!("{trouble} ({})", trouble.problem);
                 let troubles: Vec<_> = troubles.iter().map(word).collect();
@@ -354,22 +356,6 @@ impl Reader {
             Judged::Cards => unconstrained(pod),
         };
         Claim::Place(Arc::new(Ask { devices, resources: footprint.resources.clone(), constraints }))
-    }
-
-    /// Why a pod that names this scheduler is not placed although it requests no share, and what to change.
-    fn no_share(&self, pod: &Pod) -> String {
-        let names = self.dialects.asked(pod).into_iter().flat_map(|dialect| dialect.resources());
-        let names: BTreeSet<&str> = names.collect();
-        let stated = pod.containers().find_map(|(path, container)| {
-            let resources = &container.resources;
-            let name = resources.names().find(|name| names.contains(name))?;
-            Some(format!(" ({path}.resources: `{name}: {}`)", resources.limit_or_request(name)?))
-        });
-        format!(
-            "Pod names scheduler {} but requests no GPU share{}; create it again with a share, or without schedulerName",
-            self.names.own,
-            stated.unwrap_or_default()
-        )
     }
 }
 

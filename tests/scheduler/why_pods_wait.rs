@@ -31,7 +31,7 @@ fn each_waiting_pod_counts_for_its_reason_and_one_that_never_fits_is_unplaceable
     let mut of_another_model = share("h100", 1000);
     of_another_model["metadata"]["annotations"]["nvidia.com/use-gputype"] = "H100".into();
     machine.show_pod(&of_another_model);
-    let mut unreadable = pod("no-share", &json!({"cpu": "1"}));
+    let mut unreadable = pod("no-share", &json!({"nvidia.com/gpu": "1.5"}));
     unreadable["spec"]["schedulerName"] = "berth".into();
     machine.show_pod(&unreadable);
     machine.run();

@@ -50,28 +50,28 @@ pub(super) fn enter(
     }
 }
 
-/// A pod without a share that has claims of devices, or asks for extended resources that it names Berth for or that a class stands for: the
-/// rules of admission are about shares. `None`: it has none, or a share too.
-pub(super) fn with_claims(
+/// A pod without a share that names Berth, or has claims of devices, or asks for extended resources that a class stands for: the rules of
+/// admission are about shares. `None`: it is another, or asks for a share too.
+pub(super) fn without_share(
     Incoming { document, places, .. }: &Incoming,
     facts: &Facts,
     classes: &ExtendedResources,
 ) -> Result<Option<Entered>, DocumentError> {
     let mut pod: Pod = document.read_part(&document.value, places)?;
+    let ours = facts.settings.scheduler_name.as_str();
     let extended = ExtendedRequests::of_pod(&pod);
-    let extended = extended.is_some_and(|extended| {
-        let named = pod.spec.scheduler_name.as_deref() == Some(&*facts.settings.scheduler_name);
-        extended.resources().into_iter().any(|name| named || classes.class(name).is_some())
-    });
-    let has_claims = !pod.spec.resource_claims.is_empty() || extended;
-    if !has_claims || !facts.dialects.asked(&pod).is_empty() {
+    let by_class = |extended: ExtendedRequests| {
+        extended.resources().into_iter().any(|name| classes.class(name).is_some())
+    };
+    let has_claims = !pod.spec.resource_claims.is_empty() || extended.is_some_and(by_class);
+    let is_named = pod.spec.scheduler_name.as_deref() == Some(ours);
+    if !(is_named || has_claims) || !facts.dialects.asked(&pod).is_empty() {
         return Ok(None);
     }
     if matches!(pod.spec.scheduler_name.as_deref(), None | Some("" | DEFAULT_SCHEDULER)) {
-        pod.spec.scheduler_name = Some(facts.settings.scheduler_name.clone());
+        pod.spec.scheduler_name = Some(ours.to_owned());
     }
-    let (named, ours) = (pod.spec.scheduler_name.as_deref(), facts.settings.scheduler_name.as_str());
-    if let Some(other) = named.filter(|named| *named != ours) {
+    if let Some(other) = pod.spec.scheduler_name.as_deref().filter(|named| *named != ours) {
         let warning = format!("spec.schedulerName is {other}: the pod's claims are not allocated by {ours}");
         return Ok(Some(Entered::Ignored(vec![warning])));
     }

@@ -37,7 +37,7 @@ impl Entry<'_> {
     pub(super) fn enter(&self, incoming: &Incoming, lists: &mut SimulationLists) -> Result<SimulatedPod> {
         let document = &incoming.document;
         let mut row = SimulatedPod::new(document);
-        let entered = match admit::with_claims(incoming, &self.facts, &lists.extended)? {
+        let entered = match admit::without_share(incoming, &self.facts, &lists.extended)? {
             Some(entered) => entered,
             None => admit::enter(incoming, self.entrance, &self.facts)?,
         };

@@ -1,0 +1,123 @@
+//! `berth replay`: a recording or a trace of pods that arrive and end, played through the real scheduler under one or several policies.
+//!
+//! The clock jumps from one event to the next. Nothing is decided here: what is measured is what the scheduler of the live binder does.
+
+mod arrivals;
+mod chart;
+mod gpus;
+mod play;
+mod report;
+mod trace;
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, bail, ensure};
+use clap::Args;
+use jiff::SignedDuration;
+
+use super::{Answer, documents, output, output::Format};
+use crate::config::Config;
+use arrivals::Order;
+use report::{PolicyRow, Replay};
+
+/// Arguments of `berth replay`.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Example:\n  berth replay -f nodes.csv --trace pods.csv --shuffle --seed 42 --ratio 1.3 --policy binpack=binpack.yaml"
+)]
+pub struct ReplayArgs {
+    /// A file or a folder with Nodes, Pods and other objects, or a table of nodes; may be given several times.
+    #[arg(short, long = "filename", alias = "file", value_name = "FILE|DIR")]
+    pub file: Vec<PathBuf>,
+    /// A table of pods or of nodes in the columns of the openb traces; may be given several times.
+    #[arg(long, value_name = "FILE")]
+    pub trace: Vec<PathBuf>,
+    /// Play the same pods under the settings of this file and print the result under this name; may be given several times.
+    #[arg(long, value_name = "NAME=FILE", value_parser = policy)]
+    pub policy: Vec<(String, PathBuf)>,
+    /// Let the pods arrive in random order, one after the other, and never end.
+    #[arg(long)]
+    pub shuffle: bool,
+    /// The random order: the same seed gives the same order.
+    #[arg(long, default_value_t = 0, requires = "shuffle")]
+    pub seed: u64,
+    /// Draw pods until they ask for so many times the GPUs of the cluster.
+    #[arg(long, requires = "shuffle", value_parser = ratio)]
+    pub ratio: Option<f64>,
+    /// Stop at this time after the first arrival, for example `12h`.
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub until: Option<SignedDuration>,
+    /// The output format.
+    #[arg(short, long, value_enum, default_value_t = Format::Table)]
+    pub output: Format,
+    /// Write curves of allocated and fragmented GPUs by demand into this file.
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+}
+
+fn policy(text: &str) -> Result<(String, PathBuf), String> {
+    match text.split_once('=') {
+        Some((name, file)) if !name.is_empty() && !file.is_empty() => Ok((name.to_owned(), file.into())),
+        _ => Err("must be NAME=FILE".to_owned()),
+    }
+}
+
+fn ratio(text: &str) -> Result<f64, String> {
+    let ratio: f64 = text.parse().map_err(|_| "must be a number".to_owned())?;
+    if ratio > 0.0 && ratio <= 10.0 { Ok(ratio) } else { Err("must be above 0 and at most 10".to_owned()) }
+}
+
+fn duration(text: &str) -> Result<SignedDuration, String> {
+    let duration: SignedDuration = text.parse().map_err(|error: jiff::Error| error.to_string())?;
+    if duration.is_negative() { Err("must not be negative".to_owned()) } else { Ok(duration) }
+}
+
+impl ReplayArgs {
+    /// Plays the pods under each policy, and prints what has come of them.
+    pub fn run(&self, config: &Config) -> anyhow::Result<Answer> {
+        ensure!(!(self.file.is_empty() && self.trace.is_empty()), "give nodes and pods with -f or --trace");
+        let documents = self.documents()?;
+        let order = if self.shuffle {
+            Order::Shuffled { seed: self.seed, ratio: self.ratio }
+        } else {
+            Order::Recorded
+        };
+        let mut policies = Vec::new();
+        if self.policy.is_empty() {
+            policies.push(("default".to_owned(), config.clone()));
+        }
+        for (name, file) in &self.policy {
+            let text = std::fs::read_to_string(file).with_context(|| file.display().to_string())?;
+            let (settings, _) = Config::parse(&text, &file.display().to_string())?;
+            policies.push((name.clone(), settings));
+        }
+        let mut rows: Vec<PolicyRow> = Vec::new();
+        for (name, settings) in policies {
+            if rows.iter().any(|row| row.name == name) {
+                bail!("--policy {name}: there are two of this name");
+            }
+            rows.push(play::play(name, &documents, &settings, order, self.until)?);
+        }
+        let replay = Replay { policies: rows };
+        if let Some(file) = &self.svg {
+            std::fs::write(file, chart::svg(&replay)?).with_context(|| file.display().to_string())?;
+        }
+        output::print(&replay, self.output, || replay.table())?;
+        Ok(Answer::Yes)
+    }
+
+    /// Objects of files and rows of tables.
+    fn documents(&self) -> anyhow::Result<Vec<documents::Document>> {
+        let is_table = |path: &&PathBuf| path.extension().is_some_and(|ending| ending == "csv");
+        let (tables, files): (Vec<_>, Vec<_>) = self.file.iter().partition(is_table);
+        let mut found = Vec::new();
+        for table in tables.into_iter().chain(&self.trace) {
+            found.extend(trace::read(table)?);
+        }
+        if !files.is_empty() {
+            let files: Vec<PathBuf> = files.into_iter().cloned().collect();
+            found.extend(documents::read(&files)?);
+        }
+        Ok(found)
+    }
+}
