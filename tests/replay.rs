@@ -92,7 +92,7 @@ fn pods_that_end_make_room_for_those_that_wait() {
     let nodes = file(&folder, "nodes.csv", "sn,cpu_milli,memory_mib,gpu,model\nn1,16000,65536,1,A10\n");
     let pod = |name: &str, second: u32| {
         json!({"apiVersion": "v1", "kind": "Pod",
-            "metadata": {"name": name, "uid": name, "namespace": "team", "creationTimestamp": format!("2026-05-04T10:00:{second:02}Z"),
+            "metadata": {"name": name, "namespace": "team", "creationTimestamp": format!("2024-05-04T10:00:{second:02}Z"),
                 "annotations": {"berth.dev/run-seconds": "60"}},
             "spec": {"schedulerName": "berth", "containers": [{"name": "main",
                 "resources": {"limits": {"nvidia.com/gpu": 1, "nvidia.com/gpumem": 10_000}}}]}})
@@ -107,6 +107,8 @@ fn pods_that_end_make_room_for_those_that_wait() {
     assert_eq!(policy["gpus"]["allocated"], 0.0);
     let stopped = replayed(&["-f", &nodes, "-f", &pods, "--until", "30s"]);
     assert_eq!(stopped["policies"][0]["pods"], json!({"arrived": 2, "bound": 1, "waiting": 1}));
+    let before = replayed(&["-f", &nodes, "-f", &pods, "--until", "10s"]);
+    assert_eq!(before["policies"][0]["pods"], json!({"arrived": 1, "bound": 1, "waiting": 0}));
     let unreadable = list.to_string().replace("\"60\"", "\"soon\"");
     let told = error(&["-f", &nodes, "-f", &file(&folder, "wrong.json", &unreadable)]);
     assert!(

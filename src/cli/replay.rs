@@ -23,7 +23,7 @@ use report::{PolicyRow, Replay};
 /// Arguments of `berth replay`.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Example:\n  berth replay -f nodes.csv --trace pods.csv --shuffle --seed 42 --ratio 1.3 --policy binpack=binpack.yaml"
+    after_help = "Example:\n  berth replay -f nodes.csv --trace pods.csv --shuffle --seed 42 --ratio 1.3 -o json"
 )]
 pub struct ReplayArgs {
     /// A file or a folder with Nodes, Pods and other objects, or a table of nodes; may be given several times.

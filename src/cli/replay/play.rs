@@ -3,10 +3,11 @@
 use std::{
     cmp::Reverse,
     collections::{BTreeMap, BinaryHeap, HashMap},
+    sync::Arc,
     time::Duration,
 };
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use tokio::time::Instant;
@@ -25,7 +26,7 @@ use crate::{
     },
     config::Config,
     dialect::Dialects,
-    scheduling::{Effect, NodeName, Uid, world::node_state::NodeState},
+    scheduling::{Effect, NodeName, PodKey, Uid, world::node_state::NodeState},
 };
 
 /// So many turns are taken at one time at most.
@@ -44,6 +45,7 @@ struct Play<'a> {
     /// How long pods run that are not bound yet, and when they arrived.
     waiting: HashMap<Uid, (Timestamp, Option<SignedDuration>)>,
     waits: Vec<SignedDuration>,
+    arrived: usize,
     /// The GPUs that have been asked for.
     demand: f64,
     curve: Curve,
@@ -64,9 +66,10 @@ pub(super) fn play(
         output::remark(&format!("warning: {warning}"));
     }
     let runs = run_times(&documents)?;
-    let running: Vec<_> =
-        lists.pods.iter().filter(|pod| pod.holding.is_some()).map(|pod| pod.key.uid.clone()).collect();
-    let cluster = SimulatedCluster::new(settings, lists, START).with_victims_that_leave();
+    let start = incoming.iter().map(|pod| pod.lifetime.created).min().unwrap_or(START);
+    let running = lists.pods.iter().filter(|pod| pod.holding.is_some()).map(|pod| pod.key.clone());
+    let running: Vec<PodKey> = running.collect();
+    let cluster = SimulatedCluster::new(settings, lists, start).with_victims_that_leave();
     let dialects = reader.dialects();
     let nodes = || cluster.scheduler().snapshot().nodes().map(|state| &**state);
     let gpus = ClusterGpus::new(nodes(), dialects, incoming.iter());
@@ -77,11 +80,10 @@ pub(super) fn play(
             Some(demand) => *sizes.entry(demand.ask).or_insert_with(|| asked(&pod, nodes(), dialects)),
             None => 0.0,
         };
-        let runs = runs.get(&*pod.key.uid).copied();
+        let runs = runs.get(&pod.key.to_string()).copied();
         arrivals.push(Arrival { at: pod.lifetime.created, pod, runs, gpus: size });
     }
     let arrivals = arrivals::ordered(arrivals, order, gpus.capacity)?;
-    let arrived = arrivals.len();
     let curve = Curve::new(gpus.capacity);
     let mut play = Play {
         cluster,
@@ -90,17 +92,18 @@ pub(super) fn play(
         ends: BinaryHeap::new(),
         waiting: HashMap::new(),
         waits: Vec::new(),
+        arrived: 0,
         demand: 0.0,
         curve,
         deciding: Duration::ZERO,
     };
-    for uid in running {
-        if let Some(end) = runs.get(&*uid).and_then(|runs| START.checked_add(*runs).ok()) {
-            play.ends.push(Reverse((end, uid)));
+    for pod in running {
+        if let Some(end) = runs.get(&pod.to_string()).and_then(|runs| start.checked_add(*runs).ok()) {
+            play.ends.push(Reverse((end, pod.uid)));
         }
     }
     play.run(arrivals, until)?;
-    Ok(play.row(name, arrived))
+    Ok(play.row(name))
 }
 
 /// The documents, in which each pod that names no scheduler is Berth's.
@@ -114,21 +117,18 @@ fn named(documents: &[Document], scheduler: &str) -> Vec<Document> {
     documents
 }
 
-/// How long each pod runs, by its uid.
+/// How long each pod runs, by its namespace and name.
 fn run_times(documents: &[Document]) -> Result<HashMap<String, SignedDuration>, DocumentError> {
     let mut times = HashMap::new();
     for document in documents.iter().filter(|document| document.kind() == "Pod") {
         let stated =
             document.value.pointer("/metadata/annotations").and_then(|all| all.get(RUN_SECONDS)?.as_str());
-        let uid = document.value.pointer("/metadata/uid").and_then(|uid| uid.as_str());
-        let (Some(stated), Some(uid)) = (stated, uid) else { continue };
+        let (Some(stated), Some(name)) = (stated, document.name()) else { continue };
+        let pod = format!("{}/{name}", document.namespace().unwrap_or("default"));
         let seconds: Option<f64> = stated.parse().ok().filter(|seconds| *seconds >= 0.0);
         let time = seconds.and_then(|seconds| SignedDuration::try_from_secs_f64(seconds).ok());
         let field = format!("metadata.annotations[{RUN_SECONDS}]");
-        times.insert(
-            uid.to_owned(),
-            time.ok_or_else(|| document.error(&field, "must be a number of seconds"))?,
-        );
+        times.insert(pod, time.ok_or_else(|| document.error(&field, "must be a number of seconds"))?);
     }
     Ok(times)
 }
@@ -158,6 +158,7 @@ impl Play<'_> {
             }
             let mut has_arrived = false;
             while let Some(arrival) = arrivals.next_if(|arrival| arrival.at <= now) {
+                self.arrived += 1;
                 self.demand += arrival.gpus;
                 self.waiting.insert(arrival.pod.key.uid.clone(), (arrival.at, arrival.runs));
                 self.cluster.arrive(arrival.pod);
@@ -193,8 +194,7 @@ impl Play<'_> {
                 return Ok(());
             }
         }
-        ensure!(false, "the scheduler has not come to an end after {TURNS} turns");
-        Ok(())
+        bail!("the scheduler has not come to an end after {TURNS} turns")
     }
 
     fn note(&mut self, effect: &Effect) {
@@ -220,13 +220,12 @@ impl Play<'_> {
         self.gpus.update(state, self.dialects);
     }
 
-    fn row(self, name: String, arrived: usize) -> PolicyRow {
-        let nodes =
-            self.cluster.scheduler().snapshot().nodes().map(|state: &std::sync::Arc<NodeState>| &**state);
+    fn row(self, name: String) -> PolicyRow {
+        let nodes = self.cluster.scheduler().snapshot().nodes().map(|state: &Arc<NodeState>| &**state);
         let stranded: BTreeMap<_, _> = self.gpus.stranded(nodes, self.dialects);
         PolicyRow::new(
             name,
-            (arrived, self.waits.len()),
+            (self.arrived, self.waits.len()),
             (self.gpus.capacity, self.gpus.allocated(), stranded),
             Waits::of(self.waits),
             self.deciding,
