@@ -1,6 +1,6 @@
 //! `berth simulate`: where the pods of files would go, on the cluster that the files describe, offline.
 //!
-//! Admission, reading and the scheduler are those of the live binder, and [`super::simulated_cluster`] takes the API server's place. Here stand
+//! Admission, reading and the scheduler are those of the live binder, and `cli::simulated_cluster` takes the API server's place. Here stand
 //! the order of the input, the clock that was given, and what is printed.
 
 mod admit;

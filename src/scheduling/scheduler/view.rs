@@ -113,7 +113,7 @@ impl<'a> SchedulerView<'a> {
         entries.map(|entry| &*entry.info.key.name).collect()
     }
 
-    /// The pod that is decided next at [`Pace::OneByOne`]; `None`: no pod is in the queue, or one is on its way.
+    /// The pod that is decided next at [`Pace::OneByOne`](super::Pace::OneByOne); `None`: no pod is in the queue, or one is on its way.
     pub fn next_pod(self) -> Option<&'a Uid> {
         let mut decided = self.flows.pods().chain(self.prebinding.pods());
         let is_held_up = decided.any(|uid| self.cycle.queue.is_on_its_way(uid));
