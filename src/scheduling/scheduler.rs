@@ -99,9 +99,7 @@ impl Scheduler {
 
     /// A scheduler that has seen nothing yet and only looks on: it decides nothing and wants nothing done, ever.
     pub fn standing_by(settings: Settings) -> Self {
-        let mut scheduler = Self::new(Settings { pace: Pace::Standby, ..settings });
-        scheduler.binding.cycle = scheduler.binding.cycle.standing_by();
-        scheduler
+        Self::new(Settings { pace: Pace::Standby, ..settings })
     }
 
     /// Takes in what happened.

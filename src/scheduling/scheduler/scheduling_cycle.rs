@@ -27,7 +27,6 @@ use super::Settings;
 use crate::scheduling::{
     decide::class::Classes,
     model::{kind::Kind, measure::Measure, name::Uid},
-    node_flow::Course,
     preempt::Preempting,
     snapshot::Snapshot,
 };
@@ -73,19 +72,12 @@ impl SchedulingCycle {
             classes: Classes::new(weights).bounded(CLAIM_ALLOWANCE),
             pods: Pods::default(),
             queue: SchedulingQueue::at(pace),
-            gangs: Gangs::new(gangs),
+            gangs: Gangs::new(gangs, pace),
             preempting: Preempting::new(preemption),
-            duty: Duty::default(),
+            duty: Duty::at(pace),
             conditions: Conditions::default(),
             outbox: Outbox::default(),
         }
-    }
-
-    /// As this, and no pod is ever decided.
-    pub(super) fn standing_by(mut self) -> Self {
-        self.duty.course = Course::Standby;
-        self.gangs = self.gangs.standing_by();
-        self
     }
 
     /// Whether pods, nodes and quotas have been listed: the ledger is complete.

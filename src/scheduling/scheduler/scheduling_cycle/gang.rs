@@ -18,6 +18,7 @@ use std::{
 
 use jiff::{SignedDuration, Timestamp};
 
+use super::scheduling_queue::Pace;
 use crate::scheduling::{
     model::{
         gang::{Gang, GangName},
@@ -68,13 +69,9 @@ pub(in crate::scheduling::scheduler) struct Gangs {
 }
 
 impl Gangs {
-    pub(in crate::scheduling::scheduler) fn new(timeout: Option<SignedDuration>) -> Self {
-        Self { timeout, ..Self::default() }
-    }
-
-    /// As these, of a scheduler that decides no pod.
-    pub(in crate::scheduling::scheduler) fn standing_by(self) -> Self {
-        Self { stands_by: true, ..self }
+    /// Of a scheduler that decides pods at this pace.
+    pub(in crate::scheduling::scheduler) fn new(timeout: Option<SignedDuration>, pace: Pace) -> Self {
+        Self { timeout, stands_by: pace == Pace::Standby, ..Self::default() }
     }
 
     /// Whether pods are placed together at all.

@@ -1,5 +1,6 @@
 //! Whether the scheduler may decide: nothing is decided before everything has been listed.
 
+use super::scheduling_queue::Pace;
 use crate::scheduling::{
     event::{Event, PodChange},
     node_flow::Course,
@@ -14,6 +15,14 @@ pub(in crate::scheduling::scheduler) struct Duty {
     pub(in crate::scheduling::scheduler) course: Course,
     /// Whether kube-scheduler chooses the nodes.
     pub(in crate::scheduling::scheduler) directed: bool,
+}
+
+impl Duty {
+    /// Of a scheduler that decides pods at this pace, before anything is listed.
+    pub(in crate::scheduling::scheduler) fn at(pace: Pace) -> Self {
+        let course = if pace == Pace::Standby { Course::Standby } else { Course::Onward };
+        Self { course, ..Self::default() }
+    }
 }
 
 /// Which lists were taken in, and what waits for that of the pods.

@@ -106,9 +106,12 @@ impl GangView<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scheduling::model::{
-        gang::{GroupApi, Member},
-        name::Uid,
+    use crate::scheduling::{
+        model::{
+            gang::{GroupApi, Member},
+            name::Uid,
+        },
+        scheduler::Pace,
     };
 
     fn name() -> GangName {
@@ -154,7 +157,7 @@ mod tests {
     }
 
     fn gangs() -> Gangs {
-        Gangs::new(Some(SignedDuration::from_secs(60)))
+        Gangs::new(Some(SignedDuration::from_secs(60)), Pace::Shared)
     }
 
     #[test]

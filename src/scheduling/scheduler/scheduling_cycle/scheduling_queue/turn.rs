@@ -35,7 +35,7 @@ pub enum Pace {
     #[default]
     Shared,
     /// One pod, or one gang, in the order of the queue, once all that was decided before is bound; none before its backoff has ended. For a
-    /// scheduler for which nobody waits.
+    /// scheduler that runs without a cluster.
     OneByOne,
     /// None.
     Standby,
