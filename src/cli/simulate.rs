@@ -8,6 +8,7 @@ mod claims;
 mod enter;
 mod expand;
 mod explain;
+mod gather;
 mod input;
 mod lists;
 mod prepare;

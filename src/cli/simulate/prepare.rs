@@ -5,18 +5,18 @@ use jiff::Timestamp;
 
 use super::{
     admit::Entrance,
-    enter::Entry,
-    input::{self, SimulationInput},
-    lists::SimulationLists,
-    reader,
-    report::SimulatedOutcome,
+    gather::{Gathered, gather},
+    input,
+    report::{SimulatedOutcome, SimulatedPod},
 };
 use crate::{
-    admission::Facts,
     cli::{documents::Document, simulated_cluster::ClusterLists},
     cluster::Reader,
     config::Config,
-    scheduling::{PodInfo, scheduler::Settings},
+    scheduling::{
+        PodInfo,
+        scheduler::{Pace, Settings},
+    },
 };
 
 /// What the documents hold.
@@ -36,39 +36,23 @@ pub(in crate::cli) struct Prepared {
 /// Reads the documents. A pod without a creation time is created at `now`.
 pub(in crate::cli) fn prepare(documents: &[Document], config: &Config, now: Timestamp) -> Result<Prepared> {
     let input = input::read(documents, config)?;
-    let reader = reader::of(&input, config);
-    let settings = Settings { device_resources: reader.device_resources(), ..config.scheduler_settings() };
-    let mut lists = SimulationLists::read(&input, &reader, settings.claims);
-    let warnings = enter(&input, &reader, now, &mut lists)?;
+    let Gathered { reader, settings, mut lists, rows } =
+        gather(&input, config, Pace::Shared, Entrance::Guarded, now)?;
     let wants = |pod: &PodInfo| lists.positions.contains_key(&pod.key.uid);
     let (incoming, others) = std::mem::take(&mut lists.lists.pods).into_iter().partition(wants);
     lists.lists.pods = others;
+    let left_out = rows.into_values().filter_map(left_out);
     let warnings =
-        input.warnings.into_iter().chain(std::mem::take(&mut lists.warnings)).chain(warnings).collect();
+        input.warnings.into_iter().chain(std::mem::take(&mut lists.warnings)).chain(left_out).collect();
     Ok(Prepared { reader, settings, lists: lists.into_lists(), incoming, warnings })
 }
 
-/// Admits the pods; which of them want no place.
-fn enter(
-    input: &SimulationInput,
-    reader: &Reader,
-    now: Timestamp,
-    lists: &mut SimulationLists,
-) -> Result<Vec<String>> {
-    let facts = Facts { dialects: reader.dialects().clone(), ..input.facts.clone() };
-    let entry = Entry { input, reader, facts, entrance: Entrance::Guarded, now };
-    let mut warnings = Vec::new();
-    for incoming in &input.pods {
-        let row = entry.enter(incoming, lists)?;
-        let why = match row.outcome {
-            SimulatedOutcome::Denied => row.violations.first().map(ToString::to_string).unwrap_or_default(),
-            SimulatedOutcome::Unschedulable => row.message.unwrap_or_default(),
-            SimulatedOutcome::Bound | SimulatedOutcome::Ignored => match row.warnings.first() {
-                Some(warning) => warning.clone(),
-                None => continue,
-            },
-        };
-        warnings.push(format!("Pod {}/{} is left out: {why}", row.namespace, row.name));
-    }
-    Ok(warnings)
+/// Says that the pod wants no place, and why; `None`: there is nothing to say.
+fn left_out(row: SimulatedPod) -> Option<String> {
+    let why = match row.outcome {
+        SimulatedOutcome::Denied => row.violations.first().map(ToString::to_string).unwrap_or_default(),
+        SimulatedOutcome::Unschedulable => row.message.unwrap_or_default(),
+        SimulatedOutcome::Bound | SimulatedOutcome::Ignored => row.warnings.into_iter().next()?,
+    };
+    Some(format!("Pod {}/{} is left out: {why}", row.namespace, row.name))
 }

@@ -8,16 +8,13 @@ use jiff::Timestamp;
 use super::{
     admit::Entrance,
     claims::ClaimRow,
-    enter::Entry,
     explain::Explanation,
+    gather::{Gathered, gather},
     input::SimulationInput,
-    lists::SimulationLists,
-    reader,
     report::{EvictionRow, SimulatedPod, Simulation},
     volume::VolumeRow,
 };
 use crate::{
-    admission::Facts,
     cli::simulated_cluster::SimulatedCluster,
     cluster::{Reader, bind, ledger},
     config::Config,
@@ -31,7 +28,7 @@ use crate::{
         },
         plan::{eviction, gang::GangReason},
         plugin::score::weights::ScoreWeights,
-        scheduler::{Pace, Settings},
+        scheduler::Pace,
     },
 };
 
@@ -69,19 +66,8 @@ pub(super) fn simulate(
     explain: Explain,
     now: Timestamp,
 ) -> Result<(Simulation, Vec<String>)> {
-    let reader = reader::of(input, config);
-    let settings = Settings {
-        device_resources: reader.device_resources(),
-        pace: Pace::OneByOne,
-        ..config.scheduler_settings()
-    };
-    let mut lists = SimulationLists::read(input, &reader, settings.claims);
-    let facts = Facts { dialects: reader.dialects().clone(), ..input.facts.clone() };
-    let entry = Entry { input, reader: &reader, facts, entrance, now };
-    let mut rows = BTreeMap::new();
-    for incoming in &input.pods {
-        rows.insert(incoming.position, entry.enter(incoming, &mut lists)?);
-    }
+    let Gathered { reader, settings, mut lists, rows } =
+        gather(input, config, Pace::OneByOne, entrance, now)?;
     let (names, warnings) = (std::mem::take(&mut lists.names), std::mem::take(&mut lists.warnings));
     let positions = std::mem::take(&mut lists.positions);
     let weights = settings.weights;
