@@ -16,7 +16,7 @@ use clap::Args;
 use jiff::SignedDuration;
 
 use super::{Answer, documents, output, output::Format};
-use crate::config::Config;
+use crate::config::{Config, duration};
 use arrivals::Order;
 use report::{PolicyRow, Replay};
 
@@ -45,7 +45,7 @@ pub struct ReplayArgs {
     #[arg(long, requires = "shuffle", value_parser = ratio)]
     pub ratio: Option<f64>,
     /// Stop at this time after the first arrival, for example `12h`.
-    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", value_parser = time)]
     pub until: Option<SignedDuration>,
     /// The output format.
     #[arg(short, long, value_enum, default_value_t = Format::Table)]
@@ -67,9 +67,9 @@ fn ratio(text: &str) -> Result<f64, String> {
     if ratio > 0.0 && ratio <= 10.0 { Ok(ratio) } else { Err("must be above 0 and at most 10".to_owned()) }
 }
 
-fn duration(text: &str) -> Result<SignedDuration, String> {
-    let duration: SignedDuration = text.parse().map_err(|error: jiff::Error| error.to_string())?;
-    if duration.is_negative() { Err("must not be negative".to_owned()) } else { Ok(duration) }
+fn time(text: &str) -> Result<SignedDuration, String> {
+    let time = duration::parse(text).filter(|time| !time.is_negative());
+    time.ok_or_else(|| "not a time, such as `12h`".to_owned())
 }
 
 impl ReplayArgs {
@@ -87,8 +87,8 @@ impl ReplayArgs {
             policies.push(("default".to_owned(), config.clone()));
         }
         for (name, file) in &self.policy {
-            let text = std::fs::read_to_string(file).with_context(|| file.display().to_string())?;
-            let (settings, _) = Config::parse(&text, &file.display().to_string())?;
+            let (settings, notices) = Config::load(Some(file))?;
+            super::tell(&notices);
             policies.push((name.clone(), settings));
         }
         let mut rows: Vec<PolicyRow> = Vec::new();

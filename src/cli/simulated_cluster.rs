@@ -222,8 +222,8 @@ impl SimulatedCluster {
     /// The device plugin has given the locks of its node back.
     fn free_locks(&mut self, node: &NodeName) {
         let Some(state) = self.scheduler.snapshot().node(node) else { return };
-        let info = NodeInfo { resource_version: String::new(), ..NodeInfo::clone(&state.info) };
-        let info = NodeInfo { resource_version: self.next_version(), ..info };
+        let mut info = NodeInfo::clone(&state.info);
+        info.resource_version = self.next_version();
         self.observe(Event::Node(NodeChange::Seen(Box::new(info))));
     }
 

@@ -1,6 +1,6 @@
 //! What nodes and pods carry: registers and assignments that can't be read, shares without an assignment, cards with more users than they have room for.
 //!
-//! Read and summed by the binder's own code: a scheduler that stands by is shown them, and decides nothing.
+//! Read and summed by the binder's own code: they are listed to a scheduler that stands by, which decides nothing.
 
 use std::collections::BTreeMap;
 

@@ -62,8 +62,8 @@ fn part_of(share: &ShareRequest, card: &OfferedCard<'_>) -> f64 {
     memory.max(cores).min(1.0)
 }
 
-/// The share of cards that the pod asks for: that of the container with the most.
-fn share(ask: &Ask) -> Option<(DeviceRequest, ShareRequest)> {
+/// The share of cards that a pod asks for: that of the container with the most.
+pub(super) fn share(ask: &Ask) -> Option<(DeviceRequest, ShareRequest)> {
     let device = ask.devices.first()?;
     let shares = device.request.containers.iter().filter_map(|container| container.share);
     Some((device.clone(), shares.max_by_key(|share| share.cards)?))
@@ -111,10 +111,10 @@ impl ClusterGpus {
         let cpu = left(node, "cpu");
         let fragment = |pod: &TypicalPod| match &pod.shares {
             Some(shares) if pod.cpu <= cpu => {
-                let fits = |card: &&&OfferedCard<'_>| has_room(card, shares);
-                let fitting: f64 = working.iter().filter(fits).map(|card| free(card)).sum();
-                let count = working.iter().filter(fits).count();
-                if count < shares.1.cards.get() as usize { all_free } else { all_free - fitting }
+                let with_room = working.iter().filter(|card| has_room(card, shares));
+                let (count, room) =
+                    with_room.fold((0, 0.0), |(count, room), card| (count + 1, room + free(card)));
+                if count < shares.1.cards.get() { all_free } else { all_free - room }
             }
             _ => all_free,
         };
@@ -193,17 +193,16 @@ fn has_room(card: &OfferedCard<'_>, (device, share): &(DeviceRequest, ShareReque
         && share.cores.of(card.cores).get() + card.used.cores.get() <= card.cores.get()
 }
 
-/// How many GPUs the pod asks for, in parts of the cluster's largest card that it may have.
-pub(super) fn asked<'a>(
-    pod: &PodInfo,
+/// How many GPUs such a share is, in parts of the largest of these nodes' cards that it may have.
+pub(super) fn size<'a>(
+    (device, share): &(DeviceRequest, ShareRequest),
     nodes: impl Iterator<Item = &'a NodeState>,
     dialects: &Dialects,
 ) -> f64 {
-    let Some((device, share)) = pod.demand().and_then(|demand| share(&demand.ask)) else { return 0.0 };
     let mut least: Option<f64> = None;
     for node in nodes {
         let cards = NodeCards::of(node, dialects);
-        let parts = cards.cards.iter().filter(|card| admits(card, &device)).map(|card| part_of(&share, card));
+        let parts = cards.cards.iter().filter(|card| admits(card, device)).map(|card| part_of(share, card));
         least = parts.chain(least).min_by(f64::total_cmp);
     }
     f64::from(share.cards.get()) * least.unwrap_or(1.0)
@@ -221,16 +220,15 @@ fn typical<'a>(pods: impl Iterator<Item = &'a PodInfo>) -> Vec<TypicalPod> {
     let mut counts: Vec<_> = counts.into_iter().collect();
     // Of equals the order must follow from the pods.
     counts.sort_by_cached_key(|(ask, count)| (std::cmp::Reverse(*count), format!("{ask:?}")));
-    let (mut typical, mut taken) = (Vec::new(), 0_u64);
-    for (((cpu, memory), shares), count) in counts {
+    let (mut typical, mut taken) = (Vec::new(), 0);
+    for (asked, count) in counts {
         if part(taken, all) >= TYPICAL {
             break;
         }
         taken += count;
-        typical.push(TypicalPod { weight: part(count, 1), cpu, memory, shares });
+        typical.push((asked, count));
     }
-    for pod in &mut typical {
-        pod.weight /= part(taken.max(1), 1);
-    }
-    typical
+    let of_typical =
+        |(((cpu, memory), shares), count)| TypicalPod { weight: part(count, taken), cpu, memory, shares };
+    typical.into_iter().map(of_typical).collect()
 }

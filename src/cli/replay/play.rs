@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use super::{
     arrivals::{self, Arrival, Order, RUN_SECONDS, START},
-    gpus::{ClusterGpus, asked},
+    gpus::{ClusterGpus, share, size},
     report::{Curve, PolicyRow, Waits},
 };
 use crate::{
@@ -76,12 +76,13 @@ pub(super) fn play(
     let mut sizes: HashMap<_, f64> = HashMap::new();
     let mut arrivals = Vec::new();
     for pod in incoming {
-        let size = match pod.demand() {
-            Some(demand) => *sizes.entry(demand.ask).or_insert_with(|| asked(&pod, nodes(), dialects)),
-            None => 0.0,
-        };
+        let asked = pod.demand().and_then(|demand| share(&demand.ask));
+        let gpus = asked.map_or(0.0, |asked| match sizes.get(&asked) {
+            Some(known) => *known,
+            None => *sizes.entry(asked.clone()).or_insert(size(&asked, nodes(), dialects)),
+        });
         let runs = runs.get(&pod.key.to_string()).copied();
-        arrivals.push(Arrival { at: pod.lifetime.created, pod, runs, gpus: size });
+        arrivals.push(Arrival { at: pod.lifetime.created, pod, runs, gpus });
     }
     let arrivals = arrivals::ordered(arrivals, order, gpus.capacity)?;
     let curve = Curve::new(gpus.capacity);

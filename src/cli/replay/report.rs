@@ -2,10 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use jiff::{
-    SignedDuration,
-    fmt::friendly::{Designator, Spacing, SpanPrinter},
-};
+use jiff::SignedDuration;
 use serde::Serialize;
 
 use crate::cli::{output::Shown, table::Table};
@@ -134,16 +131,14 @@ impl Waits {
     }
 }
 
-/// In the notation of Kubernetes: `1h2m3s`.
+/// As Go's `Duration` is printed, in whole seconds: `1h2m3s`, `12m0s`.
 fn stated(duration: SignedDuration) -> String {
-    const PRINTER: SpanPrinter = SpanPrinter::new().designator(Designator::Compact).spacing(Spacing::None);
     let seconds = duration.as_secs();
-    if seconds < 60 {
-        return PRINTER.duration_to_string(&SignedDuration::from_secs(seconds));
+    match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
+        (0, 0, seconds) => format!("{seconds}s"),
+        (0, minutes, seconds) => format!("{minutes}m{seconds}s"),
+        (hours, minutes, seconds) => format!("{hours}h{minutes}m{seconds}s"),
     }
-    let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);
-    let hours = if hours > 0 { format!("{hours}h") } else { String::new() };
-    format!("{hours}{minutes}m{}s", seconds % 60)
 }
 
 impl PolicyRow {
