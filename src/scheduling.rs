@@ -2,7 +2,8 @@
 //!
 //! No client, no async, no clock, no log, no wire name: inputs are [`Event`]s with the time, outputs are [`Effect`]s and values.
 //! The way of a pod: [`queue`] → [`mod@plugin`] → [`decide`] → [`mod@prebind`]: its claims → [`node_flow`]: its line → lock → bind → the
-//! agent's answer. Each folder imports only those above it in this order: [`model`], [`world`], [`mod@plugin`], [`mod@snapshot`], [`decide`],
+//! agent's answer. Each folder imports only those above it in this order: [`model`], [`packing`],
+//! [`world`], [`mod@plugin`], [`mod@snapshot`], [`decide`],
 //! [`plan`], [`queue`], [`mod@prebind`], [`node_flow`], [`mod@preempt`], [`finding`].
 
 pub mod decide;
@@ -14,6 +15,7 @@ pub mod finding;
 mod fixtures;
 pub mod model;
 pub mod node_flow;
+pub mod packing;
 pub mod pending;
 pub mod plan;
 pub mod plugin;

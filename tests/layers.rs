@@ -55,6 +55,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
 /// The folders of `scheduling`, each of which may import those before it. What stands beside them, the scheduler above all, may import all.
 const INSIDE_SCHEDULING: &[&str] = &[
     "model",
+    "packing",
     "world",
     "plugin",
     "snapshot",

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use berth::{
+    device::NodePolicy,
     object::Pod,
     scheduling::{Ask, Constraints, ResourceAmounts, Snapshot, world::object::Object},
 };
@@ -51,7 +52,12 @@ pub(super) fn ask(class: u64) -> Ask {
     let toleration = json!({"key": format!("class-{class}"), "operator": "Exists"});
     let tolerations = vec![serde_json::from_value(toleration).unwrap()];
     let constraints = Constraints { tolerations, ..Constraints::default() };
-    Ask { devices: Vec::new(), resources: ResourceAmounts::default(), constraints }
+    Ask {
+        devices: Vec::new(),
+        resources: ResourceAmounts::default(),
+        constraints,
+        policy: NodePolicy::Indifferent,
+    }
 }
 
 fn name(number: usize) -> String {

@@ -19,8 +19,8 @@ const MOST_NAMED: usize = 8;
 /// The longest JSON about devices: the values of its selectors are compared with the labels of each device of a cluster.
 const LONGEST_JSON: usize = 16 * 1024;
 
-const CARD_POLICIES: [&str; 5] = ["binpack", "spread", "topology-aware", "mutex", "numa"];
-const NODE_POLICIES: [&str; 2] = ["binpack", "spread"];
+const CARD_POLICIES: [&str; 6] = ["binpack", "spread", "topology-aware", "mutex", "numa", "least-waste"];
+const NODE_POLICIES: [&str; 3] = ["binpack", "spread", "least-waste"];
 const CARD_MODES: [&str; 3] = ["hami-core", "mig", "mps"];
 const NODE_MODES: [&str; 2] = ["hami-core", "mig"];
 

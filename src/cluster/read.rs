@@ -22,7 +22,7 @@ use pod::{constraints, importance, nominated, stage, told, unconstrained};
 use scope::{Claims, Division, Judged};
 
 use crate::{
-    device::{CoreUnit, DeviceRequest, Inventory, Lock, LockName},
+    device::{CoreUnit, DeviceRequest, Inventory, Lock, LockName, NodePolicy},
     dialect::{
         Dialect, Dialects, LockForm, Problem, Registered, Registration, Unreadable, bounds::HardLimit,
         koordinator,
@@ -39,6 +39,7 @@ use crate::{
             node::{NodeLock, OfferedDevices, RequiredLocks, Signature},
             origin::{Origin, PodImages},
             pod::Placer,
+            pod_shape::CardShape,
         },
         plugin::{Plugin, score::weights::ScoreWeights},
         world::{object::Object, quota::Bound},
@@ -54,6 +55,7 @@ pub struct Reader {
     claims: Claims,
     judged: Judged,
     division: Division,
+    pod_policy: NodePolicy,
 }
 
 /// A result, with the parts that could not be read.
@@ -70,6 +72,7 @@ impl Reader {
             claims: Claims::Own,
             judged: Judged::Everything,
             division: Division::Off,
+            pod_policy: NodePolicy::Indifferent,
         }
     }
 
@@ -89,6 +92,12 @@ impl Reader {
     #[must_use]
     pub fn dividing_time(self) -> Self {
         Self { division: Division::On, ..self }
+    }
+
+    /// The same reader for a scheduler that chooses nodes by this for pods without a share.
+    #[must_use]
+    pub fn placing_pods(self, pod_policy: NodePolicy) -> Self {
+        Self { pod_policy, ..self }
     }
 
     /// Whether nodes are divided by time.
@@ -155,6 +164,11 @@ impl Reader {
             footprint = Footprint { namespace, labels, reservation, ..Footprint::default() };
         }
         let served = pod.status.extended_resource_claim_status.clone();
+        if holding.is_some() {
+            // A pod that is bound counts among those that may come as it did while it waited.
+            let asked = self.asked(pod).ok().flatten();
+            footprint.cards = asked.and_then(|(device, _)| CardShape::of(&[device])).map(Arc::new);
+        }
         let claim = if holding.is_some() {
             footprint = self.bound(pod, footprint);
             Claim::None
@@ -270,6 +284,7 @@ impl Reader {
                 offers,
                 aliases,
                 expiries,
+                ..OfferedDevices::default()
             },
             locks: RequiredLocks { needed, of_vendors },
         };
@@ -325,6 +340,7 @@ impl Reader {
             Ok(Some((device, shares))) => {
                 let by_class;
                 (*footprint, by_class) = std::mem::take(footprint).sharing(shares);
+                footprint.cards = CardShape::of(std::slice::from_ref(&device)).map(Arc::new);
                 self.place(pod, footprint, vec![DeviceRequest { by_class, ..device }])
             }
             Ok(None) if self.names.of(pod) != Named::Berth => Claim::None,
@@ -355,7 +371,8 @@ impl Reader {
             Judged::Everything => constraints(pod, footprint),
             Judged::Cards => unconstrained(pod),
         };
-        Claim::Place(Arc::new(Ask { devices, resources: footprint.resources.clone(), constraints }))
+        let policy = self.pod_policy;
+        Claim::Place(Arc::new(Ask { devices, resources: footprint.resources.clone(), constraints, policy }))
     }
 }
 

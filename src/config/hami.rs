@@ -88,6 +88,8 @@ pub enum SchedulerPolicy {
     Numa,
     /// Cards with the best links between them.
     TopologyAware,
+    /// The one where the pod leaves least of no use for the pods that may come.
+    LeastWaste,
 }
 
 const NO_USE: &str = "has no effect: Berth does not use this setting of HAMi";
@@ -256,13 +258,17 @@ fn core_policy(section: &mut Section) -> Result<GpuCorePolicy, Trouble> {
 
 fn node_policy(section: &mut Section) -> Result<SchedulerPolicy, Trouble> {
     let field = section.take_either("nodeSchedulerPolicy", "node-scheduler-policy")?;
-    let choices = [("binpack", SchedulerPolicy::Binpack), ("spread", SchedulerPolicy::Spread)];
-    field.map_or(Ok(SchedulerPolicy::Binpack), |field| field.choice(&choices))
+    let choices = [
+        ("least-waste", SchedulerPolicy::LeastWaste),
+        ("binpack", SchedulerPolicy::Binpack),
+        ("spread", SchedulerPolicy::Spread),
+    ];
+    field.map_or(Ok(SchedulerPolicy::LeastWaste), |field| field.choice(&choices))
 }
 
 fn card_policy(section: &mut Section) -> Result<Vec<SchedulerPolicy>, Trouble> {
     let field = section.take_either("gpuSchedulerPolicy", "gpu-scheduler-policy")?;
-    let Some(field) = field else { return Ok(vec![SchedulerPolicy::Spread]) };
+    let Some(field) = field else { return Ok(vec![SchedulerPolicy::LeastWaste]) };
     let text = field.text()?;
     let mut policies = Vec::new();
     for word in text.split(',').map(str::trim) {
@@ -281,7 +287,8 @@ fn card_policy(section: &mut Section) -> Result<Vec<SchedulerPolicy>, Trouble> {
 }
 
 /// Every policy that a card may be chosen by.
-const CARD_POLICIES: [SchedulerPolicy; 5] = [
+const CARD_POLICIES: [SchedulerPolicy; 6] = [
+    SchedulerPolicy::LeastWaste,
     SchedulerPolicy::Binpack,
     SchedulerPolicy::Spread,
     SchedulerPolicy::Mutex,
@@ -297,6 +304,7 @@ impl SchedulerPolicy {
             Self::Mutex => "mutex",
             Self::Numa => "numa",
             Self::TopologyAware => "topology-aware",
+            Self::LeastWaste => "least-waste",
         }
     }
 }

@@ -9,7 +9,8 @@ use jiff::{SignedDuration, tz::TimeZone};
 
 use super::{
     ChipConfig, Config, FamilyConfig, GpuCorePolicy, HamiConfig, VendorsConfig, VnpusConfig, VolcanoConfig,
-    WorkloadConfig, hami::SchedulerPolicy, root::DEFAULT_SCHEDULER, volcano::LockValue,
+    WorkloadConfig, hami::SchedulerPolicy, root::DEFAULT_SCHEDULER, scheduling::PodsPolicy,
+    volcano::LockValue,
 };
 use crate::{
     admission::{
@@ -157,6 +158,10 @@ impl Config {
     pub fn reader(&self) -> Reader {
         let reader = Reader::new(self.dialects(), self.scheduler_name.clone());
         let reader = reader.weighing(self.score_weights()).adopting(self.adopted_names());
+        let reader = reader.placing_pods(match self.scheduling.pods.policy {
+            PodsPolicy::LeastWaste => NodePolicy::LeastWaste,
+            PodsPolicy::Balanced => NodePolicy::Indifferent,
+        });
         if self.revocable_zones().is_off() { reader } else { reader.dividing_time() }
     }
 
@@ -407,13 +412,15 @@ fn card_policy(policy: SchedulerPolicy) -> CardPolicy {
         SchedulerPolicy::Mutex => CardPolicy::Mutex,
         SchedulerPolicy::Numa => CardPolicy::Numa,
         SchedulerPolicy::TopologyAware => CardPolicy::TopologyAware,
+        SchedulerPolicy::LeastWaste => CardPolicy::LeastWaste,
     }
 }
 
-/// Nodes are packed or spread; no key takes another policy for them.
+/// Nodes are packed, spread or compared by what is wasted; no key takes another policy for them.
 fn node_policy(policy: SchedulerPolicy) -> NodePolicy {
     match policy {
         SchedulerPolicy::Spread => NodePolicy::Spread,
+        SchedulerPolicy::LeastWaste => NodePolicy::LeastWaste,
         SchedulerPolicy::Binpack
         | SchedulerPolicy::Mutex
         | SchedulerPolicy::Numa

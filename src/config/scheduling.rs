@@ -29,6 +29,25 @@ pub struct SchedulingConfig {
     pub volumes: VolumesConfig,
     /// Claims of devices.
     pub claims: ClaimsConfig,
+    /// Pods without a share.
+    pub pods: PodsConfig,
+}
+
+/// Where pods without a share are placed.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+pub struct PodsConfig {
+    /// Which node first.
+    pub policy: PodsPolicy,
+}
+
+/// Which node is taken first for a pod without a share.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PodsPolicy {
+    /// The one where the pod leaves least of no use for pods with shares that may come.
+    LeastWaste,
+    /// The one whose cpu and memory it makes used most evenly, as kube-scheduler does.
+    Balanced,
 }
 
 /// Claims of devices.
@@ -100,8 +119,9 @@ pub(super) fn read(mut section: Section) -> Result<SchedulingConfig, Trouble> {
     let gangs = gangs(section.section("gangs")?)?;
     let volumes = volumes(section.section("volumes")?)?;
     let claims = claims(section.section("claims")?)?;
+    let pods = pods(section.section("pods")?)?;
     section.finish()?;
-    Ok(SchedulingConfig { weights, plugin_config, preemption, gangs, volumes, claims })
+    Ok(SchedulingConfig { weights, plugin_config, preemption, gangs, volumes, claims, pods })
 }
 
 fn weights(mut section: Section) -> Result<BTreeMap<&'static str, u32>, Trouble> {
@@ -133,6 +153,13 @@ fn claims(mut section: Section) -> Result<ClaimsConfig, Trouble> {
     let claims = ClaimsConfig { enabled: section.on_unless_off("enabled")? };
     section.finish()?;
     Ok(claims)
+}
+
+fn pods(mut section: Section) -> Result<PodsConfig, Trouble> {
+    let policies = [("least-waste", PodsPolicy::LeastWaste), ("balanced", PodsPolicy::Balanced)];
+    let pods = PodsConfig { policy: section.choice("policy", PodsPolicy::LeastWaste, &policies)? };
+    section.finish()?;
+    Ok(pods)
 }
 
 fn gangs(mut section: Section) -> Result<GangsConfig, Trouble> {
@@ -167,6 +194,24 @@ mod tests {
     }
 
     #[test]
+    fn a_policy_that_is_not_set_is_least_waste() {
+        let node = |text: &str| {
+            let config = Config::parse(text, "f").unwrap().0;
+            let hami = config.dialects.hami.settings();
+            (config.scheduling.pods.policy, hami.node_policy, hami.card_policies[0])
+        };
+        use crate::device::{CardPolicy, NodePolicy};
+        assert_eq!(node(""), (PodsPolicy::LeastWaste, NodePolicy::LeastWaste, CardPolicy::LeastWaste));
+        let set = "scheduling: {pods: {policy: balanced}}\n\
+            dialects: {hami: {nodeSchedulerPolicy: binpack, gpuSchedulerPolicy: spread}}";
+        assert_eq!(node(set), (PodsPolicy::Balanced, NodePolicy::Binpack, CardPolicy::Spread));
+        assert_eq!(
+            error("scheduling:\n  pods:\n    policy: balance\n"),
+            "berth.yaml:3: scheduling.pods.policy: must be `least-waste` or `balanced`, not the text `balance`"
+        );
+    }
+
+    #[test]
     fn claims_are_served_unless_they_are_off() {
         let served = |text: &str| Config::parse(text, "f").unwrap().0.scheduling.claims.served();
         assert_eq!(served(""), DeviceClaims::Served);
@@ -179,7 +224,7 @@ mod tests {
         let weights = serde_json::to_value(&config).unwrap()["scheduling"]["weights"].take();
         let expected = serde_json::json!({
             "TaintToleration": 3, "NodeAffinity": 7, "PodTopologySpread": 2, "InterPodAffinity": 2,
-            "NodeResourcesFit": 0, "NodeResourcesBalancedAllocation": 1, "ImageLocality": 0, "VolumeBinding": 0, "tdm": 10,
+            "NodeResourcesFit": 0, "LeastWaste": 1, "NodeResourcesBalancedAllocation": 1, "ImageLocality": 0, "VolumeBinding": 0, "tdm": 10,
             "Devices": 0,
         });
         assert_eq!(weights, expected);

@@ -51,6 +51,7 @@ pub fn schema() -> Value {
                 ("gangs", gangs),
                 ("volumes", volumes),
                 ("claims", claims),
+                ("pods", mapping([("policy", one_of(&["least-waste", "balanced"]))])),
             ]),
         ),
         ("workloads", list(&workload())),
@@ -85,7 +86,7 @@ fn of_hami() -> Value {
         names.chain(unused(&hami::UNUSED_KEYS))
     };
     let duration = text;
-    let node_policy = || one_of(&["binpack", "spread"]);
+    let node_policy = || one_of(&["least-waste", "binpack", "spread"]);
     let own = [
         ("enabled", switch()),
         ("nvidia", mapping(nvidia())),
@@ -145,7 +146,7 @@ fn arguments() -> Value {
     let flags = ["VGPUEnable", "GPUSharingEnable", "GPUNumberEnable", "NodeLockEnable"];
     let flags = flags.map(|name| format!("deviceshare.{name}"));
     let own = [
-        ("deviceshare.SchedulePolicy", one_of(&["binpack", "spread"])),
+        ("deviceshare.SchedulePolicy", one_of(&["least-waste", "binpack", "spread"])),
         ("deviceshare.ScheduleWeight", amount(0)),
         ("deviceshare.GPUExclusiveRules", anything()),
         ("tdm.evict.period", text()),

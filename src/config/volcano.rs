@@ -162,11 +162,19 @@ pub(super) fn read(mut section: Section, notices: &mut Vec<Notice>) -> Result<Vo
 fn arguments(mut section: Section, notices: &mut Vec<Notice>) -> Result<DeviceShare, Trouble> {
     let modes = modes(&mut section)?;
     let node_lock = section.take("deviceshare.NodeLockEnable").map_or(Ok(false), |field| field.go_bool())?;
-    let policies = [("binpack", SchedulerPolicy::Binpack), ("spread", SchedulerPolicy::Spread)];
+    let policies = [
+        ("least-waste", SchedulerPolicy::LeastWaste),
+        ("binpack", SchedulerPolicy::Binpack),
+        ("spread", SchedulerPolicy::Spread),
+    ];
     let arguments = DeviceShare {
         modes,
         node_lock,
-        schedule_policy: section.choice("deviceshare.SchedulePolicy", SchedulerPolicy::Binpack, &policies)?,
+        schedule_policy: section.choice(
+            "deviceshare.SchedulePolicy",
+            SchedulerPolicy::LeastWaste,
+            &policies,
+        )?,
         schedule_weight: section.int("deviceshare.ScheduleWeight", 10, 0..=i64::from(i32::MAX))?,
         exclusive_rules: exclusive_rules(&mut section)?,
         tdm: tdm(&mut section)?,

@@ -48,7 +48,7 @@ pub enum Health {
 }
 
 /// How the node's plugin slices a card.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum Mode {
     /// Any amount of memory and compute, enforced in software.
     Soft,

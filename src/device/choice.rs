@@ -13,6 +13,8 @@ pub enum CardPolicy {
     Numa,
     /// Those with the best links between them.
     TopologyAware,
+    /// The card that leaves least of no use for the pods that may come.
+    LeastWaste,
 }
 
 /// A measure by which one card goes before another.
@@ -28,6 +30,8 @@ pub enum Measure {
     HighestNuma,
     /// The one on the lower NUMA node first.
     LowestNuma,
+    /// The one that leaves least of no use first; where that is not known, the fuller one.
+    LeastWaste,
 }
 
 /// Whether a card may have other users.
@@ -99,6 +103,7 @@ impl CardChoice {
             CardPolicy::Binpack => Measure::Fullest,
             CardPolicy::Spread | CardPolicy::TopologyAware => Measure::Emptiest,
             CardPolicy::Mutex => Measure::FewestUsers,
+            CardPolicy::LeastWaste => Measure::LeastWaste,
             CardPolicy::Numa => return Self::chain(&[policy], numa),
         };
         let order = match (numa, first) {
@@ -145,6 +150,7 @@ fn chained(policies: &[CardPolicy]) -> Vec<Measure> {
             CardPolicy::Binpack => Measure::Fullest,
             CardPolicy::Spread => Measure::Emptiest,
             CardPolicy::Numa => Measure::HighestNuma,
+            CardPolicy::LeastWaste => Measure::LeastWaste,
             CardPolicy::Mutex | CardPolicy::TopologyAware => continue,
         };
         if !order.contains(&measure) {

@@ -13,7 +13,7 @@ use super::{
 };
 
 /// How much memory of each card.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum MemoryRequest {
     /// So much.
     Exact(MiB),
@@ -32,7 +32,7 @@ impl MemoryRequest {
 }
 
 /// How much compute of each card.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum CoreRequest {
     /// So much; 0: whatever is free.
     Exact(Cores),
@@ -117,6 +117,8 @@ pub enum NodePolicy {
     Spread,
     /// Any: nodes are not compared by their cards.
     Indifferent,
+    /// The one where the pod leaves least of no use for the pods that may come.
+    LeastWaste,
 }
 
 /// What a pod asks of cards: its containers in kubelet's starting order, those that ask nothing too.

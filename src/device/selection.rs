@@ -3,7 +3,7 @@
 use super::card::{Card, CardId, Mode};
 
 /// Models are matched by substring, whatever the case.
-#[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
+#[derive(Clone, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct ModelFilter {
     /// Lists of which each must have an element that the model contains; an empty list asks for nothing.
     pub any_of: Vec<Vec<String>>,

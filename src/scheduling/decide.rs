@@ -141,7 +141,8 @@ impl<'a> Filters<'a> {
         let cycle = Cycle::prepare(demand, world, counts);
         let bounded =
             quotas.iter().any(|quota| *quota != Quota::default()) || !world.nominations().is_empty();
-        let open = !bounded && cycle.as_ref().is_ok_and(Cycle::is_empty);
+        let must_reserve = demand.footprint.reservation.as_ref().is_some_and(|pod| pod.affinity.is_some());
+        let open = !bounded && !must_reserve && cycle.as_ref().is_ok_and(Cycle::is_empty);
         Self { demand, world, quotas, cycle, open }
     }
 
@@ -194,7 +195,7 @@ impl<'a> Filters<'a> {
 
     /// What the plugins that look at one node make of it.
     pub fn judge(&self, node: &NodeState) -> NodeVerdict {
-        NodeVerdict::of(&self.demand.ask, node, self.world.device_resources())
+        NodeVerdict::of(&self.demand.ask, node, self.world.into())
     }
 
     /// The node as it is for the pod within one of the Reservations there, and its scores: the one to be preferred, then by name, of those in which
@@ -207,8 +208,8 @@ impl<'a> Filters<'a> {
         }
         admitting.into_iter().find_map(|reserved| {
             let node = Arc::new(node.within(reserved));
-            let NodeVerdict::Fits(raw, taken) = self.judge(&node) else { return None };
-            let raw = self.test(&node, (raw, &taken)).ok()?;
+            let NodeVerdict::Fits(fit) = self.judge(&node) else { return None };
+            let raw = self.test(&node, (fit.raw, &fit.taken)).ok()?;
             Some((node, raw))
         })
     }
@@ -257,8 +258,7 @@ impl<'a> Filters<'a> {
         let nominations = self.world.nominations();
         nominations.test(self.demand, node, self.world, cycle).map_err(Refusal::Nominated)?;
         let Demand { ask, .. } = self.demand;
-        verdict::within(ask, node, self.world.device_resources(), &self.quotas, (raw, taken))
-            .map_err(Refusal::Quota)
+        verdict::within(ask, node, self.world.into(), &self.quotas, (raw, taken)).map_err(Refusal::Quota)
     }
 
     /// What becomes of the pod on one node.
@@ -267,7 +267,7 @@ impl<'a> Filters<'a> {
             return Ok(self.decision(node));
         }
         match self.judge(node) {
-            NodeVerdict::Fits(raw, taken) => self.test(node, (raw, &taken))?,
+            NodeVerdict::Fits(fit) => self.test(node, (fit.raw, &fit.taken))?,
             NodeVerdict::Fails(reasons) => return Err(Refusal::Node(reasons)),
         };
         Ok(self.decision(node))
@@ -279,7 +279,7 @@ impl<'a> Filters<'a> {
             return true;
         }
         match self.judge(node) {
-            NodeVerdict::Fits(raw, taken) => self.test(node, (raw, &taken)).is_ok(),
+            NodeVerdict::Fits(fit) => self.test(node, (fit.raw, &fit.taken)).is_ok(),
             NodeVerdict::Fails(_) => false,
         }
     }
@@ -292,8 +292,8 @@ impl<'a> Filters<'a> {
         // Cards that are kept for other pods are not given away.
         let kept = self.world.nominations().kept(self.demand, node);
         let state = kept.as_ref().unwrap_or(node);
-        let judged = verdict::judge(ask, state, self.world.device_resources(), &self.quotas);
-        let (allocations, _) = judged.expect("a node that has passed every filter fits");
+        let chosen = verdict::choose(ask, state, self.world.into(), &self.quotas);
+        let allocations = chosen.expect("a node that has passed every filter fits");
         let steps = self.cycle.as_ref().ok().and_then(|cycle| cycle.steps(state).ok());
         let steps =
             steps.expect("a node that has passed every filter has volumes and devices for the claims");

@@ -1,5 +1,6 @@
 //! Values: pods, nodes and what they ask for and have. They import nothing else of `scheduling`.
 
+pub mod card_kind;
 pub mod change;
 pub mod claim_use;
 pub mod devices;
@@ -20,6 +21,7 @@ pub mod plugin_arguments;
 pub mod pod;
 pub mod pod_reservation;
 pub mod pod_selector;
+pub mod pod_shape;
 pub mod prebind_step;
 pub mod prebind_write;
 pub mod resources;

@@ -14,6 +14,7 @@ pub mod dynamic_resources;
 pub mod filter;
 pub mod image_locality;
 pub mod inter_pod_affinity;
+pub mod least_waste;
 pub mod node_affinity;
 pub mod node_declared_features;
 pub mod node_ports;
@@ -114,6 +115,8 @@ table! {
     NodePorts in node_ports, node_ports::PortTaken: filter;
     /// Resources that Kubernetes accounts.
     NodeResourcesFit in node_resources_fit, node_resources_fit::ResourceReason: filter pre_score;
+    /// What stays of use for the pods that may come; it only scores.
+    LeastWaste in least_waste, std::convert::Infallible: room_score;
     /// How evenly cpu and memory are used; it only scores.
     NodeResourcesBalancedAllocation in node_resources_balanced_allocation, std::convert::Infallible: score;
     /// Images that the node has already; it only scores.

@@ -46,17 +46,16 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// An empty cluster, whose nodes need not advertise these resources, which are the dialects' own. Its plugins have these arguments.
-    pub fn new(device_resources: BTreeSet<String>, arguments: PluginArguments) -> Self {
+    /// An empty cluster, whose nodes need not advertise these resources, which are the dialects' own, and are divided by these zones. Its plugins have
+    /// these arguments.
+    pub fn new(
+        device_resources: BTreeSet<String>,
+        arguments: PluginArguments,
+        zones: RevocableZones,
+    ) -> Self {
         let (device_resources, arguments) = (Arc::new(device_resources), Arc::new(arguments));
         let world = World { device_resources, arguments, ..World::default() };
-        Self { world, ..Self::default() }
-    }
-
-    /// The same cluster, whose nodes are divided by these zones.
-    #[must_use]
-    pub fn divided(self, zones: RevocableZones) -> Self {
-        Self { zones: Zones::of(zones), ..self }
+        Self { world, zones: Zones::of(zones), ..Self::default() }
     }
 
     /// What plugins read.

@@ -24,6 +24,7 @@ use super::model::{
     footprint::Footprint, kind::Kind, name::NodeName, node::NodeInfo, plugin_arguments::PluginArguments,
     pod::Demand,
 };
+use super::packing::Packing;
 use crate::device::Usage;
 use node_state::NodeState;
 use nodes::Nodes;
@@ -54,6 +55,8 @@ pub struct World {
     pub(in crate::scheduling) device_resources: Arc<BTreeSet<String>>,
     /// What the settings say to single plugins.
     pub(in crate::scheduling) arguments: Arc<PluginArguments>,
+    /// What rooms of nodes are worth to the pods that may come.
+    pub(in crate::scheduling) packing: Arc<Packing>,
     /// The time up to which windows have been looked at.
     pub(in crate::scheduling) now: Timestamp,
     /// Grows with every change that decides what fits.
@@ -104,6 +107,11 @@ impl World {
     /// What the settings say to single plugins.
     pub fn arguments(&self) -> &PluginArguments {
         &self.arguments
+    }
+
+    /// What rooms of nodes are worth to the pods that may come.
+    pub fn packing(&self) -> &Packing {
+        &self.packing
     }
 
     /// The time up to which windows have been looked at.

@@ -64,6 +64,7 @@ impl Call<'_> {
             profile: dialect.profile(),
             quota: self.quota,
             held: self.held,
+            first: None,
         };
         walked(&scene, ask, self.devices.iter().rev().map(|device| text(device, "ID")))
     }

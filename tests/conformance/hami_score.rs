@@ -95,6 +95,7 @@ fn first_card(input: &Value) -> String {
         profile: &Hami::profile(),
         quota: Quota::default(),
         held: Held::default(),
+        first: None,
     };
     preferred(&scene, request(&json!({"Nums": 1, "MemPercentagereq": 101})).unwrap())[0].id.to_string()
 }

@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, num::NonZeroU32};
 use berth::{
     config::Config,
     device::{
-        Assignment, Card, CardUsage, ContainerRequest, ContainerShares, CoreRequest, Cores, Health,
-        MemoryRequest, MiB, Mode, NodePolicy, Percent, Placement, Role, Share, ShareRequest, Slice,
+        Assignment, Card, CardPolicy, CardUsage, ContainerRequest, ContainerShares, CoreRequest, Cores,
+        Health, MemoryRequest, MiB, Mode, NodePolicy, Percent, Placement, Role, Share, ShareRequest, Slice,
         SliceProfile, Slicing, Usage, Users,
     },
     dialect::{LockForm, LockSpec, hami, volcano},
@@ -15,9 +15,13 @@ use berth::{
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
-/// HAMi's settings by default.
+/// HAMi's settings by default, with its own policies.
 pub(crate) fn hami_settings() -> hami::HamiSettings {
-    Config::default().dialects.hami.settings()
+    hami::HamiSettings {
+        node_policy: NodePolicy::Binpack,
+        card_policies: vec![CardPolicy::Spread],
+        ..Config::default().dialects.hami.settings()
+    }
 }
 
 /// HAMi's dialect by default.
@@ -29,6 +33,7 @@ pub(crate) fn hami() -> hami::Hami {
 pub(crate) fn volcano_settings() -> volcano::VolcanoSettings {
     volcano::VolcanoSettings {
         node_policy: NodePolicy::Binpack,
+        card_policy: CardPolicy::Binpack,
         ..Config::default().dialects.volcano.settings()
     }
 }

@@ -71,7 +71,7 @@ fn noon() -> Timestamp {
 fn snapshot(config: &Config, nodes: &[Value]) -> Snapshot {
     let reader = config.reader();
     let mut snapshot =
-        Snapshot::new(reader.device_resources(), config.plugin_arguments()).divided(config.revocable_zones());
+        Snapshot::new(reader.device_resources(), config.plugin_arguments(), config.revocable_zones());
     snapshot.set_now(noon());
     for node in nodes {
         // The tables' nodes have no card, and their pods ask for none.

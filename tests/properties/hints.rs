@@ -1,12 +1,14 @@
-//! Hints and looking on change nothing: with and without them the same is decided, and what an outlook says of a pod is what becomes of it.
+//! Hints and looking on change nothing: with and without them the same is decided, and what an outlook says of a pod is what becomes of it. A scheduler
+//! that was just started says the same.
 
-use std::{ops::ControlFlow, sync::Arc};
+use std::{collections::BTreeMap, ops::ControlFlow, sync::Arc};
 
 use berth::{
-    device::{Allocation, Answer, Card, Dimension, InitPhase, PodRequest, Profile},
+    device::{Allocation, Answer, Assignment, Card, Dimension, InitPhase, PodRequest, Profile},
     scheduling::{
-        Ask, BindOutcome, Claim, Effect, Event, Holding, NodeChange, NodeInfo, PodChange, PodInfo, PodKey,
-        QuotaChange, Scheduler,
+        Ask, BindOutcome, Claim, Demand, Effect, Event, Footprint, Holding, NodeChange, NodeInfo, NodeName,
+        PodChange, PodInfo, PodKey, QuotaChange, Scheduler, Uid,
+        model::pod_shape::CardShape,
         world::quota::{Bound, QuotaInfo, QuotaKey},
     },
 };
@@ -67,24 +69,37 @@ fn key(at: usize) -> PodKey {
     fixtures::key(&format!("pod-{at}"))
 }
 
-fn seen(key: &PodKey, version: u64, claim: Claim, holding: Option<Holding>) -> Event {
+/// The pod as it counts among those that may come, if it does.
+fn seen(
+    key: &PodKey,
+    version: u64,
+    (claim, cards): (Claim, Option<CardShape>),
+    holding: Option<Holding>,
+) -> Event {
     let pod = fixtures::pod(&key.name, claim);
-    Event::Pod(PodChange::Seen(Box::new(PodInfo { resource_version: version.to_string(), holding, ..pod })))
+    let footprint = Footprint { cards: cards.map(Arc::new), ..Footprint::clone(&pod.footprint) };
+    let footprint = Arc::new(footprint);
+    let version = version.to_string();
+    Event::Pod(PodChange::Seen(Box::new(PodInfo { resource_version: version, holding, footprint, ..pod })))
 }
 
-/// Two schedulers that see the same, but one of them is given hints as well, and one that looks on.
+/// Two schedulers that see the same, but one of them is given hints as well, and one that looks on. With what there is, as it was seen last.
 struct Trio {
     plain: Scheduler,
     hinted: Scheduler,
     onlooker: Scheduler,
     version: u64,
+    nodes: BTreeMap<NodeName, NodeInfo>,
+    pods: BTreeMap<Uid, PodInfo>,
+    quota: Option<QuotaInfo>,
 }
 
 impl Trio {
     fn new() -> Self {
         let settings = fixtures::settings();
         let (plain, hinted) = (Scheduler::new(settings.clone()), Scheduler::new(settings.clone()));
-        Self { plain, hinted, onlooker: Scheduler::standing_by(settings), version: 1 }
+        let (nodes, pods, quota) = (BTreeMap::new(), BTreeMap::new(), None);
+        Self { plain, hinted, onlooker: Scheduler::standing_by(settings), version: 1, nodes, pods, quota }
     }
 
     fn version(&mut self) -> u64 {
@@ -93,9 +108,42 @@ impl Trio {
     }
 
     fn observe(&mut self, event: &Event) {
+        self.note(event);
         for scheduler in [&mut self.plain, &mut self.hinted, &mut self.onlooker] {
             scheduler.observe(event.clone(), Timestamp::UNIX_EPOCH);
         }
+    }
+
+    fn note(&mut self, event: &Event) {
+        match event {
+            Event::Node(NodeChange::Listed(nodes)) => {
+                self.nodes = nodes.iter().map(|node| (node.name.clone(), node.clone())).collect();
+            }
+            Event::Node(NodeChange::Seen(node)) => {
+                self.nodes.insert(node.name.clone(), NodeInfo::clone(node));
+            }
+            Event::Node(NodeChange::Gone(node)) => drop(self.nodes.remove(node)),
+            Event::Pod(PodChange::Seen(pod)) => {
+                self.pods.insert(pod.key.uid.clone(), PodInfo::clone(pod));
+            }
+            Event::Pod(PodChange::Gone(pod)) => drop(self.pods.remove(pod)),
+            Event::Quota(QuotaChange::Seen(quota)) => self.quota = Some(quota.clone()),
+            Event::Quota(QuotaChange::Gone(_)) => self.quota = None,
+            _ => {}
+        }
+    }
+
+    /// A scheduler that was started just now, and finds what there is.
+    fn restarted(&self) -> Scheduler {
+        let mut scheduler = Scheduler::standing_by(fixtures::settings());
+        // In another order than it came.
+        let events = fixtures::lists(self.nodes.values().rev().cloned().collect());
+        let pods = self.pods.values().rev().cloned().map(|pod| Event::Pod(PodChange::Seen(Box::new(pod))));
+        let quota = self.quota.clone().map(|quota| Event::Quota(QuotaChange::Seen(quota)));
+        for event in events.chain(quota).chain(pods) {
+            scheduler.observe(event, Timestamp::UNIX_EPOCH);
+        }
+        scheduler
     }
 
     /// Lets both decide and has the API server and the agents answer at once, until nothing is left to do.
@@ -122,7 +170,8 @@ impl Trio {
                 }
                 let holding = Holding { init: InitPhase::Ahead, ..fixtures::holding(&node, allocations) };
                 let version = self.version();
-                self.observe(&seen(&pod, version, Claim::None, Some(holding)));
+                let cards = self.pods[&pod.uid].footprint.cards.as_deref().cloned();
+                self.observe(&seen(&pod, version, (Claim::None, cards), Some(holding)));
             }
         }
     }
@@ -133,6 +182,15 @@ fn bind(effect: Effect) -> Option<(PodKey, Arc<str>, Vec<Allocation>)> {
         Effect::Bind { pod, node, allocations, .. } => Some((pod, node, allocations)),
         _ => None,
     }
+}
+
+type Placed = Option<(NodeName, Vec<Arc<Assignment>>)>;
+
+/// Where a pod would go, and with which cards.
+fn told(scheduler: &Scheduler, demand: &Demand) -> Placed {
+    let told = scheduler.view().outlook().place(demand, || ControlFlow::Continue(())).unwrap().ok()?;
+    let given = told.allocations.iter().map(|(one, _)| one.assignment.clone());
+    Some((told.node.info.name.clone(), given.collect()))
 }
 
 proptest! {
@@ -157,19 +215,17 @@ proptest! {
                     let ask = ask(*request, profile.clone());
                     trio.hinted.observe(Event::Hinted(ask.clone()), Timestamp::UNIX_EPOCH);
                     let demand = demand(&key(at).uid, Ask::clone(&ask));
-                    let told = trio.onlooker.view().outlook().place(&demand, || ControlFlow::Continue(())).unwrap();
-                    trio.observe(&seen(&key(at), version, Claim::Place(ask), None));
+                    let told_before = told(&trio.onlooker, &demand);
+                    prop_assert_eq!(&told_before, &told(&trio.restarted(), &demand));
+                    let cards = CardShape::of(&ask.devices);
+                    trio.observe(&seen(&key(at), version, (Claim::Place(ask), cards), None));
                     trio.settle()?;
                     let held = trio.plain.snapshot().ledger().get(&key(at).uid);
                     let held = held.map(|charge| {
                         let given = charge.allocations.iter().map(|one| one.assignment.clone());
                         (charge.node.clone(), given.collect::<Vec<_>>())
                     });
-                    let told = told.ok().map(|told| {
-                        let given = told.allocations.iter().map(|(one, _)| one.assignment.clone());
-                        (told.node.info.name.clone(), given.collect())
-                    });
-                    prop_assert_eq!(held, told);
+                    prop_assert_eq!(held, told_before);
                 }
                 Step::Go(pod) => trio.observe(&Event::Pod(PodChange::Gone(key(pod % (at + 1)).uid))),
                 Step::Node(at, cards) => {

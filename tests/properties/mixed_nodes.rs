@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use berth::scheduling::plan::Plan;
 use berth::{
-    device::{Answer, Card},
+    device::{Answer, Card, NodePolicy},
     object::{DeviceClass, ResourceClaim, ResourceSlice},
     scheduling::{
         Ask, Constraints, Demand, Footprint, NodeInfo, ResourceAmounts, Snapshot, Stage, Uid,
@@ -201,7 +201,8 @@ impl World {
             Asked::Shares(cards, memory) => (ask(cards, memory, 0), Vec::new()),
             Asked::Whole | Asked::Part(..) => {
                 let (resources, constraints) = (ResourceAmounts::default(), Constraints::default());
-                (Ask { devices: Vec::new(), resources, constraints }, vec![used])
+                let policy = NodePolicy::Indifferent;
+                (Ask { devices: Vec::new(), resources, constraints, policy }, vec![used])
             }
         };
         let footprint = Footprint { namespace: "default".into(), resource_claims, ..Footprint::default() };

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use berth::device::{
     Blend, Card, CardChoice, CardPolicy, ContainerRequest, CoreBudget, Cores, Geometry, Health, Instances,
-    MemoryRequest, MiB, Mode, NumaBinding, Percent, Placement, PodRequest, Profile, Role, ShareRequest,
-    SliceProfile, SlicesOfCard, Slicing, Tie, Weights,
+    MemoryRequest, MiB, Mode, NodePolicy, NumaBinding, Percent, Placement, PodRequest, Profile, Role,
+    ShareRequest, SliceProfile, SlicesOfCard, Slicing, Tie, Weights,
 };
 use proptest::prelude::*;
 
@@ -113,6 +113,7 @@ fn choice() -> impl Strategy<Value = CardChoice> {
         Just(CardPolicy::Mutex),
         Just(CardPolicy::Numa),
         Just(CardPolicy::TopologyAware),
+        Just(CardPolicy::LeastWaste),
     ];
     let numa = prop_oneof![3 => Just(NumaBinding::Free), 1 => Just(NumaBinding::OneNode)];
     (prop::collection::vec(policy, 1..3), numa, 0..3_u32).prop_map(|(policies, numa, slots)| {
@@ -126,10 +127,12 @@ fn choice() -> impl Strategy<Value = CardChoice> {
 
 /// Any pod; some belong to one of two groups, and some of those shun their own.
 pub(crate) fn pod() -> impl Strategy<Value = PodRequest> {
-    (containers(), choice(), 0..4_u32).prop_map(|(containers, choice, group)| {
+    let policy = prop_oneof![Just(NodePolicy::Binpack), Just(NodePolicy::LeastWaste)];
+    (containers(), choice(), 0..4_u32, policy).prop_map(|(containers, choice, group, node_policy)| {
         let mark: BTreeSet<_> = [format!("group {}", group % 2).into()].into();
         PodRequest {
             choice,
+            node_policy,
             shuns: if group > 1 { mark.clone() } else { BTreeSet::new() },
             marks: mark,
             ..fixtures::request(containers)

@@ -44,7 +44,8 @@ fn cards(config: &Config, nodes: &[Value], pods: &[Value]) -> Vec<String> {
 
 #[test]
 fn the_scores_of_nodes_and_cards_include_the_request() {
-    let config = Config::default();
+    let policies = "dialects: {hami: {nodeSchedulerPolicy: binpack, gpuSchedulerPolicy: spread}}";
+    let (config, _) = Config::parse(policies, "berth.yaml").unwrap();
     let share = pod("p", &json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "4000"}));
     // Before the pod is on one of them, all nodes and all cards are equally empty.
     for nodes in [[hami("a", &[16_384]), hami("b", &[32_768])], [hami("a", &[32_768]), hami("b", &[16_384])]]
@@ -80,7 +81,7 @@ fn an_overdrawn_quota_of_cores_admits_a_pod_that_requests_none() {
 }
 
 #[test]
-fn volcano_packs_where_no_policy_is_set() {
+fn volcanos_pods_leave_least_of_no_use_where_no_policy_is_set() {
     let config = Config::default();
     let device = "GPU-v-0,NVIDIA,1000,0:";
     let annotations = json!({

@@ -115,6 +115,7 @@ pub(crate) fn ask_for(profile: Profile, request: PodRequest) -> Ask {
         devices: vec![DeviceRequest { profile, request, joint: None, by_class: None }],
         resources: ResourceAmounts::default(),
         constraints: Constraints::default(),
+        policy: NodePolicy::Indifferent,
     }
 }
 

@@ -34,8 +34,11 @@ fn a_card_policy_may_be_a_list_of_different_known_ones() {
     let written = serde_json::to_value(&config).unwrap();
     assert_eq!(written["dialects"]["hami"]["gpuSchedulerPolicy"], "binpack,topology-aware");
     for (value, words) in [
-        ("binpack,best", "must be `binpack`, `spread`, `mutex`, `numa`, `topology-aware`, or several"),
-        ("\"binpack,\"", "must be `binpack`"),
+        (
+            "binpack,best",
+            "must be `least-waste`, `binpack`, `spread`, `mutex`, `numa`, `topology-aware`, or several",
+        ),
+        ("\"binpack,\"", "must be `least-waste`"),
         ("spread,spread", "`spread` is given twice"),
     ] {
         let message = error(&policy(value));

@@ -38,6 +38,8 @@ fn policy(word: &str) -> Option<CardPolicy> {
         "mutex" => Some(CardPolicy::Mutex),
         "numa" => Some(CardPolicy::Numa),
         "topology-aware" => Some(CardPolicy::TopologyAware),
+        // Berth's own word; HAMi takes a word that it does not know for `spread`.
+        "least-waste" => Some(CardPolicy::LeastWaste),
         _ => None,
     }
 }

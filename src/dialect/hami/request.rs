@@ -85,6 +85,7 @@ pub(in crate::dialect) fn node_policy(default: NodePolicy, pod: &Pod) -> NodePol
     match pod.metadata.annotation(names::NODE_POLICY) {
         Some("binpack") => NodePolicy::Binpack,
         Some("spread") => NodePolicy::Spread,
+        Some("least-waste") => NodePolicy::LeastWaste,
         _ => default,
     }
 }

@@ -13,7 +13,7 @@ use super::{
     Decision, Filters, Refusals,
     fit_error::{Awaits, FitError},
     nearest::{Closeness, Refused},
-    verdict::{NodeVerdict, Relation, best, first_of},
+    verdict::{NodeVerdict, Surroundings, best, first_of},
 };
 use crate::device::{Allocation, Quota};
 use crate::scheduling::{
@@ -25,7 +25,7 @@ use crate::scheduling::{
     plugin::{
         cycle::Preferences,
         pod_counts::PodCounts,
-        score::{Feasible, Scale, weights::ScoreWeights},
+        score::{Feasible, RawScores, Scale, weights::ScoreWeights},
     },
     snapshot::Snapshot,
     world::node_state::NodeState,
@@ -41,37 +41,84 @@ enum ClassOrigin {
     Hinted,
 }
 
-/// What a class makes of the node in one slot.
-#[derive(Clone, Debug)]
-struct Judged {
+/// What a class makes of the nodes, by slot. What a decision looks at of every node lies close together.
+#[derive(Clone, Debug, Default)]
+struct Verdicts {
     /// The node's generation when it was judged; 0: there was no node.
-    generation: u64,
-    verdict: NodeVerdict,
-    /// The weighted sum of the node's scores, as long as none depends on other nodes.
-    score: f64,
+    generations: Vec<u64>,
+    /// The weighted sum of the node's scores, as long as none depends on other nodes; [`UNFIT`]: it does not fit.
+    scores: Vec<f64>,
+    of_nodes: Vec<NodeVerdict>,
+    /// How many of these have scores that depend on those of other nodes.
+    relative: usize,
+    /// For which version of the mix of pods nodes are scored.
+    packing: u64,
 }
 
-impl Judged {
-    /// What a class makes of a node, whose scores are normalised by this scale where they depend on no other node.
-    fn of(
-        ask: &Ask,
-        node: &NodeState,
-        device_resources: &BTreeSet<String>,
-        scale: &Scale<'_>,
-        weights: &ScoreWeights,
-    ) -> Self {
-        let verdict = NodeVerdict::of(ask, node, device_resources);
-        let score = match &verdict {
-            NodeVerdict::Fits(raw, _) => scale.scores(&Feasible { node, raw: *raw }).total(weights),
-            NodeVerdict::Fails(_) => 0.0,
+/// The score of a node that does not fit.
+const UNFIT: f64 = f64::NEG_INFINITY;
+
+/// By what scores of nodes are made.
+struct Scoring<'a> {
+    around: Surroundings<'a>,
+    scale: Scale<'a>,
+    weights: ScoreWeights,
+}
+
+impl Verdicts {
+    /// Makes room for so many slots.
+    fn resize(&mut self, slots: usize) {
+        self.generations.resize(slots, 0);
+        self.scores.resize(slots, UNFIT);
+        self.of_nodes.resize_with(slots, || NodeVerdict::Fails(Vec::new()));
+    }
+
+    /// Forgets what was made of the node in this slot.
+    fn forget(&mut self, slot: usize) {
+        if let Some(generation) = self.generations.get_mut(slot) {
+            (*generation, self.scores[slot]) = (0, UNFIT);
+            self.set(slot, NodeVerdict::Fails(Vec::new()));
+        }
+    }
+
+    /// Whether the node in this slot fits, as far as it is known.
+    fn fits(&self, slot: usize) -> bool {
+        self.scores.get(slot).is_some_and(|score| *score > UNFIT)
+    }
+
+    /// Judges the node in this slot.
+    fn judge(&mut self, slot: usize, ask: &Ask, node: &NodeState, scoring: &Scoring<'_>) {
+        let verdict = NodeVerdict::of(ask, node, scoring.around);
+        self.generations[slot] = node.generation;
+        self.scores[slot] = match &verdict {
+            NodeVerdict::Fits(fit) => scoring.total(node, fit.raw),
+            NodeVerdict::Fails(_) => UNFIT,
         };
-        Self { generation: node.generation, verdict, score }
+        self.set(slot, verdict);
+    }
+
+    fn set(&mut self, slot: usize, verdict: NodeVerdict) {
+        let is_relative =
+            |verdict: &NodeVerdict| matches!(verdict, NodeVerdict::Fits(fit) if fit.raw.is_relative());
+        self.relative += usize::from(is_relative(&verdict));
+        self.relative -= usize::from(is_relative(&self.of_nodes[slot]));
+        self.of_nodes[slot] = verdict;
+    }
+
+    /// Scores a node anew for another mix of pods.
+    fn value(&mut self, slot: usize, node: &NodeState, scoring: &Scoring<'_>) {
+        if let NodeVerdict::Fits(fit) = &mut self.of_nodes[slot]
+            && let Some(vacancy) = &fit.vacancy
+        {
+            fit.raw.value(vacancy, scoring.around.packing);
+            self.scores[slot] = scoring.total(node, fit.raw);
+        }
     }
 }
 
-impl Default for Judged {
-    fn default() -> Self {
-        Self { generation: 0, verdict: NodeVerdict::Fails(Vec::new()), score: 0.0 }
+impl Scoring<'_> {
+    fn total(&self, node: &NodeState, raw: RawScores) -> f64 {
+        self.scale.scores(&Feasible { node, raw }).total(&self.weights)
     }
 }
 
@@ -79,12 +126,9 @@ impl Default for Judged {
 #[derive(Debug)]
 struct Class {
     known: ClassOrigin,
-    /// By slot.
-    verdicts: Vec<Judged>,
+    verdicts: Verdicts,
     /// How close each node comes that fails, and at which generation: found out only where no node is taken.
     closeness: Vec<(u64, Option<Closeness>)>,
-    /// Whether the scores in the verdicts depend on each other.
-    relation: Relation,
     /// Pods that no node would have for what it is itself.
     waiting: BTreeSet<Uid>,
     /// Pods that some node would have, were it not for other nodes and their pods.
@@ -198,22 +242,30 @@ impl Classes {
             return Err(error.clone().beside_quota(filters.standing()));
         }
         let preferences = filters.preferences(&mut self.counts, &self.weights);
-        let tested = if filters.is_open() { 0 } else { class.verdicts.len() };
+        let is_independent = preferences.is_empty() && class.verdicts.relative == 0;
+        if filters.is_open()
+            && is_independent
+            && let Some(state) = class.best(snapshot).filter(|state| rank(&state.info.name) == 0)
+        {
+            return Ok(filters.decision(state));
+        }
+        let tested = if filters.is_open() { 0 } else { class.verdicts.of_nodes.len() };
         self.counts.steps().add(TEST, tested);
         let mut refusals = Refusals::default();
         let alone = Preferences::default();
         let scale = Scale::of(&alone, &[]);
-        let judged = snapshot.nodes.slots().iter().zip(&class.verdicts);
-        let fitting = judged.filter_map(|(state, judged)| {
-            let (Some(state), NodeVerdict::Fits(raw, taken)) = (state, &judged.verdict) else { return None };
-            let admitted =
-                filters.test(state, (*raw, taken)).map_err(|refusal| refusals.note(state, refusal)).ok()?;
+        let verdicts = class.verdicts.of_nodes.iter().zip(&class.verdicts.scores);
+        let judged = snapshot.nodes.slots().iter().zip(verdicts);
+        let fitting = judged.filter_map(|(state, (verdict, score))| {
+            let (Some(state), NodeVerdict::Fits(fit)) = (state, verdict) else { return None };
+            let tested = filters.test(state, (fit.raw, &fit.taken));
+            let admitted = tested.map_err(|refusal| refusals.note(state, refusal)).ok()?;
             let feasible = Feasible { node: state, raw: admitted };
             let score =
-                if admitted == *raw { judged.score } else { scale.scores(&feasible).total(&self.weights) };
+                if admitted == fit.raw { *score } else { scale.scores(&feasible).total(&self.weights) };
             Some((state, feasible, score))
         });
-        let best = if preferences.is_empty() && class.relation == Relation::Independent {
+        let best = if is_independent {
             best(fitting.map(|(state, _, score)| (state, score)), rank)
         } else {
             let fitting: Vec<_> = fitting.map(|(state, feasible, _)| (state, feasible)).collect();
@@ -297,21 +349,25 @@ impl Classes {
         self.make_known(ask, by);
         let class = self.by_ask.get_mut(ask).expect("it was just made known");
         let (slots, generations) = (snapshot.nodes.slots(), snapshot.nodes.generations());
-        class.verdicts.resize_with(slots.len(), Judged::default);
-        class.relation = Relation::Independent;
         let alone = Preferences::default();
-        let scale = Scale::of(&alone, &[]);
+        let scoring =
+            Scoring { around: snapshot.world().into(), scale: Scale::of(&alone, &[]), weights: self.weights };
+        let verdicts = &mut class.verdicts;
+        verdicts.resize(slots.len());
+        let is_revalued = verdicts.packing != scoring.around.packing.version();
+        verdicts.packing = scoring.around.packing.version();
         let mut judged_anew = 0;
-        for ((state, generation), judged) in slots.iter().zip(generations).zip(&mut class.verdicts) {
-            if judged.generation != *generation {
-                judged_anew += 1;
+        for (slot, generation) in generations.iter().enumerate() {
+            let is_known = verdicts.generations[slot] == *generation;
+            match &slots[slot] {
+                Some(state) if !is_known => {
+                    judged_anew += 1;
+                    verdicts.judge(slot, ask, state, &scoring);
+                }
+                Some(state) if is_revalued => verdicts.value(slot, state, &scoring),
                 // The slot may be another node's next.
-                *judged = state.as_ref().map_or_else(Judged::default, |state| {
-                    Judged::of(ask, state, snapshot.device_resources(), &scale, &self.weights)
-                });
-            }
-            if matches!(&judged.verdict, NodeVerdict::Fits(raw, _) if raw.is_relative()) {
-                class.relation = Relation::Relative;
+                None if !is_known => verdicts.forget(slot),
+                Some(_) | None => {}
             }
         }
         self.counts.steps().add(LOOK, 2 * slots.len());
@@ -340,7 +396,7 @@ impl Classes {
     fn drop_verdicts(&mut self, ask: &Arc<Ask>) {
         let Some(class) = self.by_ask.get_mut(ask) else { return };
         class.judged_place = None;
-        (class.verdicts, class.closeness, class.too_little) = (Vec::new(), Vec::new(), None);
+        (class.verdicts, class.closeness, class.too_little) = (Verdicts::default(), Vec::new(), None);
         self.forget_empty(ask);
     }
 
@@ -372,9 +428,8 @@ impl Classes {
         }
         let new = || Class {
             known: by,
-            verdicts: Vec::new(),
+            verdicts: Verdicts::default(),
             closeness: Vec::new(),
-            relation: Relation::Independent,
             waiting: BTreeSet::new(),
             waiting_for_others: BTreeSet::new(),
             waiting_place: None,
@@ -390,28 +445,41 @@ impl Class {
         self.waiting.is_empty() && self.waiting_for_others.is_empty()
     }
 
+    /// Of the nodes with the highest score the first by name, where no node's score depends on those of others; `None`: none fits.
+    fn best<'a>(&self, snapshot: &'a Snapshot) -> Option<&'a Arc<NodeState>> {
+        let scores = &self.verdicts.scores;
+        let highest = scores.iter().copied().fold(UNFIT, f64::max);
+        let is_highest = |(_, score): &(&Option<Arc<NodeState>>, &f64)| {
+            score.total_cmp(&highest).is_eq() && highest > UNFIT
+        };
+        let highest = snapshot.nodes.slots().iter().zip(scores).filter(is_highest);
+        highest
+            .filter_map(|(state, _)| state.as_ref())
+            .min_by(|one, other| one.info.name.cmp(&other.info.name))
+    }
+
     /// Finds out how close each node comes that fails and has changed since the last time.
     fn measure(&mut self, ask: &Ask, snapshot: &Snapshot) {
-        self.closeness.resize(self.verdicts.len(), (0, None));
-        let judged = snapshot.nodes.slots().iter().zip(&self.verdicts);
-        for ((state, judged), (generation, closeness)) in judged.zip(&mut self.closeness) {
+        self.closeness.resize(self.verdicts.of_nodes.len(), (0, None));
+        let judged = snapshot.nodes.slots().iter().zip(&self.verdicts.of_nodes);
+        for ((state, verdict), (generation, closeness)) in judged.zip(&mut self.closeness) {
             let Some(state) = state.as_ref().filter(|state| state.generation != *generation) else {
                 continue;
             };
             *generation = state.generation;
-            *closeness = match &judged.verdict {
+            *closeness = match verdict {
                 NodeVerdict::Fails(reasons) => Some(Closeness::of(ask, state, reasons, &[])),
-                NodeVerdict::Fits(..) => None,
+                NodeVerdict::Fits(_) => None,
             };
         }
     }
 
     /// The nodes that the plugins which look at one node rejected, each with why and how close it comes.
     fn failed<'a>(&'a self, snapshot: &'a Snapshot) -> impl Iterator<Item = Refused<'a>> + Clone {
-        let judged = snapshot.nodes.slots().iter().zip(&self.verdicts).zip(&self.closeness);
-        judged.filter_map(|((state, judged), (_, closeness))| match &judged.verdict {
+        let judged = snapshot.nodes.slots().iter().zip(&self.verdicts.of_nodes).zip(&self.closeness);
+        judged.filter_map(|((state, verdict), (_, closeness))| match verdict {
             NodeVerdict::Fails(reasons) => Some((state.as_ref()?, reasons, (*closeness)?)),
-            NodeVerdict::Fits(..) => None,
+            NodeVerdict::Fits(_) => None,
         })
     }
 }

@@ -48,7 +48,7 @@ impl<'a> Evaluation<'a> {
                     reserved.extend(filters.preference(&within).map(|preference| (state.slot, preference)));
                     Ok(raw)
                 }
-                (None, NodeVerdict::Fits(raw, taken)) => filters.test(state, (raw, &taken)),
+                (None, NodeVerdict::Fits(fit)) => filters.test(state, (fit.raw, &fit.taken)),
                 (None, NodeVerdict::Fails(reasons)) => Err(Refusal::Node(reasons)),
             };
             nodes.push((state, judged));

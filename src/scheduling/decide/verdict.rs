@@ -4,11 +4,18 @@ use std::{collections::BTreeSet, iter, sync::Arc};
 
 use smallvec::SmallVec;
 
-use crate::device::{Allocation, CardUsage, DeviceRequest, InitPhase, Quota, usage};
+use crate::device::{Allocation, CardUsage, DeviceRequest, InitPhase, Measure, Quota, usage};
 use crate::scheduling::{
     model::{name::NodeName, pod::Ask},
-    plugin::{NodeReasons, filter::filter, score::RawScores},
-    world::node_state::NodeState,
+    packing::{Packing, vacancy::Vacancy},
+    plugin::{
+        NodeReasons,
+        contract::Placement,
+        filter::{filter, filter_from},
+        least_waste::first_card,
+        score::RawScores,
+    },
+    world::{World, node_state::NodeState},
 };
 
 /// What a pod would take of the quotas, one amount for each of its requests of cards.
@@ -17,10 +24,36 @@ pub type Taken = SmallVec<[CardUsage; 1]>;
 /// What a class makes of a node.
 #[derive(Clone, Debug)]
 pub enum NodeVerdict {
-    /// It fits, whatever the quotas: with these scores, and so much of the quotas taken.
-    Fits(RawScores, Taken),
+    /// It fits, whatever the quotas.
+    Fits(FittingNode),
     /// It does not.
     Fails(NodeReasons),
+}
+
+/// What a node that fits a pod is to it.
+#[derive(Clone, Debug)]
+pub struct FittingNode {
+    /// Its scores.
+    pub raw: RawScores,
+    /// So much of the quotas would be taken.
+    pub taken: Taken,
+    /// The room that would be left, where a plugin scores by it.
+    pub vacancy: Option<Vacancy>,
+}
+
+/// What judging a node depends on beside the node and the ask, the same for every node.
+#[derive(Clone, Copy, Debug)]
+pub struct Surroundings<'a> {
+    /// The dialects' own resources: a node need not advertise them.
+    pub device_resources: &'a BTreeSet<String>,
+    /// What rooms are worth to the pods that may come.
+    pub packing: &'a Packing,
+}
+
+impl<'a> From<&'a World> for Surroundings<'a> {
+    fn from(world: &'a World) -> Self {
+        Self { device_resources: world.device_resources(), packing: world.packing() }
+    }
 }
 
 /// Judges one node for one ask of a namespace that may still take so much for each request: the cards that it would give and its
@@ -28,30 +61,48 @@ pub enum NodeVerdict {
 pub fn judge(
     ask: &Ask,
     node: &NodeState,
-    device_resources: &BTreeSet<String>,
+    around: Surroundings<'_>,
     quotas: &[Quota],
 ) -> Result<(Vec<Allocation>, RawScores), NodeReasons> {
-    let allocations = filter(ask, node, device_resources, quotas)?;
-    let scores = RawScores::of(ask, node, &allocations);
+    let allocations = filter(ask, node, around.device_resources, quotas)?;
+    let placement = Placement { ask, node, allocations: &allocations, packing: around.packing };
+    let (scores, _) = RawScores::of(&placement);
     Ok((allocations, scores))
+}
+
+/// The cards that a node would give that fits; of those that would do for a share of one card, the one that is best.
+pub(in crate::scheduling) fn choose(
+    ask: &Ask,
+    node: &NodeState,
+    around: Surroundings<'_>,
+    quotas: &[Quota],
+) -> Result<Vec<Allocation>, NodeReasons> {
+    let resources = around.device_resources;
+    if ask.devices.iter().any(|device| device.request.choice.order.contains(&Measure::LeastWaste))
+        && let Some(first) = first_card(ask, node, around.packing)
+        // Whether a node fits does not depend on which card is tried first: a quota may have one card be too large.
+        && let Ok(given) = filter_from(Some(&first), ask, node, resources, quotas)
+    {
+        return Ok(given);
+    }
+    filter(ask, node, resources, quotas)
 }
 
 impl NodeVerdict {
     /// What becomes of the node for this ask, whatever the quotas.
-    pub(in crate::scheduling) fn of(
-        ask: &Ask,
-        node: &NodeState,
-        device_resources: &BTreeSet<String>,
-    ) -> Self {
+    pub(in crate::scheduling) fn of(ask: &Ask, node: &NodeState, around: Surroundings<'_>) -> Self {
         let taken = |device: &DeviceRequest, given: &[Allocation]| {
             let given = given.iter().find(|one| one.profile == device.profile.name);
             // Of what a claim serves, what the pod says.
             given
                 .map_or_else(|| device.request.least(), |one| usage::total(&one.assignment, InitPhase::Ahead))
         };
-        match judge(ask, node, device_resources, &[]) {
-            Ok((given, scores)) => {
-                Self::Fits(scores, ask.devices.iter().map(|device| taken(device, &given)).collect())
+        match filter(ask, node, around.device_resources, &[]) {
+            Ok(given) => {
+                let placement = Placement { ask, node, allocations: &given, packing: around.packing };
+                let (raw, vacancy) = RawScores::of(&placement);
+                let taken = ask.devices.iter().map(|device| taken(device, &given)).collect();
+                Self::Fits(FittingNode { raw, taken, vacancy })
             }
             Err(reasons) => Self::Fails(reasons),
         }
@@ -63,23 +114,14 @@ impl NodeVerdict {
 pub(in crate::scheduling) fn within(
     ask: &Ask,
     node: &NodeState,
-    device_resources: &BTreeSet<String>,
+    around: Surroundings<'_>,
     quotas: &[Quota],
     (scores, taken): (RawScores, &[CardUsage]),
 ) -> Result<RawScores, NodeReasons> {
     if iter::zip(quotas, taken).all(|(quota, taken)| quota.admits(*taken)) {
         return Ok(scores);
     }
-    judge(ask, node, device_resources, quotas).map(|(_, scores)| scores)
-}
-
-/// Whether the scores of the nodes of one decision depend on each other.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(in crate::scheduling) enum Relation {
-    /// They may.
-    Relative,
-    /// They don't: each is known from its node alone.
-    Independent,
+    judge(ask, node, around, quotas).map(|(_, scores)| scores)
 }
 
 /// The least rank among these nodes, and the least place of those that have it; `None`: there are none.

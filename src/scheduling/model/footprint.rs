@@ -7,6 +7,7 @@ use super::{
     extended_resources::{ExtendedRequests, ShareRequests},
     pod_reservation::PodReservation,
     pod_selector::{PodSelector, PodTerm, WeightedTerm, requirements},
+    pod_shape::{CardShape, PodShape},
     resources::ResourceAmounts,
 };
 use crate::device::ByClass;
@@ -32,6 +33,8 @@ pub struct Footprint {
     pub terminating: bool,
     /// Resources that Kubernetes accounts.
     pub resources: ResourceAmounts,
+    /// Shares of cards.
+    pub cards: Option<Arc<CardShape>>,
     /// Ports and disks of a node that only one pod can have.
     pub exclusive: Arc<Exclusive>,
     /// Claims of volumes, in the order of the pod's volumes.
@@ -42,12 +45,19 @@ pub struct Footprint {
     pub extended: Option<Arc<ExtendedRequests>>,
     /// Which pods it stands beside, and which not.
     pub neighbours: NeighbourTerms,
-    /// Required spread constraints.
-    pub spread: Vec<SpreadConstraint>,
-    /// Spread constraints that only score: `ScheduleAnyway`.
-    pub preferred_spread: Vec<SpreadConstraint>,
+    /// Over which domains it is spread with pods like it.
+    pub spread: SpreadConstraints,
     /// What it says of Reservations, where it uses one or may.
     pub reservation: Option<Arc<PodReservation>>,
+}
+
+/// A pod's spread constraints.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct SpreadConstraints {
+    /// Those that must hold.
+    pub required: Vec<SpreadConstraint>,
+    /// Those that only score: `ScheduleAnyway`.
+    pub preferred: Vec<SpreadConstraint>,
 }
 
 /// The terms of a pod's affinity and anti-affinity to other pods.
@@ -178,7 +188,7 @@ impl Footprint {
             preferred.map(read).collect()
         };
         let read = |spread: &TopologySpread| SpreadConstraint::read(spread, &namespace, &labels);
-        let (preferred_spread, spread): (Vec<_>, Vec<_>) = pod
+        let (scored, required): (Vec<_>, Vec<_>) = pod
             .spec
             .topology_spread_constraints
             .iter()
@@ -186,6 +196,7 @@ impl Footprint {
         Self {
             terminating: pod.metadata.deletion_timestamp.is_some(),
             resources,
+            cards: None,
             exclusive: Arc::new(Exclusive::of_pod(pod)),
             claims: pod.spec.volumes.iter().filter_map(|volume| ClaimUse::read(volume, pod)).collect(),
             resource_claims: ResourceClaimUse::all(pod),
@@ -202,12 +213,19 @@ impl Footprint {
                 ]
                 .concat(),
             },
-            spread: spread.into_iter().map(read).collect(),
-            preferred_spread: preferred_spread.into_iter().map(read).collect(),
+            spread: SpreadConstraints {
+                required: required.into_iter().map(read).collect(),
+                preferred: scored.into_iter().map(read).collect(),
+            },
             namespace,
             labels: Arc::new(labels),
             reservation: None,
         }
+    }
+
+    /// What the pod asks for, as it counts among those that may come; `None`: it asks for no cards.
+    pub fn shape(&self) -> Option<PodShape> {
+        Some(PodShape::new(&self.resources, self.cards.as_deref()?.clone()))
     }
 
     /// The full names of its claims of devices.
@@ -244,7 +262,7 @@ impl Footprint {
     /// Whether where the pod may go depends on more than one node.
     pub fn is_cross_node(&self) -> bool {
         let NeighbourTerms { affinity, anti_affinity, .. } = &self.neighbours;
-        let alone = affinity.is_empty() && anti_affinity.is_empty() && self.spread.is_empty();
+        let alone = affinity.is_empty() && anti_affinity.is_empty() && self.spread.required.is_empty();
         !alone || !self.claims.is_empty() || !self.resource_claims.is_empty()
     }
 

@@ -16,7 +16,7 @@ use super::{
     tdm::{Revocable, job::JobMember},
 };
 use crate::{
-    device::{Allocation, DeviceRequest, DeviceType, InitPhase, ProfileName},
+    device::{Allocation, DeviceRequest, DeviceType, InitPhase, NodePolicy, ProfileName},
     object::{Toleration, pod::ExtendedResourceClaimStatus},
 };
 
@@ -70,6 +70,8 @@ pub struct Ask {
     pub resources: ResourceAmounts,
     /// Labels, taints and the rest.
     pub constraints: Constraints,
+    /// Which node is taken first, where it asks for no shares: these have a policy of their own.
+    pub policy: NodePolicy,
 }
 
 impl Ask {
@@ -81,6 +83,15 @@ impl Ask {
         JUDGE
             + COMPARE * u64::try_from(compared).unwrap_or(u64::MAX)
             + JUDGE / 4 * u64::try_from(containers).unwrap_or(u64::MAX)
+    }
+
+    /// Whether the node is taken first where the pod leaves least of no use.
+    pub fn wastes_least(&self) -> bool {
+        let mut shares = self.devices.iter().map(|device| device.request.node_policy).peekable();
+        match shares.peek() {
+            None => self.policy == NodePolicy::LeastWaste,
+            Some(_) => shares.all(|policy| policy == NodePolicy::LeastWaste),
+        }
     }
 
     /// The dialects whose cards it asks for.

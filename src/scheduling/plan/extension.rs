@@ -13,9 +13,15 @@ use crate::scheduling::{
         name::{NodeName, Uid},
         pod::Demand,
     },
-    plugin::{NodeReasons, Reason},
+    plugin::{
+        NodeReasons, Plugin, Reason,
+        cycle::Preferences,
+        filter::filter,
+        score::{Feasible, Scale, Scores},
+    },
     snapshot::Snapshot,
     world::{
+        World,
         ledger::Held,
         node_state::{self, NodeState},
     },
@@ -42,24 +48,36 @@ pub fn standings(demand: &Demand, outlook: &Outlook, names: &[String]) -> Vec<St
     let world = outlook.world();
     let quotas = world.quotas().left_for(demand, &Held::default());
     let of = |name: &String| match world.node(name) {
-        Some(state) => match standing(demand, state, world.device_resources(), &quotas) {
-            // A pod would wait there for longer than kube-scheduler does.
-            Standing::Fits(_) if outlook.is_passed_over(name) => Standing::Fits(0),
-            standing => standing,
-        },
-        None => Standing::Fails("Berth has not seen the node yet".to_owned()),
+        Some(state) => judged(demand, state, world, &quotas),
+        None => Err(Standing::Fails("Berth has not seen the node yet".to_owned())),
     };
-    names.iter().map(of).collect()
+    let judged: Vec<_> = names.iter().map(of).collect();
+    let fitting: Vec<_> = judged.iter().filter_map(|one| one.as_ref().ok()).copied().collect();
+    let alone = Preferences::default();
+    let scale = Scale::of(&alone, &fitting);
+    let standing = |(name, judged): (&String, Result<Feasible<'_>, Standing>)| match judged {
+        // A pod would wait there for longer than kube-scheduler does.
+        Ok(_) if outlook.is_passed_over(name) => Standing::Fits(0),
+        Ok(feasible) => Standing::Fits(priority(&scale.scores(&feasible))),
+        Err(standing) => standing,
+    };
+    names.iter().zip(judged).map(standing).collect()
 }
 
-fn standing(demand: &Demand, state: &NodeState, own: &BTreeSet<String>, quotas: &[Quota]) -> Standing {
-    let reasons = match judge(&demand.ask, state, own, quotas) {
-        Ok((_, scores)) => return Standing::Fits(priority(scores.devices())),
+/// The node with its scores, or what it is to a pod that does not fit.
+fn judged<'a>(
+    demand: &Demand,
+    node: &'a NodeState,
+    world: &World,
+    quotas: &[Quota],
+) -> Result<Feasible<'a>, Standing> {
+    let reasons = match judge(&demand.ask, node, world.into(), quotas) {
+        Ok((_, raw)) => return Ok(Feasible { node, raw }),
         Err(reasons) => words(&reasons),
     };
-    match judge(&demand.ask, &without_pods(state), own, &[]) {
-        Ok(_) => Standing::Fails(reasons),
-        Err(_) => Standing::FailsEmpty(reasons),
+    match filter(&demand.ask, &without_pods(node), world.device_resources(), &[]) {
+        Ok(_) => Err(Standing::Fails(reasons)),
+        Err(_) => Err(Standing::FailsEmpty(reasons)),
     }
 }
 
@@ -75,10 +93,13 @@ fn without_pods(state: &NodeState) -> NodeState {
     }
 }
 
-/// A score of cards, 0 to 100, as an extender's.
+/// The score of the node's cards, 0 to 100, as an extender's.
 #[expect(clippy::cast_possible_truncation, reason = "a score of at most 100 is meant to lose its fraction")]
-fn priority(devices: f64) -> i64 {
-    (devices / PER_POINT).round() as i64
+fn priority(scores: &Scores) -> i64 {
+    let of_cards = |plugin: &Plugin| matches!(plugin, Plugin::Devices | Plugin::LeastWaste);
+    let mut scores = scores.by_plugin().filter(|(plugin, _)| of_cards(plugin));
+    let score = scores.next().map_or(0.0, |(_, score)| score.clamp(0.0, 100.0));
+    (score / PER_POINT).round() as i64
 }
 
 /// Whether a node would have the pod if these of its pods were gone.
@@ -94,7 +115,7 @@ pub(in crate::scheduling) fn is_relieved(
     }
     let now: &Snapshot = &plan;
     let quotas = now.quotas().left_for(demand, &Held::default());
-    now.node(node).is_some_and(|state| judge(&demand.ask, state, now.device_resources(), &quotas).is_ok())
+    now.node(node).is_some_and(|state| filter(&demand.ask, state, now.device_resources(), &quotas).is_ok())
 }
 
 /// Reasons for a person, each once.

@@ -11,12 +11,13 @@ use super::Plan;
 use crate::{
     device::{Allocation, CardId, DeviceType, Minor, ProfileName},
     scheduling::{
-        decide::{Filters, blame::Resolvable, class::Classes, verdict::NodeVerdict},
+        decide::{Filters, blame::Resolvable, class::Classes},
         model::{
             name::{NodeName, Uid},
             pod::Demand,
             steps::JUDGE,
         },
+        plugin::filter::filter,
         snapshot::Snapshot,
         world::{ledger::Charge, node_state::NodeState},
     },
@@ -95,9 +96,9 @@ impl Search<'_> {
     /// Whether the node could have the pod if fewer pods were there.
     fn may_help(&self, plan: &Plan<'_>, node: &NodeName) -> bool {
         let Some(state) = plan.node(node) else { return false };
-        match NodeVerdict::of(&self.demand.ask, state, plan.device_resources()) {
-            NodeVerdict::Fits(..) => true,
-            NodeVerdict::Fails(reasons) => Resolvable::on_node(&reasons) == Resolvable::Yes,
+        match filter(&self.demand.ask, state, plan.device_resources(), &[]) {
+            Ok(_) => true,
+            Err(reasons) => Resolvable::on_node(&reasons) == Resolvable::Yes,
         }
     }
 

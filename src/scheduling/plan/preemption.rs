@@ -18,13 +18,13 @@ use jiff::Timestamp;
 
 use super::Plan;
 use crate::scheduling::{
-    decide::{Filters, blame::Resolvable, fit_error::FitError, no_room::Hopeless, verdict::NodeVerdict},
+    decide::{Filters, blame::Resolvable, fit_error::FitError, no_room::Hopeless},
     model::{
         name::{NodeName, Uid},
         pod::{Deletion, Demand, Importance, Placer, PreemptionPolicy},
         steps::JUDGE,
     },
-    plugin::{pod_counts::PodCounts, rejection::Cure},
+    plugin::{filter::filter, pod_counts::PodCounts, rejection::Cure},
     snapshot::Snapshot,
     world::{
         ledger::{Charge, Commitment, Held},
@@ -107,9 +107,9 @@ pub fn awaits_victims(demand: &Demand, snapshot: &Snapshot) -> bool {
 
 /// Whether the node can't have the pod whatever runs there: kube-scheduler's `UnschedulableAndUnresolvable`.
 fn is_lost(demand: &Demand, state: &NodeState, device_resources: &BTreeSet<String>) -> bool {
-    match NodeVerdict::of(&demand.ask, state, device_resources) {
-        NodeVerdict::Fits(..) => false,
-        NodeVerdict::Fails(reasons) => {
+    match filter(&demand.ask, state, device_resources, &[]) {
+        Ok(_) => false,
+        Err(reasons) => {
             let of_time = reasons.iter().any(|reason| reason.cure() == Cure::Time);
             of_time || Resolvable::on_node(&reasons) == Resolvable::No
         }

@@ -14,8 +14,8 @@ mod tests;
 pub mod walk;
 
 use crate::device::{
-    Assignment, Card, ContainerShares, Cores, Inventory, Mode, PodRequest, Profile, Quota, SlicesOfCard,
-    Slicing, Usage,
+    Assignment, Card, CardId, ContainerShares, Cores, Inventory, Mode, PodRequest, Profile, Quota,
+    SlicesOfCard, Slicing, Usage,
 };
 use crate::scheduling::plugin::devices::reason::DeviceReason;
 pub use fit::{Held, Scene};
@@ -28,12 +28,23 @@ pub fn allocate(
     profile: &Profile,
     quota: Quota,
 ) -> Result<Assignment, Vec<DeviceReason>> {
+    allocate_from(None, request, inventory, usage, (profile, quota))
+}
+
+/// As [`allocate`], with this card tried before others.
+pub(super) fn allocate_from(
+    first: Option<&CardId>,
+    request: &PodRequest,
+    inventory: &Inventory,
+    usage: &Usage,
+    (profile, quota): (&Profile, Quota),
+) -> Result<Assignment, Vec<DeviceReason>> {
     let mut cards = inventory.cards().iter();
     let several = cards.any(|card| takes_several(profile, card) && request.selection.admits_mode(card));
     if request.widest() as usize > inventory.cards().len() && !several {
         return Err(vec![DeviceReason::TooFewCards]);
     }
-    let mut scene = Scene { request, inventory, usage, profile, quota, held: Held::default() };
+    let mut scene = Scene { request, inventory, usage, profile, quota, held: Held::default(), first };
     let mut containers = Vec::with_capacity(request.containers.len());
     for container in &request.containers {
         let shares = match container.share {

@@ -15,6 +15,7 @@ use crate::{
             pod::{Ask, Demand},
             prebind_step::PrebindStep,
         },
+        packing::{Packing, vacancy::Vacancy},
         world::{World, node_state::NodeState, object::Objects},
     },
 };
@@ -107,6 +108,16 @@ pub trait Score: SchedulingPlugin {
     fn score(placement: &Placement<'_>) -> Option<f64>;
 }
 
+/// A plugin that scores a node by the room that the pod would leave there. What it finds of the node is kept with the pod's class until the node
+/// changes; what that scores is asked anew when the mix of pods changes, of which the worth of rooms depends.
+pub trait RoomScore: SchedulingPlugin {
+    /// `None`: it has nothing to score for the pod, whatever the node.
+    fn vacancy(placement: &Placement<'_>) -> Option<Vacancy>;
+
+    /// A cost: the less, the better.
+    fn cost(vacancy: &Vacancy, packing: &Packing) -> f64;
+}
+
 /// What becomes of a plugin's scores once those of all nodes that fit are known.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Normalisation {
@@ -116,6 +127,8 @@ pub enum Normalisation {
     OfHighest,
     /// Whole numbers, in percent of the highest: the less, the better.
     BelowHighest,
+    /// Costs, in points: 100 less what is more than the least, and below 0 where that is more than 100.
+    AboveLeast,
 }
 
 /// A plugin that finds something out for a pod before it scores nodes: kube-scheduler's PreScore and Score.
@@ -145,4 +158,6 @@ pub struct Placement<'a> {
     pub node: &'a NodeState,
     /// What the pod would get there for each of its requests of cards.
     pub allocations: &'a [Allocation],
+    /// What rooms are worth to the pods that may come.
+    pub packing: &'a Packing,
 }

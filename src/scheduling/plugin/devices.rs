@@ -7,7 +7,7 @@ use std::{iter, sync::Arc};
 use smallvec::smallvec;
 
 use super::{
-    allocate::allocate,
+    allocate::allocate_from,
     contract::{Filter, Placement, Reasons, SchedulingPlugin, Score},
     scene::Scene,
     score::cards,
@@ -50,7 +50,9 @@ impl Filter for Devices {
 
 impl Score for Devices {
     fn score(placement: &Placement<'_>) -> Option<f64> {
-        Some(cards::of_node(&placement.ask.devices, placement.node, placement.allocations))
+        // Where the pod leaves least of no use is not said by how full cards are.
+        let counts = !placement.ask.wastes_least();
+        counts.then(|| cards::of_node(&placement.ask.devices, placement.node, placement.allocations))
     }
 }
 
@@ -63,7 +65,7 @@ pub(in crate::scheduling) fn allocations(
     let requests = scene.ask.devices.iter().zip(quotas);
     let requests = requests.filter(|(device, _)| !scene.node.serves_by_claim(device));
     let allocation = |(device, quota): (&DeviceRequest, Quota)| {
-        let shares = shares(scene.node, device, quota)?;
+        let shares = shares(scene, device, quota)?;
         let answer = answer(scene.node, device);
         Ok(Allocation::new(device.profile.name.clone(), Arc::new(shares), answer))
     };
@@ -81,10 +83,11 @@ fn answer(node: &NodeState, device: &DeviceRequest) -> Answer {
 
 /// The shares that the node would give each container.
 fn shares(
-    node: &NodeState,
+    scene: &Scene<'_>,
     device: &DeviceRequest,
     quota: Quota,
 ) -> Result<Assignment, Reasons<DeviceReason>> {
+    let Scene { node, first_card, .. } = *scene;
     let DeviceRequest { profile, request, joint, .. } = device;
     let offer =
         node.info.devices.offer(&profile.name).ok_or_else(|| smallvec![DeviceReason::Unregistered])?;
@@ -101,7 +104,7 @@ fn shares(
     if node.usage.unread().iter().any(|other| node.info.devices.may_be_cards_of(inventory.cards(), other)) {
         return Err(smallvec![DeviceReason::UnreadableAssignment]);
     }
-    allocate(request, inventory, &node.usage, profile, quota).map_err(Reasons::from_vec)
+    allocate_from(first_card, request, inventory, &node.usage, (profile, quota)).map_err(Reasons::from_vec)
 }
 
 /// The devices by type that the node would give the pod.

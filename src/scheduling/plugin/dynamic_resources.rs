@@ -357,9 +357,13 @@ pub(in crate::scheduling) mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::device::NodePolicy;
     use crate::scheduling::{
         Ask, Constraints, PreemptionPolicy, ResourceAmounts, Snapshot,
-        model::{claim_use::ResourceClaimUse, footprint::Footprint, plugin_arguments::PluginArguments},
+        model::{
+            claim_use::ResourceClaimUse, footprint::Footprint, plugin_arguments::PluginArguments,
+            tdm::RevocableZones,
+        },
         world::object::Object,
     };
 
@@ -369,6 +373,7 @@ pub(in crate::scheduling) mod tests {
             devices: Vec::new(),
             resources: ResourceAmounts::default(),
             constraints: Constraints::default(),
+            policy: NodePolicy::Indifferent,
         };
         let footprint =
             Footprint { namespace: "team".into(), resource_claims: vec![used], ..Footprint::default() };
@@ -385,7 +390,8 @@ pub(in crate::scheduling) mod tests {
     }
 
     fn prepared(claim: Option<Value>, pod: &str) -> Result<Option<usize>, String> {
-        let mut snapshot = Snapshot::new(BTreeSet::new(), PluginArguments::default());
+        let mut snapshot =
+            Snapshot::new(BTreeSet::new(), PluginArguments::default(), RevocableZones::default());
         if let Some(claim) = claim {
             snapshot.set_object(Object::ResourceClaim(serde_json::from_value(claim).unwrap()));
         }

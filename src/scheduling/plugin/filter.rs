@@ -9,7 +9,7 @@ use super::{
     scene::Scene,
 };
 use crate::{
-    device::{Allocation, Quota},
+    device::{Allocation, CardId, Quota},
     scheduling::{model::pod::Ask, world::node_state::NodeState},
 };
 
@@ -23,7 +23,18 @@ pub fn filter(
     device_resources: &BTreeSet<String>,
     quotas: &[Quota],
 ) -> Result<Vec<Allocation>, NodeReasons> {
-    let scene = Scene { ask, node, device_resources };
+    filter_from(None, ask, node, device_resources, quotas)
+}
+
+/// As [`filter`], with this card tried before others.
+pub fn filter_from(
+    first_card: Option<&CardId>,
+    ask: &Ask,
+    node: &NodeState,
+    device_resources: &BTreeSet<String>,
+    quotas: &[Quota],
+) -> Result<Vec<Allocation>, NodeReasons> {
+    let scene = Scene { ask, node, device_resources, first_card };
     for test in TABLE.iter().filter_map(|row| row.test) {
         test(&scene)?;
     }

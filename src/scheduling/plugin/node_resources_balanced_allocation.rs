@@ -26,7 +26,9 @@ impl SchedulingPlugin for NodeResourcesBalancedAllocation {
 
 impl Score for NodeResourcesBalancedAllocation {
     fn score(placement: &Placement<'_>) -> Option<f64> {
-        score(&placement.ask.resources, placement.node).map(float)
+        // Evenly used nodes are what least-waste avoids.
+        let counts = !placement.ask.wastes_least();
+        score(&placement.ask.resources, placement.node).filter(|_| counts).map(float)
     }
 }
 

@@ -46,7 +46,7 @@ impl SchedulingPlugin for PodTopologySpread {
     fn helps(pod: &Footprint, change: &Change, objects: &Objects) -> bool {
         match change {
             Change::PodAdded(other) | Change::PodRemoved(other) => {
-                pod.spread.iter().any(|constraint| constraint.pods.matches(other, objects))
+                pod.spread.required.iter().any(|constraint| constraint.pods.matches(other, objects))
             }
             Change::Node => true,
             Change::Object(..)
@@ -121,7 +121,7 @@ struct SpreadDomains {
 impl Spread {
     /// How pods are spread now; `None`: the pod has no spread constraint.
     fn of(demand: &Demand, world: &World, counts: &mut PodCounts) -> Option<Self> {
-        let constraints = &demand.footprint.spread;
+        let constraints = &demand.footprint.spread.required;
         if constraints.is_empty() {
             return None;
         }

@@ -6,13 +6,14 @@ use super::{
     NodeReasons, Plugin, Reason,
     contract::{
         Filter, Normalisation, Placement, PreFilter, PreFiltered, PreScore, PreScored, Reach, Reasons,
-        Rejection, SchedulingPlugin, Score,
+        Rejection, RoomScore, SchedulingPlugin, Score,
     },
     pod_counts::PodCounts,
     scene::Scene,
 };
 use crate::scheduling::{
     model::{change::Change, footprint::Footprint, pod::Demand, prebind_step::PrebindStep},
+    packing::{Packing, vacancy::Vacancy},
     world::{World, node_state::NodeState, object::Objects},
 };
 
@@ -63,6 +64,10 @@ type Prepare =
 
 type ScoreNode = fn(&Placement<'_>) -> Option<f64>;
 
+type FindVacancy = fn(&Placement<'_>) -> Option<Vacancy>;
+
+type Cost = fn(&Vacancy, &Packing) -> f64;
+
 type PrepareScore = for<'a> fn(&'a Demand, &'a World, &mut PodCounts) -> Option<Box<dyn PreScored + 'a>>;
 
 type Helps = fn(&Footprint, &Change, &Objects) -> bool;
@@ -78,6 +83,7 @@ pub(super) struct Row {
     pub(super) test: Option<Test>,
     pub(super) prepare: Option<Prepare>,
     pub(super) score: Option<(ScoreNode, Normalisation)>,
+    pub(super) room_score: Option<(FindVacancy, Cost)>,
     pub(super) prepare_score: Option<PrepareScore>,
 }
 
@@ -93,6 +99,7 @@ impl Row {
             test: None,
             prepare: None,
             score: None,
+            room_score: None,
             prepare_score: None,
         }
     }
@@ -110,6 +117,11 @@ impl Row {
     /// It scores a node by itself.
     pub(super) const fn score<P: InTable + Score>(self) -> Self {
         Self { score: Some((P::score, P::NORMALISATION)), ..self }
+    }
+
+    /// It scores a node by the room that is left there.
+    pub(super) const fn room_score<P: InTable + RoomScore>(self) -> Self {
+        Self { room_score: Some((P::vacancy, P::cost)), ..self }
     }
 
     /// It scores a node by what it finds out for a pod.

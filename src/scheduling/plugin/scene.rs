@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use crate::scheduling::{model::pod::Ask, world::node_state::NodeState};
+use crate::{
+    device::CardId,
+    scheduling::{model::pod::Ask, world::node_state::NodeState},
+};
 
 /// All that the plugins which look at one node may read.
 #[derive(Clone, Copy, Debug)]
@@ -13,4 +16,6 @@ pub struct Scene<'a> {
     pub node: &'a NodeState,
     /// The dialects' own resources: a node need not advertise them.
     pub device_resources: &'a BTreeSet<String>,
+    /// The card that is tried before others.
+    pub first_card: Option<&'a CardId>,
 }

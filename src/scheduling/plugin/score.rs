@@ -12,9 +12,9 @@ use super::{
     contract::{NodeScore, Normalisation, Placement, PreScored},
     cycle::Preferences,
 };
-use crate::{
-    device::Allocation,
-    scheduling::{model::pod::Ask, world::node_state::NodeState},
+use crate::scheduling::{
+    packing::{Packing, vacancy::Vacancy},
+    world::node_state::NodeState,
 };
 use range::{MOST, float, whole};
 use weights::{SCORING, ScoreWeights, place};
@@ -27,7 +27,7 @@ const SCORERS: [usize; count()] = scorers();
 const fn count() -> usize {
     let (mut at, mut found) = (0, 0);
     while at < TABLE.len() {
-        found += TABLE[at].score.is_some() as usize;
+        found += scores_by_itself(at) as usize;
         at += 1;
     }
     found
@@ -45,10 +45,21 @@ const fn places() -> [usize; SCORERS.len()] {
     places
 }
 
+/// Whether the plugin in this line scores a node by itself.
+const fn scores_by_itself(row: usize) -> bool {
+    TABLE[row].score.is_some() || TABLE[row].room_score.is_some()
+}
+
+/// What becomes of the scores of the plugin in this line.
+fn normalisation(row: usize) -> Option<Normalisation> {
+    let of_room = TABLE[row].room_score.map(|_| Normalisation::AboveLeast);
+    TABLE[row].score.map(|(_, normalisation)| normalisation).or(of_room)
+}
+
 const fn scorers() -> [usize; count()] {
     let (mut at, mut found, mut scorers) = (0, 0, [0; count()]);
     while at < TABLE.len() {
-        if TABLE[at].score.is_some() {
+        if scores_by_itself(at) {
             scorers[found] = at;
             found += 1;
         }
@@ -69,18 +80,37 @@ pub struct RawScores {
 }
 
 impl RawScores {
-    /// The scores of a node, given what the pod would get there for each of its requests of cards.
-    pub(in crate::scheduling) fn of(ask: &Ask, node: &NodeState, allocations: &[Allocation]) -> Self {
-        let placement = Placement { ask, node, allocations };
-        let mut raw = Self::default();
+    /// The scores of a node that the pod would be on, and the room that would be left there, where a plugin scores by it.
+    pub(in crate::scheduling) fn of(placement: &Placement<'_>) -> (Self, Option<Vacancy>) {
+        let (mut raw, mut vacant) = (Self::default(), None);
         for (place, row) in SCORERS.into_iter().enumerate() {
+            if let Some((vacancy, _)) = TABLE[row].room_score {
+                vacant = vacancy(placement);
+                continue;
+            }
             let Some((score, normalisation)) = TABLE[row].score else { continue };
-            let Some(score) = score(&placement) else { continue };
-            raw.scores[place] = score;
-            raw.scored |= 1 << place;
+            let Some(score) = score(placement) else { continue };
+            raw.set(place, score);
             raw.is_relative |= normalisation != Normalisation::AsIs && score > 0.0;
         }
-        raw
+        if let Some(vacancy) = &vacant {
+            raw.value(vacancy, placement.packing);
+        }
+        (raw, vacant)
+    }
+
+    /// Scores anew what depends on the mix of pods that may come.
+    pub(in crate::scheduling) fn value(&mut self, vacancy: &Vacancy, packing: &Packing) {
+        for (place, row) in SCORERS.into_iter().enumerate() {
+            if let Some((_, cost)) = TABLE[row].room_score {
+                self.set(place, cost(vacancy, packing));
+            }
+        }
+    }
+
+    fn set(&mut self, place: usize, score: f64) {
+        self.scores[place] = score;
+        self.scored |= 1 << place;
     }
 
     fn get(&self, place: usize) -> Option<f64> {
@@ -112,6 +142,8 @@ pub struct Feasible<'a> {
 pub struct Scale<'a> {
     /// The highest raw score of each of [`SCORERS`] whose scores are relative.
     highest: [i64; SCORERS.len()],
+    /// The lowest raw score of each whose scores are costs; 0 over no nodes.
+    lowest: [f64; SCORERS.len()],
     /// The scores of the plugins that have found something out for the pod, each with its place among those that score.
     prepared: Vec<(usize, NodeScore<'a>)>,
 }
@@ -119,12 +151,15 @@ pub struct Scale<'a> {
 impl<'a> Scale<'a> {
     /// The scale over these nodes. Without nodes it is the scale of those whose raw scores depend on no other node.
     pub fn of(preferences: &'a Preferences<'a>, feasible: &[Feasible<'_>]) -> Self {
-        let mut highest = [0; SCORERS.len()];
-        for (place, highest) in highest.iter_mut().enumerate() {
-            let Some((_, normalisation)) = TABLE[SCORERS[place]].score else { continue };
-            if normalisation != Normalisation::AsIs {
-                let raw = feasible.iter().filter_map(|feasible| feasible.raw.get(place));
-                *highest = raw.map(whole).max().unwrap_or_default();
+        let (mut highest, mut lowest) = ([0; SCORERS.len()], [0.0; SCORERS.len()]);
+        for (place, row) in SCORERS.into_iter().enumerate() {
+            let raw = feasible.iter().filter_map(|feasible| feasible.raw.get(place));
+            match normalisation(row) {
+                Some(Normalisation::AboveLeast) => lowest[place] = raw.reduce(f64::min).unwrap_or_default(),
+                Some(Normalisation::OfHighest | Normalisation::BelowHighest) => {
+                    highest[place] = raw.map(whole).max().unwrap_or_default();
+                }
+                Some(Normalisation::AsIs) | None => {}
             }
         }
         let mut prepared = Vec::new();
@@ -135,7 +170,7 @@ impl<'a> Scale<'a> {
             };
             prepared.extend(preferences.0.iter().map(of));
         }
-        Self { highest, prepared }
+        Self { highest, lowest, prepared }
     }
 
     /// The normalised scores of one of these nodes.
@@ -143,13 +178,14 @@ impl<'a> Scale<'a> {
         let Feasible { node, raw } = feasible;
         let mut scores = [None; SCORING];
         for (place, row) in SCORERS.into_iter().enumerate() {
-            let (Some(raw), Some((_, normalisation))) = (raw.get(place), TABLE[row].score) else { continue };
+            let (Some(raw), Some(normalisation)) = (raw.get(place), normalisation(row)) else { continue };
             let highest = self.highest[place];
             let part = || if highest == 0 { 0 } else { MOST * whole(raw) / highest };
             scores[PLACES[place]] = Some(match normalisation {
                 Normalisation::AsIs => raw,
                 Normalisation::OfHighest => float(part()),
                 Normalisation::BelowHighest => float(MOST - part()),
+                Normalisation::AboveLeast => float(MOST) - (raw - self.lowest[place]),
             });
         }
         for (place, score) in &self.prepared {
@@ -159,7 +195,7 @@ impl<'a> Scale<'a> {
     }
 }
 
-/// The normalised scores of one node, 0 to 100, by the plugins that score, in the order of the table; `None`: the plugin has nothing to score for the
+/// The normalised scores of one node, 0 to 100 and a cost perhaps less, by the plugins that score, in the order of the table; `None`: the plugin has nothing to score for the
 /// pod.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scores([Option<f64>; SCORING]);

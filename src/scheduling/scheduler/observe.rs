@@ -70,6 +70,7 @@ impl Scheduler {
         let gang = self.binding.cycle.gangs.note_member(&pod, known);
         let node = pod.holding.as_ref().map(|holding| holding.node.clone());
         let changed = self.binding.cycle.pods.see(pod, now);
+        self.binding.cycle.note_mix();
         self.binding.cycle.queue.add(&uid);
         if let Some(node) = node {
             self.binding.advance(&node, NodeFlowInput::HoldingSeen(&uid));
@@ -104,6 +105,7 @@ impl Scheduler {
             self.binding.cycle.gangs.lose_member(&entry.info);
         }
         self.binding.cycle.pods.remove(uid);
+        self.binding.cycle.note_mix();
         self.binding.cycle.conditions.forget(uid);
         self.binding.cycle.queue.remove(uid);
         if let Some(node) = node {

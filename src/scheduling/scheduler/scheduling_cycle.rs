@@ -68,7 +68,7 @@ impl SchedulingCycle {
         let Settings { device_resources, weights, arguments, preemption, zones, gangs, claims, pace, .. } =
             settings;
         Self {
-            snapshot: Snapshot::new(device_resources, arguments).divided(zones).awaiting(claims),
+            snapshot: Snapshot::new(device_resources, arguments, zones).awaiting(claims),
             classes: Classes::new(weights).bounded(CLAIM_ALLOWANCE),
             pods: Pods::default(),
             queue: SchedulingQueue::at(pace),
@@ -83,6 +83,12 @@ impl SchedulingCycle {
     /// Whether pods, nodes and quotas have been listed: the ledger is complete.
     pub(super) fn is_synced(&self) -> bool {
         self.duty.synced.is_complete() && self.snapshot.objects().are_listed(&[Kind::Namespace])
+    }
+
+    /// Takes in which pods may come since others are there.
+    pub(super) fn note_mix(&mut self) {
+        let weighed = self.pods.take_weighed();
+        self.snapshot.weigh(weighed);
     }
 
     /// A node would have the pod: it waits for nothing but its turn there.

@@ -12,6 +12,7 @@ use crate::{
             node::NodeInfo,
             tdm::ZoneState,
         },
+        packing::census::Weighed,
         world::{
             ledger::Charge,
             node_state::{NodeAgents, NodeReserved, NodeState},
@@ -31,6 +32,8 @@ impl Snapshot {
         // What the slices of its cards hold counts in quotas too.
         let changed = self.ledger.set_cuts(&name, info.devices.cuts());
         Arc::make_mut(&mut self.world.quotas).refold(&changed, &self.ledger);
+        let before = self.world.node(&name).map(|state| state.info.clone());
+        Arc::make_mut(&mut self.world.packing).replace_node(before.as_deref(), Some(&mut info));
         let nodes = Arc::make_mut(&mut self.world.nodes);
         let slot = nodes.take_slot(&name);
         nodes.count_images(slot, &mut info);
@@ -38,12 +41,17 @@ impl Snapshot {
     }
 
     /// Takes in a node of which nothing has changed that decides what fits.
-    pub(in crate::scheduling) fn refresh_node(&mut self, info: NodeInfo) {
+    pub(in crate::scheduling) fn refresh_node(&mut self, mut info: NodeInfo) {
+        let before = self.world.node(&info.name).map(|state| state.info.clone());
+        Arc::make_mut(&mut self.world.packing).replace_node(before.as_deref(), Some(&mut info));
         Arc::make_mut(&mut self.world.nodes).refresh(info);
     }
 
     /// Takes a node out; the charges on it stay, in case that it comes back.
     pub fn remove_node(&mut self, name: &str) {
+        if let Some(state) = self.world.node(name).cloned() {
+            Arc::make_mut(&mut self.world.packing).replace_node(Some(&state.info), None);
+        }
         if let Some(name) = Arc::make_mut(&mut self.world.nodes).remove(name) {
             self.changes.push(Change::Node);
             self.world.generation += 1;
@@ -51,6 +59,13 @@ impl Snapshot {
             Arc::make_mut(&mut self.world.quotas).refold(&changed, &self.ledger);
         }
         self.agents.forget(name);
+    }
+
+    /// Takes in with how much shapes of pods count among those that may come.
+    pub(in crate::scheduling) fn weigh(&mut self, weighed: Vec<Weighed>) {
+        if !weighed.is_empty() {
+            Arc::make_mut(&mut self.world.packing).weigh(weighed);
+        }
     }
 
     /// Folds a node's state anew, if it is not what the ledger says; whether it was.

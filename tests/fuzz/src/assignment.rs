@@ -9,7 +9,7 @@ use berth::{
     object::Pod,
     scheduling::{
         Claim, NodeInfo, Snapshot,
-        decide::verdict::judge,
+        plugin::filter::filter,
         world::ledger::{Charge, Commitment},
     },
 };
@@ -88,7 +88,7 @@ fn books(
     let mut next = pod(dialect, "A", &BTreeMap::new());
     next.spec.scheduler_name = Some(reader.scheduler_name().to_owned());
     let Claim::Place(ask) = reader.pod(&next).0.claim else { panic!("it asks for a place") };
-    let Ok((given, _)) = judge(&ask, state, &reader.device_resources(), &[]) else { return };
+    let Ok(given) = filter(&ask, state, &reader.device_resources(), &[]) else { return };
     let inventory = state.info.devices.offer(dialect.name()).and_then(|offer| offer.inventory.as_ref());
     let cards = inventory.expect("cards were given of it").cards();
     for share in given.iter().flat_map(|held| held.assignment.shares()) {

@@ -57,6 +57,15 @@ const OLD_FLAGS: [(&str, &str); 8] = [
     ("default-cores", "defaultCores"),
 ];
 
+/// The keys of HAMi's policies, by either name, with what it does where they are not set (v2.10 `cmd/scheduler/main.go`): Berth has another default.
+const HAMI_POLICIES: [([&str; 2], &str); 2] = [
+    (["nodeSchedulerPolicy", "node-scheduler-policy"], "binpack"),
+    (["gpuSchedulerPolicy", "gpu-scheduler-policy"], "spread"),
+];
+
+/// The same of Volcano's (`pkg/scheduler/plugins/deviceshare`).
+const VOLCANO_POLICY: (&str, &str) = ("deviceshare.SchedulePolicy", "binpack");
+
 /// What was found of both.
 #[derive(Debug, Default)]
 pub(super) struct Sources {
@@ -136,6 +145,11 @@ impl Sources {
                 self.read_flag(program, flag, value);
             }
         }
+        for (names, policy) in HAMI_POLICIES {
+            if !names.iter().any(|name| self.hami.contains_key(*name)) {
+                self.hami.insert(names[0].to_owned(), policy.into());
+            }
+        }
     }
 
     /// Takes a flag for the key of its name, or for the one that has taken its place, unless the ConfigMap has that.
@@ -166,10 +180,12 @@ impl Sources {
         };
         let object = called("ConfigMap", &map.namespace, &map.name);
         let Some(conf) = self.mapping(&object, key, text) else { return };
-        let arguments = arguments(&conf);
+        let mut arguments = arguments(&conf);
         self.origins.insert(VOLCANO, object);
         if arguments.keys().any(|key| key.starts_with("deviceshare.")) {
             self.adopted.extend(program.scheduler_names());
+            let (name, policy) = VOLCANO_POLICY;
+            arguments.entry(name).or_insert_with(|| policy.into());
         }
         // Volcano's scheduler stays for its other pods, and knows only the bare form.
         if arguments

@@ -4,11 +4,10 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use jiff::Timestamp;
 
-use super::{ClassOrigin, Classes, Judged};
+use super::{ClassOrigin, Classes};
 use crate::{
     device::ProfileName,
     scheduling::{
-        decide::verdict::NodeVerdict,
         model::{name::Uid, pod::Ask, steps::LOOK},
         plugin::{contract::Reach, filter::filter, tdm},
         world::node_state::NodeState,
@@ -89,9 +88,7 @@ impl Classes {
     /// Forgets what was found of the node in this slot: it is judged anew, and wakes every waiting pod that it would have.
     pub fn forget(&mut self, slot: usize) {
         for class in self.by_ask.values_mut() {
-            if let Some(judged) = class.verdicts.get_mut(slot) {
-                *judged = Judged::default();
-            }
+            class.verdicts.forget(slot);
         }
     }
 
@@ -110,10 +107,7 @@ impl Classes {
         self.counts.steps().add(LOOK, self.waiting.len());
         for (place, ask) in self.waiting.iter().filter(|(_, ask)| may_fit(ask)) {
             let Some(class) = self.by_ask.get_mut(ask) else { continue };
-            let fitted = class
-                .verdicts
-                .get(slot)
-                .is_some_and(|judged| matches!(judged.verdict, NodeVerdict::Fits(..)));
+            let fitted = class.verdicts.fits(slot);
             if class.waiting.is_empty() && fitted {
                 continue;
             }

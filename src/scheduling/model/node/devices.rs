@@ -9,7 +9,7 @@ use crate::{
         Card, CardId, CoreUnit, Cuts, DevicePlace, DeviceTraits, DeviceType, Inventory, ModelTemplates,
         ProfileName, Usage,
     },
-    scheduling::model::pod::Claim,
+    scheduling::model::{card_kind::CountedCard, pod::Claim},
 };
 
 /// What one device plugin offers on a node.
@@ -34,6 +34,8 @@ pub struct OfferedDevices {
     pub aliases: Vec<(CardId, CardId)>,
     /// Until when cards may be used without a new sign of their plugin, where there is an end to it.
     pub expiries: Vec<(ProfileName, Timestamp)>,
+    /// The cards that work, each once: counted once the node is taken in.
+    pub cards: Arc<[CountedCard]>,
 }
 
 impl Offer {
@@ -162,7 +164,7 @@ impl OfferedDevices {
     /// Whether the other differs in nothing that decides what fits.
     pub fn fits_as(&self, other: &Self) -> bool {
         // The offers are by the traits already.
-        let Self { traits: _, offers, aliases, expiries: _ } = self;
+        let Self { traits: _, offers, aliases, expiries: _, cards: _ } = self;
         (offers, aliases) == (&other.offers, &other.aliases)
     }
 }

@@ -72,7 +72,7 @@ pub fn short(
     profile: &Profile,
     quota: Quota,
 ) -> Option<Short> {
-    let mut scene = Scene { request, inventory, usage, profile, quota, held: Held::default() };
+    let mut scene = Scene { request, inventory, usage, profile, quota, held: Held::default(), first: None };
     for ContainerRequest { role, share } in &request.containers {
         let Some(ask) = *share else { continue };
         if let Ok(shares) = walk::walk(&scene, *role, ask, &order::preferred(&scene, ask)) {

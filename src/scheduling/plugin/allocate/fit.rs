@@ -26,6 +26,8 @@ pub struct Scene<'a> {
     pub quota: Quota,
     /// What earlier containers of the pod were given.
     pub held: Held,
+    /// The card that is tried before others.
+    pub first: Option<&'a CardId>,
 }
 
 /// What the pod itself holds so far.

@@ -19,7 +19,11 @@ struct Standing<'a> {
 pub fn preferred<'a>(scene: &Scene<'a>, ask: ShareRequest) -> Vec<&'a Card> {
     let mut cards: Vec<_> =
         scene.inventory.cards().iter().map(|card| Standing::of(scene, card, ask)).collect();
+    let is_first = |card: &Card| scene.first.is_some_and(|first| *first == card.id);
     cards.sort_by(|a, b| {
+        if is_first(a.card) != is_first(b.card) {
+            return is_first(b.card).cmp(&is_first(a.card));
+        }
         let first = |order: Ordering, measure| order.then_with(|| compare(scene, measure, a, b));
         let measures = scene.request.choice.order.iter().copied();
         measures.fold(Ordering::Equal, first).then_with(|| tie(scene.profile.tie, a.card, b.card))
@@ -45,9 +49,9 @@ impl<'a> Standing<'a> {
 /// Less: the first is tried before the second.
 fn compare(scene: &Scene<'_>, measure: Measure, a: &Standing<'_>, b: &Standing<'_>) -> Ordering {
     match (measure, scene.profile.blend) {
-        (Measure::Fullest, Blend::Even) => b.fullness.total_cmp(&a.fullness),
+        (Measure::Fullest | Measure::LeastWaste, Blend::Even) => b.fullness.total_cmp(&a.fullness),
         (Measure::Emptiest, Blend::Even) => a.fullness.total_cmp(&b.fullness),
-        (Measure::Fullest, Blend::MemoryThenSlots) => b.now.memory.cmp(&a.now.memory),
+        (Measure::Fullest | Measure::LeastWaste, Blend::MemoryThenSlots) => b.now.memory.cmp(&a.now.memory),
         (Measure::FewestUsers, _) | (Measure::Emptiest, Blend::MemoryThenSlots) => {
             a.now.slots.cmp(&b.now.slots)
         }

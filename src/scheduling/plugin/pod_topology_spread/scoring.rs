@@ -54,7 +54,7 @@ enum Matching {
 impl<'a> PreferredSpread<'a> {
     /// How pods are spread now; `None`: the pod has no such constraint, by itself or by default.
     pub(super) fn of(demand: &'a Demand, world: &World, counts: &mut PodCounts) -> Option<Self> {
-        let own = &*demand.footprint.preferred_spread;
+        let own = &*demand.footprint.spread.preferred;
         let (constraints, needed) = if own.is_empty() {
             (Cow::Owned(system_default::constraints(demand, world.objects())), RequiredKeys::NoKey)
         } else {

@@ -10,7 +10,7 @@ use crate::{
     object::{LabelSelector, Labels, metadata::Controller},
     scheduling::{
         model::{
-            footprint::{Inclusion, SpreadConstraint},
+            footprint::{Inclusion, SpreadConstraint, SpreadConstraints},
             pod::Demand,
             pod_selector::PodSelector,
         },
@@ -24,7 +24,7 @@ const CONSTRAINTS: [(&str, i64); 2] = [("kubernetes.io/hostname", 3), ("topology
 /// The constraints of a pod that states none, required or preferred; none where neither a Service nor a controller selects it.
 pub(super) fn constraints(demand: &Demand, objects: &Objects) -> Vec<SpreadConstraint> {
     let footprint = &demand.footprint;
-    if !footprint.spread.is_empty() || !footprint.preferred_spread.is_empty() {
+    if footprint.spread != SpreadConstraints::default() {
         return Vec::new();
     }
     let controller = demand.origin.as_ref().and_then(|origin| origin.controller.as_ref());

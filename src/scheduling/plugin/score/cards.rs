@@ -65,7 +65,7 @@ pub fn of_request(
     match policy {
         NodePolicy::Binpack => 100.0 * full,
         NodePolicy::Spread => 100.0 * (1.0 - full),
-        NodePolicy::Indifferent => 0.0,
+        NodePolicy::Indifferent | NodePolicy::LeastWaste => 0.0,
     }
 }
 
@@ -94,7 +94,9 @@ fn of_cards_of_pod(
     let full = |card: &&Card| match policy {
         NodePolicy::Spread if after(card).slots > own.card(&card.id).slots => 1.0,
         NodePolicy::Spread => 0.0,
-        NodePolicy::Binpack | NodePolicy::Indifferent => part(after(card).memory.get(), card.memory.get()),
+        NodePolicy::Binpack | NodePolicy::Indifferent | NodePolicy::LeastWaste => {
+            part(after(card).memory.get(), card.memory.get())
+        }
     };
     let count = u32::try_from(cards.len()).map_or(f64::MAX, f64::from);
     if cards.is_empty() { 0.0 } else { cards.iter().map(full).sum::<f64>() / count }

@@ -4,11 +4,7 @@ mod default_spread;
 mod images;
 mod volume_capacity;
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    ops::ControlFlow,
-    sync::Arc,
-};
+use std::{collections::BTreeMap, ops::ControlFlow, sync::Arc};
 
 use super::{range::whole, *};
 use crate::{
@@ -89,7 +85,7 @@ impl Cluster {
         let mut counts = PodCounts::default();
         let filters = Filters::prepare(demand, self.0.world(), &mut counts);
         let preferences = filters.preferences(&mut counts, weights);
-        let judged = |state| judge(&demand.ask, state, &BTreeSet::new(), &[]);
+        let judged = |state| judge(&demand.ask, state, self.0.world().into(), &[]);
         let states: Vec<_> = self.0.nodes().collect();
         let feasible: Vec<_> =
             states.iter().map(|state| Feasible { node: state, raw: judged(state).unwrap().1 }).collect();

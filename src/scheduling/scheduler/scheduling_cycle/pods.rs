@@ -11,8 +11,10 @@ use super::directed::Untaken;
 use crate::scheduling::{
     model::{
         name::Uid,
-        pod::{PodInfo, PodKey},
+        pod::{Claim, PodInfo, PodKey, Stage},
+        pod_shape::PodShape,
     },
+    packing::census::{Census, Weighed},
     world::pod_lister::PodLister,
 };
 
@@ -35,6 +37,10 @@ pub(in crate::scheduling::scheduler) struct Pods {
     entries: HashMap<Uid, Entry>,
     by_name: HashMap<(Arc<str>, Arc<str>), Uid>,
     seen: u64,
+    /// How many there are of each shape.
+    census: Census,
+    /// What counts otherwise among the pods that may come since this was last asked.
+    weighed: Vec<Weighed>,
 }
 
 impl Pods {
@@ -43,6 +49,8 @@ impl Pods {
     pub(in crate::scheduling::scheduler) fn see(&mut self, pod: PodInfo, now: Timestamp) -> bool {
         let uid = pod.key.uid.clone();
         self.by_name.insert(name_of(&pod.key), uid.clone());
+        let before = self.entries.get(&uid).and_then(|entry| counted(&entry.info));
+        self.recount(before, counted(&pod));
         if let Some(entry) = self.entries.get_mut(&uid) {
             let known = &entry.info;
             let changed = (&known.claim, &known.footprint, known.importance.priority, &known.groups.gang)
@@ -59,10 +67,23 @@ impl Pods {
     /// Takes a pod out, and its name unless a newer pod has it.
     pub(in crate::scheduling::scheduler) fn remove(&mut self, uid: &Uid) {
         let Some(entry) = self.entries.remove(uid) else { return };
+        self.recount(counted(&entry.info), None);
         let name = name_of(&entry.info.key);
         if self.by_name.get(&name) == Some(uid) {
             self.by_name.remove(&name);
         }
+    }
+
+    fn recount(&mut self, before: Option<PodShape>, after: Option<PodShape>) {
+        if before != after {
+            self.weighed.extend(after.into_iter().flat_map(|shape| self.census.add(shape)));
+            self.weighed.extend(before.into_iter().flat_map(|shape| self.census.remove(shape)));
+        }
+    }
+
+    /// What counts otherwise among the pods that may come since this was last asked.
+    pub(in crate::scheduling::scheduler) fn take_weighed(&mut self) -> Vec<Weighed> {
+        std::mem::take(&mut self.weighed)
     }
 
     /// A pod.
@@ -105,6 +126,14 @@ impl PodLister for Pods {
         let uid = self.by_name.get(&(namespace.into(), name.into()))?;
         self.pod(uid)
     }
+}
+
+/// The shape of a pod that holds cards, or waits for some and says so: a pod that comes is not counted before it is decided, so that a dry run says
+/// where it goes.
+fn counted(pod: &PodInfo) -> Option<PodShape> {
+    let waits = matches!(pod.claim, Claim::Place(_)) && pod.status.told.is_some();
+    let counts = pod.holding.is_some() || waits;
+    if counts && pod.stage != Stage::Ended { pod.footprint.shape() } else { None }
 }
 
 fn name_of(key: &PodKey) -> (Arc<str>, Arc<str>) {

@@ -1,0 +1,105 @@
+//! Kinds of cards: those of one model and size are one, whichever node they are in.
+
+use std::{
+    collections::HashMap,
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::Arc,
+};
+
+use crate::device::{Card, CardId, CoreUnit, Mode, ProfileName};
+
+/// The place of a kind among all kinds.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct KindId(u16);
+
+impl KindId {
+    /// The place, from 0.
+    pub fn place(self) -> usize {
+        usize::from(self.0)
+    }
+}
+
+/// What cards of one kind have in common.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub struct CardKind {
+    /// The dialects whose plugins offer such a card.
+    pub profiles: Vec<ProfileName>,
+    /// The model.
+    pub model: Arc<str>,
+    /// How it is shared.
+    pub mode: Mode,
+    /// What its compute is counted in.
+    pub unit: CoreUnit,
+    /// Its memory, in MiB.
+    pub memory: u32,
+    /// Its compute.
+    pub cores: u32,
+    /// How many pods may share it.
+    pub slots: u16,
+}
+
+impl CardKind {
+    /// The kind of a card that plugins of these dialects offer. A card that registers no compute has all of one.
+    pub fn of(card: &Card, unit: CoreUnit, profiles: Vec<ProfileName>) -> Self {
+        let cores = if card.cores.get() == 0 { 100 } else { card.cores.get() };
+        Self {
+            profiles,
+            model: card.model.clone(),
+            mode: card.mode,
+            unit,
+            memory: u32::try_from(card.memory.get()).unwrap_or(u32::MAX).max(1),
+            cores,
+            slots: u16::try_from(card.slots).unwrap_or(u16::MAX),
+        }
+    }
+}
+
+/// A card that works, each once however many plugins offer it.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct CountedCard {
+    /// Its name.
+    pub id: CardId,
+    /// Its kind.
+    pub kind: KindId,
+}
+
+/// Every kind that a node has had. A kind keeps its place for good.
+#[derive(Clone, Debug, Default)]
+pub struct CardKinds {
+    kinds: Vec<Arc<CardKind>>,
+    /// A number drawn from each.
+    ranks: Vec<u64>,
+    places: HashMap<Arc<CardKind>, KindId>,
+}
+
+impl CardKinds {
+    /// The kind at this place.
+    pub fn get(&self, id: KindId) -> &CardKind {
+        &self.kinds[id.place()]
+    }
+
+    /// By which cards of different kinds are put in an order that does not depend on which kind was there first.
+    pub fn rank(&self, id: KindId) -> u64 {
+        self.ranks[id.place()]
+    }
+
+    /// All of them, by place.
+    pub fn all(&self) -> &[Arc<CardKind>] {
+        &self.kinds
+    }
+
+    /// The place of a kind; a new one comes last. Kinds beyond 65,535 share the last place.
+    pub(in crate::scheduling) fn place(&mut self, kind: CardKind) -> KindId {
+        if let Some(place) = self.places.get(&kind) {
+            return *place;
+        }
+        let Ok(place) = u16::try_from(self.kinds.len()) else { return KindId(u16::MAX) };
+        let mut hasher = DefaultHasher::new();
+        kind.hash(&mut hasher);
+        self.ranks.push(hasher.finish());
+        let kind = Arc::new(kind);
+        self.kinds.push(kind.clone());
+        self.places.insert(kind, KindId(place));
+        KindId(place)
+    }
+}

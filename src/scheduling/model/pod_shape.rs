@@ -1,0 +1,135 @@
+//! What one pod asks for, as far as it decides how much room pods like it leave: cpu, memory and shares of cards.
+
+use super::{card_kind::CardKind, resources::ResourceAmounts};
+use crate::device::{
+    CoreRequest, CoreUnit, Cores, DeviceRequest, MemoryRequest, MiB, Mode, ModelFilter, PodRequest,
+    ProfileName, Role, ShareRequest, Sharing,
+};
+
+/// A share of one card.
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct ShareShape {
+    /// The dialect that it is asked in.
+    pub profile: ProfileName,
+    /// Memory of the card.
+    pub memory: MemoryRequest,
+    /// Compute of the card.
+    pub cores: CoreRequest,
+    /// Whether no other pod may be on the card.
+    pub alone: bool,
+    /// Which models serve.
+    pub models: ModelFilter,
+    /// Ways of sharing that serve; `None`: any.
+    pub modes: Option<Vec<Mode>>,
+}
+
+/// Shares of so many cards, each of the same size.
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct CardShape {
+    /// Of how many cards.
+    pub count: u32,
+    /// Of each.
+    pub share: ShareShape,
+}
+
+/// What a pod with shares asks for.
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct PodShape {
+    /// cpu, in thousandths.
+    pub cpu: u32,
+    /// Memory, in MiB.
+    pub memory: u32,
+    /// Of cards.
+    pub cards: CardShape,
+}
+
+/// What a share comes to on a card of one kind.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Portion {
+    /// Memory, in MiB.
+    pub memory: u32,
+    /// Compute.
+    pub cores: u32,
+    /// Whether no other pod may be on the card.
+    pub alone: bool,
+    /// How much of the card others can't have, in thousandths: the larger part of memory and compute.
+    pub worth: u32,
+}
+
+impl CardShape {
+    /// What these requests ask for; `None`: no shares of cards. Several containers count as one with as many cards as all have at once, each as
+    /// large as the largest share.
+    pub fn of(devices: &[DeviceRequest]) -> Option<Self> {
+        let device = devices.iter().find(|device| device.joint.is_none())?;
+        let PodRequest { containers, selection, choice, .. } = &device.request;
+        let shares = || containers.iter().filter_map(|one| Some((one.role, one.share?)));
+        let of_role = |is: fn(Role) -> bool| shares().filter(move |(role, _)| is(*role));
+        let staying: u32 = of_role(|role| role != Role::Init)
+            .map(|(_, share)| share.cards.get())
+            .fold(0, u32::saturating_add);
+        let init = of_role(|role| role == Role::Init).map(|(_, share)| share.cards.get()).max().unwrap_or(0);
+        let largest = |share: &ShareRequest| (rank(share.memory), share.cores.get());
+        let (_, share) = shares().max_by_key(|(_, share)| largest(share))?;
+        let share = ShareShape {
+            profile: device.profile.name.clone(),
+            memory: share.memory,
+            cores: share.cores,
+            alone: choice.sharing == Sharing::Alone,
+            models: selection.models.clone(),
+            modes: selection.modes.clone(),
+        };
+        Some(Self { count: staying.max(init).max(1), share })
+    }
+}
+
+/// By which the larger of two requests of memory is found without a card: a part of a card is compared as one of 100 GiB.
+fn rank(memory: MemoryRequest) -> MiB {
+    memory.of(MiB::new(100 << 10))
+}
+
+impl ShareShape {
+    /// What it comes to on a card of this kind; `None`: such a card does not serve it.
+    pub fn on(&self, kind: &CardKind) -> Option<Portion> {
+        let serves = kind.profiles.contains(&self.profile)
+            && self.models.admits(&kind.model)
+            && self.modes.as_ref().is_none_or(|modes| modes.contains(&kind.mode));
+        if !serves {
+            return None;
+        }
+        let memory = narrow(self.memory.of(MiB::new(kind.memory.into())).get());
+        let cores = self.cores.of(Cores::new(kind.cores)).get();
+        if memory > kind.memory || cores > kind.cores {
+            return None;
+        }
+        let least = if kind.unit == CoreUnit::Percent { 100 } else { 1 };
+        let alone = self.alone || (cores >= least && cores >= kind.cores);
+        let part = |amount: u32, whole: u32| {
+            let thousandths = (u64::from(amount) * 1000 + u64::from(whole) / 2) / u64::from(whole.max(1));
+            narrow(thousandths).min(1000)
+        };
+        let worth = if alone { 1000 } else { part(memory, kind.memory).max(part(cores, kind.cores)) };
+        Some(Portion { memory, cores, alone, worth })
+    }
+}
+
+impl PodShape {
+    /// What a pod asks for that requests these resources beside its shares.
+    pub fn new(resources: &ResourceAmounts, cards: CardShape) -> Self {
+        Self { cpu: cpu(resources), memory: memory(resources), cards }
+    }
+}
+
+/// The cpu of these resources, in thousandths.
+pub(in crate::scheduling) fn cpu(resources: &ResourceAmounts) -> u32 {
+    narrow(resources.get("cpu").max(0).unsigned_abs())
+}
+
+/// The memory of these resources, in MiB and rounded up.
+pub(in crate::scheduling) fn memory(resources: &ResourceAmounts) -> u32 {
+    narrow(resources.get("memory").max(0).unsigned_abs().div_ceil(MiB::BYTES))
+}
+
+/// The number, or the largest that there is room for.
+pub(in crate::scheduling) fn narrow(number: u64) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,173 @@
+//! What the free room of a node is worth to the pods that may come: by this `least-waste` chooses nodes and cards.
+//!
+//! A room is worth what random pods of the mix would take of its cards, and half of what each shape of pod could take alone. The mix is made of
+//! the shapes of the pods that are bound or wait ([`census`]) and, while these are few, of pods that are made up by how nodes are cut ([`fleet`]).
+//! All of it is a function of the cluster's pods and nodes: after a restart, and on another replica, rooms are worth the same.
+
+mod alone;
+pub mod census;
+mod fill;
+pub mod fleet;
+pub mod mix;
+pub mod pressure;
+pub mod room;
+pub mod rooms;
+#[cfg(test)]
+mod tests;
+pub mod vacancy;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use smallvec::SmallVec;
+
+use super::model::{
+    card_kind::{CardKind, CardKinds, CountedCard, KindId},
+    node::{NodeInfo, OfferedDevices},
+    pod_shape::PodShape,
+    resources::ResourceAmounts,
+};
+use crate::device::{CardId, CardUsage, Health, Inventory};
+use census::Weighed;
+use fleet::Fleet;
+use mix::{Mix, POD};
+use pressure::Pressure;
+use room::{Room, RoomCard};
+use rooms::{Rooms, ValuedRoom};
+
+/// The pods that may come, the cards that there are, and what rooms are worth by that.
+#[derive(Clone, Debug, Default)]
+pub struct Packing {
+    kinds: Arc<CardKinds>,
+    fleet: Arc<Fleet>,
+    mix: Mix,
+    /// The pods that are made up, with their weights.
+    made_up: Arc<BTreeMap<Arc<PodShape>, u32>>,
+    /// With how much the shapes of pods count.
+    counted: Arc<BTreeMap<Arc<PodShape>, u32>>,
+    pressure: Pressure,
+    rooms: Arc<Rooms>,
+}
+
+impl Packing {
+    /// Every kind of card.
+    pub fn kinds(&self) -> &CardKinds {
+        &self.kinds
+    }
+
+    /// Greater after every change of what rooms are worth.
+    pub fn version(&self) -> u64 {
+        self.mix.version
+    }
+
+    /// How much pods ask for cards of some kinds alone.
+    pub fn pressure(&self) -> &Pressure {
+        &self.pressure
+    }
+
+    /// Takes in that a node has other cards, cpu or memory than before; `None`: it is not there. Its cards are counted as they are given their kinds.
+    pub(in crate::scheduling) fn replace_node(
+        &mut self,
+        before: Option<&NodeInfo>,
+        after: Option<&mut NodeInfo>,
+    ) {
+        let after = after.map(|node| {
+            node.devices.cards = self.count(&node.devices);
+            &*node
+        });
+        let cut = |node: &NodeInfo| {
+            let of = |name: &str| node.allocatable.get(name);
+            (node.devices.cards.clone(), of("cpu"), of("memory"))
+        };
+        if before.map(cut) == after.map(cut) {
+            return;
+        }
+        let fleet = Arc::make_mut(&mut self.fleet);
+        if let Some(node) = before {
+            fleet.remove(node);
+        }
+        if let Some(node) = after {
+            fleet.add(node);
+        }
+        self.mix.know(&self.kinds);
+        self.make_up();
+        self.pressure = Pressure::of(&self.mix, &self.fleet);
+    }
+
+    /// Takes in with how much shapes count from now on.
+    pub(in crate::scheduling) fn weigh(&mut self, weighed: Vec<Weighed>) {
+        if weighed.is_empty() {
+            return;
+        }
+        for (shape, pods) in weighed {
+            let weight = pods.saturating_mul(POD);
+            let counted = Arc::make_mut(&mut self.counted);
+            if weight == 0 {
+                counted.remove(&shape);
+            } else {
+                counted.insert(shape.clone(), weight);
+            }
+            self.mix.weigh(&shape, self.weight(&shape), &self.kinds);
+        }
+        self.pressure = Pressure::of(&self.mix, &self.fleet);
+    }
+
+    fn weight(&self, shape: &Arc<PodShape>) -> u32 {
+        let of = |weights: &BTreeMap<Arc<PodShape>, u32>| weights.get(shape).copied().unwrap_or(0);
+        of(&self.counted).saturating_add(of(&self.made_up))
+    }
+
+    fn make_up(&mut self) {
+        let made_up = Arc::new(self.fleet.made_up(&self.kinds));
+        let before = std::mem::replace(&mut self.made_up, made_up);
+        let shapes: BTreeSet<_> = before.keys().chain(self.made_up.keys()).cloned().collect();
+        for shape in shapes {
+            self.mix.weigh(&shape, self.weight(&shape), &self.kinds);
+        }
+    }
+
+    /// The cards of a node that work, each once, with their kinds.
+    fn count(&mut self, devices: &OfferedDevices) -> Arc<[CountedCard]> {
+        let mut cards: Vec<(CountedCard, CardKind)> = Vec::new();
+        for offer in &devices.offers {
+            let offered = offer.inventory.iter().flat_map(Inventory::cards);
+            for card in offered.filter(|card| card.health == Health::Healthy) {
+                let known = cards.iter_mut().find(|(known, _)| devices.is_one_card(&known.id, &card.id));
+                if let Some((_, kind)) = known {
+                    kind.profiles.push(offer.profile.clone());
+                    continue;
+                }
+                let kind = CardKind::of(card, offer.core_unit, vec![offer.profile.clone()]);
+                cards.push((CountedCard { id: card.id.clone(), kind: KindId::default() }, kind));
+            }
+        }
+        let kinds = Arc::make_mut(&mut self.kinds);
+        cards.into_iter().map(|(card, kind)| CountedCard { kind: kinds.place(kind), ..card }).collect()
+    }
+
+    /// The room of a node of which so much is requested, and so much of each card in use.
+    pub fn room(&self, node: &NodeInfo, requested: [i64; 2], used: impl Fn(&CardId) -> CardUsage) -> Room {
+        let cards = node.devices.cards.iter();
+        let cards: SmallVec<[RoomCard; 8]> =
+            cards.map(|card| RoomCard::new(card.kind, &self.kinds, used(&card.id))).collect();
+        let left = |name: &str, requested: i64| node.allocatable.get(name).saturating_sub(requested);
+        Room::new(left("cpu", requested[0]), left("memory", requested[1]), cards, &self.kinds)
+    }
+
+    /// The room, with what it is worth as far as that is known.
+    pub fn valued(&self, room: Room) -> Arc<ValuedRoom> {
+        self.rooms.valued(room)
+    }
+
+    /// What a room is worth, in millionths of a card.
+    pub fn worth(&self, room: &ValuedRoom) -> i64 {
+        room.worth(&self.mix, &self.kinds)
+    }
+}
+
+/// cpu in thousandths and memory in bytes, of these amounts.
+pub fn cpu_and_memory(amounts: &ResourceAmounts) -> [i64; 2] {
+    ["cpu", "memory"].map(|name| amounts.get(name))
+}

@@ -1,0 +1,111 @@
+//! What is free on one node: nodes with equal rooms are worth the same, whatever they are called.
+
+use smallvec::SmallVec;
+
+use crate::{
+    device::CardUsage,
+    scheduling::model::{
+        card_kind::{CardKind, CardKinds, KindId},
+        pod_shape::{Portion, narrow},
+    },
+};
+
+/// cpu is rounded down to whole multiples of this, in thousandths.
+const CPU_STEP: i64 = 10;
+
+/// Memory is rounded down to whole multiples of this, in MiB: nodes of one type differ by a few.
+const MEMORY_STEP: i64 = 256;
+
+/// What is free of one card.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct RoomCard {
+    /// What card it is.
+    pub kind: KindId,
+    /// Whether a pod is on it.
+    pub used: bool,
+    /// How many more pods may share it.
+    pub slots: u16,
+    /// Compute.
+    pub cores: u32,
+    /// Memory, in MiB.
+    pub memory: u32,
+}
+
+/// What is free on one node.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub struct Room {
+    /// cpu, in thousandths.
+    pub cpu: u32,
+    /// Memory, in MiB.
+    pub memory: u32,
+    /// Cards, in their order.
+    pub cards: SmallVec<[RoomCard; 8]>,
+}
+
+impl RoomCard {
+    /// A card of which so much is in use.
+    pub fn new(kind: KindId, kinds: &CardKinds, used: CardUsage) -> Self {
+        let CardKind { memory, cores, slots, .. } = kinds.get(kind);
+        Self {
+            kind,
+            used: used.slots > 0,
+            slots: slots.saturating_sub(u16::try_from(used.slots).unwrap_or(u16::MAX)),
+            cores: cores.saturating_sub(used.cores.get()),
+            memory: memory.saturating_sub(narrow(used.memory.get())),
+        }
+    }
+
+    /// Whether it takes one more share like this.
+    pub fn takes(&self, share: &Portion) -> bool {
+        self.slots > 0
+            && self.cores > 0
+            && self.memory >= share.memory
+            && self.cores >= share.cores
+            && !(share.alone && self.used)
+    }
+
+    /// How many shares like this it takes.
+    pub fn times(&self, share: &Portion) -> u32 {
+        if !self.takes(share) {
+            return 0;
+        }
+        if share.alone {
+            return 1;
+        }
+        let times = |free: u32, each: u32| free.checked_div(each).unwrap_or(u32::MAX);
+        times(self.memory, share.memory).min(times(self.cores, share.cores)).min(self.slots.into())
+    }
+
+    /// The card with one more share on it.
+    #[must_use]
+    pub fn with(self, share: &Portion) -> Self {
+        Self {
+            used: true,
+            slots: self.slots.saturating_sub(1),
+            cores: if share.alone { 0 } else { self.cores.saturating_sub(share.cores) },
+            memory: if share.alone { 0 } else { self.memory.saturating_sub(share.memory) },
+            ..self
+        }
+    }
+
+    /// How much of it is free, in thousandths: the smaller part of memory and compute.
+    pub fn free(&self, kinds: &CardKinds) -> u32 {
+        let CardKind { memory, cores, .. } = kinds.get(self.kind);
+        let part = |free: u32, all: u32| narrow(u64::from(free) * 1000 / u64::from(all.max(1)));
+        if self.slots == 0 { 0 } else { part(self.memory, *memory).min(part(self.cores, *cores)) }
+    }
+}
+
+impl Room {
+    /// The room of a node with so much cpu in thousandths, memory in bytes, and these cards.
+    pub fn new(cpu: i64, memory: i64, mut cards: SmallVec<[RoomCard; 8]>, kinds: &CardKinds) -> Self {
+        cards.sort_unstable_by_key(|card| (kinds.rank(card.kind), *card));
+        let whole = |free: i64, step: i64| narrow((free.max(0) / step * step).unsigned_abs());
+        Self { cpu: whole(cpu, CPU_STEP), memory: whole(memory >> 20, MEMORY_STEP), cards }
+    }
+
+    /// How much of its cards is free, in thousandths of one.
+    pub fn free(&self, kinds: &CardKinds) -> u32 {
+        self.cards.iter().map(|card| card.free(kinds)).sum()
+    }
+}

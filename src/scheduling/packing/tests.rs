@@ -1,0 +1,236 @@
+//! What rooms are worth: a function of the pods and nodes that there are, however they came, and what it says.
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+
+use super::{census::MOST_SHAPES, *};
+use crate::{
+    device::{Card, CoreRequest, Cores, MemoryRequest, MiB, ModelFilter},
+    object::Quantity,
+    scheduling::{
+        fixtures,
+        model::pod_shape::{CardShape, ShareShape},
+        packing::census::Census,
+    },
+};
+
+/// A share of so many MiB of each of so many cards; all 8,000 MiB of a card are a whole card.
+fn shape(cpu: u32, cards: u32, memory: u64) -> PodShape {
+    let share = ShareShape {
+        profile: fixtures::PROFILE.into(),
+        memory: MemoryRequest::Exact(MiB::new(memory)),
+        cores: CoreRequest::Exact(Cores::new(if memory == 8_000 { 100 } else { 0 })),
+        alone: false,
+        models: ModelFilter::default(),
+        modes: None,
+    };
+    PodShape { cpu, memory: 0, cards: CardShape { count: cards, share } }
+}
+
+/// A node with so many whole cpus, so many cards of 8,000 MiB, and much memory.
+fn node(name: &str, cpu: u32, cards: u32) -> NodeInfo {
+    let quantities = [("cpu", cpu.to_string()), ("memory", "1Ti".to_owned())];
+    let quantities = quantities.map(|(name, text)| (name.to_owned(), Quantity::from(text.as_str())));
+    let allocatable = ResourceAmounts::read(quantities.iter().map(|(name, one)| (name, one))).unwrap();
+    NodeInfo { allocatable, ..fixtures::node(name, cards, 8_000) }
+}
+
+/// Pods and nodes as they come and go.
+#[derive(Default)]
+struct Cluster {
+    packing: Packing,
+    census: Census,
+    nodes: BTreeMap<String, NodeInfo>,
+}
+
+impl Cluster {
+    fn put(&mut self, mut node: NodeInfo) {
+        let name = node.name.to_string();
+        self.packing.replace_node(self.nodes.get(&name), Some(&mut node));
+        self.nodes.insert(name, node);
+    }
+
+    fn take(&mut self, name: &str) {
+        if let Some(node) = self.nodes.remove(name) {
+            self.packing.replace_node(Some(&node), None);
+        }
+    }
+
+    fn come(&mut self, shape: PodShape) {
+        let weighed = self.census.add(shape);
+        self.packing.weigh(weighed);
+    }
+
+    fn go(&mut self, shape: PodShape) {
+        let weighed = self.census.remove(shape);
+        self.packing.weigh(weighed);
+    }
+
+    /// The worth of what is free of a node where so many MiB of its first card are in use.
+    fn worth(&self, name: &str, used: u64) -> i64 {
+        let node = &self.nodes[name];
+        let first = node.devices.cards[0].id.clone();
+        let usage = |card: &CardId| {
+            let slots = u32::from(used > 0 && *card == first);
+            CardUsage { slots, memory: MiB::new(if slots > 0 { used } else { 0 }), cores: Cores::NONE }
+        };
+        self.packing.worth(&self.packing.valued(self.packing.room(node, [0, 0], usage)))
+    }
+}
+
+#[test]
+fn a_room_is_worth_what_the_pods_that_come_can_take_of_it() {
+    let mut cluster = Cluster::default();
+    for (name, cpu) in [("starved", 0), ("half", 16), ("fed", 64)] {
+        cluster.put(node(name, cpu, 4));
+    }
+    for _ in 0..4096 {
+        cluster.come(shape(8_000, 1, 8_000));
+    }
+    // A card is a million; what a shape could take alone counts half as much again.
+    let worth = |name: &str| cluster.worth(name, 0) / 1000;
+    assert_eq!(worth("starved"), 0);
+    assert!((2_700..=3_000).contains(&worth("half")), "{}", worth("half"));
+    assert!((5_700..=6_000).contains(&worth("fed")), "{}", worth("fed"));
+    // Whole cards are all that comes: a card of which a bit is in use is of no use.
+    assert!(cluster.worth("fed", 1) < cluster.worth("fed", 0) - 1_000_000);
+}
+
+#[test]
+fn few_pods_count_beside_pods_that_are_made_up_by_how_nodes_are_cut() {
+    let mut cluster = Cluster::default();
+    cluster.put(node("a", 64, 4));
+    let empty = cluster.worth("a", 0);
+    assert!(empty > 3_000_000, "{empty}");
+    assert!(cluster.worth("a", 6_000) < empty - 500_000);
+    cluster.come(shape(0, 1, 1_000));
+    assert!(cluster.worth("a", 0) > empty * 9 / 10);
+}
+
+#[test]
+fn cards_that_pods_ask_for_by_their_model_are_under_pressure() {
+    let mut cluster = Cluster::default();
+    cluster.put(node("a", 64, 4));
+    let mut other = node("b", 64, 4);
+    for offer in &mut other.devices.offers {
+        offer.inventory =
+            offer.inventory.take().map(|cards| cards.map(|card| Card { model: "H100".into(), ..card }));
+    }
+    cluster.put(other);
+    let kinds = |cluster: &Cluster| ["a", "b"].map(|name| cluster.nodes[name].devices.cards[0].kind);
+    for _ in 0..4096 {
+        cluster.come(shape(0, 1, 8_000));
+    }
+    let of = |cluster: &Cluster| kinds(cluster).map(|kind| cluster.packing.pressure().of_kind(kind));
+    assert_eq!(of(&cluster), [0, 0]);
+    let mut asking = shape(0, 1, 8_000);
+    asking.cards.share.models.any_of = vec![vec!["H100".to_owned()]];
+    for _ in 0..4096 {
+        cluster.come(asking.clone());
+    }
+    let [a, b] = of(&cluster);
+    assert!(a == 0 && (950_000..=1_000_000).contains(&b), "{a} {b}");
+}
+
+#[test]
+fn any_number_of_shapes_count_with_those_that_most_pods_have() {
+    let mut census = Census::default();
+    let mut counted = BTreeMap::new();
+    let mut note = |weighed: Vec<Weighed>| {
+        for (shape, weight) in weighed {
+            if weight == 0 {
+                counted.remove(&shape)
+            } else {
+                counted.insert(shape, weight)
+            };
+        }
+        counted.clone()
+    };
+    for _ in 0..17 {
+        note(census.add(shape(1, 1, 1)));
+    }
+    let shapes = u32::try_from(3 * MOST_SHAPES).unwrap();
+    let all = (2..shapes).map(|cpu| note(census.add(shape(cpu, 1, 1)))).last().unwrap();
+    assert_eq!((all.len(), all[&Arc::new(shape(1, 1, 1))]), (MOST_SHAPES, 16));
+    let rest = (2..shapes).map(|cpu| note(census.remove(shape(cpu, 1, 1)))).last().unwrap();
+    assert_eq!(rest.into_iter().collect::<Vec<_>>(), [(Arc::new(shape(1, 1, 1)), 16)]);
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Come(u8),
+    Go(u8),
+    Put(u8),
+    Take(u8),
+    Look,
+}
+
+/// A few shapes of which some fit nowhere, some everywhere.
+fn of_number(number: u8) -> PodShape {
+    let number = u32::from(number);
+    shape(number * 500, 1 + number % 3, if number % 2 == 0 { 8_000 } else { u64::from(number) * 700 })
+}
+
+/// Some of the nodes have cards of two sizes.
+fn of_node(number: u8) -> NodeInfo {
+    let size = |card: Card| {
+        let memory = if number >= 128 && card.index % 2 == 1 { 16_000 } else { 8_000 };
+        Card { memory: MiB::new(memory), ..card }
+    };
+    let mut node =
+        node(&format!("n{}", number % 4), 8 * (1 + u32::from(number) % 3), 1 + u32::from(number) % 5);
+    let offer = &mut node.devices.offers[0];
+    offer.inventory = offer.inventory.take().map(|cards| cards.map(size));
+    node
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        4 => (0_u8..12).prop_map(Step::Come),
+        2 => (0_u8..12).prop_map(Step::Go),
+        1 => any::<u8>().prop_map(Step::Put),
+        1 => (0_u8..4).prop_map(Step::Take),
+        1 => Just(Step::Look),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn what_was_there_before_changes_nothing(steps in prop::collection::vec(step(), 1..120)) {
+        let mut cluster = Cluster::default();
+        let mut pods: BTreeMap<u8, u32> = BTreeMap::new();
+        for step in steps {
+            match step {
+                Step::Come(number) => {
+                    *pods.entry(number).or_default() += 1;
+                    cluster.come(of_number(number));
+                }
+                Step::Go(number) => {
+                    if let Some(count) = pods.get_mut(&number).filter(|count| **count > 0) {
+                        *count -= 1;
+                        cluster.go(of_number(number));
+                    }
+                }
+                Step::Put(number) => cluster.put(of_node(number)),
+                Step::Take(number) => cluster.take(&format!("n{number}")),
+                // What is found here is kept, and made to fit later mixes.
+                Step::Look => for name in cluster.nodes.keys() {
+                    cluster.worth(name, 700);
+                },
+            }
+        }
+        let mut anew = Cluster::default();
+        for (number, count) in pods.into_iter().rev() {
+            (0..count).for_each(|_| anew.come(of_number(number)));
+        }
+        for node in cluster.nodes.values().rev() {
+            anew.put(NodeInfo { devices: OfferedDevices { cards: Arc::default(), ..node.devices.clone() }, ..node.clone() });
+        }
+        for name in cluster.nodes.keys() {
+            for used in [0, 700, 8_000] {
+                prop_assert_eq!(cluster.worth(name, used), anew.worth(name, used), "{} {}", name, used);
+            }
+        }
+    }
+}

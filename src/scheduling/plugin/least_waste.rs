@@ -1,0 +1,298 @@
+//! Where a pod leaves least of no use for the pods that may come: which node, and which of its cards.
+//!
+//! What a node's room is worth, [`packing`](crate::scheduling::packing) says. A pod costs what the room is worth less with the pod there; something for
+//! what stays free of the node's cards, so that nodes fill one after the other; and something for cards that other pods ask for by their model.
+
+use std::convert::Infallible;
+
+use smallvec::{SmallVec, smallvec};
+
+use super::contract::{Placement, RoomScore, SchedulingPlugin};
+use crate::{
+    device::{CardId, CardUsage, Cores, IdFilter, InitPhase, Measure, MiB, Tie, Usage},
+    scheduling::{
+        model::{
+            card_kind::KindId,
+            pod::Ask,
+            pod_shape::{CardShape, Portion},
+        },
+        packing::{
+            Packing, cpu_and_memory,
+            room::{Room, RoomCard},
+            vacancy::{Left, Vacancy},
+        },
+        world::node_state::NodeState,
+    },
+};
+
+/// What a node costs of which all cards stay free, in millionths of a card.
+const FREE: i64 = 300_000;
+
+/// What much free cpu and many free cards cost, in millionths of a card: it decides between equals alone.
+const TIE: i64 = 100;
+
+/// So much cpu, in thousandths, and so much of cards count as much.
+const MUCH: [i64; 2] = [128_000, 8_000];
+
+/// What each card costs that a claim serves, in millionths of a card: devices of claims are in no room.
+const BY_CLAIM: i64 = 1_000_000;
+
+/// Millionths of a card that cost one point.
+const POINT: f64 = 10_000.0;
+
+/// Prefers nodes where the pod leaves least of no use for the pods that may come. It scores pods alone whose policy is `least-waste`.
+#[derive(Debug)]
+pub struct LeastWaste;
+
+impl SchedulingPlugin for LeastWaste {
+    const NAME: &'static str = "LeastWaste";
+    const WEIGHT: Option<u32> = Some(1);
+
+    type Reason = Infallible;
+}
+
+impl RoomScore for LeastWaste {
+    fn vacancy(placement: &Placement<'_>) -> Option<Vacancy> {
+        placement.ask.wastes_least().then(|| vacancy(placement))
+    }
+
+    fn cost(vacancy: &Vacancy, packing: &Packing) -> f64 {
+        let costs = costs(vacancy, packing).map(|(_, cost)| cost);
+        points(costs.min().unwrap_or(0))
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "costs are far below 2^52")]
+fn points(cost: i64) -> f64 {
+    cost as f64 / POINT
+}
+
+/// What each choice costs, in millionths of a card.
+fn costs<'a>(vacancy: &'a Vacancy, packing: &'a Packing) -> impl Iterator<Item = (&'a Left, i64)> {
+    let before = packing.worth(&vacancy.before);
+    vacancy.after.iter().map(move |left| {
+        let sought = left.taken.map_or(0, |(kind, thousandths)| {
+            // Thousandths of a card, and millionths of what there is.
+            let sought = u64::from(thousandths).saturating_mul(packing.pressure().of_kind(kind)) / 1000;
+            i64::try_from(sought).unwrap_or(i64::MAX / 4)
+        });
+        (left, before - packing.worth(&left.room) + left.fixed + sought)
+    })
+}
+
+/// The card that a pod is given first on this node; `None`: none is better than another.
+pub(in crate::scheduling) fn first_card(ask: &Ask, node: &NodeState, packing: &Packing) -> Option<CardId> {
+    let after = after_each_card(ask, node, packing)?;
+    let before = packing.valued(room(node, [0, 0], packing, |_| CardUsage::default()));
+    let vacancy = Vacancy { before, after };
+    let (left, _) = costs(&vacancy, packing).min_by_key(|(_, cost)| *cost)?;
+    left.card.clone()
+}
+
+fn vacancy(placement: &Placement<'_>) -> Vacancy {
+    let Placement { ask, node, packing, .. } = placement;
+    let before = packing.valued(room(node, [0, 0], packing, |_| CardUsage::default()));
+    let after = after_each_card(ask, node, packing).unwrap_or_else(|| smallvec![after_all(placement)]);
+    Vacancy { before, after }
+}
+
+/// The room of a node on which a pod takes so much more.
+fn room(node: &NodeState, more: [i64; 2], packing: &Packing, used: impl Fn(&CardId) -> CardUsage) -> Room {
+    let [cpu, memory] = cpu_and_memory(&node.requested);
+    let requested = [cpu.saturating_add(more[0]), memory.saturating_add(more[1])];
+    packing.room(&node.info, requested, |card| node.usage.card(card).and(used(card)))
+}
+
+/// What is left on each of the cards that a share of one card may get, those that are alike once; `None`: there is no choice.
+fn after_each_card(ask: &Ask, node: &NodeState, packing: &Packing) -> Option<SmallVec<[Left; 2]>> {
+    let [device] = ask.devices.as_slice() else { return None };
+    let shape = CardShape::of(&ask.devices).filter(|shape| shape.count == 1)?;
+    let choice = &device.request.choice;
+    let free = choice.order.first() == Some(&Measure::LeastWaste)
+        && device.request.selection.ids == IdFilter::default()
+        && device.request.shuns.is_empty();
+    if !free {
+        return None;
+    }
+    let more = cpu_and_memory(&ask.resources);
+    let mut seen: SmallVec<[RoomCard; 8]> = SmallVec::new();
+    let mut after: SmallVec<[Left; 2]> = SmallVec::new();
+    for card in node.info.devices.cards.iter() {
+        let state = RoomCard::new(card.kind, packing.kinds(), node.usage.card(&card.id));
+        let Some(portion) = shape.share.on(packing.kinds().get(card.kind)) else { continue };
+        if !state.takes(&portion) {
+            continue;
+        }
+        if let Some(at) = seen.iter().position(|one| *one == state) {
+            if device.profile.tie == Tie::Highest {
+                after[at].card = Some(card.id.clone());
+            }
+            continue;
+        }
+        seen.push(state);
+        let own = taken(&portion, &state);
+        let room = room(node, more, packing, |id| if *id == card.id { own } else { CardUsage::default() });
+        after.push(left(room, Some(card.id.clone()), Some((card.kind, portion.worth)), packing));
+    }
+    (!after.is_empty()).then_some(after)
+}
+
+/// What a share takes of a card in this state: one that is alone there takes all.
+fn taken(portion: &Portion, card: &RoomCard) -> CardUsage {
+    let (memory, cores) =
+        if portion.alone { (card.memory, card.cores) } else { (portion.memory, portion.cores) };
+    CardUsage { slots: 1, memory: MiB::new(memory.into()), cores: Cores::new(cores) }
+}
+
+/// What is left with the cards that the pod would get.
+fn after_all(placement: &Placement<'_>) -> Left {
+    let Placement { ask, node, allocations, packing } = placement;
+    let own = Usage::of(allocations.iter().map(|one| (&*one.assignment, InitPhase::Ahead)));
+    let room = room(node, cpu_and_memory(&ask.resources), packing, |card| own.card(card));
+    let cards = node.info.devices.cards.iter().filter(|card| own.card(&card.id).slots > 0);
+    let taken = cards.fold(None, |taken: Option<(_, u32)>, card| {
+        let state = |used| RoomCard::new(card.kind, packing.kinds(), used).free(packing.kinds());
+        let before = node.usage.card(&card.id);
+        let part = state(before).saturating_sub(state(before.and(own.card(&card.id))));
+        let (kind, sum) = taken.unwrap_or((card.kind, 0));
+        Some((kind, sum.saturating_add(part)))
+    });
+    let mut left = left(room, None, taken, packing);
+    if ask.devices.iter().any(|device| node.serves_by_claim(device)) {
+        let cards = CardShape::of(&ask.devices).map_or(0, |shape| i64::from(shape.count));
+        left.fixed = left.fixed.saturating_add(cards.saturating_mul(BY_CLAIM));
+    }
+    left
+}
+
+fn left(room: Room, card: Option<CardId>, taken: Option<(KindId, u32)>, packing: &Packing) -> Left {
+    let free = i64::from(room.free(packing.kinds()));
+    let all = i64::try_from(room.cards.len()).unwrap_or(i64::MAX) * 1000;
+    let part = if all == 0 { 0 } else { FREE * free / all };
+    let tie = TIE * i64::from(room.cpu) / MUCH[0] + TIE * free / MUCH[1];
+    Left { room: packing.valued(room), card, taken, fixed: part + tie }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ops::ControlFlow;
+
+    use super::*;
+    use crate::{
+        device::{CardPolicy, DeviceRequest, NodePolicy, PodRequest},
+        object::Quantity,
+        scheduling::{
+            NodeInfo, ResourceAmounts, Snapshot,
+            decide::{Decision, class::Classes},
+            fixtures,
+            plugin::score::weights::ScoreWeights,
+            world::quota::{Bound, QuotaInfo, QuotaKey},
+        },
+    };
+
+    fn amounts(cpu: u32) -> ResourceAmounts {
+        let quantities = [("cpu".to_owned(), Quantity::from(cpu.to_string().as_str()))];
+        ResourceAmounts::read(quantities.iter().map(|(name, one)| (name, one))).unwrap()
+    }
+
+    /// A node with so many whole cpus and cards of 8,000 MiB.
+    fn node(name: &str, cpu: u32, cards: u32) -> NodeInfo {
+        NodeInfo { allocatable: amounts(cpu), ..fixtures::node(name, cards, 8_000) }
+    }
+
+    /// What a pod asks for that wants so many cpus and so much memory of one card; none: no card.
+    fn ask(cpu: u32, memory: u64) -> Ask {
+        let mut ask = fixtures::ask(1, memory.max(1), 0);
+        let of_cards = |device: DeviceRequest| DeviceRequest {
+            request: PodRequest {
+                node_policy: NodePolicy::LeastWaste,
+                choice: CardPolicy::LeastWaste.into(),
+                ..device.request
+            },
+            ..device
+        };
+        ask.devices = ask.devices.into_iter().filter(|_| memory > 0).map(of_cards).collect();
+        Ask { resources: amounts(cpu), policy: NodePolicy::LeastWaste, ..ask }
+    }
+
+    fn decide(snapshot: &Snapshot, ask: Ask) -> Decision {
+        let demand = fixtures::demand("pod", ask);
+        let decided = Classes::default().decide(&demand, snapshot, |_| 0).unwrap();
+        let outlook = crate::scheduling::Outlook::new(
+            snapshot.world().clone(),
+            std::collections::BTreeMap::new(),
+            ScoreWeights::default(),
+        );
+        let told = outlook.place(&demand, || ControlFlow::Continue(())).unwrap().unwrap();
+        assert_eq!(told.node.info.name, decided.node, "a dry run says the same");
+        decided
+    }
+
+    fn card(decision: &Decision) -> String {
+        decision.allocations[0].assignment.shares().next().unwrap().card.to_string()
+    }
+
+    fn hold(snapshot: &mut Snapshot, pod: &str, node: &str, card: &str, memory: u64) {
+        let share = fixtures::share(card, memory, 0);
+        let held = fixtures::allocation(fixtures::PROFILE, share, crate::device::Answer::Succeeded);
+        snapshot.charge(pod.into(), fixtures::charge(node, vec![held]));
+    }
+
+    #[test]
+    fn a_share_fills_a_card_that_is_in_use_and_leaves_whole_ones() {
+        let mut snapshot = Snapshot::default();
+        for name in ["a", "b"] {
+            snapshot.set_node(node(name, 32, 2));
+        }
+        hold(&mut snapshot, "one", "b", "GPU-b-0", 4_000);
+        let decision = decide(&snapshot, ask(1, 4_000));
+        assert_eq!((&*decision.node, card(&decision)), ("b", "GPU-b-0".to_owned()));
+        // What would leave too little of that card for anybody goes elsewhere on the node, if anywhere.
+        let decision = decide(&snapshot, ask(1, 8_000));
+        assert_eq!((&*decision.node, card(&decision)), ("b", "GPU-b-1".to_owned()));
+    }
+
+    #[test]
+    fn a_pod_without_a_card_goes_where_no_card_needs_its_cpu() {
+        let mut snapshot = Snapshot::default();
+        snapshot.set_node(node("cards", 32, 4));
+        snapshot.set_node(node("none", 32, 0));
+        assert_eq!(&*decide(&snapshot, ask(30, 0)).node, "none");
+        // All cards of this one are given away: what is left of its cpu is of no use to a card.
+        snapshot.set_node(node("full", 48, 1));
+        hold(&mut snapshot, "one", "full", "GPU-full-0", 8_000);
+        snapshot.remove_node("none");
+        assert_eq!(&*decide(&snapshot, ask(30, 0)).node, "full");
+    }
+
+    #[test]
+    fn where_a_quota_has_no_room_for_the_best_card_another_is_given() {
+        let mut snapshot = Snapshot::default();
+        let small = fixtures::card("GPU-small", 0, 8_000);
+        let large = fixtures::card("GPU-large", 1, 16_000);
+        let offer = fixtures::offer(fixtures::PROFILE, vec![small, large]);
+        snapshot.set_node(NodeInfo { allocatable: amounts(32), ..fixtures::node_offering("a", vec![offer]) });
+        hold(&mut snapshot, "one", "a", "GPU-large", 8_000);
+        let half = |quota: Option<u64>| {
+            let mut snapshot = snapshot.clone();
+            if let Some(hard) = quota {
+                let key = QuotaKey { namespace: "default".into(), name: "quota".into() };
+                let bound = Bound {
+                    profile: fixtures::PROFILE.into(),
+                    dimension: crate::device::Dimension::Memory,
+                    key: "memory".into(),
+                    hard,
+                    unit: 1,
+                };
+                snapshot.set_quota(QuotaInfo { key, bounds: vec![bound] });
+            }
+            let mut ask = ask(1, 1);
+            let share = ask.devices[0].request.containers[0].share.as_mut().unwrap();
+            share.memory = crate::device::MemoryRequest::Part(crate::device::Percent::new(50));
+            card(&decide(&snapshot, ask))
+        };
+        assert_eq!(half(None), "GPU-large");
+        // Half of the large one are 8,000 MiB, beside the 8,000 that the namespace has.
+        assert_eq!(half(Some(12_000)), "GPU-small");
+    }
+}
