@@ -167,9 +167,14 @@ impl SimulatedCluster {
     fn carry_out(&mut self, effect: &Effect) {
         match effect {
             Effect::TakeLock { pod, node, locks, .. } => self.take_lock(pod, node, locks),
-            Effect::ReleaseLock { node, .. } => {
+            Effect::ReleaseLock { node, resource_version, locks } => {
                 self.free_locks(node);
-                self.observe(Event::LockReleased { node: node.clone(), outcome: ReleaseOutcome::Done });
+                self.observe(Event::LockReleased {
+                    node: node.clone(),
+                    resource_version: resource_version.clone(),
+                    locks: locks.clone(),
+                    outcome: ReleaseOutcome::Done,
+                });
             }
             Effect::Bind { pod, node, allocations, .. } => self.bind(pod, node, allocations),
             Effect::Prebind { pod, write } => self.prebind(pod, write),

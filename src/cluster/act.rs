@@ -80,7 +80,7 @@ impl Hands {
             }
             Effect::ReleaseLock { node, resource_version, locks } => {
                 let outcome = self.release_locks(&node, &resource_version, &locks).await;
-                Some(Event::LockReleased { node, outcome })
+                Some(Event::LockReleased { node, resource_version, locks, outcome })
             }
             Effect::Bind { pod, node, allocations, devices, zone } => {
                 let given = (&*allocations, devices.as_ref());

@@ -176,10 +176,14 @@ pub enum Event {
         /// What came of it.
         outcome: EvictionOutcome,
     },
-    /// What came of giving a lock back.
+    /// What came of giving locks back.
     LockReleased {
         /// On which node.
         node: NodeName,
+        /// The version that the node had to have.
+        resource_version: String,
+        /// Which locks.
+        locks: Vec<LockName>,
         /// What came of it.
         outcome: ReleaseOutcome,
     },

@@ -66,7 +66,8 @@
 //!     Withdrawing --> Withdrawing : Withdrawn, Failed / ReadPod; again after a second / Withdraw
 //! ```
 //!
-//! The node's locks:
+//! The node's locks. No `NodeRead` gives a pod those that the node bears at the version of a `ReleaseLock` before the answer to it, nor
+//! within the time after a `Failed` in which it may still arrive, whatever comes of other requests to give locks back:
 //!
 //! ```mermaid
 //! stateDiagram-v2
@@ -141,7 +142,9 @@ impl NodeFlow {
             NodeFlowInput::LockAnswered { pod, locks, outcome } => {
                 self.lock_answered(pod, locks, outcome, view);
             }
-            NodeFlowInput::LockReleased(outcome) => self.lock_released(outcome, view),
+            NodeFlowInput::LockReleased { resource_version, locks, outcome } => {
+                self.lock_released((resource_version, locks), outcome, view);
+            }
             NodeFlowInput::BindAnswered { pod, outcome } => self.bind_answered(pod, outcome, view),
             NodeFlowInput::Withdrawn { pod, outcome } => {
                 self.requests.extend(self.agent.withdrawn(pod, outcome, view));

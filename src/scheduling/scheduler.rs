@@ -164,8 +164,8 @@ impl Scheduler {
                 self.binding.cycle.outbox.effects.extend(self.evictions.answered(eviction, outcome, now));
             }
             Event::Read(ReadAnswer::Pod { pod, found }) => self.pod_read(&pod, found, now),
-            Event::LockReleased { node, outcome } => {
-                self.binding.advance(&node, NodeFlowInput::LockReleased(outcome));
+            Event::LockReleased { node, resource_version, locks, outcome } => {
+                self.binding.advance(&node, NodeFlowInput::LockReleased { resource_version, locks, outcome });
             }
             Event::Read(ReadAnswer::Node { node, found, pods }) => self.node_read(&node, found, pods, now),
             Event::Read(ReadAnswer::Holder { owner, since, found }) => {

@@ -59,8 +59,7 @@ impl NodeFlow {
                 if served {
                     self.forget(&pod.uid);
                 }
-                self.locks.begin_release(&resource_version, view.now);
-                self.requests.push(NodeFlowRequest::ReleaseLock { resource_version, locks });
+                self.requests.extend(self.locks.release(&resource_version, locks));
             }
             _ if !served => {}
             LockOutcome::Stale => self.doubt_lock(),
@@ -176,9 +175,13 @@ impl NodeFlow {
         self.line.set_step(NodeFlowStep::Relocking { at });
     }
 
-    pub(super) fn lock_released(&mut self, outcome: ReleaseOutcome, view: &NodeView<'_>) {
-        self.locks.end_release(&outcome, view.now);
-        if outcome != ReleaseOutcome::Done {
+    pub(super) fn lock_released(
+        &mut self,
+        of: (String, Vec<LockName>),
+        outcome: ReleaseOutcome,
+        view: &NodeView<'_>,
+    ) {
+        if self.locks.end_release(of, outcome, view.now) {
             self.requests.push(NodeFlowRequest::ReadNode);
         }
     }

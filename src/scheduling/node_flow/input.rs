@@ -53,7 +53,14 @@ pub(in crate::scheduling) enum NodeFlowInput<'a> {
         outcome: LockOutcome,
     },
     /// What came of giving locks back.
-    LockReleased(ReleaseOutcome),
+    LockReleased {
+        /// The version that the node had to have.
+        resource_version: String,
+        /// Which locks.
+        locks: Vec<LockName>,
+        /// What came of it.
+        outcome: ReleaseOutcome,
+    },
     /// What came of a Binding.
     BindAnswered {
         /// Of which pod.

@@ -1,7 +1,9 @@
 //! The locks of a node: who holds one, whether that one can still be served, and giving back what nobody will.
 //!
 //! A lock is never taken or given back on the word of a watch that may lag: it goes by compare-and-swap, and a holder that was never
-//! seen is read first.
+//! seen is read first. Several requests to give locks back can be under way. Each is remembered until its answer comes, however late it
+//! is sent, and after an answer other than a yes for as long as it may still arrive. Until then no pod relies on a lock that is read at its
+//! version.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -55,13 +57,23 @@ enum UnseenHolder {
     Alive,
 }
 
-/// How far giving locks back has got.
+/// How far a request to give locks back has got.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum LockRelease {
-    /// It is under way.
+    /// It has no answer, and may not even be sent yet.
     UnderWay,
-    /// It may have failed; the node is looked at again then.
-    Pausing(Timestamp),
+    /// It was answered without a yes, and may take effect until then.
+    Doubtful(Timestamp),
+}
+
+impl LockRelease {
+    /// Whether it may take effect.
+    fn may_arrive(self, now: Timestamp) -> bool {
+        match self {
+            Self::UnderWay => true,
+            Self::Doubtful(until) => until > now,
+        }
+    }
 }
 
 /// Whether another scheduler has had a lock of the node since its pods were last read.
@@ -105,9 +117,10 @@ impl TakenLock {
 pub(super) struct NodeLocks {
     /// Those that were taken and are not known to have been lost.
     taken: Option<TakenLock>,
-    release: Option<LockRelease>,
-    /// The node's version that a release was sent against, and until when that may take effect, unless it is known to have.
-    releasable: Option<(String, Timestamp)>,
+    /// The requests to give locks back that may yet take effect, by the version that the node must have and by the locks.
+    releases: BTreeMap<(String, Vec<LockName>), LockRelease>,
+    /// Before then, no holder's end leads to another such request.
+    release_pause: Option<Timestamp>,
     foreign: ForeignLock,
     /// Holders that are not among the pods that were seen, by name and by since when they hold their lock.
     unseen: BTreeMap<(LockOwner, Timestamp), UnseenHolder>,
@@ -118,11 +131,11 @@ pub(super) struct NodeLocks {
 impl NodeLocks {
     /// Whether nothing is remembered.
     pub(super) fn is_empty(&self) -> bool {
-        let Self { taken, release, releasable, foreign, unseen, named } = self;
+        let Self { taken, releases, release_pause, foreign, unseen, named } = self;
         let foreign = *foreign == ForeignLock::Seen;
         taken.is_none()
-            && release.is_none()
-            && releasable.is_none()
+            && releases.is_empty()
+            && release_pause.is_none()
             && !foreign
             && unseen.is_empty()
             && named.is_empty()
@@ -298,54 +311,70 @@ impl NodeLocks {
         std::mem::take(&mut self.foreign) == ForeignLock::Seen
     }
 
-    /// A lock that was taken in vain is being given back.
-    pub(super) fn begin_release(&mut self, version: &str, now: Timestamp) {
-        self.release = Some(LockRelease::UnderWay);
-        self.releasable = now.checked_add(REACH).ok().map(|until| (version.to_owned(), until));
+    /// Has locks given back that the node bears at this version, unless that is under way.
+    pub(super) fn release(&mut self, version: &str, locks: Vec<LockName>) -> Option<NodeFlowRequest> {
+        let of = (version.to_owned(), locks.clone());
+        let known = self.releases.insert(of, LockRelease::UnderWay);
+        let request = NodeFlowRequest::ReleaseLock { resource_version: version.to_owned(), locks };
+        (known != Some(LockRelease::UnderWay)).then_some(request)
     }
 
-    /// Whether locks that the node bears at this version may be gone the next moment, by a release that was sent against it.
+    /// Whether locks that the node bears at this version may be gone the next moment, by a request to give them back.
     pub(super) fn may_be_released(&self, version: &str, now: Timestamp) -> bool {
-        self.releasable.as_ref().is_some_and(|(of, until)| of == version && *until > now)
+        let mut releases = self.releases.iter();
+        releases.any(|((of, _), release)| of == version && release.may_arrive(now))
     }
 
-    /// Giving back was answered, and the node is looked at again after a pause. Until it is seen without the lock, or to be gone, it looks as
-    /// if the lock were still to be given back.
-    pub(super) fn end_release(&mut self, outcome: &ReleaseOutcome, now: Timestamp) {
+    /// Giving these locks back was answered, and the node is looked at again after a pause. Until it is seen without them, or to be gone,
+    /// it looks as if they were still to be given back. Returns whether the node is to be read.
+    pub(super) fn end_release(
+        &mut self,
+        (version, locks): (String, Vec<LockName>),
+        outcome: ReleaseOutcome,
+        now: Timestamp,
+    ) -> bool {
+        let of = (version, locks);
+        // Each request is answered once: what comes otherwise is of the node that had this name before.
+        if self.releases.get(&of) != Some(&LockRelease::UnderWay) {
+            return false;
+        }
         let wait = match outcome {
             ReleaseOutcome::Done => {
-                self.releasable = None;
+                self.releases.remove(&of);
                 SignedDuration::ZERO
             }
-            ReleaseOutcome::Failed { wait } => *wait,
+            ReleaseOutcome::Failed { wait } => {
+                let until = now.checked_add(REACH).unwrap_or(Timestamp::MAX);
+                self.releases.insert(of, LockRelease::Doubtful(until));
+                wait
+            }
         };
-        let until = now.checked_add(wait.max(RELEASE_PAUSE)).unwrap_or(now);
-        self.release = Some(LockRelease::Pausing(until));
+        let pause = now.checked_add(wait.max(RELEASE_PAUSE)).unwrap_or(now);
+        self.release_pause = self.release_pause.max(Some(pause));
+        outcome != ReleaseOutcome::Done
     }
 
-    /// The locks whose holders will never be served here, and that are being given back from now on.
+    /// Forgets requests to give locks back that can't arrive any more, and a pause that is over.
+    fn forget_releases(&mut self, now: Timestamp) {
+        self.releases.retain(|_, release| release.may_arrive(now));
+        self.release_pause.take_if(|until| *until <= now);
+    }
+
+    /// Has the locks given back whose holders will never be served here, one request at a time.
     pub(super) fn release_dead(
         &mut self,
         view: &NodeView<'_>,
         requests: &mut Vec<NodeFlowRequest>,
-    ) -> Vec<LockName> {
-        self.releasable.take_if(|(_, until)| *until <= view.now);
-        let waits = match self.release {
-            Some(LockRelease::UnderWay) => true,
-            Some(LockRelease::Pausing(until)) => until > view.now,
-            None => false,
-        };
-        if waits {
-            return Vec::new();
+    ) -> Option<NodeFlowRequest> {
+        self.forget_releases(view.now);
+        let is_under_way = self.releases.values().any(|release| *release == LockRelease::UnderWay);
+        if is_under_way || self.release_pause.is_some() {
+            return None;
         }
-        let locks = view.info.into_iter().flat_map(|info| &info.locks.needed);
-        let dead = locks.filter(|lock| self.is_held_by_the_dead(lock, view, requests));
+        let info = view.info?;
+        let dead = info.locks.needed.iter().filter(|lock| self.is_held_by_the_dead(lock, view, requests));
         let dead: Vec<_> = dead.map(|lock| lock.name.clone()).collect();
-        self.release = None;
-        if let Some(info) = view.info.filter(|_| !dead.is_empty()) {
-            self.begin_release(&info.resource_version, view.now);
-        }
-        dead
+        if dead.is_empty() { None } else { self.release(&info.resource_version, dead) }
     }
 
     fn is_held_by_the_dead(
@@ -363,12 +392,11 @@ impl NodeLocks {
     /// tried again.
     pub(super) fn deadlines(&self, pods_wait: bool, view: &NodeView<'_>) -> impl Iterator<Item = Timestamp> {
         let locks = view.info.filter(|_| pods_wait).into_iter().flat_map(|info| &info.locks.needed);
-        let pausing = match self.release {
-            Some(LockRelease::Pausing(until)) => Some(until),
-            Some(LockRelease::UnderWay) | None => None,
-        };
-        let releasable = self.releasable.as_ref().map(|(_, until)| *until);
-        locks.filter_map(NodeLock::expires).chain(pausing).chain(releasable)
+        let doubtful = self.releases.values().filter_map(|release| match release {
+            LockRelease::UnderWay => None,
+            LockRelease::Doubtful(until) => Some(*until),
+        });
+        locks.filter_map(NodeLock::expires).chain(self.release_pause).chain(doubtful)
     }
 
     /// Whether a device plugin of the node is at work for this pod, by what the pod says or by what the node's lock does.

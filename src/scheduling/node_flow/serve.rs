@@ -153,11 +153,8 @@ impl NodeFlow {
         if self.awaits_decision() || self.line.served.is_some() || view.course != Course::Onward {
             return;
         }
-        let locks = self.locks.release_dead(view, &mut self.requests);
-        if let Some(info) = view.info.filter(|_| !locks.is_empty()) {
-            let resource_version = info.resource_version.clone();
-            self.requests.push(NodeFlowRequest::ReleaseLock { resource_version, locks });
-        }
+        let release = self.locks.release_dead(view, &mut self.requests);
+        self.requests.extend(release);
     }
 
     /// Whether a pod is to be decided before the flow can go on.

@@ -103,6 +103,70 @@ fn a_lock_that_was_taken_for_a_pod_that_is_gone_is_given_back() {
     assert_eq!(world.sent(), [""; 0]);
 }
 
+/// Carries this request out so, and hears the answer.
+fn answer(world: &mut World, request: &str, outcome: Outcome) {
+    let at = world.sent().iter().position(|sent| sent == request).expect(request);
+    world.carry_out(at, outcome);
+    world.hear(world.to_hear() - 1, false);
+}
+
+/// Has the lock of `a`, which the node bears, taken in doubt, and the node read.
+fn lock_in_doubt(world: &mut World) {
+    world.schedule();
+    answer(world, "lock a", Outcome::Delayed);
+    while world.sent().iter().any(|sent| sent == "read node") {
+        answer(world, "read node", Outcome::Done);
+    }
+}
+
+#[test]
+fn a_lock_is_no_pods_while_a_request_to_give_it_back_may_arrive_whatever_becomes_of_another() {
+    let mut world = with(&["x"]);
+    // The answer to this comes last.
+    world.carry_out(0, Outcome::Done);
+    world.kill("x");
+    world.show_all();
+    answer(&mut world, "read holder x", Outcome::Done);
+    answer(&mut world, "unlock", Outcome::Done);
+    world.create("a");
+    world.show_all();
+    world.schedule();
+    answer(&mut world, "lock a", Outcome::Lost);
+    world.full = true;
+    answer(&mut world, "read node", Outcome::Done);
+    world.pass(seconds(1));
+    assert_eq!(world.sent(), ["unlock"], "a is not served, and has the lock");
+    world.hear(0, true);
+    assert_eq!(world.sent(), ["unlock", "unlock"], "x had the lock, and is gone");
+    world.carry_out(1, Outcome::Done);
+    world.hear(0, true);
+    world.full = false;
+    lock_in_doubt(&mut world);
+    assert_eq!(world.sent(), ["unlock", "lock a"], "a is not bound under a lock that it is about to lose");
+    world.come_to_rest();
+    assert_eq!(world.faults, [""; 0]);
+    assert!(world.is_charged_as_bound("a"));
+}
+
+#[test]
+fn a_lock_is_no_pods_before_a_request_to_give_it_back_is_answered_however_late_it_is_sent() {
+    let mut world = with(&["a"]);
+    world.answer_all(Outcome::Done);
+    world.restart(0);
+    assert_eq!(world.sent(), ["unlock"], "a is not served, and has the lock");
+    world.pass(REACH + REACH);
+    lock_in_doubt(&mut world);
+    assert_eq!(world.sent(), ["unlock", "lock a"], "a is not bound under a lock that it is about to lose");
+    world.pass(REACH);
+    answer(&mut world, "unlock", Outcome::Delayed);
+    lock_in_doubt(&mut world);
+    assert!(!world.sent().contains(&"bind a".to_owned()), "it may still arrive: {:?}", world.sent());
+    world.carry_out_delayed();
+    world.come_to_rest();
+    assert_eq!(world.faults, [""; 0]);
+    assert!(world.is_charged_as_bound("a") && world.is_idle());
+}
+
 #[test]
 fn what_a_flow_remembers_ends_with_what_goes_on() {
     let mut world = with(&["a"]);

@@ -91,8 +91,14 @@ fn walk(world: &mut World, number: usize, step: &WalkStep) {
     }
 }
 
+/// 384 walks, or more if `PROPTEST_CASES` asks for them.
+fn config() -> ProptestConfig {
+    let config = ProptestConfig::default();
+    ProptestConfig { cases: config.cases.max(384), ..config }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(384))]
+    #![proptest_config(config())]
 
     #[test]
     fn one_pod_at_a_time_is_served_no_doubt_is_given_up_and_no_lock_is_left_behind(steps in steps()) {

@@ -51,7 +51,7 @@ pub(in super::super) enum Outcome {
 #[derive(Clone, Debug)]
 enum Heard {
     Lock(PodKey, Vec<LockName>, LockOutcome),
-    Unlock(ReleaseOutcome),
+    Unlock(String, Vec<LockName>, ReleaseOutcome),
     Bind(PodKey, BindOutcome),
     Withdraw(PodKey, WithdrawOutcome),
     Pod(PodKey, Option<Box<PodInfo>>),
@@ -286,6 +286,11 @@ impl World {
         self.lock == Lock::Free
     }
 
+    /// How many answers the scheduler has not heard.
+    pub(in super::super) fn to_hear(&self) -> usize {
+        self.to_hear.len()
+    }
+
     /// Carries out one of the requests under way, so.
     pub(in super::super) fn carry_out(&mut self, at: usize, outcome: Outcome) {
         if self.sent.is_empty() {
@@ -311,11 +316,13 @@ impl World {
                 };
                 Heard::Lock(pod, locks, outcome)
             }
-            NodeFlowRequest::ReleaseLock { .. } => {
+            NodeFlowRequest::ReleaseLock { ref resource_version, ref locks } => {
+                let (version, locks) = (resource_version.clone(), locks.clone());
                 let freed = matches!(outcome, Outcome::Done | Outcome::Lost) && self.take_effect(&request);
                 let wait = SignedDuration::ZERO;
                 let done = outcome == Outcome::Done && freed;
-                Heard::Unlock(if done { ReleaseOutcome::Done } else { ReleaseOutcome::Failed { wait } })
+                let outcome = if done { ReleaseOutcome::Done } else { ReleaseOutcome::Failed { wait } };
+                Heard::Unlock(version, locks, outcome)
             }
             NodeFlowRequest::Bind(ref uid) => {
                 let pod = key(uid);

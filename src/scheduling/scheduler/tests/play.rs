@@ -94,6 +94,8 @@ pub(super) struct Play {
     version: u64,
     lock: Lock,
     signature: Signature,
+    /// The version of the last request to give the lock back.
+    release: Option<String>,
     effects: Vec<Effect>,
     /// Names that have been handed out.
     names: Vec<&'static str>,
@@ -133,6 +135,7 @@ impl Play {
             version: 100,
             lock: Lock::Free,
             signature,
+            release: None,
             effects: Vec::new(),
             names: Vec::new(),
         };
@@ -145,14 +148,23 @@ impl Play {
 
     pub(super) fn happens(&mut self, event: Event) {
         self.scheduler.observe(event, self.now);
-        self.effects.extend(self.scheduler.settle(self.now));
+        self.settle();
         for _ in 0..1000 {
             if self.scheduler.next_deadline().is_none_or(|at| at > self.now) {
                 return;
             }
-            self.effects.extend(self.scheduler.settle(self.now));
+            self.settle();
         }
         panic!("its next deadline has passed, however often it settles");
+    }
+
+    fn settle(&mut self) {
+        for effect in self.scheduler.settle(self.now) {
+            if let Effect::ReleaseLock { resource_version, .. } = &effect {
+                self.release = Some(resource_version.clone());
+            }
+            self.effects.push(effect);
+        }
     }
 
     /// Lets time run, second by second, as deadlines come.

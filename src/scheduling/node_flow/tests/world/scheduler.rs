@@ -225,7 +225,7 @@ impl World {
             return;
         }
         let heard = self.to_hear.remove(at % self.to_hear.len());
-        if twice && matches!(heard, Heard::Lock(..) | Heard::Unlock(_) | Heard::Bind(..)) {
+        if twice && matches!(heard, Heard::Lock(..) | Heard::Unlock(..) | Heard::Bind(..)) {
             self.take_in(heard.clone());
         }
         self.take_in(heard);
@@ -236,7 +236,9 @@ impl World {
             Heard::Lock(pod, locks, outcome) => {
                 self.advance(NodeFlowInput::LockAnswered { pod: &pod, locks, outcome });
             }
-            Heard::Unlock(outcome) => self.advance(NodeFlowInput::LockReleased(outcome)),
+            Heard::Unlock(resource_version, locks, outcome) => {
+                self.advance(NodeFlowInput::LockReleased { resource_version, locks, outcome });
+            }
             Heard::Bind(pod, outcome) => self.advance(NodeFlowInput::BindAnswered { pod: &pod, outcome }),
             Heard::Withdraw(pod, outcome) => self.advance(NodeFlowInput::Withdrawn { pod: &pod, outcome }),
             Heard::Pod(pod, _) if self.seen.pod(&pod.uid).is_none() => {}

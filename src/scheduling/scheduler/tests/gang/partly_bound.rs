@@ -11,7 +11,6 @@ fn half() -> Play {
     carry_through(&mut play, "a", 3_000);
     play.foreign("other", 3_000);
     play.lock_taken("b");
-    play.released();
     play.unlocked();
     carry_through(&mut play, "c", 3_000);
     assert!(play.is_charged("a", Commitment::Bound) && play.is_charged("c", Commitment::Bound));

@@ -51,9 +51,11 @@ impl Play {
         self.happens(Event::Read(ReadAnswer::Holder { owner, since, found: found.map(Box::new) }));
     }
 
-    /// Giving the lock back is answered with a yes.
+    /// The last request to give the lock back is answered with a yes.
     pub(in super::super) fn released(&mut self) {
-        self.happens(Event::LockReleased { node: NODE.into(), outcome: ReleaseOutcome::Done });
+        let resource_version = self.release.clone().expect("the lock was to be given back");
+        let (node, locks, outcome) = (NODE.into(), vec![lock_name()], ReleaseOutcome::Done);
+        self.happens(Event::LockReleased { node, resource_version, locks, outcome });
     }
 
     pub(in super::super) fn lock_answered(&mut self, name: &str, outcome: LockOutcome) {
