@@ -54,12 +54,14 @@ impl NodeFlow {
                 self.take_locks(pod, resource_version, view);
                 if self.locks.take_foreign() { self.doubt_lock() } else { self.bind_locked(view) }
             }
-            // Gone or bound elsewhere meanwhile: a lock that was taken for it has no owner.
+            // Gone or bound elsewhere meanwhile: a lock that was taken for it has no owner, unless another pod of its name was read to have it.
             LockOutcome::Taken { resource_version } => {
                 if served {
                     self.forget(&pod.uid);
                 }
-                self.requests.extend(self.locks.release(&resource_version, locks));
+                if !self.locks.are_taken_since(&resource_version) {
+                    self.requests.extend(self.locks.release(&resource_version, locks));
+                }
             }
             _ if !served => {}
             LockOutcome::Stale => self.doubt_lock(),

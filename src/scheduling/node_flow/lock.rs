@@ -267,6 +267,11 @@ impl NodeLocks {
         self.taken.as_ref().is_some_and(|taken| taken.pod == *pod)
     }
 
+    /// Whether those that the node bears since this version are a pod's, whomever they were taken for.
+    pub(super) fn are_taken_since(&self, version: &str) -> bool {
+        self.taken.as_ref().is_some_and(|taken| taken.version == version)
+    }
+
     /// The node was seen. Returns how long locks were a pod's that are so no longer. `served_since`: since when a lock that is being taken
     /// says that it is held.
     pub(super) fn see_node(

@@ -167,6 +167,25 @@ fn a_lock_is_no_pods_before_a_request_to_give_it_back_is_answered_however_late_i
     assert!(world.is_charged_as_bound("a") && world.is_idle());
 }
 
+/// The lock was taken for a pod that is gone, and names the pod that has come after it.
+#[test]
+fn a_lock_that_a_pod_has_by_a_read_is_not_given_back_when_it_is_known_to_have_been_taken_for_another() {
+    let mut world = with(&["a"]);
+    world.carry_out(0, Outcome::Done);
+    world.kill("a");
+    world.show_pod();
+    world.create("a");
+    world.show_pod();
+    world.schedule();
+    answer(&mut world, "lock a", Outcome::Done);
+    answer(&mut world, "read node", Outcome::Done);
+    answer(&mut world, "bind a", Outcome::Done);
+    world.show_all();
+    assert!(world.is_charged_as_bound("a"));
+    world.hear(0, false);
+    assert_eq!(world.sent(), [""; 0], "a is being served under it");
+}
+
 #[test]
 fn what_a_flow_remembers_ends_with_what_goes_on() {
     let mut world = with(&["a"]);
