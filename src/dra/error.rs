@@ -9,7 +9,7 @@ use super::{
 pub const MOST_RESULTS: usize = 32;
 
 /// What keeps a claim from being decided, or an attempt from being finished. The text names the object, the field and the reason.
-#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd, thiserror::Error)]
 pub enum AllocationError {
     /// A field of a claim is not what it must be.
     #[error("claim {claim}: {field}: {reason}")]

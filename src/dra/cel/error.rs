@@ -6,7 +6,7 @@ use super::{LONGEST, cost::ESTIMATE_LIMIT, nesting::DEEPEST};
 use crate::excerpt::{VALUE, brief, excerpt};
 
 /// Why a text is no expression that can be evaluated.
-#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd, thiserror::Error)]
 pub enum CompileError {
     /// It is longer than [`LONGEST`].
     #[error("the expression has {0} bytes, and {LONGEST} are allowed")]
@@ -44,7 +44,7 @@ pub enum CompileError {
 }
 
 /// Why an expression has no value for a device.
-#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd, thiserror::Error)]
 pub enum EvaluationError {
     /// A map has no such key: mostly an attribute that the device lacks.
     #[error("no such key: {0}")]

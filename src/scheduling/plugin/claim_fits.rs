@@ -266,10 +266,7 @@ impl Known {
     ) {
         let Some(judged) = Arc::make_mut(&mut self.fits.judged).get_mut(place) else { return };
         // An error names the claim, which is another the next time.
-        let names_it = |rejection: &ClaimRejection| {
-            matches!(rejection, ClaimRejection::Undecidable(_) | ClaimRejection::OfDevice { .. })
-        };
-        let keeps = !matches!(&found, Err(rejection) if names_it(rejection));
+        let keeps = !matches!(&found, Err(ClaimRejection::Undecidable(_)));
         (judged.generation, judged.stamp, judged.found) = (generation, keeps.then_some(stamp), found);
         if !keeps {
             self.unsettled.insert(place);

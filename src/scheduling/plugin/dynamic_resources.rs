@@ -188,16 +188,15 @@ impl<'a> PodClaims<'a> {
             if let Some((spec, asked)) = asked
                 && self.waiting.iter().all(|(known, _)| known.metadata.name != *name)
             {
-                self.waiting.push((claim, asked.map_err(|error| rejected(&error.to_string()))?));
+                let asked = asked.map_err(|error| ClaimRejection::Undecidable(Arc::new(error)))?;
+                self.waiting.push((claim, asked));
                 self.asked.push(AskedOf::Claim(spec));
             }
             return Ok(());
         };
         let users = self.known.users(&demand.footprint.namespace, name);
         if !users.contains(&*demand.uid) && users.len() >= MOST_CONSUMERS {
-            return Err(rejected(&format!(
-                "resourceclaim {name:?} is used by {MOST_CONSUMERS} pods, which is the most"
-            )));
+            return Err(ClaimRejection::FullyReserved(name.as_str().into()));
         }
         self.allocated.push(allocation);
         let reserved = claim.status.reserved_for.iter().any(|user| *user.uid == *demand.uid);
@@ -255,7 +254,7 @@ impl<'a> PodClaims<'a> {
         let allocation = dra::allocate_again(&claims, on, (self.known.inventory(), &held), selected, go_on);
         let allocation = allocation.map_err(|error| match error {
             AllocationError::Interrupted => ClaimRejection::Unfinished,
-            error => rejected_by(&error),
+            error => ClaimRejection::Undecidable(Arc::new(error)),
         })?;
         let results = allocation.map(|allocation| allocation.results);
         let results = results.filter(|results| !self.known.are_one_card(on.name, results));
@@ -316,16 +315,16 @@ fn claim_of<'a>(
 ) -> Result<&'a ResourceClaim, ClaimRejection> {
     let ResourceClaimUse { entry, claim, own } = used;
     let Some(name) = claim else {
-        return Err(rejected(&format!("waiting for the resourceclaim of {entry:?} to be created")));
+        return Err(ClaimRejection::NotCreated(entry.clone()));
     };
     let claim = known.claim(&demand.footprint.namespace, name);
-    let claim = claim.ok_or_else(|| rejected(&format!("resourceclaim {name:?} not found")))?;
+    let claim = claim.ok_or_else(|| ClaimRejection::NotFound(name.clone()))?;
     if claim.metadata.deletion_timestamp.is_some() {
-        return Err(rejected(&format!("resourceclaim {name:?} is being deleted")));
+        return Err(ClaimRejection::Terminating(name.clone()));
     }
     let of_another = claim.metadata.controller.as_ref().is_some_and(|owner| owner.uid() != &*demand.uid);
     if *own && of_another {
-        return Err(rejected(&format!("resourceclaim {name:?} was not created for this pod")));
+        return Err(ClaimRejection::NotOwned(name.clone()));
     }
     Ok(claim)
 }
@@ -333,21 +332,6 @@ fn claim_of<'a>(
 fn choice(claim: &ResourceClaim, allocation: Option<Arc<AllocationResult>>) -> ClaimChoice {
     let (name, uid) = (claim.metadata.name.as_str().into(), claim.metadata.uid.as_str().into());
     ClaimChoice { claim: name, uid, allocation }
-}
-
-/// The rejection by an attempt, which may name a device.
-fn rejected_by(error: &AllocationError) -> ClaimRejection {
-    match error.without_devices() {
-        None => rejected(&error.to_string()),
-        Some(own) => {
-            let (why, own) = (error.to_string().into(), own.into());
-            ClaimRejection::OfDevice { why, own }
-        }
-    }
-}
-
-fn rejected(message: &str) -> ClaimRejection {
-    ClaimRejection::Undecidable(message.into())
 }
 
 #[cfg(test)]

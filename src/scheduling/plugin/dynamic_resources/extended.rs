@@ -5,7 +5,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use super::{rejected, rejection::ClaimRejection};
+use super::rejection::ClaimRejection;
 use crate::{
     dra::{self, Claim},
     object::{Metadata, ResourceClaim, pod::ExtendedResourceClaimStatus, resource_claim::AllocationResult},
@@ -81,7 +81,7 @@ impl<'a> PodExtended<'a> {
             ..Metadata::default()
         };
         let new = ResourceClaim { metadata: named, spec: claim.spec.clone(), ..ResourceClaim::default() };
-        let read = known.read_new(&new).map_err(|error| rejected(&error.to_string()));
+        let read = known.read_new(&new).map_err(|error| ClaimRejection::Undecidable(Arc::new(error)));
         let served = served.into_iter().map(|(resource, class)| (resource.to_owned(), class.to_owned()));
         let variant = Variant { served: served.collect(), claim, read };
         self.variants.push(variant);
@@ -126,12 +126,12 @@ impl<'a> PodExtended<'a> {
     /// Fails on a node that needs a claim where there is one already that is not what it needs.
     pub(super) fn test(&self, node: &NodeState) -> Result<(), ClaimRejection> {
         let (Some(variant), Some(existing)) = (self.on(node), self.existing) else { return Ok(()) };
-        let name = &existing.metadata.name;
+        let name = || Arc::from(existing.metadata.name.as_str());
         if !self.is_own(existing) {
-            return Err(rejected(&format!("resourceclaim {name:?} was not created for this pod")));
+            return Err(ClaimRejection::NotOwned(name()));
         }
         if existing.metadata.deletion_timestamp.is_some() {
-            return Err(rejected(&format!("resourceclaim {name:?} is being deleted")));
+            return Err(ClaimRejection::Terminating(name()));
         }
         let on = dra::Node { name: &node.info.name, labels: &node.info.labels };
         let selector = self.held().and_then(|held| held.node_selector.as_ref());

@@ -3,7 +3,13 @@
 use std::{borrow::Cow, fmt, sync::Arc};
 
 use super::shortage::ClaimShortage;
-use crate::scheduling::plugin::rejection::{Cure, Rejection};
+use crate::{
+    dra::AllocationError,
+    scheduling::{
+        plugin::rejection::{Cure, Rejection},
+        world::resource_claims::MOST_CONSUMERS,
+    },
+};
 
 /// Why a pod's claims keep it from a node.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -16,15 +22,18 @@ pub enum ClaimRejection {
     Elsewhere,
     /// The one for extended resources was made for another node.
     Stale,
-    /// One can't be decided on, as this text says.
-    Undecidable(Arc<str>),
-    /// One can't be decided on for a device or a pool.
-    OfDevice {
-        /// Which, and why.
-        why: Arc<str>,
-        /// The same without the device or the pool.
-        own: Arc<str>,
-    },
+    /// The one of this entry of the pod is still to be created.
+    NotCreated(Arc<str>),
+    /// There is none of this name.
+    NotFound(Arc<str>),
+    /// The one of this name is being deleted.
+    Terminating(Arc<str>),
+    /// The one of this name was created for another pod.
+    NotOwned(Arc<str>),
+    /// The one of this name is used by as many pods as may use it.
+    FullyReserved(Arc<str>),
+    /// One can't be read, or devices can't be chosen for it.
+    Undecidable(Arc<AllocationError>),
     /// Claims are not served, as the settings have it.
     Off,
     /// Comparing them with all devices takes longer than a decision may.
@@ -37,7 +46,12 @@ impl Rejection for ClaimRejection {
             Self::Unallocatable | Self::Short(_) => "ResourceClaimUnallocatable",
             Self::Elsewhere => "ResourceClaimElsewhere",
             Self::Stale => "ResourceClaimStale",
-            Self::Undecidable(_) | Self::OfDevice { .. } => "ResourceClaimUndecidable",
+            Self::NotCreated(_)
+            | Self::NotFound(_)
+            | Self::Terminating(_)
+            | Self::NotOwned(_)
+            | Self::FullyReserved(_)
+            | Self::Undecidable(_) => "ResourceClaimUndecidable",
             Self::Off => "ResourceClaimsOff",
             Self::Unfinished => "ResourceClaimUnfinished",
         };
@@ -60,7 +74,7 @@ impl Rejection for ClaimRejection {
 
     fn own_words(&self) -> String {
         match self {
-            Self::OfDevice { own, .. } => own.to_string(),
+            Self::Undecidable(error) => error.without_devices().unwrap_or_else(|| error.to_string()),
             Self::Short(shortage) => shortage.own_words(),
             other => other.to_string(),
         }
@@ -79,7 +93,21 @@ impl fmt::Display for ClaimRejection {
             Self::Short(shortage) => return shortage.fmt(formatter),
             Self::Elsewhere => "resourceclaim not available on the node",
             Self::Stale => "cannot schedule extended resource claim",
-            Self::Undecidable(why) | Self::OfDevice { why, .. } => why,
+            Self::NotCreated(entry) => {
+                return write!(formatter, "waiting for the resourceclaim of {entry:?} to be created");
+            }
+            Self::NotFound(claim) => return write!(formatter, "resourceclaim {claim:?} not found"),
+            Self::Terminating(claim) => return write!(formatter, "resourceclaim {claim:?} is being deleted"),
+            Self::NotOwned(claim) => {
+                return write!(formatter, "resourceclaim {claim:?} was not created for this pod");
+            }
+            Self::FullyReserved(claim) => {
+                return write!(
+                    formatter,
+                    "resourceclaim {claim:?} is used by {MOST_CONSUMERS} pods, which is the most"
+                );
+            }
+            Self::Undecidable(error) => return error.fmt(formatter),
             Self::Off => {
                 "resourceclaims are not served, since scheduling.claims.enabled is false in Berth's settings"
             }
