@@ -90,10 +90,10 @@ pub async fn run(shadowing: Shadowing, stopped: impl Future<Output = ()>) -> Res
 /// Logs a decision that Berth holds infeasible or would not have taken; of the others the counts say enough.
 fn log(finding: &Finding) {
     match finding {
-        Finding::Decided(found) if matches!(found.outcome, Outcome::Infeasible | Outcome::WouldWait) => {
-            let message = crate::excerpt::shortened(&found.message, crate::excerpt::MESSAGE);
+        Finding::Decided(found) if matches!(found.outcome(), Outcome::Infeasible | Outcome::WouldWait) => {
+            let message = crate::excerpt::shortened(found.reason.to_string(), crate::excerpt::MESSAGE);
             tracing::info!(
-                pod = %found.pod, node = %found.chosen.node, outcome = %found.outcome, reason = found.reason,
+                pod = %found.pod, node = %found.chosen.node, outcome = %found.outcome(), reason = &*found.reason.name(),
                 "Berth would not have placed the pod there: {message}"
             );
         }

@@ -19,7 +19,7 @@ use super::{
     plugin::score::weights::ScoreWeights,
     scheduler::Scheduler,
 };
-use comparison::{Comparison, Placement, compare, prospect};
+use comparison::{Comparison, ComparisonReason, Placement, compare, prospect};
 use workload::Workload;
 
 /// Pending pods that are judged in one turn at most: each costs as much as a decision.
@@ -213,9 +213,12 @@ impl Shadow {
         if !waiting.intended.as_ref().is_some_and(same) {
             let key = waiting.key.clone();
             waiting.intended = Some(match &waiting.asked {
-                Err(message) => Comparison::unreadable(key, holding, message),
+                Err(message) => {
+                    let reason = ComparisonReason::Unreadable(message.clone());
+                    Comparison::bare(key, holding, reason)
+                }
                 Ok(_) if !scheduler.view().is_synced() => {
-                    Comparison::not_compared(key, holding, "not_synced")
+                    Comparison::bare(key, holding, ComparisonReason::NotSynced)
                 }
                 Ok(demand) => {
                     // A decision that takes back an earlier one is compared without it.
@@ -245,7 +248,7 @@ impl Shadow {
         let Some(waiting) = self.waiting.get_mut(uid) else { return };
         let known = waiting.intended.take().filter(|known| known.chosen.node == holding.node);
         let key = waiting.key.clone();
-        let found = known.unwrap_or_else(|| Comparison::not_compared(key, holding, "watch_gap"));
+        let found = known.unwrap_or_else(|| Comparison::bare(key, holding, ComparisonReason::WatchGap));
         let workload = waiting.workload.clone();
         self.findings.push(Finding::Decided(Box::new(Comparison { workload, ..found })));
         self.forget(uid);

@@ -231,10 +231,11 @@ impl Board {
         let mut report = self.report();
         match finding {
             Finding::Decided(found) => {
-                let reason = report.count(found.outcome, &found.reason);
-                self.metrics.decided(found.outcome, &reason, found.rank);
-                if matters(found.outcome) {
-                    report.concern(&found.pod, found.workload.as_ref(), (found.outcome.name(), reason), now);
+                let outcome = found.outcome();
+                let reason = report.count(outcome, &found.reason.name());
+                self.metrics.decided(outcome, &reason, found.rank);
+                if matters(outcome) {
+                    report.concern(&found.pod, found.workload.as_ref(), (outcome.name(), reason), now);
                 }
             }
             Finding::LeftPending(found) => {
@@ -341,15 +342,15 @@ fn entry((concerned, pods): (&Concerned, &WorkloadPods)) -> Entry {
 /// What is kept of a finding; `None`: nothing diverged, or nothing was compared.
 fn divergence(finding: &Finding, now: Timestamp) -> Option<Divergence> {
     match finding {
-        Finding::Decided(found) if matches!(found.outcome, Outcome::Same | Outcome::NotCompared) => None,
+        Finding::Decided(found) if matches!(found.outcome(), Outcome::Same | Outcome::NotCompared) => None,
         Finding::Decided(found) => Some(Divergence {
-            reason: shortened(&found.reason, FIELD),
-            message: shortened(&found.message, MESSAGE),
+            reason: shortened(found.reason.name(), FIELD),
+            message: shortened(found.reason.to_string(), MESSAGE),
             chosen: Some(placed(&found.chosen)),
             berth: found.own.as_ref().map(placed),
             rank: found.rank,
             feasible: Some(found.feasible),
-            ..bare(&found.pod, found.outcome.name(), now)
+            ..bare(&found.pod, found.outcome().name(), now)
         }),
         Finding::LeftPending(found) => Some(Divergence {
             message: shortened(found.told.as_deref().unwrap_or_default(), MESSAGE),

@@ -1,16 +1,16 @@
 //! One decision of another scheduler beside Berth's own for the same pod on the same cluster.
 
-use std::{fmt, ops::ControlFlow};
+use std::{borrow::Cow, fmt, ops::ControlFlow};
 
 use crate::{
     device::{CardId, Share},
     scheduling::{
-        decide::{Filters, Refusal, evaluation::Evaluation, fit_error::FitError},
+        decide::{Filters, evaluation::Evaluation, fit_error::FitError},
         model::{
             name::NodeName,
             pod::{Demand, Holding, PodKey},
         },
-        plugin::{Reason, pod_counts::PodCounts, score::weights::ScoreWeights},
+        plugin::{NodeReasons, Reason, pod_counts::PodCounts, score::weights::ScoreWeights},
         shadow::workload::Workload,
         snapshot::Snapshot,
         world::node_state::NodeState,
@@ -71,6 +71,108 @@ impl fmt::Display for Outcome {
     }
 }
 
+/// Why two decisions compare as they do.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum ComparisonReason {
+    /// Nothing differs.
+    Equal,
+    /// The node is the same, and the pod does not say which cards it has.
+    CardsUnknown,
+    /// The cards are others of the same node.
+    Cards,
+    /// The amounts of the same cards are others.
+    Amounts,
+    /// Both nodes have the same score.
+    EqualScore,
+    /// The chosen node has a lower score than others.
+    LowerScore {
+        /// Its place among the feasible ones: 1 is the best.
+        rank: usize,
+        /// How many are feasible.
+        feasible: usize,
+    },
+    /// The chosen node is not known.
+    NodeUnknown,
+    /// The chosen node is rejected.
+    NodeRejected(NodeReasons),
+    /// The pod is rejected on every node alike.
+    PodRejected(Box<FitError>),
+    /// No node fits.
+    NoFit {
+        /// Why the chosen one does not; `None`: it is not known.
+        chosen: Option<NodeReasons>,
+        /// Why none does.
+        error: Box<FitError>,
+    },
+    /// The pod's request can't be read, as this text says.
+    Unreadable(String),
+    /// The cluster was not known yet when the decision was made.
+    NotSynced,
+    /// The decision was made while nothing was seen.
+    WatchGap,
+}
+
+impl ComparisonReason {
+    /// How the two decisions compare, then.
+    pub const fn outcome(&self) -> Outcome {
+        match self {
+            Self::Equal | Self::CardsUnknown => Outcome::Same,
+            Self::Cards | Self::Amounts => Outcome::OtherCards,
+            Self::EqualScore | Self::LowerScore { .. } => Outcome::OtherNode,
+            Self::NodeUnknown | Self::NodeRejected(_) => Outcome::Infeasible,
+            Self::PodRejected(_) | Self::NoFit { .. } => Outcome::WouldWait,
+            Self::Unreadable(_) => Outcome::Unreadable,
+            Self::NotSynced | Self::WatchGap => Outcome::NotCompared,
+        }
+    }
+
+    /// It in one of few words, so that it can be counted. For an infeasible node and for a pod that would wait the name of the first
+    /// reason, as `berth simulate --explain` prints it.
+    pub fn name(&self) -> Cow<'static, str> {
+        match self {
+            Self::Equal => "".into(),
+            Self::CardsUnknown => "cards_unknown".into(),
+            Self::Cards => "cards".into(),
+            Self::Amounts => "amounts".into(),
+            Self::EqualScore => "equal_score".into(),
+            Self::LowerScore { .. } => "lower_score".into(),
+            Self::NodeUnknown | Self::NoFit { chosen: None, .. } => UNKNOWN.into(),
+            Self::NodeRejected(reasons) | Self::NoFit { chosen: Some(reasons), .. } => {
+                reasons.first().map(Reason::name).unwrap_or_default().into()
+            }
+            Self::PodRejected(error) => {
+                error.plugins().first().map_or("ResourceQuota", |plugin| plugin.name()).into()
+            }
+            Self::Unreadable(_) => "request".into(),
+            Self::NotSynced => "not_synced".into(),
+            Self::WatchGap => "watch_gap".into(),
+        }
+    }
+}
+
+/// For a person.
+impl fmt::Display for ComparisonReason {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Equal => "",
+            Self::CardsUnknown => "the pod does not say which cards it has",
+            Self::Cards => "other cards of the same node",
+            Self::Amounts => "other amounts of the same cards",
+            Self::EqualScore => "both nodes have the same score",
+            Self::LowerScore { rank, feasible } => {
+                return write!(formatter, "number {rank} of {feasible} feasible nodes by Berth's score");
+            }
+            Self::NodeUnknown => "the node is not known",
+            Self::NodeRejected(reasons) => {
+                return formatter.write_str(&FitError::of_nodes([reasons]).counted());
+            }
+            Self::PodRejected(error) | Self::NoFit { error, .. } => return error.fmt(formatter),
+            Self::Unreadable(message) => message,
+            Self::NotSynced | Self::WatchGap => "the cluster just before the decision is not known",
+        })
+    }
+}
+
 /// A node and what a pod gets of its cards.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Placement {
@@ -88,19 +190,14 @@ impl Placement {
 }
 
 /// A decision of another scheduler beside Berth's.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Comparison {
     /// The pod.
     pub pod: PodKey,
     /// What made it; `None`: nothing did.
     pub workload: Option<Workload>,
-    /// How they compare.
-    pub outcome: Outcome,
-    /// Why: one of few words, so that it can be counted. For an infeasible node and for a pod that would wait the name of the first
-    /// reason, as `berth simulate --explain` prints it.
-    pub reason: String,
-    /// The same for a person.
-    pub message: String,
+    /// How they compare, and why.
+    pub reason: ComparisonReason,
     /// What the other scheduler decided.
     pub chosen: Placement,
     /// What Berth would have decided.
@@ -112,29 +209,15 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// Of a pod whose request can't be read.
-    pub(super) fn unreadable(pod: PodKey, holding: &Holding, message: &str) -> Self {
-        Self::bare(pod, holding, Outcome::Unreadable, "request", message.to_owned())
+    /// Without what Berth would have decided.
+    pub(super) fn bare(pod: PodKey, holding: &Holding, reason: ComparisonReason) -> Self {
+        let chosen = Placement::of(holding);
+        Self { pod, workload: None, reason, chosen, own: None, rank: None, feasible: 0 }
     }
 
-    /// Of a pod that was decided while nothing was seen.
-    pub(super) fn not_compared(pod: PodKey, holding: &Holding, reason: &str) -> Self {
-        let message = "the cluster just before the decision is not known".to_owned();
-        Self::bare(pod, holding, Outcome::NotCompared, reason, message)
-    }
-
-    fn bare(pod: PodKey, holding: &Holding, outcome: Outcome, reason: &str, message: String) -> Self {
-        Self {
-            pod,
-            workload: None,
-            outcome,
-            reason: reason.to_owned(),
-            message,
-            chosen: Placement::of(holding),
-            own: None,
-            rank: None,
-            feasible: 0,
-        }
+    /// How the two decisions compare.
+    pub fn outcome(&self) -> Outcome {
+        self.reason.outcome()
     }
 
     /// Whether it compares this very decision.
@@ -151,12 +234,11 @@ pub(super) fn compare(
     weights: &ScoreWeights,
     holding: &Holding,
 ) -> Comparison {
-    let bare =
-        |outcome, reason: &str, message| Comparison::bare(pod.clone(), holding, outcome, reason, message);
+    let bare = |reason| Comparison::bare(pod.clone(), holding, reason);
     let mut counts = PodCounts::default();
     let filters = Filters::prepare(demand, before.world(), &mut counts);
     if let Some(error) = filters.rejected() {
-        return bare(Outcome::WouldWait, rejection(&error), error.to_string());
+        return bare(ComparisonReason::PodRejected(Box::new(error)));
     }
     let evaluation = Evaluation::of(filters, &mut counts, weights, || ControlFlow::Continue(()))
         .expect("an evaluation that is never stopped ends");
@@ -164,35 +246,28 @@ pub(super) fn compare(
     let chosen = judged.iter().find(|(state, _)| state.info.name == holding.node);
     let (own, feasible) = (best(&evaluation, weights), evaluation.fitting());
     let found = match (&own, chosen) {
-        (Some(_), None) => bare(Outcome::Infeasible, UNKNOWN, "the node is not known".to_owned()),
-        (Some(_), Some((_, Err(refusal)))) => bare(Outcome::Infeasible, &first(refusal), words(refusal)),
+        (Some(_), None) => bare(ComparisonReason::NodeUnknown),
+        (Some(_), Some((_, Err(refusal)))) => bare(ComparisonReason::NodeRejected(refusal.reasons().clone())),
         (None, chosen) => {
             let refusal = chosen.and_then(|(_, judged)| judged.as_ref().err());
-            let reason = refusal.map_or_else(|| UNKNOWN.to_owned(), |refusal| first(refusal));
-            bare(Outcome::WouldWait, &reason, evaluation.fit_error().to_string())
+            let chosen = refusal.map(|refusal| refusal.reasons().clone());
+            bare(ComparisonReason::NoFit { chosen, error: Box::new(evaluation.fit_error()) })
         }
         (Some(own), Some((state, Ok(scores)))) => {
             let score = scores.total(weights);
             let others = judged.iter().filter_map(|(_, judged)| judged.as_ref().ok());
             let rank = 1 + others.filter(|other| other.total(weights) > score).count();
-            let (outcome, reason, message) = if own.node == holding.node {
+            let reason = if own.node == holding.node {
                 of_cards(state, &own.shares, &Placement::of(holding).shares)
+            } else if rank == 1 {
+                ComparisonReason::EqualScore
             } else {
-                of_nodes(rank, feasible)
+                ComparisonReason::LowerScore { rank, feasible }
             };
-            Comparison { rank: Some(rank), ..bare(outcome, reason, message) }
+            Comparison { rank: Some(rank), ..bare(reason) }
         }
     };
     Comparison { own, feasible, ..found }
-}
-
-/// How two feasible nodes compare, of which the chosen one has this rank.
-fn of_nodes(rank: usize, feasible: usize) -> (Outcome, &'static str, String) {
-    if rank == 1 {
-        return (Outcome::OtherNode, "equal_score", "both nodes have the same score".to_owned());
-    }
-    let message = format!("number {rank} of {feasible} feasible nodes by Berth's score");
-    (Outcome::OtherNode, "lower_score", message)
 }
 
 /// Where Berth would place a pod on this cluster, which must not hold it.
@@ -214,9 +289,9 @@ fn best(evaluation: &Evaluation<'_>, weights: &ScoreWeights) -> Option<Placement
 }
 
 /// How two sets of shares of one node compare; a card may have two names.
-fn of_cards(node: &NodeState, own: &[Share], chosen: &[Share]) -> (Outcome, &'static str, String) {
+fn of_cards(node: &NodeState, own: &[Share], chosen: &[Share]) -> ComparisonReason {
     if chosen.is_empty() {
-        return (Outcome::Same, "cards_unknown", "the pod does not say which cards it has".to_owned());
+        return ComparisonReason::CardsUnknown;
     }
     let name = |card: &CardId| {
         let other = node.info.devices.aliases.iter().find(|(alias, _)| alias == card);
@@ -234,23 +309,10 @@ fn of_cards(node: &NodeState, own: &[Share], chosen: &[Share]) -> (Outcome, &'st
         amounts
     };
     if cards(own) != cards(chosen) {
-        (Outcome::OtherCards, "cards", "other cards of the same node".to_owned())
+        ComparisonReason::Cards
     } else if amounts(own) != amounts(chosen) {
-        (Outcome::OtherCards, "amounts", "other amounts of the same cards".to_owned())
+        ComparisonReason::Amounts
     } else {
-        (Outcome::Same, "", String::new())
+        ComparisonReason::Equal
     }
-}
-
-/// The name of what rejects the pod on every node.
-fn rejection(error: &FitError) -> &'static str {
-    error.plugins().first().map_or("ResourceQuota", |plugin| plugin.name())
-}
-
-fn first(refusal: &Refusal) -> String {
-    refusal.reasons().first().map(Reason::name).unwrap_or_default()
-}
-
-fn words(refusal: &Refusal) -> String {
-    FitError::of_nodes([refusal.reasons()]).counted()
 }

@@ -1,15 +1,31 @@
 //! What of many findings is kept and counted.
 
 use super::*;
-use crate::scheduling::shadow::comparison::Comparison;
+use crate::scheduling::{
+    plugin::{
+        Reason,
+        devices::{CardReason, DeviceReason},
+        node_resources_fit::ResourceReason,
+    },
+    shadow::comparison::{Comparison, ComparisonReason},
+};
 
-fn decided(name: &str, outcome: Outcome, reason: &str) -> Finding {
+fn insufficient(resource: &str) -> Reason {
+    let resource = resource.into();
+    Reason::NodeResourcesFit(ResourceReason::Insufficient { resource, requested: 2, free: 1, capacity: 4 })
+}
+
+/// An unhealthy card, and beside it what takes many words.
+fn unhealthy() -> ComparisonReason {
+    let card = DeviceReason::Card { reason: CardReason::CardNotHealth, count: 1, of: 1 };
+    ComparisonReason::NodeRejected(vec![Reason::Devices(card), insufficient(&"m".repeat(100_000))])
+}
+
+fn decided(name: &str, reason: ComparisonReason) -> Finding {
     Finding::Decided(Box::new(Comparison {
         pod: PodKey { uid: name.into(), namespace: "default".into(), name: name.into() },
         workload: Some(Workload { kind: "Job".into(), name: "train".into() }),
-        outcome,
-        reason: reason.to_owned(),
-        message: "m".repeat(100_000),
+        reason,
         chosen: Placement { node: "n1".into(), shares: Vec::new() },
         own: None,
         rank: None,
@@ -25,12 +41,9 @@ fn board() -> Board {
 fn the_last_divergences_are_kept_and_all_are_counted() {
     let board = board();
     for number in 0..1000 {
-        board.note(
-            &decided(&format!("p{number}"), Outcome::Infeasible, "CardNotHealth"),
-            Timestamp::UNIX_EPOCH,
-        );
-        board.note(&decided("same", Outcome::Same, ""), Timestamp::UNIX_EPOCH);
-        board.note(&decided("unseen", Outcome::NotCompared, "watch_gap"), Timestamp::UNIX_EPOCH);
+        board.note(&decided(&format!("p{number}"), unhealthy()), Timestamp::UNIX_EPOCH);
+        board.note(&decided("same", ComparisonReason::Equal), Timestamp::UNIX_EPOCH);
+        board.note(&decided("unseen", ComparisonReason::WatchGap), Timestamp::UNIX_EPOCH);
     }
     let page = board.page(Timestamp::UNIX_EPOCH);
     assert_eq!((page.divergences.len(), page.divergences[0].name.as_str()), (KEPT, "p999"));
@@ -50,8 +63,8 @@ fn the_last_divergences_are_kept_and_all_are_counted() {
 fn reasons_that_users_make_up_are_counted_together_once_there_are_many() {
     let board = board();
     for number in 0..1000 {
-        let reason = format!("Insufficient example.com/{number}");
-        board.note(&decided("p", Outcome::Infeasible, &reason), Timestamp::UNIX_EPOCH);
+        let reason = ComparisonReason::NodeRejected(vec![insufficient(&format!("example.com/{number}"))]);
+        board.note(&decided("p", reason), Timestamp::UNIX_EPOCH);
     }
     let decisions = board.page(Timestamp::UNIX_EPOCH).decisions;
     assert_eq!(decisions.len(), PAIRS + 1);
@@ -64,8 +77,8 @@ fn pods_are_counted_by_workload_and_only_so_many_workloads_are_kept() {
     let board = board();
     let at = |second| Timestamp::from_second(second).unwrap();
     for second in 1..=3 {
-        board.note(&decided(&format!("p{second}"), Outcome::Infeasible, "CardNotHealth"), at(second));
-        board.note(&decided("other", Outcome::OtherNode, "lower_score"), at(second));
+        board.note(&decided(&format!("p{second}"), unhealthy()), at(second));
+        board.note(&decided("other", ComparisonReason::LowerScore { rank: 2, feasible: 2 }), at(second));
     }
     let page = board.page(at(9));
     let [entry] = &page.workloads[..] else { panic!("{:?}", page.workloads) };
@@ -74,9 +87,7 @@ fn pods_are_counted_by_workload_and_only_so_many_workloads_are_kept() {
     assert_eq!((page.since, page.until), (at(0), at(9)));
 
     for number in 0..2 * WORKLOADS {
-        let Finding::Decided(mut found) = decided("p", Outcome::WouldWait, "NodeUnknown") else {
-            unreachable!()
-        };
+        let Finding::Decided(mut found) = decided("p", ComparisonReason::NodeUnknown) else { unreachable!() };
         found.pod.name = format!("p{number}").into();
         found.workload = None;
         board.note(&Finding::Decided(found), at(10));
