@@ -17,10 +17,12 @@ pub mod node;
 pub mod pool;
 mod taint;
 
-pub use allocate::{Allocation, GoOn, Selected, Shortfall, Toll, allocate, allocate_again, shortfall};
-pub use claim::{Claim, Classes};
+pub use allocate::{
+    ClaimAllocations, GoOn, RequestShortfall, Selected, Toll, allocate, allocate_again, shortfall,
+};
+pub use claim::{CompiledClasses, WaitingClaim};
 pub use error::AllocationError;
 pub use extended_resources::ExtendedResources;
 pub use held::HeldDevices;
-pub use node::Node;
-pub use pool::{Inventory, PoolId};
+pub use node::TargetNode;
+pub use pool::{DevicePools, PoolId};

@@ -17,19 +17,19 @@ mod tests;
 mod toll;
 
 use super::{
-    AllocationError, Claim, HeldDevices, Inventory, Node,
-    device::Device,
+    AllocationError, DevicePools, HeldDevices, TargetNode, WaitingClaim,
+    device::PoolDevice,
     error::MOST_RESULTS,
-    pool::{Pool, PoolState},
+    pool::{PoolState, VisiblePool},
 };
 use crate::object::resource_claim::AllocationResult;
 
 use std::ops::ControlFlow;
 
-use options::{Options, Scene};
-use search::Search;
+use options::{AttemptDevices, DeviceOptions};
+use search::AllocationSearch;
 pub use selected::Selected;
-pub use shortfall::{Shortfall, shortfall};
+pub use shortfall::{RequestShortfall, shortfall};
 pub use toll::{GoOn, Toll};
 
 /// How many devices the search may try before it gives up.
@@ -40,7 +40,7 @@ pub const MOST_STEPS_FOR_SCORE: u64 = 2_000;
 
 /// What claims are given on a node.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Allocation {
+pub struct ClaimAllocations {
     /// One for each claim, in their order.
     pub results: Vec<AllocationResult>,
     /// For each claim and each of its requests, which alternative was taken, from 0.
@@ -51,8 +51,8 @@ pub struct Allocation {
 
 /// A device that could be given, and the place of its pool.
 #[derive(Clone, Copy, Debug)]
-struct Candidate<'a> {
-    device: &'a Device,
+struct CandidateDevice<'a> {
+    device: &'a PoolDevice,
     pool: usize,
 }
 
@@ -62,11 +62,11 @@ struct Candidate<'a> {
 /// A selector without a value for a device leaves out that device; it is an error where nothing else is found, and where a request
 /// asks for all devices. Upstream ends the attempt with an error in every case.
 pub fn allocate(
-    claims: &[&Claim],
-    node: Node<'_>,
-    inventory: &Inventory,
+    claims: &[&WaitingClaim],
+    node: TargetNode<'_>,
+    inventory: &DevicePools,
     held: &HeldDevices,
-) -> Result<Option<Allocation>, AllocationError> {
+) -> Result<Option<ClaimAllocations>, AllocationError> {
     let mut go_on = |_: Toll| ControlFlow::Continue(());
     allocate_again(claims, node, (inventory, held), &mut Selected::default(), &mut go_on)
 }
@@ -75,16 +75,16 @@ pub fn allocate(
 /// devices. `go_on` is asked before what may take long; when it says no, devices that the earlier attempt has found are given if they still can
 /// be, and otherwise the attempt ends with [`AllocationError::Interrupted`].
 pub fn allocate_again(
-    claims: &[&Claim],
-    node: Node<'_>,
-    (inventory, held): (&Inventory, &HeldDevices),
+    claims: &[&WaitingClaim],
+    node: TargetNode<'_>,
+    (inventory, held): (&DevicePools, &HeldDevices),
     selected: &mut Selected,
     go_on: GoOn<'_>,
-) -> Result<Option<Allocation>, AllocationError> {
+) -> Result<Option<ClaimAllocations>, AllocationError> {
     selected.start_over();
     let pools = inventory.pools(node);
     let candidates = candidates(&pools);
-    let scene = Scene { pools: &pools, candidates: &candidates, held };
+    let scene = AttemptDevices { pools: &pools, candidates: &candidates, held };
     let mut left_out = Vec::new();
     let mut options = Vec::with_capacity(claims.len());
     for claim in claims {
@@ -93,7 +93,7 @@ pub fn allocate_again(
     for (claim, options) in claims.iter().zip(&options) {
         bounded(claim, options)?;
     }
-    let mut search = Search::new(claims, &options, &candidates, &pools, held);
+    let mut search = AllocationSearch::new(claims, &options, &candidates, &pools, held);
     let found = match search.run(go_on) {
         Err(AllocationError::Interrupted) => {
             let again = selected.earlier().and_then(|earlier| search.repeat(earlier));
@@ -105,7 +105,7 @@ pub fn allocate_again(
         Some(solution) => {
             selected.keep(&solution, &candidates);
             let results = result::of(claims, &solution, &candidates, node);
-            Ok(Some(Allocation { results, alternatives: solution.alternatives, left_out }))
+            Ok(Some(ClaimAllocations { results, alternatives: solution.alternatives, left_out }))
         }
         None => search
             .refusal()
@@ -116,17 +116,18 @@ pub fn allocate_again(
 }
 
 /// The devices of pools that can be used, in the order in which they are tried.
-fn candidates<'a>(pools: &[Pool<'a>]) -> Vec<Candidate<'a>> {
+fn candidates<'a>(pools: &[VisiblePool<'a>]) -> Vec<CandidateDevice<'a>> {
     let usable = pools.iter().enumerate().filter(|(_, pool)| pool.state == PoolState::Usable);
     usable
-        .flat_map(|(at, pool)| pool.devices.iter().map(move |device| Candidate { device, pool: at }))
+        .flat_map(|(at, pool)| pool.devices.iter().map(move |device| CandidateDevice { device, pool: at }))
         .collect()
 }
 
 /// Refuses a claim that can't be served with as many devices as a claim may have.
-fn bounded(claim: &Claim, options: &[Vec<Options>]) -> Result<(), AllocationError> {
-    let fewest =
-        |alternatives: &Vec<Options>| alternatives.iter().map(|options| options.count).min().unwrap_or(0);
+fn bounded(claim: &WaitingClaim, options: &[Vec<DeviceOptions>]) -> Result<(), AllocationError> {
+    let fewest = |alternatives: &Vec<DeviceOptions>| {
+        alternatives.iter().map(|options| options.count).min().unwrap_or(0)
+    };
     let count = options.iter().map(fewest).fold(0, usize::saturating_add);
     if count > MOST_RESULTS {
         return Err(AllocationError::TooManyDevices { claim: claim.name.clone(), count });
@@ -134,7 +135,7 @@ fn bounded(claim: &Claim, options: &[Vec<Options>]) -> Result<(), AllocationErro
     Ok(())
 }
 
-fn invalid(pools: &[Pool<'_>]) -> Option<AllocationError> {
+fn invalid(pools: &[VisiblePool<'_>]) -> Option<AllocationError> {
     pools.iter().find_map(|pool| match &pool.state {
         PoolState::Invalid(reason) => {
             Some(AllocationError::InvalidPools(format!("{}: {reason}", pool.name())))

@@ -9,13 +9,13 @@ use crate::object::{
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Capacity {
     /// How much there is.
-    pub value: Measure,
-    policy: Option<Policy>,
+    pub value: WrittenAmount,
+    policy: Option<CapacityPolicy>,
 }
 
 /// An amount, and how it is written.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Measure {
+pub struct WrittenAmount {
     /// The amount.
     pub amount: Amount,
     /// How it is written.
@@ -23,20 +23,20 @@ pub struct Measure {
 }
 
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-struct Policy {
-    default: Option<Measure>,
-    values: Option<Vec<Measure>>,
+struct CapacityPolicy {
+    default: Option<WrittenAmount>,
+    values: Option<Vec<WrittenAmount>>,
     range: Option<Range>,
 }
 
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 struct Range {
-    min: Option<Measure>,
-    max: Option<Measure>,
-    step: Option<Measure>,
+    min: Option<WrittenAmount>,
+    max: Option<WrittenAmount>,
+    step: Option<WrittenAmount>,
 }
 
-impl Measure {
+impl WrittenAmount {
     /// Reads a quantity; the error says what is wrong.
     pub fn read(quantity: &Quantity) -> Result<Self, String> {
         let amount = quantity.amount().map_err(|error| error.to_string())?;
@@ -44,29 +44,29 @@ impl Measure {
     }
 }
 
-fn optional(quantity: Option<&Quantity>) -> Result<Option<Measure>, String> {
-    quantity.map(Measure::read).transpose()
+fn optional(quantity: Option<&Quantity>) -> Result<Option<WrittenAmount>, String> {
+    quantity.map(WrittenAmount::read).transpose()
 }
 
 impl Capacity {
     /// Reads a capacity; the error says what is wrong.
     pub fn read(capacity: &DeviceCapacity) -> Result<Self, String> {
-        let policy = capacity.request_policy.as_ref().map(Policy::read).transpose()?;
-        Ok(Self { value: Measure::read(&capacity.value)?, policy })
+        let policy = capacity.request_policy.as_ref().map(CapacityPolicy::read).transpose()?;
+        Ok(Self { value: WrittenAmount::read(&capacity.value)?, policy })
     }
 
     /// What a request takes: the amount that it names, rounded up to one that the policy allows. Without an amount it is the policy's
     /// default, or all there is.
-    pub fn taken(&self, requested: Option<&Measure>) -> Measure {
+    pub fn taken(&self, requested: Option<&WrittenAmount>) -> WrittenAmount {
         let policy = self.policy.as_ref();
         let Some(requested) = requested else {
             return policy.and_then(|policy| policy.default.clone()).unwrap_or_else(|| self.value.clone());
         };
         match policy {
-            Some(Policy { range: Some(Range { min: Some(min), step, .. }), .. }) => {
+            Some(CapacityPolicy { range: Some(Range { min: Some(min), step, .. }), .. }) => {
                 rounded_up(requested, min, step.as_ref())
             }
-            Some(Policy { values: Some(values), .. }) => {
+            Some(CapacityPolicy { values: Some(values), .. }) => {
                 let next = values.iter().find(|value| value.amount >= requested.amount);
                 next.unwrap_or(requested).clone()
             }
@@ -81,8 +81,8 @@ impl Capacity {
             return false;
         }
         match policy {
-            Policy { range: Some(range), .. } => range.refuses(amount),
-            Policy { values: Some(values), .. } => {
+            CapacityPolicy { range: Some(range), .. } => range.refuses(amount),
+            CapacityPolicy { values: Some(values), .. } => {
                 !values.is_empty() && values.iter().all(|value| value.amount != amount)
             }
             _ => false,
@@ -90,12 +90,12 @@ impl Capacity {
     }
 }
 
-impl Policy {
+impl CapacityPolicy {
     fn read(policy: &CapacityRequestPolicy) -> Result<Self, String> {
         let values = policy.valid_values.as_ref();
         Ok(Self {
             default: optional(policy.default.as_ref())?,
-            values: values.map(|values| values.iter().map(Measure::read).collect()).transpose()?,
+            values: values.map(|values| values.iter().map(WrittenAmount::read).collect()).transpose()?,
             range: policy.valid_range.as_ref().map(Range::read).transpose()?,
         })
     }
@@ -121,7 +121,7 @@ impl Range {
 }
 
 /// Steps count whole units, as upstream's `Quantity.Value` does: parts of a unit are rounded up before.
-fn rounded_up(requested: &Measure, min: &Measure, step: Option<&Measure>) -> Measure {
+fn rounded_up(requested: &WrittenAmount, min: &WrittenAmount, step: Option<&WrittenAmount>) -> WrittenAmount {
     if requested.amount < min.amount {
         return min.clone();
     }
@@ -131,5 +131,5 @@ fn rounded_up(requested: &Measure, min: &Measure, step: Option<&Measure>) -> Mea
     let steps = above / step + i64::from(above % step != 0);
     let amount = Amount::units(min.saturating_add(step.saturating_mul(steps)));
     let quantity = if amount == requested.amount { requested.quantity.clone() } else { amount.binary() };
-    Measure { amount, quantity }
+    WrittenAmount { amount, quantity }
 }

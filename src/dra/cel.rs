@@ -18,7 +18,7 @@ use std::{fmt, sync::Arc};
 use cel::{Context, Env, IdedExpr, Value, common::types::CelBool, parser::PrattParser};
 
 pub use error::{CompileError, EvaluationError};
-pub use view::{Shown, View};
+pub use view::{DeviceValue, DeviceVariable};
 
 /// How many bytes an expression may have.
 pub const LONGEST: usize = 10 * 1024;
@@ -69,7 +69,7 @@ impl Expression {
     }
 
     /// Whether the expression is true of a device.
-    pub fn is_true(&self, device: &View) -> Result<bool, EvaluationError> {
+    pub fn is_true(&self, device: &DeviceVariable) -> Result<bool, EvaluationError> {
         let mut context = Context::with_env(self.functions.0.clone());
         context.set_variable_resolver(device);
         let value = Value::resolve_val(&self.root, &context)?;

@@ -4,30 +4,30 @@ mod class;
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use super::{AllocationError, capacity::Measure, constraint::Constraint};
+use super::{AllocationError, capacity::WrittenAmount, constraint::Constraint};
 use crate::object::{
     ResourceClaim,
     device_class::Opaque,
     resource_claim::{ClaimConfiguration, DeviceRequest, DeviceToleration, RequestedDevices},
 };
 
-pub use class::{Class, Classes, Selector};
+pub use class::{CompiledClass, CompiledClasses, Selector};
 
 /// A claim that wants devices.
 #[derive(Clone, Debug)]
-pub struct Claim {
+pub struct WaitingClaim {
     /// Its name, behind its namespace.
     pub name: String,
     /// Its uid; empty where it has none yet.
     pub uid: String,
-    pub(super) requests: Vec<Request>,
+    pub(super) requests: Vec<ClaimRequest>,
     pub(super) constraints: Vec<Constraint>,
     pub(super) config: Vec<ClaimConfiguration>,
 }
 
 /// A request: the first of its alternatives that can be had.
 #[derive(Clone, Debug)]
-pub(super) struct Request {
+pub(super) struct ClaimRequest {
     pub(super) name: String,
     /// One, unless it is a prioritized list (KEP-4816).
     pub(super) alternatives: Vec<Alternative>,
@@ -40,18 +40,18 @@ pub(super) struct Alternative {
     pub(super) full_name: String,
     /// The name that errors have.
     pub(super) name: String,
-    pub(super) class: Arc<Class>,
+    pub(super) class: Arc<CompiledClass>,
     pub(super) selectors: Vec<Selector>,
-    pub(super) mode: Mode,
+    pub(super) mode: CountMode,
     /// Whether the devices are watched over and not used (KEP-5018).
     pub(super) admin_access: Option<bool>,
     pub(super) tolerations: Vec<DeviceToleration>,
-    pub(super) capacity: BTreeMap<String, Measure>,
+    pub(super) capacity: BTreeMap<String, WrittenAmount>,
 }
 
 /// How many devices are wanted.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Mode {
+pub(super) enum CountMode {
     Exactly(usize),
     All,
 }
@@ -63,9 +63,9 @@ impl Alternative {
     }
 }
 
-impl Claim {
+impl WaitingClaim {
     /// Reads a claim. It is an error if it asks for what this version does not know.
-    pub fn read(claim: &ResourceClaim, classes: &Classes) -> Result<Self, AllocationError> {
+    pub fn read(claim: &ResourceClaim, classes: &CompiledClasses) -> Result<Self, AllocationError> {
         let metadata = &claim.metadata;
         let name = match metadata.namespace.as_str() {
             "" => metadata.name.clone(),
@@ -83,7 +83,7 @@ impl Claim {
             });
         }
         let requests = devices.requests.iter().enumerate().map(|(at, request)| {
-            let reader = Reader { claim: &name, classes, request, at };
+            let reader = RequestReader { claim: &name, classes, request, at };
             reader.request()
         });
         let constraints = devices.constraints.iter().enumerate().map(|(at, constraint)| {
@@ -124,16 +124,16 @@ fn is_unread(opaque: Option<&Opaque>) -> bool {
 }
 
 /// Reads one request.
-struct Reader<'a> {
+struct RequestReader<'a> {
     claim: &'a str,
-    classes: &'a Classes,
+    classes: &'a CompiledClasses,
     request: &'a DeviceRequest,
     /// Its place among the claim's.
     at: usize,
 }
 
-impl Reader<'_> {
-    fn request(&self) -> Result<Request, AllocationError> {
+impl RequestReader<'_> {
+    fn request(&self) -> Result<ClaimRequest, AllocationError> {
         let DeviceRequest { name, exactly, first_available } = self.request;
         let field = format!("spec.devices.requests[{}]", self.at);
         let alternatives = if first_available.is_empty() {
@@ -147,7 +147,7 @@ impl Reader<'_> {
             });
             alternatives.collect::<Result<_, _>>()?
         };
-        Ok(Request { name: name.clone(), alternatives })
+        Ok(ClaimRequest { name: name.clone(), alternatives })
     }
 
     fn alternative(
@@ -184,7 +184,7 @@ impl Reader<'_> {
         }
         let capacity =
             devices.capacity.iter().flat_map(|capacity| &capacity.requests).map(|(capacity, quantity)| {
-                let measure = Measure::read(quantity);
+                let measure = WrittenAmount::read(quantity);
                 let field = format!("{field}.capacity.requests.{capacity}");
                 let error = |reason| AllocationError::Claim { claim: self.claim.to_owned(), field, reason };
                 Ok((capacity.clone(), measure.map_err(error)?))
@@ -202,14 +202,14 @@ impl Reader<'_> {
     }
 }
 
-fn mode(devices: &RequestedDevices) -> Result<Mode, String> {
+fn mode(devices: &RequestedDevices) -> Result<CountMode, String> {
     match devices.allocation_mode.as_deref().unwrap_or_default() {
         "" | "ExactCount" => {
             let count = devices.count.unwrap_or(1);
             let count = usize::try_from(count).ok().filter(|count| *count > 0);
-            count.map(Mode::Exactly).ok_or_else(|| "count must be greater than 0".to_owned())
+            count.map(CountMode::Exactly).ok_or_else(|| "count must be greater than 0".to_owned())
         }
-        "All" => Ok(Mode::All),
+        "All" => Ok(CountMode::All),
         other => Err(format!("unsupported count mode {other}")),
     }
 }

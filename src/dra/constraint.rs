@@ -1,6 +1,6 @@
 //! What must hold between the devices of a claim.
 
-use super::device::{AttributeValues, Device};
+use super::device::{AttributeValues, PoolDevice};
 use crate::object::resource_claim::DeviceConstraint;
 
 /// A constraint on an attribute.
@@ -23,7 +23,7 @@ enum MatchDemand {
 
 /// The devices that were compared so far. A device without the attribute is refused.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Compared {
+pub(super) struct ComparedDevices {
     /// For a match: what all devices up to this one have in common; otherwise the values of each device. One entry a device, so that
     /// the last one can be taken back.
     values: Vec<AttributeValues>,
@@ -46,7 +46,7 @@ impl Constraint {
     }
 
     /// Takes a device in; `false`: it does not fit the others.
-    pub(super) fn add(&self, compared: &mut Compared, device: &Device) -> bool {
+    pub(super) fn add(&self, compared: &mut ComparedDevices, device: &PoolDevice) -> bool {
         let Some(values) = device.attribute(&self.attribute) else { return false };
         let entry = match (self.demand, compared.values.last()) {
             (MatchDemand::Match, Some(common)) => common.shared(values),
@@ -62,7 +62,7 @@ impl Constraint {
     }
 
     /// Takes the last device out.
-    pub(super) fn remove_last(compared: &mut Compared) {
+    pub(super) fn remove_last(compared: &mut ComparedDevices) {
         compared.values.pop();
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{
     device::{CounterName, CounterUse},
     held::HeldDevices,
-    pool::Pool,
+    pool::VisiblePool,
 };
 use crate::object::Amount;
 
@@ -17,7 +17,7 @@ pub(super) struct Counters {
 
 impl Counters {
     /// What the pool publishes, without what its devices in use take, on other nodes too. A shared device takes its counters once.
-    pub(super) fn of(pool: &Pool<'_>, held: &HeldDevices) -> Self {
+    pub(super) fn of(pool: &VisiblePool<'_>, held: &HeldDevices) -> Self {
         let mut counters = Self { left: pool.counters().clone() };
         for device in pool.all_devices().filter(|device| held.is_claimed(&device.id)) {
             counters.subtract(&device.consumes);

@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use super::{
     capacity::Capacity,
-    cel::{EvaluationError, View},
+    cel::{DeviceVariable, EvaluationError},
     node::NodeSelection,
 };
 use crate::object::{
@@ -62,7 +62,7 @@ pub(super) struct CounterUse {
 
 /// A device.
 #[derive(Clone, Debug)]
-pub struct Device {
+pub struct PoolDevice {
     /// Its identity.
     pub id: DeviceId,
     /// Another whenever it is published anew.
@@ -83,10 +83,10 @@ pub struct Device {
     /// Whether several requests can share it.
     pub shareable: bool,
     /// What selectors see of it.
-    pub(super) view: Result<View, EvaluationError>,
+    pub(super) view: Result<DeviceVariable, EvaluationError>,
 }
 
-impl Device {
+impl PoolDevice {
     /// Reads a device of a slice; the error is why the slice's pool can't be used.
     pub(super) fn read(
         spec: &ResourceSliceSpec,

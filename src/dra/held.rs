@@ -25,7 +25,7 @@ pub fn unreadable(allocation: &AllocationResult) -> Vec<String> {
 /// Devices that are in use, by all claims that are allocated.
 #[derive(Clone, Debug, Default)]
 pub struct HeldDevices {
-    by_id: BTreeMap<DeviceId, Held>,
+    by_id: BTreeMap<DeviceId, DeviceInUse>,
     /// Of these, no claim holds anything: others use their hardware.
     unclaimed: BTreeSet<DeviceId>,
     /// How many more shares of a device can be given, where more than its capacities limits them.
@@ -34,14 +34,14 @@ pub struct HeldDevices {
 
 /// What is in use of one device.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct Held {
+pub struct DeviceInUse {
     /// Whether it was given as a whole: then it can't be shared, whatever its driver says by now.
     pub whole: bool,
     /// How much shares take of each capacity.
     pub consumed: BTreeMap<String, Amount>,
 }
 
-impl Held {
+impl DeviceInUse {
     fn add(&mut self, other: Self) {
         self.whole |= other.whole;
         for (name, amount) in other.consumed {
@@ -114,7 +114,7 @@ impl HeldDevices {
         held
     }
 
-    fn of_pool(&self, pool: &PoolId) -> impl Iterator<Item = (&DeviceId, &Held)> {
+    fn of_pool(&self, pool: &PoolId) -> impl Iterator<Item = (&DeviceId, &DeviceInUse)> {
         let (driver, name) = pool;
         let first = DeviceId { driver: driver.clone(), pool: name.clone(), device: Arc::default() };
         let from = self.by_id.range(first..);
@@ -123,7 +123,7 @@ impl HeldDevices {
 
     /// Takes in what others than claims use of the hardware of a device, and how many more shares can be given of it; `None`: as many as
     /// its capacities allow.
-    pub fn add_unclaimed(&mut self, id: &DeviceId, used: Option<Held>, shares_left: Option<u32>) {
+    pub fn add_unclaimed(&mut self, id: &DeviceId, used: Option<DeviceInUse>, shares_left: Option<u32>) {
         if let Some(left) = shares_left {
             self.shares_left.insert(id.clone(), left);
         }
@@ -146,12 +146,12 @@ impl HeldDevices {
     }
 
     /// What is in use of a device; `None`: nothing.
-    pub fn of(&self, id: &DeviceId) -> Option<&Held> {
+    pub fn of(&self, id: &DeviceId) -> Option<&DeviceInUse> {
         self.by_id.get(id)
     }
 
     /// Takes in what is in use of a device.
-    pub fn insert(&mut self, id: DeviceId, held: Held) {
+    pub fn insert(&mut self, id: DeviceId, held: DeviceInUse) {
         self.by_id.insert(id, held);
     }
 }

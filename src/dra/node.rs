@@ -4,7 +4,7 @@ use crate::object::{Labels, NodeSelector, NodeSelectorTerm, Requirement};
 
 /// The node for which devices are chosen.
 #[derive(Clone, Copy, Debug)]
-pub struct Node<'a> {
+pub struct TargetNode<'a> {
     /// Its name.
     pub name: &'a str,
     /// Its labels.
@@ -36,7 +36,7 @@ impl NodeSelection {
     }
 
     /// Whether the node can reach the device.
-    pub fn admits(&self, node: Node<'_>) -> bool {
+    pub fn admits(&self, node: TargetNode<'_>) -> bool {
         match self {
             Self::Name(name) => name == node.name,
             Self::All => true,
@@ -46,7 +46,7 @@ impl NodeSelection {
     }
 }
 
-impl Node<'_> {
+impl TargetNode<'_> {
     /// Whether the node matches one of the terms; a term without requirements matches none
     /// (`k8s.io/component-helpers/scheduling/corev1/nodeaffinity`).
     pub fn matches(&self, selector: &NodeSelector) -> bool {

@@ -11,14 +11,14 @@ use std::{
 use hardware::HardwareIndex;
 
 use super::{
-    device::{CounterName, Device, Reading},
-    node::{Node, NodeSelection},
+    device::{CounterName, PoolDevice, Reading},
+    node::{NodeSelection, TargetNode},
 };
 use crate::object::{Amount, ResourceSlice};
 
 /// Every pool of the cluster.
 #[derive(Clone, Debug, Default)]
-pub struct Inventory {
+pub struct DevicePools {
     pools: BTreeMap<PoolId, Generations>,
     /// By slice, the pool that it belongs to.
     pool_of: BTreeMap<Arc<str>, PoolId>,
@@ -63,17 +63,17 @@ struct PoolSlice {
     name: String,
     /// `None`: each device selects its nodes.
     selection: Option<NodeSelection>,
-    devices: Vec<Device>,
+    devices: Vec<PoolDevice>,
 }
 
 /// A pool as one node sees it.
 #[derive(Clone, Debug)]
-pub(super) struct Pool<'a> {
+pub(super) struct VisiblePool<'a> {
     id: &'a PoolId,
     published: &'a Published,
     pub(super) state: PoolState,
     /// The devices that the node can reach.
-    pub(super) devices: Vec<&'a Device>,
+    pub(super) devices: Vec<&'a PoolDevice>,
 }
 
 /// Whether devices of a pool can be given.
@@ -86,7 +86,7 @@ pub(super) enum PoolState {
     Invalid(String),
 }
 
-impl Inventory {
+impl DevicePools {
     /// Reads slices.
     pub fn new<'a>(slices: impl IntoIterator<Item = &'a ResourceSlice>) -> Self {
         let mut inventory = Self::default();
@@ -177,12 +177,12 @@ impl Inventory {
 
     /// The pools of which the node can reach a slice, in the order in which devices are given: pools with binding conditions last,
     /// else by driver and name.
-    pub(super) fn pools(&self, node: Node<'_>) -> Vec<Pool<'_>> {
+    pub(super) fn pools(&self, node: TargetNode<'_>) -> Vec<VisiblePool<'_>> {
         let ids: BTreeSet<&PoolId> = self.pools_near(node.name).collect();
         let pools = ids.into_iter().filter_map(|id| self.pools.get_key_value(id));
         let mut pools: Vec<_> =
             pools.filter_map(|(id, generations)| seen_from(id, &generations.published, node)).collect();
-        pools.sort_by_key(Pool::has_binding_conditions);
+        pools.sort_by_key(VisiblePool::has_binding_conditions);
         pools
     }
 }
@@ -234,8 +234,11 @@ impl Published {
         let spec = &slice.spec;
         let selection =
             NodeSelection::read(spec.node_name.as_deref(), spec.all_nodes, spec.node_selector.as_ref());
-        let (devices, errors): (Vec<_>, Vec<_>) =
-            spec.devices.iter().map(|device| Device::read(spec, device, &selection)).partition(Result::is_ok);
+        let (devices, errors): (Vec<_>, Vec<_>) = spec
+            .devices
+            .iter()
+            .map(|device| PoolDevice::read(spec, device, &selection))
+            .partition(Result::is_ok);
         self.slices.push(PoolSlice {
             name: slice.metadata.name.clone(),
             selection: (!spec.per_device_node_selection).then_some(selection),
@@ -259,7 +262,7 @@ impl Published {
         errors.into_iter().find_map(Result::err).map_or(Ok(()), Err)
     }
 
-    fn devices_mut(&mut self) -> impl Iterator<Item = &mut Device> {
+    fn devices_mut(&mut self) -> impl Iterator<Item = &mut PoolDevice> {
         self.slices.iter_mut().flat_map(|slice| &mut slice.devices)
     }
 
@@ -274,7 +277,7 @@ impl Published {
         })
     }
 
-    fn reachable(&self, node: Node<'_>) -> Vec<&PoolSlice> {
+    fn reachable(&self, node: TargetNode<'_>) -> Vec<&PoolSlice> {
         let reachable = |slice: &&PoolSlice| match &slice.selection {
             Some(selection) => selection.admits(node),
             None => slice.devices.iter().any(|device| device.selection.admits(node)),
@@ -289,7 +292,11 @@ impl Published {
 
 /// The newest generation of which the node can reach a slice. Where slices of it are on other nodes, a newer generation that the node
 /// can't reach hides it: the driver is about to replace it.
-fn seen_from<'a>(id: &'a PoolId, generations: &'a [Published], node: Node<'_>) -> Option<Pool<'a>> {
+fn seen_from<'a>(
+    id: &'a PoolId,
+    generations: &'a [Published],
+    node: TargetNode<'_>,
+) -> Option<VisiblePool<'a>> {
     let seen = generations.iter().map(|published| published.reachable(node)).enumerate();
     let (at, slices) = seen.into_iter().find(|(_, slices)| !slices.is_empty())?;
     let published = &generations[at];
@@ -305,7 +312,7 @@ fn seen_from<'a>(id: &'a PoolId, generations: &'a [Published], node: Node<'_>) -
     };
     let devices =
         slices.iter().flat_map(|slice| &slice.devices).filter(|device| device.selection.admits(node));
-    Some(Pool { id, published, state, devices: devices.collect() })
+    Some(VisiblePool { id, published, state, devices: devices.collect() })
 }
 
 /// A name that two devices of the slices have.
@@ -316,7 +323,7 @@ fn duplicate(slices: &[&PoolSlice]) -> Option<String> {
     Some(format!("duplicate device name {} in slice {}", device.id.device, slice.name))
 }
 
-impl Pool<'_> {
+impl VisiblePool<'_> {
     /// Driver and pool, as messages name them.
     pub(super) fn name(&self) -> String {
         format!("{}/{}", self.id.0, self.id.1)
@@ -328,7 +335,7 @@ impl Pool<'_> {
     }
 
     /// Every device, those of other nodes included.
-    pub(super) fn all_devices(&self) -> impl Iterator<Item = &Device> {
+    pub(super) fn all_devices(&self) -> impl Iterator<Item = &PoolDevice> {
         self.published.slices.iter().flat_map(|slice| &slice.devices)
     }
 

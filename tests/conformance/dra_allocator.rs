@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 
 use berth::{
-    dra::{Claim, Classes, HeldDevices, Inventory, Node, allocate, device::DeviceId, held::Held},
+    dra::{
+        CompiledClasses, DevicePools, HeldDevices, TargetNode, WaitingClaim, allocate, device::DeviceId,
+        held::DeviceInUse,
+    },
     object::{DeviceClass, Labels, Quantity, ResourceClaim, ResourceSlice, resource_claim::AllocationResult},
 };
 use serde::de::DeserializeOwned;
@@ -62,20 +65,20 @@ fn all<T: DeserializeOwned>(list: &Value) -> Vec<T> {
 fn given(input: &Value) -> Result<Vec<AllocationResult>, String> {
     let (slices, classes): (Vec<ResourceSlice>, Vec<DeviceClass>) =
         (all(&input["slices"]), all(&input["classes"]));
-    let classes = Classes::new(&classes);
+    let classes = CompiledClasses::new(&classes);
     let claims: Vec<ResourceClaim> = all(&input["claims"]);
-    let claims: Result<Vec<_>, _> = claims.iter().map(|claim| Claim::read(claim, &classes)).collect();
+    let claims: Result<Vec<_>, _> = claims.iter().map(|claim| WaitingClaim::read(claim, &classes)).collect();
     let claims = claims.map_err(|error| error.to_string())?;
     let labels: Labels = serde_json::from_value(input["node"]["metadata"]["labels"].clone()).unwrap();
-    let node = Node { name: input["node"]["metadata"]["name"].as_str().unwrap(), labels: &labels };
-    let claims: Vec<&Claim> = claims.iter().collect();
-    let allocation = allocate(&claims, node, &Inventory::new(&slices), &held(input));
+    let node = TargetNode { name: input["node"]["metadata"]["name"].as_str().unwrap(), labels: &labels };
+    let claims: Vec<&WaitingClaim> = claims.iter().collect();
+    let allocation = allocate(&claims, node, &DevicePools::new(&slices), &held(input));
     let allocation = allocation.map_err(|error| error.to_string())?;
     Ok(allocation.map(|allocation| allocation.results).unwrap_or_default())
 }
 
 fn held(input: &Value) -> HeldDevices {
-    let mut by_id: BTreeMap<DeviceId, Held> = BTreeMap::new();
+    let mut by_id: BTreeMap<DeviceId, DeviceInUse> = BTreeMap::new();
     let id = |device: &Value| {
         DeviceId::new(
             device["driver"].as_str().unwrap(),

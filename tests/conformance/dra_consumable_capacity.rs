@@ -1,7 +1,7 @@
 //! How much a request takes of a capacity, and what a policy refuses.
 
 use berth::{
-    dra::capacity::{Capacity, Measure},
+    dra::capacity::{Capacity, WrittenAmount},
     object::{Amount, Quantity, resource_slice::DeviceCapacity},
 };
 use serde_json::{Value, json};
@@ -45,7 +45,7 @@ fn capacity(value: &Value) -> Capacity {
 }
 
 fn taken(capacity: &Capacity, requested: &Value) -> Amount {
-    let requested = requested.as_str().map(|text| Measure::read(&Quantity::from(text)).unwrap());
+    let requested = requested.as_str().map(|text| WrittenAmount::read(&Quantity::from(text)).unwrap());
     capacity.taken(requested.as_ref()).amount
 }
 

@@ -7,7 +7,10 @@ mod model;
 use std::collections::{BTreeMap, BTreeSet};
 
 use berth::{
-    dra::{Claim, Classes, HeldDevices, Inventory, Node, allocate, device::DeviceId, held::Held},
+    dra::{
+        CompiledClasses, DevicePools, HeldDevices, TargetNode, WaitingClaim, allocate, device::DeviceId,
+        held::DeviceInUse,
+    },
     object::{DeviceClass, Labels, Quantity, ResourceClaim, ResourceSlice, resource_claim::AllocationResult},
 };
 use proptest::prelude::*;
@@ -118,10 +121,11 @@ impl World {
             let amount = |share: i64| Quantity::from(share.to_string()).amount().unwrap();
             let one = match made.used {
                 Use::Free => continue,
-                Use::Whole => Held { whole: true, consumed: BTreeMap::new() },
-                Use::Share(share) => {
-                    Held { whole: false, consumed: BTreeMap::from([("memory".to_owned(), amount(share))]) }
-                }
+                Use::Whole => DeviceInUse { whole: true, consumed: BTreeMap::new() },
+                Use::Share(share) => DeviceInUse {
+                    whole: false,
+                    consumed: BTreeMap::from([("memory".to_owned(), amount(share))]),
+                },
             };
             held.insert(DeviceId::new(&format!("d{}", made.driver), "node", &format!("dev-{at}")), one);
         }
@@ -154,15 +158,16 @@ impl World {
 
     fn allocate(&self) -> Option<(Vec<AllocationResult>, Vec<Vec<usize>>)> {
         let class: DeviceClass = serde_json::from_value(json!({"metadata": {"name": "any"}})).unwrap();
-        let classes = Classes::new([&class]);
+        let classes = CompiledClasses::new([&class]);
         let claims = self.claim_objects();
-        let claims: Vec<Claim> = claims.iter().map(|claim| Claim::read(claim, &classes).unwrap()).collect();
-        let claims: Vec<&Claim> = claims.iter().collect();
+        let claims: Vec<WaitingClaim> =
+            claims.iter().map(|claim| WaitingClaim::read(claim, &classes).unwrap()).collect();
+        let claims: Vec<&WaitingClaim> = claims.iter().collect();
         let labels = Labels::new();
-        let node = Node { name: "node", labels: &labels };
+        let node = TargetNode { name: "node", labels: &labels };
         // The one error that such a world can have: a constraint refuses one of all devices. Then nothing is given either.
         let allocation =
-            allocate(&claims, node, &Inventory::new(&self.slices()), &self.held()).ok().flatten();
+            allocate(&claims, node, &DevicePools::new(&self.slices()), &self.held()).ok().flatten();
         allocation.map(|allocation| (allocation.results, allocation.alternatives))
     }
 }

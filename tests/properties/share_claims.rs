@@ -8,7 +8,7 @@ use berth::{
         claim::{HAMI_DRIVER, Target, Translation, translate},
         hami::names,
     },
-    dra::{Claim, Classes, HeldDevices, Inventory, Node, allocate},
+    dra::{CompiledClasses, DevicePools, HeldDevices, TargetNode, WaitingClaim, allocate},
     object::{DeviceClass, Labels, Pod, ResourceClaim, ResourceSlice, resource_claim::AllocationResult},
 };
 use proptest::prelude::*;
@@ -20,7 +20,7 @@ pub(crate) const PRODUCTS: [&str; 4] =
     ["NVIDIA A100-SXM4-80GB", "NVIDIA A100-PCIE-40GB", "Tesla V100-SXM2-32GB", "NVIDIA H100 PCIe"];
 
 /// The class that the driver's chart brings.
-fn classes() -> Classes {
+fn classes() -> CompiledClasses {
     let expression =
         format!("device.driver == '{HAMI_DRIVER}' && device.attributes['{HAMI_DRIVER}'].type == 'hami-gpu'");
     let class = json!({
@@ -28,7 +28,7 @@ fn classes() -> Classes {
         "spec": {"selectors": [{"cel": {"expression": expression}}]},
     });
     let class: DeviceClass = serde_json::from_value(class).unwrap();
-    Classes::new([&class])
+    CompiledClasses::new([&class])
 }
 
 /// A card of 80 GiB as k8s-dra-driver ebeaad9 publishes it (`cmd/hami-kubelet-plugin/hami_core.go`, `GetDevice`).
@@ -60,7 +60,7 @@ fn published(minor: usize, product: &str, shareable: bool) -> Value {
     })
 }
 
-fn inventory(devices: impl IntoIterator<Item = Value>) -> Inventory {
+fn inventory(devices: impl IntoIterator<Item = Value>) -> DevicePools {
     let devices: Vec<Value> = devices.into_iter().collect();
     let slice: ResourceSlice = serde_json::from_value(json!({
         "metadata": {"name": "a"},
@@ -72,7 +72,7 @@ fn inventory(devices: impl IntoIterator<Item = Value>) -> Inventory {
         },
     }))
     .unwrap();
-    Inventory::new([&slice])
+    DevicePools::new([&slice])
 }
 
 fn translated(pod: Value, driver: Option<&str>) -> (PodRequest, Translation) {
@@ -85,7 +85,7 @@ fn translated(pod: Value, driver: Option<&str>) -> (PodRequest, Translation) {
 }
 
 /// What the claims of these pods are given together; the text of an error where an expression can't be evaluated.
-fn given(pods: &[Value], inventory: &Inventory) -> Result<Option<Vec<AllocationResult>>, String> {
+fn given(pods: &[Value], inventory: &DevicePools) -> Result<Option<Vec<AllocationResult>>, String> {
     given_of(Some(HAMI_DRIVER), pods, inventory)
 }
 
@@ -93,17 +93,17 @@ fn given(pods: &[Value], inventory: &Inventory) -> Result<Option<Vec<AllocationR
 fn given_of(
     driver: Option<&str>,
     pods: &[Value],
-    inventory: &Inventory,
+    inventory: &DevicePools,
 ) -> Result<Option<Vec<AllocationResult>>, String> {
     let classes = classes();
     let claims = pods.iter().map(|pod| {
         let spec = translated(pod.clone(), driver).1.spec.expect("a claim");
         let claim = ResourceClaim { spec, ..ResourceClaim::default() };
-        Claim::read(&claim, &classes).map_err(|error| error.to_string())
+        WaitingClaim::read(&claim, &classes).map_err(|error| error.to_string())
     });
-    let claims: Vec<Claim> = claims.collect::<Result<_, _>>()?;
-    let node = Node { name: "a", labels: &Labels::default() };
-    let claims: Vec<&Claim> = claims.iter().collect();
+    let claims: Vec<WaitingClaim> = claims.collect::<Result<_, _>>()?;
+    let node = TargetNode { name: "a", labels: &Labels::default() };
+    let claims: Vec<&WaitingClaim> = claims.iter().collect();
     let allocation = allocate(&claims, node, inventory, &HeldDevices::default());
     allocation.map(|found| found.map(|found| found.results)).map_err(|error| error.to_string())
 }

@@ -6,7 +6,7 @@ use crate::{
         Dialect, Dialects, Unreadable,
         claim::{Target, Translation, Unexpressed, translate},
     },
-    dra::{self, Claim, HeldDevices},
+    dra::{self, HeldDevices, WaitingClaim},
     object::{
         Pod, ResourceClaim,
         resource_claim::{AllocationResult, ResourceClaimSpec},
@@ -155,7 +155,7 @@ impl<'a> MigrationRun<'a> {
     ) -> Result<AllocationResult, String> {
         let claim =
             ResourceClaim { metadata: pod.metadata.clone(), spec: spec.clone(), ..ResourceClaim::default() };
-        let claim = Claim::read(&claim, &self.pool.classes).map_err(|error| error.to_string())?;
+        let claim = WaitingClaim::read(&claim, &self.pool.classes).map_err(|error| error.to_string())?;
         let beside = |held: &HeldDevices| {
             let found = dra::allocate(&[&claim], node.reached(), &self.pool.inventory, held);
             found

@@ -10,7 +10,7 @@ use super::input::MigrationInput;
 use crate::{
     device::{CardId, MiB, Selection},
     dialect::{Dialects, claim::published::Driver},
-    dra::{self, Classes, HeldDevices, Inventory},
+    dra::{self, CompiledClasses, DevicePools, HeldDevices},
     object::{
         DeviceClass, LabelSelector, Labels, Metadata, ResourceSlice,
         device_class::{CelSelector, DeviceClassSpec, DeviceSelector},
@@ -32,8 +32,8 @@ pub(super) struct MigrationPool<'a> {
     pub(super) class: PoolClass<'a>,
     /// By name.
     pub(super) nodes: Vec<PoolNode>,
-    pub(super) classes: Classes,
-    pub(super) inventory: Inventory,
+    pub(super) classes: CompiledClasses,
+    pub(super) inventory: DevicePools,
     /// What allocated claims hold.
     pub(super) held: HeldDevices,
     /// What was assumed, or could not be read.
@@ -75,7 +75,7 @@ impl<'a> MigrationPool<'a> {
             bail!("{}", if selector.is_some() { "--nodes: no node matches" } else { "no node has cards" });
         }
         let nodes = chosen.into_iter().map(|(name, labels, source)| {
-            let cards = cards::cards(dra::Node { name: &name, labels: &labels }, class.driver, &slices);
+            let cards = cards::cards(dra::TargetNode { name: &name, labels: &labels }, class.driver, &slices);
             PoolNode { name, labels, source, cards }
         });
         let nodes = nodes.collect();
@@ -91,8 +91,8 @@ impl<'a> MigrationPool<'a> {
         Ok(Self {
             class,
             nodes,
-            classes: Classes::new(input.classes.values().chain(&assumed)),
-            inventory: Inventory::new(&slices),
+            classes: CompiledClasses::new(input.classes.values().chain(&assumed)),
+            inventory: DevicePools::new(&slices),
             held: held(input, &mut notices),
             notices,
         })
@@ -106,8 +106,8 @@ impl<'a> MigrationPool<'a> {
 
 impl PoolNode {
     /// The node as the allocator knows it.
-    pub(super) fn reached(&self) -> dra::Node<'_> {
-        dra::Node { name: &self.name, labels: &self.labels }
+    pub(super) fn reached(&self) -> dra::TargetNode<'_> {
+        dra::TargetNode { name: &self.name, labels: &self.labels }
     }
 
     /// The memory of each card that the selection admits, where all have the same.

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use super::Candidate;
+use super::CandidateDevice;
 use crate::{
     dra::{
-        Claim, HeldDevices,
-        claim::{Alternative, Request},
-        constraint::{Compared, Constraint},
+        HeldDevices, WaitingClaim,
+        claim::{Alternative, ClaimRequest},
+        constraint::{ComparedDevices, Constraint},
         counters::Counters,
-        pool::Pool,
+        pool::VisiblePool,
     },
     object::Amount,
 };
@@ -38,21 +38,21 @@ pub(super) enum Conflict {
 
 /// Where a choice is made.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place<'a> {
+pub(super) struct ChoicePlace<'a> {
     pub(super) claim: usize,
-    pub(super) request: (usize, &'a Request),
+    pub(super) request: (usize, &'a ClaimRequest),
     pub(super) alternative: (usize, &'a Alternative),
 }
 
 /// The choices of an attempt.
-pub(super) struct Attempt<'a> {
-    claims: &'a [&'a Claim],
-    candidates: &'a [Candidate<'a>],
+pub(super) struct AllocationAttempt<'a> {
+    claims: &'a [&'a WaitingClaim],
+    candidates: &'a [CandidateDevice<'a>],
     held: &'a HeldDevices,
     /// By claim, in the order of their requests.
     pub(super) choices: Vec<Vec<Choice>>,
     /// By claim and constraint.
-    compared: Vec<Vec<Compared>>,
+    compared: Vec<Vec<ComparedDevices>>,
     /// By candidate: the claims that have the device as a whole.
     whole: Vec<Vec<usize>>,
     /// By candidate: the shares of the attempt, and how much they take of each capacity.
@@ -60,11 +60,11 @@ pub(super) struct Attempt<'a> {
     counters: Vec<Counters>,
 }
 
-impl<'a> Attempt<'a> {
+impl<'a> AllocationAttempt<'a> {
     pub(super) fn new(
-        claims: &'a [&'a Claim],
-        candidates: &'a [Candidate<'a>],
-        pools: &[Pool<'_>],
+        claims: &'a [&'a WaitingClaim],
+        candidates: &'a [CandidateDevice<'a>],
+        pools: &[VisiblePool<'_>],
         held: &'a HeldDevices,
     ) -> Self {
         Self {
@@ -72,7 +72,10 @@ impl<'a> Attempt<'a> {
             candidates,
             held,
             choices: vec![Vec::new(); claims.len()],
-            compared: claims.iter().map(|claim| vec![Compared::default(); claim.constraints.len()]).collect(),
+            compared: claims
+                .iter()
+                .map(|claim| vec![ComparedDevices::default(); claim.constraints.len()])
+                .collect(),
             whole: vec![Vec::new(); candidates.len()],
             shares: vec![(0, BTreeMap::new()); candidates.len()],
             counters: pools.iter().map(|pool| Counters::of(pool, held)).collect(),
@@ -90,7 +93,7 @@ impl<'a> Attempt<'a> {
     }
 
     /// Chooses a device; nothing is changed where there is a conflict.
-    pub(super) fn choose(&mut self, place: Place<'a>, candidate: usize) -> Result<(), Conflict> {
+    pub(super) fn choose(&mut self, place: ChoicePlace<'a>, candidate: usize) -> Result<(), Conflict> {
         if !self.is_available(place, candidate) {
             return Err(Conflict::Taken);
         }
@@ -108,7 +111,7 @@ impl<'a> Attempt<'a> {
     }
 
     /// Takes the last choice of the claim back.
-    pub(super) fn take_back(&mut self, place: Place<'a>, candidate: usize) {
+    pub(super) fn take_back(&mut self, place: ChoicePlace<'a>, candidate: usize) {
         self.choices[place.claim].pop();
         if self.candidates[candidate].device.shareable {
             self.shares[candidate].0 -= 1;
@@ -125,7 +128,7 @@ impl<'a> Attempt<'a> {
 
     /// Whether nothing else of the attempt keeps the request from the device. A device that only one can have is had once in a claim,
     /// by an administrator too; of a shared one, enough must be left.
-    fn is_available(&self, place: Place<'_>, candidate: usize) -> bool {
+    fn is_available(&self, place: ChoicePlace<'_>, candidate: usize) -> bool {
         let device = self.candidates[candidate].device;
         let alternative = place.alternative.1;
         let whole = &self.whole[candidate];
@@ -151,7 +154,7 @@ impl<'a> Attempt<'a> {
     }
 
     fn take_counters(&mut self, candidate: usize) -> bool {
-        let Candidate { device, pool } = self.candidates[candidate];
+        let CandidateDevice { device, pool } = self.candidates[candidate];
         device.consumes.is_empty()
             || self.has_counters_already(candidate)
             || self.counters[pool].take(&device.consumes)
@@ -159,14 +162,14 @@ impl<'a> Attempt<'a> {
 
     /// Called once the choice itself is taken back.
     fn give_back_counters(&mut self, candidate: usize) {
-        let Candidate { device, pool } = self.candidates[candidate];
+        let CandidateDevice { device, pool } = self.candidates[candidate];
         if !self.has_counters_already(candidate) {
             self.counters[pool].give_back(&device.consumes);
         }
     }
 
     /// Puts the device to each constraint; `false`: one refuses it, and none has taken it in.
-    fn compare(&mut self, place: Place<'a>, candidate: usize) -> bool {
+    fn compare(&mut self, place: ChoicePlace<'a>, candidate: usize) -> bool {
         let device = self.candidates[candidate].device;
         let mut added = 0;
         let mut fits = true;
@@ -184,7 +187,7 @@ impl<'a> Attempt<'a> {
         fits
     }
 
-    fn occupy(&mut self, place: Place<'a>, candidate: usize) {
+    fn occupy(&mut self, place: ChoicePlace<'a>, candidate: usize) {
         if self.candidates[candidate].device.shareable {
             self.shares[candidate].0 += 1;
             self.change_shares(place.alternative.1, candidate, Amount::plus);
@@ -209,10 +212,10 @@ impl<'a> Attempt<'a> {
 
 /// The constraints of the claim that are about the alternative, and what each has compared.
 fn about<'a: 'b, 'b>(
-    claims: &'a [&'a Claim],
-    compared: &'b mut [Vec<Compared>],
-    place: Place<'a>,
-) -> impl Iterator<Item = (&'a Constraint, &'b mut Compared)> {
+    claims: &'a [&'a WaitingClaim],
+    compared: &'b mut [Vec<ComparedDevices>],
+    place: ChoicePlace<'a>,
+) -> impl Iterator<Item = (&'a Constraint, &'b mut ComparedDevices)> {
     let constraints = claims[place.claim].constraints.iter().zip(compared[place.claim].iter_mut());
     constraints.filter(move |(constraint, _)| {
         constraint.is_about(&place.request.1.name, &place.alternative.1.full_name)

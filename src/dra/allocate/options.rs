@@ -1,17 +1,17 @@
 //! Which devices would do for a request, whatever else is chosen.
 
-use super::{Candidate, selected::Selected, toll::GoOn};
+use super::{CandidateDevice, selected::Selected, toll::GoOn};
 use crate::dra::{
-    AllocationError, Claim, HeldDevices,
-    claim::{Alternative, Mode},
-    device::Device,
-    pool::{Pool, PoolState},
+    AllocationError, HeldDevices, WaitingClaim,
+    claim::{Alternative, CountMode},
+    device::PoolDevice,
+    pool::{PoolState, VisiblePool},
     taint,
 };
 
 /// The devices for one alternative of a request.
 #[derive(Clone, Debug)]
-pub(super) struct Options {
+pub(super) struct DeviceOptions {
     /// Places among the candidates. Where all devices are asked for, these are all.
     pub(super) devices: Vec<usize>,
     /// How many are needed.
@@ -22,27 +22,27 @@ pub(super) struct Options {
 
 /// The devices that an attempt is about.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Scene<'a> {
-    pub(super) pools: &'a [Pool<'a>],
-    pub(super) candidates: &'a [Candidate<'a>],
+pub(super) struct AttemptDevices<'a> {
+    pub(super) pools: &'a [VisiblePool<'a>],
+    pub(super) candidates: &'a [CandidateDevice<'a>],
     pub(super) held: &'a HeldDevices,
 }
 
 /// The options of each alternative of each request of a claim.
 pub(super) fn of(
-    claim: &Claim,
-    scene: Scene<'_>,
+    claim: &WaitingClaim,
+    scene: AttemptDevices<'_>,
     selected: &mut Selected,
     left_out: &mut Vec<AllocationError>,
     go_on: GoOn<'_>,
-) -> Result<Vec<Vec<Options>>, AllocationError> {
+) -> Result<Vec<Vec<DeviceOptions>>, AllocationError> {
     let mut requests = Vec::with_capacity(claim.requests.len());
     for request in &claim.requests {
         let alternatives = request.alternatives.iter().map(|alternative| {
             selected.turn_to_next();
             match alternative.mode {
-                Mode::Exactly(count) => counted(alternative, (count, scene), selected, left_out, go_on),
-                Mode::All => all(claim, alternative, scene, selected, go_on),
+                CountMode::Exactly(count) => counted(alternative, (count, scene), selected, left_out, go_on),
+                CountMode::All => all(claim, alternative, scene, selected, go_on),
             }
         });
         requests.push(alternatives.collect::<Result<_, _>>()?);
@@ -53,13 +53,13 @@ pub(super) fn of(
 /// Every device that could be one of so many.
 fn counted(
     alternative: &Alternative,
-    (count, scene): (usize, Scene<'_>),
+    (count, scene): (usize, AttemptDevices<'_>),
     selected: &mut Selected,
     left_out: &mut Vec<AllocationError>,
     go_on: GoOn<'_>,
-) -> Result<Options, AllocationError> {
+) -> Result<DeviceOptions, AllocationError> {
     let mut devices = Vec::new();
-    for (at, Candidate { device, .. }) in scene.candidates.iter().enumerate() {
+    for (at, CandidateDevice { device, .. }) in scene.candidates.iter().enumerate() {
         match selected.admits(at, alternative, device, go_on) {
             Ok(true) if fits(alternative, device, scene.held) && is_free(alternative, device, scene.held) => {
                 devices.push(at);
@@ -70,17 +70,17 @@ fn counted(
             Err(error) => left_out.push(error),
         }
     }
-    Ok(Options { devices, count, all: false })
+    Ok(DeviceOptions { devices, count, all: false })
 }
 
 /// All devices that the selectors admit and that have the capacity, in use or not.
 fn all(
-    claim: &Claim,
+    claim: &WaitingClaim,
     alternative: &Alternative,
-    scene: Scene<'_>,
+    scene: AttemptDevices<'_>,
     selected: &mut Selected,
     go_on: GoOn<'_>,
-) -> Result<Options, AllocationError> {
+) -> Result<DeviceOptions, AllocationError> {
     let unsettled = scene.pools.iter().find_map(|pool| match &pool.state {
         PoolState::Usable => None,
         PoolState::Incomplete => Some((pool, "being updated".to_owned())),
@@ -91,17 +91,17 @@ fn all(
         return Err(AllocationError::UnsettledPool { claim, request, pool: pool.name(), state });
     }
     let mut devices = Vec::new();
-    for (at, Candidate { device, .. }) in scene.candidates.iter().enumerate() {
+    for (at, CandidateDevice { device, .. }) in scene.candidates.iter().enumerate() {
         if selected.admits(at, alternative, device, go_on)? && fits(alternative, device, scene.held) {
             devices.push(at);
         }
     }
-    Ok(Options { count: devices.len(), devices, all: true })
+    Ok(DeviceOptions { count: devices.len(), devices, all: true })
 }
 
 /// Whether the device has each capacity that is asked for, in amounts that its policies allow and that are left. A device that is
 /// not shared is given as a whole, and must have as much all the same.
-fn fits(alternative: &Alternative, device: &Device, held: &HeldDevices) -> bool {
+fn fits(alternative: &Alternative, device: &PoolDevice, held: &HeldDevices) -> bool {
     let exists = alternative.capacity.keys().all(|name| device.capacity.contains_key(name));
     let held = held.of(&device.id);
     exists
@@ -113,7 +113,7 @@ fn fits(alternative: &Alternative, device: &Device, held: &HeldDevices) -> bool 
 }
 
 /// Whether the request may have the device: it tolerates the taints, and nothing that has the device keeps it from others.
-pub(super) fn is_free(alternative: &Alternative, device: &Device, held: &HeldDevices) -> bool {
+pub(super) fn is_free(alternative: &Alternative, device: &PoolDevice, held: &HeldDevices) -> bool {
     let held = held.of(&device.id);
     let in_use = held.is_some_and(|held| held.whole || !device.shareable);
     !taint::keep_away(&device.taints, &alternative.tolerations) && (alternative.is_admin() || !in_use)

@@ -5,9 +5,9 @@ mod share_id;
 
 use std::collections::BTreeMap;
 
-use super::{Candidate, solution::Solution};
+use super::{CandidateDevice, solution::Solution};
 use crate::{
-    dra::{Claim, Node, device::Device, node::NodeSelection},
+    dra::{TargetNode, WaitingClaim, device::PoolDevice, node::NodeSelection},
     object::{
         NodeSelector, NodeSelectorTerm, Requirement,
         resource_claim::{AllocatedDevice, AllocationResult, DeviceAllocationResult},
@@ -16,12 +16,12 @@ use crate::{
 
 /// The allocations of the claims, in their order.
 pub(super) fn of(
-    claims: &[&Claim],
+    claims: &[&WaitingClaim],
     solution: &Solution,
-    candidates: &[Candidate<'_>],
-    node: Node<'_>,
+    candidates: &[CandidateDevice<'_>],
+    node: TargetNode<'_>,
 ) -> Vec<AllocationResult> {
-    let of = |(at, claim): (usize, &&Claim)| {
+    let of = |(at, claim): (usize, &&WaitingClaim)| {
         let choices = &solution.choices[at];
         let results = choices.iter().enumerate().map(|(number, choice)| {
             let alternative = &claim.requests[choice.request].alternatives[choice.alternative];
@@ -42,7 +42,7 @@ pub(super) fn of(
                 consumed_capacity: if device.shareable { consumed.collect() } else { BTreeMap::new() },
             }
         });
-        let devices: Vec<&Device> =
+        let devices: Vec<&PoolDevice> =
             choices.iter().map(|choice| candidates[choice.candidate].device).collect();
         AllocationResult {
             devices: DeviceAllocationResult {
@@ -57,8 +57,9 @@ pub(super) fn of(
 
 /// The nodes from which all of the devices can be used: this one where a device is of one node, else what each device demands of a
 /// node; `None`: every node.
-fn node_selector(devices: &[&Device], node: Node<'_>) -> Option<NodeSelector> {
-    let local = |device: &&Device| device.binds_to_node || matches!(device.selection, NodeSelection::Name(_));
+fn node_selector(devices: &[&PoolDevice], node: TargetNode<'_>) -> Option<NodeSelector> {
+    let local =
+        |device: &&PoolDevice| device.binds_to_node || matches!(device.selection, NodeSelection::Name(_));
     if devices.iter().any(local) {
         let name = Requirement {
             key: "metadata.name".to_owned(),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Candidate, attempt::Attempt};
+use super::{CandidateDevice, attempt::AllocationAttempt};
 use crate::{
     dra::{HeldDevices, device::PCIE_ROOT},
     object::Amount,
@@ -10,7 +10,7 @@ use crate::{
 
 /// The less, the better. What comes first weighs more than all that follows.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub(super) struct Score {
+pub(super) struct AllocationScore {
     /// Best fit: of each shared device that is used, the part of a capacity that stays free, in thousandths; of several capacities
     /// that of which the most stays free.
     left_over: u64,
@@ -18,8 +18,12 @@ pub(super) struct Score {
     roots: usize,
 }
 
-impl Score {
-    pub(super) fn of(attempt: &Attempt<'_>, candidates: &[Candidate<'_>], held: &HeldDevices) -> Self {
+impl AllocationScore {
+    pub(super) fn of(
+        attempt: &AllocationAttempt<'_>,
+        candidates: &[CandidateDevice<'_>],
+        held: &HeldDevices,
+    ) -> Self {
         let chosen: BTreeSet<usize> =
             attempt.choices.iter().flatten().map(|choice| choice.candidate).collect();
         let shared = chosen.iter().filter(|at| candidates[**at].device.shareable);
@@ -36,7 +40,12 @@ impl Score {
     }
 }
 
-fn left_over(attempt: &Attempt<'_>, candidate: Candidate<'_>, at: usize, held: &HeldDevices) -> u64 {
+fn left_over(
+    attempt: &AllocationAttempt<'_>,
+    candidate: CandidateDevice<'_>,
+    at: usize,
+    held: &HeldDevices,
+) -> u64 {
     let held = held.of(&candidate.device.id);
     let of = |(name, capacity): (&String, &crate::dra::capacity::Capacity)| {
         let consumed = held.and_then(|held| held.consumed.get(name)).copied().unwrap_or_default();

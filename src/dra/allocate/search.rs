@@ -3,25 +3,25 @@
 mod twins;
 
 use super::{
-    Candidate, MOST_STEPS, MOST_STEPS_FOR_SCORE,
-    attempt::{Attempt, Choice, Conflict, Place},
-    options::{self, Options},
-    score::Score,
+    CandidateDevice, MOST_STEPS, MOST_STEPS_FOR_SCORE,
+    attempt::{AllocationAttempt, Choice, ChoicePlace, Conflict},
+    options::{self, DeviceOptions},
+    score::AllocationScore,
     selected::Earlier,
     solution::Solution,
     toll::{GoOn, STEPS_AT_ONCE, Toll},
 };
-use crate::dra::{AllocationError, Claim, HeldDevices, error::MOST_RESULTS, pool::Pool};
+use crate::dra::{AllocationError, HeldDevices, WaitingClaim, error::MOST_RESULTS, pool::VisiblePool};
 
 use twins::Twins;
 
 /// A search under way.
-pub(super) struct Search<'a> {
-    claims: &'a [&'a Claim],
-    options: &'a [Vec<Vec<Options>>],
-    candidates: &'a [Candidate<'a>],
+pub(super) struct AllocationSearch<'a> {
+    claims: &'a [&'a WaitingClaim],
+    options: &'a [Vec<Vec<DeviceOptions>>],
+    candidates: &'a [CandidateDevice<'a>],
     held: &'a HeldDevices,
-    attempt: Attempt<'a>,
+    attempt: AllocationAttempt<'a>,
     alternatives: Vec<Vec<usize>>,
     twins: Twins,
     best: Option<Solution>,
@@ -52,16 +52,16 @@ struct Over;
 /// A request under way.
 #[derive(Clone, Copy)]
 struct SearchStep<'a> {
-    place: Place<'a>,
-    options: &'a Options,
+    place: ChoicePlace<'a>,
+    options: &'a DeviceOptions,
 }
 
-impl<'a> Search<'a> {
+impl<'a> AllocationSearch<'a> {
     pub(super) fn new(
-        claims: &'a [&'a Claim],
-        options: &'a [Vec<Vec<Options>>],
-        candidates: &'a [Candidate<'a>],
-        pools: &[Pool<'_>],
+        claims: &'a [&'a WaitingClaim],
+        options: &'a [Vec<Vec<DeviceOptions>>],
+        candidates: &'a [CandidateDevice<'a>],
+        pools: &[VisiblePool<'_>],
         held: &'a HeldDevices,
     ) -> Self {
         Self {
@@ -69,7 +69,7 @@ impl<'a> Search<'a> {
             options,
             candidates,
             held,
-            attempt: Attempt::new(claims, candidates, pools, held),
+            attempt: AllocationAttempt::new(claims, candidates, pools, held),
             alternatives: claims.iter().map(|claim| vec![0; claim.requests.len()]).collect(),
             twins: Twins::of(claims, options, candidates, held),
             best: None,
@@ -118,7 +118,7 @@ impl<'a> Search<'a> {
                     return None;
                 }
                 let place =
-                    Place { claim: at, request: (number, request), alternative: (chosen, alternative) };
+                    ChoicePlace { claim: at, request: (number, request), alternative: (chosen, alternative) };
                 let is_chosen = own.all(|(Choice { candidate, .. }, reading)| {
                     let device = self.candidates.get(*candidate).filter(|one| one.device.reading == *reading);
                     device.is_some_and(|one| options::is_free(alternative, one.device, self.held))
@@ -130,7 +130,7 @@ impl<'a> Search<'a> {
                 }
             }
         }
-        let score = Score::of(&self.attempt, self.candidates, self.held);
+        let score = AllocationScore::of(&self.attempt, self.candidates, self.held);
         let (choices, alternatives) = (self.attempt.choices.clone(), earlier.alternatives.clone());
         Some(Solution { choices, alternatives, score })
     }
@@ -168,7 +168,7 @@ impl<'a> Search<'a> {
                 continue;
             }
             let options = &self.options[claim][request][at];
-            let place = Place { claim, request: (request, asked), alternative: (at, alternative) };
+            let place = ChoicePlace { claim, request: (request, asked), alternative: (at, alternative) };
             let many = self.attempt.choices[claim].len() + options.count > MOST_RESULTS;
             if many || options.devices.len() < options.count || options.devices.is_empty() {
                 continue;
@@ -253,7 +253,7 @@ impl<'a> Search<'a> {
 
     /// Takes in a solution. One that was found before is kept unless this one has a better score.
     fn found(&mut self) -> Result<(), Over> {
-        let score = Score::of(&self.attempt, self.candidates, self.held);
+        let score = AllocationScore::of(&self.attempt, self.candidates, self.held);
         if self.best.as_ref().is_none_or(|best| score < best.score) {
             let (choices, alternatives) = (self.attempt.choices.clone(), self.alternatives.clone());
             self.best = Some(Solution { choices, alternatives, score });

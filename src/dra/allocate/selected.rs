@@ -1,7 +1,7 @@
 //! Which devices selectors admit, kept from one attempt to the next: evaluating an expression takes longer than all else.
 
 use super::{
-    Candidate,
+    CandidateDevice,
     attempt::Choice,
     solution::Solution,
     toll::{GoOn, before_evaluation},
@@ -9,7 +9,7 @@ use super::{
 use crate::dra::{
     AllocationError,
     claim::{Alternative, Selector},
-    device::{Device, Reading},
+    device::{PoolDevice, Reading},
 };
 
 /// What an earlier attempt has chosen.
@@ -52,7 +52,7 @@ impl Selected {
         &mut self,
         at: usize,
         alternative: &Alternative,
-        device: &Device,
+        device: &PoolDevice,
         go_on: GoOn<'_>,
     ) -> Result<bool, AllocationError> {
         if alternative.class.selectors.is_empty() && alternative.selectors.is_empty() {
@@ -73,7 +73,7 @@ impl Selected {
     }
 
     /// Keeps what was chosen.
-    pub(super) fn keep(&mut self, solution: &Solution, candidates: &[Candidate<'_>]) {
+    pub(super) fn keep(&mut self, solution: &Solution, candidates: &[CandidateDevice<'_>]) {
         let with_reading = |choice: &Choice| (*choice, candidates[choice.candidate].device.reading);
         let choices = solution.choices.iter().map(|choices| choices.iter().map(with_reading).collect());
         let alternatives = solution.alternatives.clone();
@@ -87,7 +87,11 @@ impl Selected {
 }
 
 /// Whether all selectors admit the device, those of the class first.
-fn selected(alternative: &Alternative, device: &Device, go_on: GoOn<'_>) -> Result<bool, AllocationError> {
+fn selected(
+    alternative: &Alternative,
+    device: &PoolDevice,
+    go_on: GoOn<'_>,
+) -> Result<bool, AllocationError> {
     for selector in alternative.class.selectors.iter().chain(&alternative.selectors) {
         let selector: &Selector = selector;
         before_evaluation(go_on, selector.cost())?;

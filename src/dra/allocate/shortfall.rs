@@ -1,15 +1,16 @@
 //! Why devices were not found: the first request for which too few are free, whatever the other requests are given.
 
 use super::{
-    AllocationError, Claim, HeldDevices, Inventory, Node, Scene, Selected, candidates,
-    options::{self, Options, is_free},
+    AllocationError, AttemptDevices, DevicePools, HeldDevices, Selected, TargetNode, WaitingClaim,
+    candidates,
+    options::{self, DeviceOptions, is_free},
     toll::GoOn,
 };
 use crate::dra::{claim::Alternative, device::DeviceId};
 
 /// A request for which too few devices of a node are free.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Shortfall {
+pub struct RequestShortfall {
     /// The claim's place among the claims.
     pub claim: usize,
     /// The request; of a prioritized list its first alternative, as `request/alternative`.
@@ -25,24 +26,24 @@ pub struct Shortfall {
 /// The first request for which too few devices of the node are free by themselves; `None`: there is none, so that requests stand in each
 /// other's way, or it takes longer to find out than `go_on` lets it. The parameters are those of [`super::allocate_again`].
 pub fn shortfall(
-    claims: &[&Claim],
-    node: Node<'_>,
-    (inventory, held): (&Inventory, &HeldDevices),
+    claims: &[&WaitingClaim],
+    node: TargetNode<'_>,
+    (inventory, held): (&DevicePools, &HeldDevices),
     selected: &mut Selected,
     go_on: GoOn<'_>,
-) -> Option<Shortfall> {
+) -> Option<RequestShortfall> {
     let pools = inventory.pools(node);
     let candidates = candidates(&pools);
     let nothing = HeldDevices::default();
     let mut options = |held| {
-        let scene = Scene { pools: &pools, candidates: &candidates, held };
+        let scene = AttemptDevices { pools: &pools, candidates: &candidates, held };
         selected.start_over();
-        let of = |claim: &&Claim| options::of(claim, scene, selected, &mut Vec::new(), go_on);
+        let of = |claim: &&WaitingClaim| options::of(claim, scene, selected, &mut Vec::new(), go_on);
         claims.iter().map(of).collect::<Result<Vec<_>, AllocationError>>().ok()
     };
     let (left, all) = (options(held)?, options(&nothing)?);
     let device = |at: &usize| candidates[*at].device;
-    let free = |alternative: &Alternative, left: &Options| -> Vec<usize> {
+    let free = |alternative: &Alternative, left: &DeviceOptions| -> Vec<usize> {
         let free = left.devices.iter().filter(|at| is_free(alternative, device(at), held));
         free.copied().collect()
     };
@@ -50,14 +51,14 @@ pub fn shortfall(
         for (at, request) in claim.requests.iter().enumerate() {
             let (left, all) = (&left[place][at], &all[place][at]);
             let alternatives = || request.alternatives.iter().zip(left).zip(all);
-            let wanted = |all: &Options| all.count.max(1);
+            let wanted = |all: &DeviceOptions| all.count.max(1);
             if alternatives().any(|((one, left), all)| free(one, left).len() >= wanted(all)) {
                 continue;
             }
             let ((first, left), all) = alternatives().next()?;
             let free = free(first, left);
             let in_use = all.devices.iter().filter(|at| !free.contains(at));
-            return Some(Shortfall {
+            return Some(RequestShortfall {
                 claim: place,
                 request: first.full_name.clone(),
                 wanted: wanted(all),

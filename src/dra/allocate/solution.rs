@@ -1,6 +1,6 @@
 //! What a search has found: the devices of each claim, and the alternatives for which they were chosen.
 
-use super::{attempt::Choice, score::Score};
+use super::{attempt::Choice, score::AllocationScore};
 
 /// Devices for all claims.
 #[derive(Clone, Debug)]
@@ -10,5 +10,5 @@ pub(super) struct Solution {
     /// By claim and request.
     pub(super) alternatives: Vec<Vec<usize>>,
     /// By which solutions are compared.
-    pub(super) score: Score,
+    pub(super) score: AllocationScore,
 }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::{
-    dra::{Classes, device::DeviceId, held::Held},
+    dra::{CompiledClasses, device::DeviceId, held::DeviceInUse},
     object::{DeviceClass, Labels, ResourceClaim, ResourceSlice},
 };
 
@@ -24,14 +24,14 @@ fn allocated(
     slices: &[ResourceSlice],
     devices: &Value,
     held: &HeldDevices,
-) -> Result<Option<Allocation>, AllocationError> {
+) -> Result<Option<ClaimAllocations>, AllocationError> {
     let class: DeviceClass = serde_json::from_value(json!({"metadata": {"name": "gpu"}})).unwrap();
-    let claim = Claim::read(&claim(devices), &Classes::new([&class]))?;
+    let claim = WaitingClaim::read(&claim(devices), &CompiledClasses::new([&class]))?;
     let labels = Labels::new();
-    allocate(&[&claim], Node { name: "n1", labels: &labels }, &Inventory::new(slices), held)
+    allocate(&[&claim], TargetNode { name: "n1", labels: &labels }, &DevicePools::new(slices), held)
 }
 
-fn names(allocation: &Allocation) -> Vec<&str> {
+fn names(allocation: &ClaimAllocations) -> Vec<&str> {
     allocation.results[0].devices.results.iter().map(|result| result.device.as_str()).collect()
 }
 
@@ -193,7 +193,7 @@ fn hardware_that_others_use_is_not_given_and_takes_no_counters() {
     let slices = [slice("devices", "devices", json!(devices)), slice("counters", "sharedCounters", sets)];
     let mut held = HeldDevices::default();
     for name in ["a-0", "a-1"] {
-        let whole = Held { whole: true, ..Held::default() };
+        let whole = DeviceInUse { whole: true, ..DeviceInUse::default() };
         held.add_unclaimed(&DeviceId::new("gpu.example.com", "p", name), Some(whole), None);
     }
     assert_eq!(names(&allocated(&slices, &exactly(1), &held).unwrap().unwrap()), ["b-0"]);
@@ -217,13 +217,15 @@ fn as_many_shares_are_given_as_are_left() {
 /// Whether a device is given for a claim with this selector, where the slices were published one after the other.
 fn given_of(published: &[ResourceSlice], selector: &str) -> Vec<bool> {
     let class: DeviceClass = serde_json::from_value(json!({"metadata": {"name": "gpu"}})).unwrap();
-    let claim = Claim::read(&claim(&with_selector(selector, "ExactCount")), &Classes::new([&class])).unwrap();
+    let claim =
+        WaitingClaim::read(&claim(&with_selector(selector, "ExactCount")), &CompiledClasses::new([&class]))
+            .unwrap();
     let labels = Labels::new();
-    let (mut inventory, held) = (Inventory::default(), HeldDevices::default());
+    let (mut inventory, held) = (DevicePools::default(), HeldDevices::default());
     let mut selected = Selected::default();
     let mut given = |slice: &ResourceSlice| {
         inventory.set(std::sync::Arc::new(slice.clone()));
-        let node = Node { name: "n1", labels: &labels };
+        let node = TargetNode { name: "n1", labels: &labels };
         let mut go_on = |_| ControlFlow::Continue(());
         allocate_again(&[&claim], node, (&inventory, &held), &mut selected, &mut go_on).unwrap().is_some()
     };
@@ -243,16 +245,16 @@ fn a_search_can_be_ended_and_an_earlier_solution_is_repeated_as_long_as_it_holds
     let class: DeviceClass = serde_json::from_value(json!({"metadata": {"name": "gpu"}})).unwrap();
     let of_claim =
         claim(&json!({"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu", "count": 2}}]}));
-    let claim = Claim::read(&of_claim, &Classes::new([&class])).unwrap();
-    let (labels, mut inventory, mut held) = (Labels::new(), Inventory::default(), HeldDevices::default());
-    let publish = |inventory: &mut Inventory, count: usize| {
+    let claim = WaitingClaim::read(&of_claim, &CompiledClasses::new([&class])).unwrap();
+    let (labels, mut inventory, mut held) = (Labels::new(), DevicePools::default(), HeldDevices::default());
+    let publish = |inventory: &mut DevicePools, count: usize| {
         let devices: Vec<_> = (0..count).map(|at| json!({"name": format!("gpu-{at}")})).collect();
         inventory.set(std::sync::Arc::new(slice("n1", &devices)));
     };
     publish(&mut inventory, 4);
     let mut selected = Selected::default();
-    let mut attempt = |inventory: &Inventory, held: &HeldDevices, goes_on: bool| {
-        let node = Node { name: "n1", labels: &labels };
+    let mut attempt = |inventory: &DevicePools, held: &HeldDevices, goes_on: bool| {
+        let node = TargetNode { name: "n1", labels: &labels };
         let mut go_on = |_| if goes_on { ControlFlow::Continue(()) } else { ControlFlow::Break(()) };
         let found = allocate_again(&[&claim], node, (inventory, held), &mut selected, &mut go_on)?;
         let devices = found
@@ -267,7 +269,10 @@ fn a_search_can_be_ended_and_an_earlier_solution_is_repeated_as_long_as_it_holds
     let first = Some(vec!["gpu-0".to_owned(), "gpu-1".to_owned()]);
     assert_eq!(attempt(&inventory, &held, true), Ok(first.clone()));
     assert_eq!(attempt(&inventory, &held, false), Ok(first));
-    held.insert(DeviceId::new("gpu.example.com", "n1", "gpu-1"), Held { whole: true, ..Held::default() });
+    held.insert(
+        DeviceId::new("gpu.example.com", "n1", "gpu-1"),
+        DeviceInUse { whole: true, ..DeviceInUse::default() },
+    );
     assert_eq!(
         attempt(&inventory, &held, false),
         Err(AllocationError::Interrupted),

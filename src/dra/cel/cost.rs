@@ -11,7 +11,7 @@ use cel::{
     common::ast::{ComprehensionExpr, EntryExpr, Expr, LiteralValue},
 };
 
-use self::bound::Bound;
+use self::bound::CostBound;
 use super::{
     COST_LIMIT, CompileError,
     check::{called, is_operator},
@@ -32,7 +32,7 @@ pub(super) fn within_limit(root: &IdedExpr) -> Result<u64, CompileError> {
 /// An estimate under way.
 struct Estimate {
     /// The variables that the expression declares, the innermost last.
-    variables: Vec<(String, Bound)>,
+    variables: Vec<(String, CostBound)>,
     cost: u64,
 }
 
@@ -42,7 +42,7 @@ impl Estimate {
     }
 
     /// Adds the cost of the value, and returns how large it can be.
-    fn value(&mut self, node: &IdedExpr) -> Bound {
+    fn value(&mut self, node: &IdedExpr) -> CostBound {
         if !is_free(node) {
             self.pay(1);
         }
@@ -52,27 +52,28 @@ impl Estimate {
             Expr::Select(select) => {
                 let operand = self.value(&select.operand);
                 let found = match &select.operand.expr {
-                    Expr::Ident(name) if self.is_device(name) => Bound::of_field(&select.field),
+                    Expr::Ident(name) if self.is_device(name) => CostBound::of_field(&select.field),
                     _ => operand.part(),
                 };
                 if select.test {
-                    return Bound::single();
+                    return CostBound::single();
                 }
                 // What belongs to a variable is borrowed; what was made is copied.
                 self.pay(if is_path(&select.operand) { 1 } else { found.size });
                 found
             }
             Expr::List(list) => {
-                let elements: Vec<Bound> = list.elements.iter().map(|element| self.copied(element)).collect();
-                Bound::list(elements)
+                let elements: Vec<CostBound> =
+                    list.elements.iter().map(|element| self.copied(element)).collect();
+                CostBound::list(elements)
             }
             Expr::Map(map) => {
                 let entries = map.entries.iter().filter_map(|entry| match &entry.expr {
                     EntryExpr::MapEntry(entry) => Some([&entry.key, &entry.value]),
                     EntryExpr::StructField(_) => None,
                 });
-                let parts: Vec<Bound> = entries.flatten().map(|part| self.copied(part)).collect();
-                Bound::list(parts)
+                let parts: Vec<CostBound> = entries.flatten().map(|part| self.copied(part)).collect();
+                CostBound::list(parts)
             }
             Expr::Call(call) => {
                 let (name, style, arguments) = called(call);
@@ -83,23 +84,23 @@ impl Estimate {
                 }
             }
             Expr::Comprehension(comprehension) => self.comprehension(comprehension),
-            Expr::Struct(_) | Expr::Unspecified => Bound::single(),
+            Expr::Struct(_) | Expr::Unspecified => CostBound::single(),
         }
     }
 
     /// The value of an element, which is copied where it is put.
-    fn copied(&mut self, node: &IdedExpr) -> Bound {
+    fn copied(&mut self, node: &IdedExpr) -> CostBound {
         let bound = self.value(node);
         self.pay(bound.size);
         bound
     }
 
-    fn variable(&self, name: &str) -> Bound {
+    fn variable(&self, name: &str) -> CostBound {
         let declared = self.variables.iter().rev().find(|(known, _)| known == name);
         match declared {
             Some((_, bound)) => bound.clone(),
-            None if name == "device" => Bound::device(),
-            None => Bound::single(),
+            None if name == "device" => CostBound::device(),
+            None => CostBound::single(),
         }
     }
 
@@ -108,7 +109,11 @@ impl Estimate {
     }
 
     /// The cost of something without adding it, with variables that it alone has.
-    fn apart<T>(&mut self, declared: Vec<(&str, Bound)>, estimate: impl FnOnce(&mut Self) -> T) -> (u64, T) {
+    fn apart<T>(
+        &mut self,
+        declared: Vec<(&str, CostBound)>,
+        estimate: impl FnOnce(&mut Self) -> T,
+    ) -> (u64, T) {
         let (cost, variables) = (std::mem::take(&mut self.cost), self.variables.len());
         self.variables.extend(declared.into_iter().map(|(name, bound)| (name.to_owned(), bound)));
         let found = estimate(self);
@@ -117,7 +122,7 @@ impl Estimate {
     }
 
     /// A loop: its body as often as the list can have elements, each of which is copied into a variable.
-    fn comprehension(&mut self, one: &ComprehensionExpr) -> Bound {
+    fn comprehension(&mut self, one: &ComprehensionExpr) -> CostBound {
         let over = self.value(&one.iter_range);
         let begin = self.copied(&one.accu_init);
         let element = over.part();
@@ -131,7 +136,7 @@ impl Estimate {
         self.pay(body.saturating_add(element.size).saturating_mul(over.length));
         // What a loop collects has an element for each turn; whatever else it keeps is no larger after one turn than after all.
         let collects = matches!(one.accu_init.expr, Expr::List(_)) && over.length > 0;
-        let end = if collects { Bound::of(step.part(), over.length) } else { begin.or(&step) };
+        let end = if collects { CostBound::of(step.part(), over.length) } else { begin.or(&step) };
         let (cost, result) = self.apart(vec![(&*one.accu_var, end)], |estimate| estimate.copied(&one.result));
         self.pay(cost);
         result
@@ -158,9 +163,9 @@ fn is_path(node: &IdedExpr) -> bool {
     }
 }
 
-fn literal_bound(literal: &LiteralValue) -> Bound {
+fn literal_bound(literal: &LiteralValue) -> CostBound {
     match literal {
-        LiteralValue::String(text) => Bound::text(u64::try_from(text.inner().len()).unwrap_or(u64::MAX)),
-        _ => Bound::single(),
+        LiteralValue::String(text) => CostBound::text(u64::try_from(text.inner().len()).unwrap_or(u64::MAX)),
+        _ => CostBound::single(),
     }
 }

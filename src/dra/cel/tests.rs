@@ -3,18 +3,18 @@
 use super::*;
 use crate::object::Quantity;
 
-fn device() -> View {
-    let version = |text: &str| Shown::Version(semver::Version::parse(text).unwrap());
-    let text = |text: &str| Shown::Text(text.to_owned());
+fn device() -> DeviceVariable {
+    let version = |text: &str| DeviceValue::Version(semver::Version::parse(text).unwrap());
+    let text = |text: &str| DeviceValue::Text(text.to_owned());
     let attributes = [
         ("model", text("A100")),
-        ("index", Shown::Int(3)),
-        ("healthy", Shown::Bool(true)),
+        ("index", DeviceValue::Int(3)),
+        ("healthy", DeviceValue::Bool(true)),
         ("driverVersion", version("550.54.15")),
-        ("roots", Shown::List(vec![text("pci0"), text("pci1")])),
+        ("roots", DeviceValue::List(vec![text("pci0"), text("pci1")])),
     ];
-    let memory = Shown::Quantity(Quantity::from("40Gi").amount().unwrap());
-    View::new("gpu.example.com", attributes, [("memory", memory)], true).unwrap()
+    let memory = DeviceValue::Quantity(Quantity::from("40Gi").amount().unwrap());
+    DeviceVariable::new("gpu.example.com", attributes, [("memory", memory)], true).unwrap()
 }
 
 fn evaluate(text: &str) -> Result<bool, EvaluationError> {
@@ -251,12 +251,12 @@ fn what_the_api_server_admits_is_served_although_it_is_estimated_to_cost_more() 
 #[test]
 fn a_device_beyond_the_limits_of_the_api_has_no_view() {
     let refused =
-        |attributes: Vec<(&str, Shown)>| View::new("d", attributes, [], false).unwrap_err().to_string();
+        |attributes: Vec<(&str, DeviceValue)>| DeviceVariable::new("d", attributes, [], false).unwrap_err().to_string();
     let names: Vec<String> = (0..65).map(|at| format!("a{at}")).collect();
-    let many = names.iter().map(|name| (name.as_str(), Shown::Int(1))).collect();
+    let many = names.iter().map(|name| (name.as_str(), DeviceValue::Int(1))).collect();
     assert_eq!(refused(many), "the device has 65 attributes and capacities, and 64 are allowed");
-    let list = vec![("list", Shown::List(vec![Shown::Bool(true); 65]))];
+    let list = vec![("list", DeviceValue::List(vec![DeviceValue::Bool(true); 65]))];
     assert_eq!(refused(list), "the device has 65 values of attributes, and 64 are allowed");
-    let long = vec![("text", Shown::Text("x".repeat(65)))];
+    let long = vec![("text", DeviceValue::Text("x".repeat(65)))];
     assert_eq!(refused(long), "the device has 65 bytes in a name or a value, and 64 are allowed");
 }

@@ -14,20 +14,20 @@ const VERSION: &Type = &Type::new_unspecified_type("kubernetes.Semver");
 
 /// A Kubernetes quantity.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Quantity(pub(super) Amount);
+pub(super) struct CelQuantity(pub(super) Amount);
 
 /// A version.
 #[derive(Clone, Debug)]
-pub(super) struct Version(pub(super) semver::Version);
+pub(super) struct CelVersion(pub(super) semver::Version);
 
-impl Version {
+impl CelVersion {
     /// The order of two versions; what stands behind a `+` does not count.
     pub(super) fn order(&self, other: &Self) -> Ordering {
         self.0.cmp_precedence(&other.0)
     }
 }
 
-impl Val for Quantity {
+impl Val for CelQuantity {
     fn get_type(&self) -> &Type {
         Self::cel_type()
     }
@@ -49,9 +49,9 @@ impl Val for Quantity {
     }
 }
 
-impl StaticVal for Quantity {}
+impl StaticVal for CelQuantity {}
 
-impl Val for Version {
+impl Val for CelVersion {
     fn get_type(&self) -> &Type {
         Self::cel_type()
     }
@@ -73,4 +73,4 @@ impl Val for Version {
     }
 }
 
-impl StaticVal for Version {}
+impl StaticVal for CelVersion {}

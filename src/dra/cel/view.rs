@@ -17,7 +17,7 @@ use cel::{
 
 use super::{
     EvaluationError,
-    value::{Quantity, Version},
+    value::{CelQuantity, CelVersion},
 };
 use crate::object::Amount;
 
@@ -30,7 +30,7 @@ pub(super) const LONGEST_TEXT: usize = 64;
 
 /// A value of an attribute or a capacity.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Shown {
+pub enum DeviceValue {
     /// A truth value.
     Bool(bool),
     /// A number.
@@ -42,22 +42,22 @@ pub enum Shown {
     /// An amount.
     Quantity(Amount),
     /// Several values.
-    List(Vec<Shown>),
+    List(Vec<DeviceValue>),
 }
 
 /// The variable `device`.
 #[derive(Clone, Debug)]
-pub struct View(Arc<CelMap<'static>>);
+pub struct DeviceVariable(Arc<CelMap<'static>>);
 
 /// Values by domain and name.
-type ByDomain<'a> = HashMap<&'a str, HashMap<&'a str, Shown>>;
+type ByDomain<'a> = HashMap<&'a str, HashMap<&'a str, DeviceValue>>;
 
-impl View {
+impl DeviceVariable {
     /// What is seen of a device of this driver: attributes and capacities by their names, which are of the driver's domain where they name none.
     pub fn new<'a>(
         driver: &'a str,
-        attributes: impl IntoIterator<Item = (&'a str, Shown)>,
-        capacity: impl IntoIterator<Item = (&'a str, Shown)>,
+        attributes: impl IntoIterator<Item = (&'a str, DeviceValue)>,
+        capacity: impl IntoIterator<Item = (&'a str, DeviceValue)>,
         allows_multiple_allocations: bool,
     ) -> Result<Self, EvaluationError> {
         let attributes = by_domain(driver, attributes);
@@ -73,13 +73,13 @@ impl View {
     }
 }
 
-impl VariableResolver for View {
+impl VariableResolver for DeviceVariable {
     fn resolve<'b>(&'b self, variable: &str) -> Option<CowVal<'b, 'b>> {
         (variable == "device").then(|| CowVal::Borrowed(&*self.0))
     }
 }
 
-fn by_domain<'a>(driver: &'a str, named: impl IntoIterator<Item = (&'a str, Shown)>) -> ByDomain<'a> {
+fn by_domain<'a>(driver: &'a str, named: impl IntoIterator<Item = (&'a str, DeviceValue)>) -> ByDomain<'a> {
     let mut domains = ByDomain::new();
     for (name, value) in named {
         let (domain, name) = name.split_once('/').unwrap_or((driver, name));
@@ -95,10 +95,11 @@ fn within_limits(
 ) -> Result<(), EvaluationError> {
     let all = || attributes.iter().chain(capacity);
     let names = || all().flat_map(|(_, names)| names);
-    let values: Vec<&Shown> = attributes.values().flatten().flat_map(|(_, value)| value.values()).collect();
+    let values: Vec<&DeviceValue> =
+        attributes.values().flatten().flat_map(|(_, value)| value.values()).collect();
     let texts = values.iter().filter_map(|value| match value {
-        Shown::Text(text) => Some(text.len()),
-        Shown::Version(version) => Some(version.to_string().len()),
+        DeviceValue::Text(text) => Some(text.len()),
+        DeviceValue::Version(version) => Some(version.to_string().len()),
         _ => None,
     });
     let spelled = driver.iter().chain(all().map(|(domain, _)| domain)).chain(names().map(|(name, _)| name));
@@ -116,7 +117,7 @@ fn within_limits(
     }
 }
 
-impl Shown {
+impl DeviceValue {
     /// The single values.
     fn values(&self) -> Vec<&Self> {
         match self {
@@ -130,8 +131,8 @@ impl Shown {
             Self::Bool(value) => Box::new(CelBool::from(value)),
             Self::Int(number) => Box::new(CelInt::from(number)),
             Self::Text(text) => Box::new(CelString::from(text)),
-            Self::Version(version) => Box::new(Version(version)),
-            Self::Quantity(amount) => Box::new(Quantity(amount)),
+            Self::Version(version) => Box::new(CelVersion(version)),
+            Self::Quantity(amount) => Box::new(CelQuantity(amount)),
             Self::List(values) => {
                 let values: Vec<Box<dyn Val>> = values.into_iter().map(Self::into_val).collect();
                 Box::new(CelList::from(values))

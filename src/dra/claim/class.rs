@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, sync::Arc};
 use crate::{
     dra::{
         AllocationError,
-        cel::{Expression, Functions, View},
-        device::Device,
+        cel::{DeviceVariable, Expression, Functions},
+        device::PoolDevice,
     },
     object::{
         DeviceClass,
@@ -16,14 +16,14 @@ use crate::{
 
 /// Classes by name.
 #[derive(Clone, Debug, Default)]
-pub struct Classes {
-    by_name: BTreeMap<String, Result<Arc<Class>, AllocationError>>,
+pub struct CompiledClasses {
+    by_name: BTreeMap<String, Result<Arc<CompiledClass>, AllocationError>>,
     functions: Functions,
 }
 
 /// A class.
 #[derive(Clone, Debug)]
-pub struct Class {
+pub struct CompiledClass {
     pub(in crate::dra) name: String,
     pub(in crate::dra) selectors: Vec<Selector>,
     pub(in crate::dra) config: Vec<DeviceConfiguration>,
@@ -38,7 +38,7 @@ pub struct Selector {
     expression: Expression,
 }
 
-impl Classes {
+impl CompiledClasses {
     /// Reads classes. One that can't be read is an error where a request asks for it.
     pub fn new<'a>(classes: impl IntoIterator<Item = &'a DeviceClass>) -> Self {
         let mut named = Self::default();
@@ -50,7 +50,7 @@ impl Classes {
 
     /// Takes in a class, new or changed.
     pub fn set(&mut self, class: &DeviceClass) {
-        let read = Class::read(class, &self.functions).map(Arc::new);
+        let read = CompiledClass::read(class, &self.functions).map(Arc::new);
         self.by_name.insert(class.metadata.name.clone(), read);
     }
 
@@ -65,12 +65,12 @@ impl Classes {
     }
 
     /// The class of this name; `None`: there is none.
-    pub(in crate::dra) fn named(&self, name: &str) -> Result<Option<Arc<Class>>, AllocationError> {
+    pub(in crate::dra) fn named(&self, name: &str) -> Result<Option<Arc<CompiledClass>>, AllocationError> {
         self.by_name.get(name).cloned().transpose()
     }
 }
 
-impl Class {
+impl CompiledClass {
     fn read(class: &DeviceClass, functions: &Functions) -> Result<Self, AllocationError> {
         let name = class.metadata.name.clone();
         let (object, field) = (format!("class {name}"), "spec.selectors");
@@ -112,12 +112,13 @@ impl Selector {
     }
 
     /// Whether the device passes.
-    pub(in crate::dra) fn admits(&self, device: &Device) -> Result<bool, AllocationError> {
-        let view: &View = device.view.as_ref().map_err(|reason| self.error(device, reason.clone()))?;
+    pub(in crate::dra) fn admits(&self, device: &PoolDevice) -> Result<bool, AllocationError> {
+        let view: &DeviceVariable =
+            device.view.as_ref().map_err(|reason| self.error(device, reason.clone()))?;
         self.expression.is_true(view).map_err(|reason| self.error(device, reason))
     }
 
-    fn error(&self, device: &Device, reason: crate::dra::cel::EvaluationError) -> AllocationError {
+    fn error(&self, device: &PoolDevice, reason: crate::dra::cel::EvaluationError) -> AllocationError {
         let (object, field) = (self.object.to_string(), self.field.clone());
         AllocationError::Evaluation { object, field, device: device.id.clone().into(), reason: reason.into() }
     }

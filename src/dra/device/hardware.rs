@@ -36,7 +36,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use crate::{
-        dra::Inventory,
+        dra::DevicePools,
         object::{ResourceSlice, resource_slice::ResourceSliceSpec},
     };
 
@@ -46,7 +46,7 @@ mod tests {
         spec["pool"] = json!({"name": "p", "generation": 1, "resourceSliceCount": 1});
         spec["devices"] = json!([{"name": "d", "attributes": attributes, "nodeName": "n2"}]);
         let spec: ResourceSliceSpec = serde_json::from_value(spec).unwrap();
-        let inventory = Inventory::new(&[ResourceSlice { spec, ..ResourceSlice::default() }]);
+        let inventory = DevicePools::new(&[ResourceSlice { spec, ..ResourceSlice::default() }]);
         let pool = ("gpu.example.com".into(), "p".into());
         let device = inventory.devices_of(&pool).next().unwrap();
         device.hardware.as_ref().map(|id| format!("{}: {id}", device.node().unwrap()))

@@ -3,12 +3,12 @@
 use semver::Version;
 
 use crate::{
-    dra::cel::{EvaluationError, Shown, View},
+    dra::cel::{DeviceValue, DeviceVariable, EvaluationError},
     object::resource_slice::{DeviceAttribute, SliceDevice},
 };
 
 /// The variable `device`; the error is why no expression has a value for the device.
-pub(super) fn of(driver: &str, device: &SliceDevice) -> Result<View, EvaluationError> {
+pub(super) fn of(driver: &str, device: &SliceDevice) -> Result<DeviceVariable, EvaluationError> {
     let attributes = device
         .attributes
         .iter()
@@ -16,31 +16,32 @@ pub(super) fn of(driver: &str, device: &SliceDevice) -> Result<View, EvaluationE
     let capacity = device.capacity.iter().map(|(name, capacity)| {
         let amount = capacity.value.amount();
         let amount = amount.map_err(|error| unreadable(name, &error))?;
-        Ok((name.as_str(), Shown::Quantity(amount)))
+        Ok((name.as_str(), DeviceValue::Quantity(amount)))
     });
     let attributes = attributes.collect::<Result<Vec<_>, EvaluationError>>()?;
     let capacity = capacity.collect::<Result<Vec<_>, EvaluationError>>()?;
-    View::new(driver, attributes, capacity, device.allow_multiple_allocations)
+    DeviceVariable::new(driver, attributes, capacity, device.allow_multiple_allocations)
 }
 
-fn attribute_value(name: &str, attribute: &DeviceAttribute) -> Result<Shown, EvaluationError> {
+fn attribute_value(name: &str, attribute: &DeviceAttribute) -> Result<DeviceValue, EvaluationError> {
     let DeviceAttribute { int, bool, string, version, ints, bools, strings, versions } = attribute;
-    let read =
-        |text: &String| Version::parse(text).map(Shown::Version).map_err(|error| unreadable(name, &error));
+    let read = |text: &String| {
+        Version::parse(text).map(DeviceValue::Version).map_err(|error| unreadable(name, &error))
+    };
     let value = if let Some(ints) = ints {
-        Shown::List(ints.iter().copied().map(Shown::Int).collect())
+        DeviceValue::List(ints.iter().copied().map(DeviceValue::Int).collect())
     } else if let Some(bools) = bools {
-        Shown::List(bools.iter().copied().map(Shown::Bool).collect())
+        DeviceValue::List(bools.iter().copied().map(DeviceValue::Bool).collect())
     } else if let Some(strings) = strings {
-        Shown::List(strings.iter().cloned().map(Shown::Text).collect())
+        DeviceValue::List(strings.iter().cloned().map(DeviceValue::Text).collect())
     } else if let Some(versions) = versions {
-        Shown::List(versions.iter().map(read).collect::<Result<_, _>>()?)
+        DeviceValue::List(versions.iter().map(read).collect::<Result<_, _>>()?)
     } else if let Some(int) = int {
-        Shown::Int(*int)
+        DeviceValue::Int(*int)
     } else if let Some(bool) = bool {
-        Shown::Bool(*bool)
+        DeviceValue::Bool(*bool)
     } else if let Some(string) = string {
-        Shown::Text(string.clone())
+        DeviceValue::Text(string.clone())
     } else if let Some(version) = version {
         read(version)?
     } else {

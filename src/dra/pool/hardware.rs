@@ -5,8 +5,8 @@ use std::{
     sync::Arc,
 };
 
-use super::{Inventory, PoolId};
-use crate::dra::device::{Device, DeviceId};
+use super::{DevicePools, PoolId};
+use crate::dra::device::{DeviceId, PoolDevice};
 
 /// Which pools have such devices.
 #[derive(Clone, Debug, Default)]
@@ -26,7 +26,7 @@ struct DriverPools {
 
 impl HardwareIndex {
     /// Takes in the devices of a pool that is not there.
-    pub(super) fn add<'a>(&mut self, pool: &PoolId, devices: impl Iterator<Item = &'a Device>) {
+    pub(super) fn add<'a>(&mut self, pool: &PoolId, devices: impl Iterator<Item = &'a PoolDevice>) {
         for device in devices {
             let of_driver = self.by_driver.entry(pool.0.clone()).or_default();
             of_driver.any.insert(pool.clone());
@@ -40,14 +40,14 @@ impl HardwareIndex {
     }
 
     /// Takes a pool out, with these devices.
-    pub(super) fn remove<'a>(&mut self, pool: &PoolId, devices: impl Iterator<Item = &'a Device>) {
+    pub(super) fn remove<'a>(&mut self, pool: &PoolId, devices: impl Iterator<Item = &'a PoolDevice>) {
         let Some(of_driver) = self.by_driver.get_mut(&pool.0) else { return };
         of_driver.any.remove(pool);
         of_driver.named.remove(pool);
         if of_driver.any.is_empty() {
             self.by_driver.remove(&pool.0);
         }
-        for node in devices.filter(|device| device.hardware.is_some()).filter_map(Device::node) {
+        for node in devices.filter(|device| device.hardware.is_some()).filter_map(PoolDevice::node) {
             if let Some(pools) = self.by_node.get_mut(node)
                 && pools.remove(pool)
                 && pools.is_empty()
@@ -58,7 +58,7 @@ impl HardwareIndex {
     }
 }
 
-impl Inventory {
+impl DevicePools {
     /// How many pools have devices of this node that name their hardware.
     pub fn hardware_pools(&self, node: &str) -> usize {
         self.hardware.by_node.get(node).map_or(0, BTreeSet::len)
@@ -66,21 +66,21 @@ impl Inventory {
 
     /// The devices of this node that name their hardware, with their pools; of a device that is published at several generations the
     /// newest comes last.
-    pub fn hardware_of<'a>(&'a self, node: &'a str) -> impl Iterator<Item = (&'a PoolId, &'a Device)> {
+    pub fn hardware_of<'a>(&'a self, node: &'a str) -> impl Iterator<Item = (&'a PoolId, &'a PoolDevice)> {
         let pools = self.hardware.by_node.get(node).into_iter().flatten();
         let devices = pools.flat_map(|pool| self.devices_of(pool).map(move |device| (pool, device)));
         devices.filter(move |(_, device)| device.hardware.is_some() && device.node() == Some(node))
     }
 
     /// Every device of a pool, whatever node it is of; the newest generation comes last.
-    pub fn devices_of(&self, pool: &PoolId) -> impl Iterator<Item = &Device> {
+    pub fn devices_of(&self, pool: &PoolId) -> impl Iterator<Item = &PoolDevice> {
         let generations = self.pools.get(pool).into_iter();
         let published = generations.flat_map(|generations| generations.published.iter().rev());
         published.flat_map(|published| &published.slices).flat_map(|slice| &slice.devices)
     }
 
     /// A device, as the newest generation that has it publishes it.
-    pub fn device(&self, id: &DeviceId) -> Option<&Device> {
+    pub fn device(&self, id: &DeviceId) -> Option<&PoolDevice> {
         let pool = (id.driver.clone(), id.pool.clone());
         self.devices_of(&pool).filter(|device| device.id == *id).last()
     }

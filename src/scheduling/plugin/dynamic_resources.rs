@@ -18,7 +18,7 @@ use super::{
     pod_counts::PodCounts,
 };
 use crate::{
-    dra::{self, AllocationError, Claim, GoOn, Selected},
+    dra::{self, AllocationError, GoOn, Selected, WaitingClaim},
     object::{ResourceClaim, resource_claim::AllocationResult},
     scheduling::{
         model::{
@@ -112,7 +112,7 @@ pub struct PodClaims<'a> {
     /// The pod is to be added to the users of these claims, which hold devices already.
     joined: Vec<ClaimChoice>,
     /// Claims that are given devices with the pod.
-    waiting: Vec<(&'a ResourceClaim, Arc<Claim>)>,
+    waiting: Vec<(&'a ResourceClaim, Arc<WaitingClaim>)>,
     /// The claim that serves extended resources.
     extended: Option<PodExtended<'a>>,
     /// What the waiting claims ask for.
@@ -232,7 +232,7 @@ impl<'a> PodClaims<'a> {
         if self.allocated.is_empty() {
             return Ok(());
         }
-        let node = dra::Node { name: &node.info.name, labels: &node.info.labels };
+        let node = dra::TargetNode { name: &node.info.name, labels: &node.info.labels };
         let mut selectors = self.allocated.iter().filter_map(|allocation| allocation.node_selector.as_ref());
         let usable = selectors.all(|selector| node.matches(selector));
         if usable { Ok(()) } else { Err(ClaimRejection::Elsewhere) }
@@ -250,7 +250,7 @@ impl<'a> PodClaims<'a> {
             return Ok((Vec::new(), None));
         }
         let held = self.known.in_use(node, self.beside(node));
-        let on = dra::Node { name: &node.info.name, labels: &node.info.labels };
+        let on = dra::TargetNode { name: &node.info.name, labels: &node.info.labels };
         let allocation = dra::allocate_again(&claims, on, (self.known.inventory(), &held), selected, go_on);
         let allocation = allocation.map_err(|error| match error {
             AllocationError::Interrupted => ClaimRejection::Unfinished,
@@ -265,7 +265,7 @@ impl<'a> PodClaims<'a> {
     }
 
     /// The claims that are to be given devices on the node, the one for extended resources last.
-    fn sought(&self, node: &NodeState) -> Result<Vec<&Claim>, ClaimRejection> {
+    fn sought(&self, node: &NodeState) -> Result<Vec<&WaitingClaim>, ClaimRejection> {
         let extended = self.extended.as_ref().map_or(Ok(None), |extended| extended.sought(node))?;
         Ok(self.waiting.iter().map(|(_, claim)| &**claim).chain(extended).collect())
     }
@@ -276,7 +276,7 @@ impl<'a> PodClaims<'a> {
         // Claims that ask for the same are read once, whatever their names.
         let name = |at: usize| Some(self.waiting.get(at)?.0.metadata.name.as_str().into());
         let held = self.known.in_use(node, self.beside(node));
-        let on = dra::Node { name: &node.info.name, labels: &node.info.labels };
+        let on = dra::TargetNode { name: &node.info.name, labels: &node.info.labels };
         let (mut selected, mut allowance) = (self.fits.selected(node), self.allowance);
         let mut interrupted = false;
         let mut go_on = |toll| {

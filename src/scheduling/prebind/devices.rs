@@ -97,7 +97,7 @@ pub(super) fn with_devices(
 ) -> ClaimProgress {
     let name = &claim.metadata.name;
     let selector = allocation.node_selector.as_ref();
-    let on = dra::Node { name: &node.info.name, labels: &node.info.labels };
+    let on = dra::TargetNode { name: &node.info.name, labels: &node.info.labels };
     if !selector.is_none_or(|selector| on.matches(selector)) {
         return failed(name, DevicesFailure::NotOnNode(node.info.name.clone()));
     }

@@ -15,7 +15,10 @@ use std::{
 };
 
 use crate::{
-    dra::{AllocationError, Claim, Classes, ExtendedResources, HeldDevices, Inventory, PoolId, held},
+    dra::{
+        AllocationError, CompiledClasses, DevicePools, ExtendedResources, HeldDevices, PoolId, WaitingClaim,
+        held,
+    },
     object::{DeviceClass, ResourceClaim, ResourceSlice, resource_claim::AllocationResult},
     scheduling::model::name::{NodeName, Uid, full_name},
 };
@@ -42,7 +45,7 @@ pub struct ClaimCharge {
 }
 
 /// What a claim asks for: a number that is equal for claims that ask for the same, and as it is read.
-pub(in crate::scheduling) type Asked = (SpecId, Result<Arc<Claim>, AllocationError>);
+pub(in crate::scheduling) type Asked = (SpecId, Result<Arc<WaitingClaim>, AllocationError>);
 
 /// A claim as it stands.
 #[derive(Clone, Debug, Default)]
@@ -109,8 +112,8 @@ pub(in crate::scheduling) enum ChangedNodes {
 /// Every claim of devices, and what decides on it.
 #[derive(Clone, Debug, Default)]
 pub struct ResourceClaims {
-    inventory: Inventory,
-    classes: Classes,
+    inventory: DevicePools,
+    classes: CompiledClasses,
     /// The extended resources for which classes stand.
     extended: Arc<ExtendedResources>,
     claims: BTreeMap<Arc<str>, Standing>,
@@ -162,8 +165,11 @@ impl ResourceClaims {
     }
 
     /// A claim that does not exist yet, by the classes as they stand.
-    pub(in crate::scheduling) fn read_new(&self, claim: &ResourceClaim) -> Result<Claim, AllocationError> {
-        Claim::read(claim, &self.classes)
+    pub(in crate::scheduling) fn read_new(
+        &self,
+        claim: &ResourceClaim,
+    ) -> Result<WaitingClaim, AllocationError> {
+        WaitingClaim::read(claim, &self.classes)
     }
 
     /// Takes in a claim as it is seen; `None`: it is gone.
@@ -347,7 +353,7 @@ impl ResourceClaims {
         seen.map(|user| user.uid.as_str()).chain(placed).collect()
     }
 
-    pub(in crate::scheduling) fn inventory(&self) -> &Inventory {
+    pub(in crate::scheduling) fn inventory(&self) -> &DevicePools {
         &self.inventory
     }
 

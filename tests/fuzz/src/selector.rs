@@ -1,6 +1,6 @@
 //! Selectors in CEL: a text is an expression or an error, and an expression is true or false of a device or an error, whatever the text is.
 
-use berth::dra::cel::{CompileError, Expression, Functions, LONGEST, Shown, View};
+use berth::dra::cel::{CompileError, DeviceValue, DeviceVariable, Expression, Functions, LONGEST};
 
 /// A selector as a user wrote it.
 pub fn run(data: &[u8]) {
@@ -24,17 +24,17 @@ pub fn run(data: &[u8]) {
 }
 
 /// A device with a value of each type.
-fn device() -> View {
-    let text = |text: &str| Shown::Text(text.to_owned());
+fn device() -> DeviceVariable {
+    let text = |text: &str| DeviceValue::Text(text.to_owned());
     let memory = berth::object::Quantity::from("40Gi").amount().expect("a quantity");
     let attributes = [
         ("model", text("A100")),
-        ("index", Shown::Int(3)),
-        ("healthy", Shown::Bool(true)),
-        ("roots", Shown::List(vec![text("pci0"), text("pci1")])),
+        ("index", DeviceValue::Int(3)),
+        ("healthy", DeviceValue::Bool(true)),
+        ("roots", DeviceValue::List(vec![text("pci0"), text("pci1")])),
         ("other.example.com/kind", text("x")),
     ];
-    View::new("gpu.example.com", attributes, [("memory", Shown::Quantity(memory))], false)
+    DeviceVariable::new("gpu.example.com", attributes, [("memory", DeviceValue::Quantity(memory))], false)
         .expect("it is small")
 }
 

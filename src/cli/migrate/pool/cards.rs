@@ -40,7 +40,7 @@ pub(super) fn source(
     notices: &mut Vec<String>,
 ) -> (CardSource, Option<ResourceSlice>) {
     let name = node.metadata.name.as_str();
-    let reached = dra::Node { name, labels };
+    let reached = dra::TargetNode { name, labels };
     if slices.iter().any(|slice| slice.spec.driver == class.driver && reaches(slice, reached)) {
         return (CardSource::Slices, None);
     }
@@ -55,7 +55,7 @@ pub(super) fn source(
 }
 
 /// Whether the node can reach devices of the slice.
-fn reaches(slice: &ResourceSlice, node: dra::Node<'_>) -> bool {
+fn reaches(slice: &ResourceSlice, node: dra::TargetNode<'_>) -> bool {
     let spec = &slice.spec;
     let selected = || spec.node_selector.as_ref().is_some_and(|selector| node.matches(selector));
     spec.all_nodes || spec.node_name.as_deref() == Some(node.name) || selected()
@@ -76,7 +76,7 @@ fn registered(node: &Node, dialects: &Dialects, notices: &mut Vec<String>) -> Op
 }
 
 /// The driver's devices that the node can reach, of the newest generation of each pool.
-pub(super) fn cards(node: dra::Node<'_>, driver: &str, slices: &[ResourceSlice]) -> Vec<PoolCard> {
+pub(super) fn cards(node: dra::TargetNode<'_>, driver: &str, slices: &[ResourceSlice]) -> Vec<PoolCard> {
     let of_driver = || slices.iter().filter(|slice| slice.spec.driver == driver);
     let newest = |slice: &&ResourceSlice| {
         let pool = &slice.spec.pool;

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use crate::{
-    dra::{Claim, claim::Class},
+    dra::{WaitingClaim, claim::CompiledClass},
     object::resource_claim::{AllocationConfiguration, ConfigurationSource},
 };
 
 /// Those of classes first, each class once; then those of the claim that are about a request or an alternative that was taken.
-pub(super) fn of(claim: &Claim, alternatives: &[usize]) -> Vec<AllocationConfiguration> {
+pub(super) fn of(claim: &WaitingClaim, alternatives: &[usize]) -> Vec<AllocationConfiguration> {
     let chosen = claim.requests.iter().zip(alternatives);
     let chosen: Vec<_> = chosen.map(|(request, at)| (request, &request.alternatives[*at])).collect();
-    let mut classes: Vec<(&Arc<Class>, Vec<String>)> = Vec::new();
+    let mut classes: Vec<(&Arc<CompiledClass>, Vec<String>)> = Vec::new();
     for (_, alternative) in &chosen {
         let known = classes.iter_mut().find(|(class, _)| class.name == alternative.class.name);
         match known {
@@ -28,7 +28,7 @@ pub(super) fn of(claim: &Claim, alternatives: &[usize]) -> Vec<AllocationConfigu
     });
     let is_named = |requests: &[String],
                     (request, alternative): &(
-        &crate::dra::claim::Request,
+        &crate::dra::claim::ClaimRequest,
         &crate::dra::claim::Alternative,
     )| { requests.contains(&request.name) || requests.contains(&alternative.full_name) };
     let of_claim = claim.config.iter().filter(|config| {

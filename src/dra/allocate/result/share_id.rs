@@ -1,10 +1,10 @@
 //! The id of a share of a device.
 
-use crate::dra::{Claim, device::DeviceId};
+use crate::dra::{WaitingClaim, device::DeviceId};
 
 /// A UUID of version 8 (RFC 9562) made of the claim, the place among its devices, and the device: no two shares that exist at one time
 /// have the same, and the same decision has the same id however often it is made. Upstream draws a random one.
-pub(super) fn of(claim: &Claim, number: usize, device: &DeviceId) -> String {
+pub(super) fn of(claim: &WaitingClaim, number: usize, device: &DeviceId) -> String {
     let text = format!("{}\n{}\n{number}\n{device}", claim.name, claim.uid);
     let hash = hash(text.as_bytes());
     let hash = hash & !(0xf << 76) | 0x8 << 76;

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::dra::{
-    Claim, HeldDevices,
-    allocate::{Candidate, options::Options},
+    HeldDevices, WaitingClaim,
+    allocate::{CandidateDevice, options::DeviceOptions},
     device::{AttributeValues, CounterUse, PCIE_ROOT},
 };
 
@@ -27,17 +27,17 @@ struct Features<'a> {
 
 impl Twins {
     pub(super) fn of<'a>(
-        claims: &[&Claim],
-        options: &[Vec<Vec<Options>>],
-        candidates: &[Candidate<'a>],
+        claims: &[&WaitingClaim],
+        options: &[Vec<Vec<DeviceOptions>>],
+        candidates: &[CandidateDevice<'a>],
         held: &HeldDevices,
     ) -> Self {
         let constraints = claims.iter().flat_map(|claim| &claim.constraints);
         let attributes: Vec<&str> =
             constraints.map(|constraint| constraint.attribute.as_str()).chain([PCIE_ROOT]).collect();
-        let alternatives: Vec<&Options> = options.iter().flatten().flatten().collect();
+        let alternatives: Vec<&DeviceOptions> = options.iter().flatten().flatten().collect();
         let mut known: BTreeMap<Features<'a>, usize> = BTreeMap::new();
-        let kind = |(at, candidate): (usize, &Candidate<'a>)| {
+        let kind = |(at, candidate): (usize, &CandidateDevice<'a>)| {
             let device = candidate.device;
             let features = Features {
                 alone: (device.shareable || held.of(&device.id).is_some()).then_some(at),

@@ -12,20 +12,20 @@ pub(super) const CHARACTERS: u64 = 10;
 
 /// The largest that a value can be.
 #[derive(Clone, Debug)]
-pub(super) struct Bound {
+pub(super) struct CostBound {
     /// What it costs to read or to copy all of it: 1 for each value in it, and 1 for every [`CHARACTERS`] of its texts.
     pub(super) size: u64,
     /// How many elements a list or a map has, or characters a text.
     pub(super) length: u64,
     /// The largest of its elements, keys and values; `None`: no larger than the whole.
-    part: Option<Arc<Bound>>,
+    part: Option<Arc<CostBound>>,
 }
 
 fn counted(count: usize) -> u64 {
     u64::try_from(count).unwrap_or(u64::MAX)
 }
 
-impl Bound {
+impl CostBound {
     /// A value without parts.
     pub(super) fn single() -> Self {
         Self { size: 1, length: 0, part: None }

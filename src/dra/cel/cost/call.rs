@@ -5,14 +5,14 @@ use cel::{
     common::ast::{CallExpr, Expr, LiteralValue, operators},
 };
 
-use super::{Bound, Estimate, bound::CHARACTERS, is_path};
+use super::{CostBound, Estimate, bound::CHARACTERS, is_path};
 use crate::dra::cel::function::{FunctionOutcome, Style, outcome};
 
 /// What it costs to compile a regular expression, whatever it is: it is done at each evaluation.
 const COMPILED: u64 = 1_000;
 
 impl Estimate {
-    pub(super) fn operator(&mut self, name: &str, operands: &[IdedExpr]) -> Bound {
+    pub(super) fn operator(&mut self, name: &str, operands: &[IdedExpr]) -> CostBound {
         if let ([condition, then, otherwise], operators::CONDITIONAL) = (operands, name) {
             self.value(condition);
             let (then_cost, then) = self.apart(Vec::new(), |estimate| estimate.value(then));
@@ -20,8 +20,8 @@ impl Estimate {
             self.pay(then_cost.max(otherwise_cost));
             return then.or(&otherwise);
         }
-        let bounds: Vec<Bound> = operands.iter().map(|operand| self.value(operand)).collect();
-        let [left, right] = &bounds[..] else { return Bound::single() };
+        let bounds: Vec<CostBound> = operands.iter().map(|operand| self.value(operand)).collect();
+        let [left, right] = &bounds[..] else { return CostBound::single() };
         match name {
             operators::ADD => {
                 let sum = left.and(right);
@@ -37,53 +37,53 @@ impl Estimate {
                 self.pay(right.size.saturating_add(copied).saturating_add(quoted));
                 found
             }
-            operators::LOGICAL_AND | operators::LOGICAL_OR => Bound::single(),
+            operators::LOGICAL_AND | operators::LOGICAL_OR => CostBound::single(),
             operators::EQUALS | operators::NOT_EQUALS => {
                 self.pay(left.size.min(right.size));
-                Bound::single()
+                CostBound::single()
             }
             // Where the values have no order, the error quotes both.
             _ => {
                 self.pay(left.size.max(right.size));
-                Bound::single()
+                CostBound::single()
             }
         }
     }
 
-    pub(super) fn function(&mut self, name: &str, how: (Style, usize), call: &CallExpr) -> Bound {
+    pub(super) fn function(&mut self, name: &str, how: (Style, usize), call: &CallExpr) -> CostBound {
         let (style, count) = how;
         let receiver = call.target.as_deref().filter(|_| style == Style::Member);
-        let arguments: Vec<Bound> =
+        let arguments: Vec<CostBound> =
             receiver.into_iter().chain(&call.args).map(|argument| self.value(argument)).collect();
         for argument in &arguments {
             self.pay(argument.size);
         }
-        let argument = |at: usize| arguments.get(at).cloned().unwrap_or_else(Bound::single);
+        let argument = |at: usize| arguments.get(at).cloned().unwrap_or_else(CostBound::single);
         let (first, second) = (argument(0), argument(1));
         let places = first.length.saturating_add(1);
         // As Kubernetes counts it: ten characters of a text are a step for every four of the pattern.
         let matching = (places / CHARACTERS + 1).saturating_mul(second.length / 4 + 1);
         let matching = matching.saturating_add(COMPILED);
         let result = match outcome(name, style, count).unwrap_or(FunctionOutcome::Single) {
-            FunctionOutcome::Single => Bound::single(),
-            FunctionOutcome::Spelled => Bound::number().or(&first),
+            FunctionOutcome::Single => CostBound::single(),
+            FunctionOutcome::Spelled => CostBound::number().or(&first),
             FunctionOutcome::First => first,
             FunctionOutcome::OneOf => arguments.iter().fold(first.part(), |largest, one| largest.or(one)),
             FunctionOutcome::Place => {
                 self.pay(places.saturating_mul(second.size));
-                Bound::single()
+                CostBound::single()
             }
             FunctionOutcome::Replaced => {
-                Bound::text(places.saturating_mul(argument(2).length).saturating_add(first.length))
+                CostBound::text(places.saturating_mul(argument(2).length).saturating_add(first.length))
             }
-            FunctionOutcome::Parts => Bound::parts(places, first.length),
+            FunctionOutcome::Parts => CostBound::parts(places, first.length),
             FunctionOutcome::Joined => {
                 let joined = first.size.saturating_mul(CHARACTERS);
-                Bound::text(joined.saturating_add(places.saturating_mul(second.length)))
+                CostBound::text(joined.saturating_add(places.saturating_mul(second.length)))
             }
             FunctionOutcome::Matched => {
                 self.pay(matching);
-                Bound::single()
+                CostBound::single()
             }
             FunctionOutcome::Found => {
                 self.pay(matching);
@@ -91,7 +91,7 @@ impl Estimate {
             }
             FunctionOutcome::AllFound => {
                 self.pay(matching);
-                Bound::parts(places, first.length)
+                CostBound::parts(places, first.length)
             }
         };
         self.pay(result.size);

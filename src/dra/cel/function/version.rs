@@ -7,27 +7,27 @@ use cel::{
 };
 
 use super::unreadable;
-use crate::dra::cel::value::Version;
+use crate::dra::cel::value::CelVersion;
 
 pub(super) fn extension(env: &mut Env) -> Result<(), DeclarationError> {
-    add_overload!(env, fn semver: (CelString) -> Result<Version>)?;
-    add_overload!(env, fn semver_in_form: (CelString, CelBool) -> Result<Version>, name = "semver")?;
+    add_overload!(env, fn semver: (CelString) -> Result<CelVersion>)?;
+    add_overload!(env, fn semver_in_form: (CelString, CelBool) -> Result<CelVersion>, name = "semver")?;
     add_overload!(env, fn is_semver: (CelString) -> CelBool)?;
     add_overload!(env, fn is_semver_in_form: (CelString, CelBool) -> CelBool, name = "isSemver")?;
-    add_member_overload!(env, fn major: (Version) -> Result<CelInt>)?;
-    add_member_overload!(env, fn minor: (Version) -> Result<CelInt>)?;
-    add_member_overload!(env, fn patch: (Version) -> Result<CelInt>)?;
-    add_member_overload!(env, fn is_greater_than: (Version, Version) -> CelBool)?;
-    add_member_overload!(env, fn is_less_than: (Version, Version) -> CelBool)?;
-    add_member_overload!(env, fn compare_to: (Version, Version) -> CelInt)
+    add_member_overload!(env, fn major: (CelVersion) -> Result<CelInt>)?;
+    add_member_overload!(env, fn minor: (CelVersion) -> Result<CelInt>)?;
+    add_member_overload!(env, fn patch: (CelVersion) -> Result<CelInt>)?;
+    add_member_overload!(env, fn is_greater_than: (CelVersion, CelVersion) -> CelBool)?;
+    add_member_overload!(env, fn is_less_than: (CelVersion, CelVersion) -> CelBool)?;
+    add_member_overload!(env, fn compare_to: (CelVersion, CelVersion) -> CelInt)
 }
 
-fn semver(text: &CelString<'_>) -> Result<Version, ExecutionError> {
+fn semver(text: &CelString<'_>) -> Result<CelVersion, ExecutionError> {
     read(text.inner())
 }
 
 /// `normalized`: whether a version may have a leading `v`, leading zeros, and fewer than three numbers.
-fn semver_in_form(text: &CelString<'_>, normalized: &CelBool) -> Result<Version, ExecutionError> {
+fn semver_in_form(text: &CelString<'_>, normalized: &CelBool) -> Result<CelVersion, ExecutionError> {
     if *normalized.inner() { read(&in_form(text.inner())) } else { read(text.inner()) }
 }
 
@@ -39,8 +39,8 @@ fn is_semver_in_form(text: &CelString<'_>, normalized: &CelBool) -> CelBool {
     semver_in_form(text, normalized).is_ok().into()
 }
 
-fn read(text: &str) -> Result<Version, ExecutionError> {
-    semver::Version::parse(text).map(Version).map_err(|error| unreadable("semver", error))
+fn read(text: &str) -> Result<CelVersion, ExecutionError> {
+    semver::Version::parse(text).map(CelVersion).map_err(|error| unreadable("semver", error))
 }
 
 fn in_form(text: &str) -> String {
@@ -60,15 +60,15 @@ fn without_zeros(number: &str) -> &str {
     }
 }
 
-fn major(this: &Version) -> Result<CelInt, ExecutionError> {
+fn major(this: &CelVersion) -> Result<CelInt, ExecutionError> {
     number(this.0.major)
 }
 
-fn minor(this: &Version) -> Result<CelInt, ExecutionError> {
+fn minor(this: &CelVersion) -> Result<CelInt, ExecutionError> {
     number(this.0.minor)
 }
 
-fn patch(this: &Version) -> Result<CelInt, ExecutionError> {
+fn patch(this: &CelVersion) -> Result<CelInt, ExecutionError> {
     number(this.0.patch)
 }
 
@@ -76,14 +76,14 @@ fn number(part: u64) -> Result<CelInt, ExecutionError> {
     i64::try_from(part).map(CelInt::from).map_err(|error| unreadable("semver", error))
 }
 
-fn is_greater_than(this: &Version, other: &Version) -> CelBool {
+fn is_greater_than(this: &CelVersion, other: &CelVersion) -> CelBool {
     this.order(other).is_gt().into()
 }
 
-fn is_less_than(this: &Version, other: &Version) -> CelBool {
+fn is_less_than(this: &CelVersion, other: &CelVersion) -> CelBool {
     this.order(other).is_lt().into()
 }
 
-fn compare_to(this: &Version, other: &Version) -> CelInt {
+fn compare_to(this: &CelVersion, other: &CelVersion) -> CelInt {
     (this.order(other) as i64).into()
 }

@@ -7,7 +7,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use super::rejection::ClaimRejection;
 use crate::{
-    dra::{self, Claim},
+    dra::{self, WaitingClaim},
     object::{Metadata, ResourceClaim, pod::ExtendedResourceClaimStatus, resource_claim::AllocationResult},
     scheduling::{
         model::{
@@ -26,7 +26,7 @@ struct Variant {
     served: Vec<(String, String)>,
     claim: Arc<ExtendedClaim>,
     /// As the allocator reads it.
-    read: Result<Claim, ClaimRejection>,
+    read: Result<WaitingClaim, ClaimRejection>,
 }
 
 /// Extended resources of one pod, some of which nodes serve by claim.
@@ -107,7 +107,7 @@ impl<'a> PodExtended<'a> {
     }
 
     /// What the allocator has to find for it on the node; `None`: nothing.
-    pub(super) fn sought(&self, node: &NodeState) -> Result<Option<&Claim>, ClaimRejection> {
+    pub(super) fn sought(&self, node: &NodeState) -> Result<Option<&WaitingClaim>, ClaimRejection> {
         match self.on(node).filter(|_| self.held().is_none()) {
             Some(variant) => variant.read.as_ref().map(Some).map_err(Clone::clone),
             None => Ok(None),
@@ -133,7 +133,7 @@ impl<'a> PodExtended<'a> {
         if existing.metadata.deletion_timestamp.is_some() {
             return Err(ClaimRejection::Terminating(name()));
         }
-        let on = dra::Node { name: &node.info.name, labels: &node.info.labels };
+        let on = dra::TargetNode { name: &node.info.name, labels: &node.info.labels };
         let selector = self.held().and_then(|held| held.node_selector.as_ref());
         let is_usable = selector.is_none_or(|selector| on.matches(selector));
         if is_usable && asks_for_same(&existing.spec, &variant.claim.spec) {

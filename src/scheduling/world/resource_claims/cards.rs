@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     device::{CardId, Claimed, DeviceType, Inventory as Cards, Usage},
-    dra::{Inventory, PoolId, device::Device},
+    dra::{DevicePools, PoolId, device::PoolDevice},
     object::{
         NodeSelectorTerm,
         resource_claim::{AllocatedDevice, AllocationResult},
@@ -40,7 +40,7 @@ impl ClaimedCards {
     pub(super) fn refold<'a>(
         &mut self,
         pool: &PoolId,
-        inventory: &Inventory,
+        inventory: &DevicePools,
         allocations: impl Iterator<Item = &'a AllocationResult>,
     ) -> BTreeSet<NodeName> {
         let mut now = fold(pool, inventory, allocations);
@@ -143,14 +143,14 @@ fn ids(cards: &Cards) -> impl Iterator<Item = CardId> {
 /// What these allocations hold of a pool, by node.
 fn fold<'a>(
     pool: &PoolId,
-    inventory: &Inventory,
+    inventory: &DevicePools,
     allocations: impl Iterator<Item = &'a AllocationResult>,
 ) -> BTreeMap<NodeName, PoolClaims> {
     let mut nodes: BTreeMap<NodeName, PoolClaims> = BTreeMap::new();
     if !inventory.may_name_hardware(&pool.0) {
         return nodes;
     }
-    let published: BTreeMap<&str, &Device> =
+    let published: BTreeMap<&str, &PoolDevice> =
         inventory.devices_of(pool).map(|device| (&*device.id.device, device)).collect();
     for allocation in allocations {
         for result in allocation.devices.results.iter().filter(|result| is_use(result, pool)) {
@@ -185,7 +185,7 @@ fn is_use(result: &AllocatedDevice, (driver, pool): &PoolId) -> bool {
 }
 
 /// What a result holds of the card of its device. A share of which the memory is not known leaves nothing of the card.
-fn claimed(result: &AllocatedDevice, device: &Device) -> Claimed {
+fn claimed(result: &AllocatedDevice, device: &PoolDevice) -> Claimed {
     let whole = Claimed { whole: true, ..Claimed::default() };
     if result.share_id.is_none() {
         return whole;

@@ -7,7 +7,7 @@ use std::{
 
 use super::Asked;
 use crate::{
-    dra::{Claim, Classes},
+    dra::{CompiledClasses, WaitingClaim},
     object::ResourceClaim,
 };
 
@@ -30,11 +30,11 @@ const NAMESPACES: usize = 256;
 
 impl Specs {
     /// What a claim asks for, read by these classes; `None`: it has its devices.
-    pub(super) fn read(&mut self, claim: &Arc<ResourceClaim>, classes: &Classes) -> Option<Asked> {
+    pub(super) fn read(&mut self, claim: &Arc<ResourceClaim>, classes: &CompiledClasses) -> Option<Asked> {
         if claim.status.allocation.is_some() {
             return None;
         }
-        Some((self.id(claim), Claim::read(claim, classes).map(Arc::new)))
+        Some((self.id(claim), WaitingClaim::read(claim, classes).map(Arc::new)))
     }
 
     fn id(&mut self, claim: &Arc<ResourceClaim>) -> SpecId {
@@ -75,7 +75,7 @@ mod tests {
             "metadata": {"name": name, "namespace": namespace}, "spec": {"devices": {"requests": [{"name": "gpu", "exactly": exactly}]}},
         });
         let claim = Arc::new(serde_json::from_value(claim).unwrap());
-        specs.read(&claim, &Classes::default()).unwrap().0
+        specs.read(&claim, &CompiledClasses::default()).unwrap().0
     }
 
     #[test]

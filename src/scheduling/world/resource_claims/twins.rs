@@ -17,8 +17,8 @@ use crate::{
     device::{CardId, CardUsage, Claimed, CoreUnit, Cores, MiB, Usage},
     dra::{
         HeldDevices, PoolId,
-        device::{Device, DeviceId},
-        held::Held,
+        device::{DeviceId, PoolDevice},
+        held::DeviceInUse,
     },
     object::{Amount, resource_claim::AllocationResult},
     scheduling::{model::node::NodeInfo, world::node_state::NodeState},
@@ -34,7 +34,7 @@ pub(in crate::scheduling) enum Beside {
 }
 
 /// What others use of the hardware of a device, and how many more shares of it can be given; `None`: as many as its capacities allow.
-type Others = (Option<Held>, Option<u32>);
+type Others = (Option<DeviceInUse>, Option<u32>);
 
 impl ResourceClaims {
     /// What is in use of the devices that the node can reach: by claims, and beside them of the cards that some of the devices are.
@@ -61,9 +61,9 @@ impl ResourceClaims {
         Cow::Owned(held)
     }
 
-    fn others(&self, node: &NodeState, (pool, device): (&PoolId, &Device), beside: Beside) -> Others {
+    fn others(&self, node: &NodeState, (pool, device): (&PoolId, &PoolDevice), beside: Beside) -> Others {
         let Some(id) = device.hardware.as_ref().map(CardId::from) else { return (None, None) };
-        let all = || (Some(Held { whole: true, ..Held::default() }), None);
+        let all = || (Some(DeviceInUse { whole: true, ..DeviceInUse::default() }), None);
         let registered = node.registered();
         if registered.unread().iter().any(|profile| node.info.devices.may_have(&id, profile))
             || beside == Beside::Shares && node.info.devices.has_card(&id)
@@ -82,7 +82,7 @@ impl ResourceClaims {
 
     /// The claims, by full name, that hold some of the card of these names.
     pub fn holders_of(&self, node: &str, card: &[&CardId]) -> BTreeSet<Arc<str>> {
-        let is_it = |device: &Device| {
+        let is_it = |device: &PoolDevice| {
             device.hardware.as_deref().is_some_and(|id| card.iter().any(|name| name.as_str() == id))
         };
         let devices = self.inventory.hardware_of(node).filter(|(_, device)| is_it(device));
@@ -122,9 +122,9 @@ impl ResourceClaims {
 fn shared(
     node: &NodeInfo,
     registered: &Usage,
-    (id, device): (&CardId, &Device),
+    (id, device): (&CardId, &PoolDevice),
     claims: Claimed,
-) -> Option<Held> {
+) -> Option<DeviceInUse> {
     let users = registered.users(id);
     let sliced = users.is_some_and(|users| !users.slices.is_empty());
     if !device.shareable || claims.whole || sliced {
@@ -144,7 +144,7 @@ fn shared(
         let part = part / 100 + i128::from(part % 100 != 0);
         consumed.insert(spelled.to_owned(), Amount::units(i64::try_from(part).unwrap_or(i64::MAX)));
     }
-    Some(Held { whole: false, consumed })
+    Some(DeviceInUse { whole: false, consumed })
 }
 
 /// The compute of a card that pods hold by their shares, in percent; `None`: it is not known, as no plugin offers the card any more.
@@ -167,7 +167,7 @@ mod tests {
     use super::*;
     use crate::{
         device::{Card, Health, Inventory as Cards, Mode, Slicing, Users},
-        dra::Inventory,
+        dra::DevicePools,
         object::ResourceSlice,
         scheduling::{fixtures, model::node::Offer},
     };
@@ -191,14 +191,14 @@ mod tests {
         fixtures::node_offering("n1", vec![offer])
     }
 
-    fn inventory(capacity: &Value) -> Inventory {
+    fn inventory(capacity: &Value) -> DevicePools {
         let attributes = json!({"uuid": {"string": "GPU-a"}});
         let device = json!({"name": "d", "allowMultipleAllocations": true, "attributes": attributes, "capacity": capacity});
         let spec = json!({"driver": "gpu.example.com", "nodeName": "n1", "devices": [device],
             "pool": {"name": "p", "generation": 1, "resourceSliceCount": 1}});
         let slice: ResourceSlice =
             serde_json::from_value(json!({"metadata": {"name": "s"}, "spec": spec})).unwrap();
-        Inventory::new(&[slice])
+        DevicePools::new(&[slice])
     }
 
     /// What is left out of a device of which pods hold so much: memory in bytes, compute in units of the device.
