@@ -10,10 +10,10 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use asked::{body, judge, pod};
 use berth::{
-    admission::Stage,
+    admission::AdmissionStage,
     object::Workloads,
     webhook::{
-        Certificates, Judge, Limits, Listener, Metrics, Readiness, Webhook, answer,
+        Certificates, Judge, Limits, Listener, ServerReadiness, Webhook, WebhookMetrics, answer,
         mint::{self, Lifetimes, ServingNames},
         router,
     },
@@ -53,7 +53,7 @@ fn processor() -> Duration {
 fn in_process(body: &[u8], judge: &Judge) {
     let workloads = &Workloads::default();
     let one = || {
-        let answer = answer(body, Stage::Mutate, judge, workloads).unwrap();
+        let answer = answer(body, AdmissionStage::Mutate, judge, workloads).unwrap();
         assert!(answer.review.response.allowed && answer.review.response.patch.is_some());
         serde_json::to_vec(&answer.review).unwrap()
     };
@@ -85,8 +85,8 @@ async fn serve(judge: Judge) -> Served {
     let bundle = mint::bundle(&names, Lifetimes::default(), now).unwrap();
     let certificates = Certificates::from_pair(&bundle.serving).unwrap();
     let mut registry = Registry::default();
-    let metrics = Metrics::register(&mut registry);
-    let (_, readiness) = watch::channel(Readiness::Ready);
+    let metrics = WebhookMetrics::register(&mut registry);
+    let (_, readiness) = watch::channel(ServerReadiness::Ready);
     let router = router(Webhook::new(judge, metrics, Arc::new(registry), readiness));
     let bound = Listener::new(Limits::default()).bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap();
     let address = bound.local_addr();

@@ -33,7 +33,7 @@ pub mod work;
 pub use facts::Facts;
 pub use inventory::{InventorySummary, NodeOffer};
 pub use namespace_quota::NamespaceQuota;
-pub use request::{Operation, Request, Stage};
+pub use request::{AdmissionStage, Operation, Request};
 pub use review::{review, review_within};
 pub use settings::{AdmissionSettings, DefaultScheduler, Guards, Severity};
 pub use verdict::{Rule, Verdict, Violation};

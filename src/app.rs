@@ -36,11 +36,11 @@ use crate::{
     config::Config,
     scheduling::PodKey,
     webhook::{
-        self, Bound, ClientAuthority, Limits, Listener, TlsSettings,
+        self, BoundServer, ClientAuthority, Limits, Listener, TlsSettings,
         debug::Debug,
         mint::MintError,
-        registration::Registration,
-        router::{Health, Readiness, Webhook},
+        registration::WebhookConfigurations,
+        router::{Health, ServerReadiness, Webhook},
         secret::SecretError,
         serve::ListenError,
         tls::CertificateError,
@@ -96,7 +96,7 @@ pub struct Options {
     /// The file with the authority (PEM) of the clients whose reviews are answered, read again when it changes; `None`: all clients.
     pub client_ca_file: Option<PathBuf>,
     /// The webhook configurations in which the authority is published.
-    pub registration: Registration,
+    pub registration: WebhookConfigurations,
     /// The pod that this process runs in, which Events about its settings are about; `None`: it runs in none.
     pub own_pod: Option<PodKey>,
 }
@@ -130,10 +130,10 @@ pub enum AppError {
 /// The process, ready to run.
 pub struct App {
     options: Options,
-    bound: Bound,
+    bound: BoundServer,
     serving: certificates::Serving,
     clients: Option<ClientAuthority>,
-    ready: watch::Sender<Readiness>,
+    ready: watch::Sender<ServerReadiness>,
 }
 
 impl App {
@@ -145,11 +145,11 @@ impl App {
             Some(file) => Some(ClientAuthority::load(file, Arc::clone(&serving.certificates)).await?),
             None => None,
         };
-        Ok(Self { options, bound, serving, clients, ready: watch::Sender::new(Readiness::Starting) })
+        Ok(Self { options, bound, serving, clients, ready: watch::Sender::new(ServerReadiness::Starting) })
     }
 
     /// The state that `/readyz` reports.
-    pub fn readiness(&self) -> watch::Receiver<Readiness> {
+    pub fn readiness(&self) -> watch::Receiver<ServerReadiness> {
         self.ready.subscribe()
     }
 
@@ -163,7 +163,7 @@ impl App {
     pub async fn run(self, shutdown: impl Future<Output = Duration>) -> Result<(), AppError> {
         let Self { options, bound, serving, clients, ready } = self;
         let mut registry = Registry::default();
-        let reviews = crate::webhook::Metrics::register(&mut registry);
+        let reviews = crate::webhook::WebhookMetrics::register(&mut registry);
         let bindings = cluster::Metrics::default();
         let board = counted(&options, &bindings, &mut registry);
         build_info::register(&mut registry);
@@ -218,7 +218,7 @@ impl App {
         );
         follow_pods(&mut tasks, options, (bindings, board), handoff, settings);
         let drain = || {
-            ready.send_replace(Readiness::Draining);
+            ready.send_replace(ServerReadiness::Draining);
         };
         tasks.run(shutdown, drain).await
     }

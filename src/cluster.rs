@@ -51,4 +51,4 @@ pub use handoff::{Handoff, Hinted};
 pub use leading::run;
 pub use metrics::Metrics;
 pub use read::Reader;
-pub use view::View;
+pub use view::BinderView;

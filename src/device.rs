@@ -47,7 +47,7 @@ pub use node_devices::{
     Partition, PartitionPolicy, PartitionTable, ShareTemplates, VirtualFunction, VirtualFunctions,
 };
 pub use profile::{Blend, CoreBudget, Profile, ProfileName, SlicesOfCard, Tie};
-pub use quota::{Counted, Dimension, Quota};
+pub use quota::{CountedAmount, Dimension, Quota};
 pub use request::{
     ByClass, ContainerRequest, CoreRequest, DeviceRequest, MemoryRequest, NodePolicy, PodRequest,
     ShareRequest,

@@ -32,12 +32,12 @@ pub use count::MissingCount;
 pub use hints::HintKeys;
 pub use lock::{LockForm, LockSpec};
 use readers::Readers;
-pub use registered::{Registered, Registration};
+pub use registered::{PluginRegistration, Registered};
 pub use unreadable::{Problem, Unreadable};
 
 use crate::{
     device::{
-        Answer, Assignment, Counted, DeviceAllocations, DevicePlace, Inventory, JointRequest, LockName,
+        Answer, Assignment, CountedAmount, DeviceAllocations, DevicePlace, Inventory, JointRequest, LockName,
         PodRequest, Profile, ProfileName, Remains,
     },
     object::{Node, Pod, Quantity},
@@ -163,7 +163,7 @@ pub trait Dialect: fmt::Debug + Send + Sync {
     }
 
     /// The resources by which a namespace's quota bounds its shares; none: no quota does.
-    fn counted(&self) -> Vec<Counted<'_>> {
+    fn counted(&self) -> Vec<CountedAmount<'_>> {
         Vec::new()
     }
 

@@ -24,7 +24,7 @@ use crate::{
     object::Pod,
     scheduling::{NodeName, PodKey, plan::extension::Standing},
 };
-use room::Room;
+use room::ExtenderRoom;
 use wire::{
     BindingArgs, BindingResult, ExtenderArgs, FilterResult, HostPriority, MetaVictims, PreemptionArgs,
     PreemptionResult,
@@ -67,7 +67,7 @@ pub fn router(extender: Extender) -> Router {
         .route("/preempt", post(preempt))
         .route("/bind", post(bind))
         .layer(DefaultBodyLimit::max(BODY_LIMIT))
-        .layer(from_fn_with_state(Room::default(), room::bounded))
+        .layer(from_fn_with_state(ExtenderRoom::default(), room::bounded))
         .with_state(extender);
     Router::new().nest(PREFIX, verbs)
 }

@@ -12,7 +12,7 @@ mod takeover;
 use std::{collections::BTreeSet, time::Duration};
 
 use berth::{
-    cluster::{Hinted, Leadership, View, candidate::ElectionSettings},
+    cluster::{BinderView, Hinted, Leadership, candidate::ElectionSettings},
     device::Inventory,
 };
 use berth_sandbox::agent::Answer;
@@ -75,7 +75,7 @@ async fn an_orderly_stop_hands_over_at_once() {
 
 /// The memory in use of the nodes' cards as a binder shows it to its process, once it is so much.
 async fn shows(contestant: &Contestant, memory: u64) {
-    let used = |view: &View| -> u64 {
+    let used = |view: &BinderView| -> u64 {
         let states = view.outlook.world().nodes();
         let cards = states.flat_map(|state| {
             let inventories = state.info.devices.offers.iter().filter_map(|offer| offer.inventory.as_ref());

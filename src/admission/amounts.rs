@@ -2,7 +2,7 @@
 //!
 //! Warnings only. What no card has is another rule's, where the cards are known.
 
-use super::{facts::Facts, findings::Findings, rules, shares::Shares};
+use super::{facts::Facts, findings::ReviewFindings, rules, shares::PodShares};
 use crate::{
     device::{MemoryRequest, MiB},
     object::Pod,
@@ -15,7 +15,7 @@ const LEAST: MiB = MiB::new(64);
 const MOST: MiB = MiB::new(1024 * 1024);
 
 /// Judges how much memory each container asks for on each card.
-pub fn judge(findings: &mut Findings, pod: &Pod, shares: &Shares<'_>, facts: &Facts) {
+pub fn judge(findings: &mut ReviewFindings, pod: &Pod, shares: &PodShares<'_>, facts: &Facts) {
     for (_, request) in shares.requests() {
         for (at, container) in request.containers.iter().enumerate() {
             let Some(MemoryRequest::Exact(memory)) = container.share.map(|share| share.memory) else {

@@ -2,7 +2,7 @@
 //!
 //! It judges only pods that ask for a share. The settings decide whether each guard denies, warns or allows.
 
-use super::{facts::Facts, findings::Findings, rules};
+use super::{facts::Facts, findings::ReviewFindings, rules};
 use crate::{
     excerpt::{VALUE, excerpt},
     object::{Container, Pod},
@@ -18,7 +18,7 @@ const VISIBLE_DEVICES: &str = "NVIDIA_VISIBLE_DEVICES";
 const BLIND: [&str; 3] = ["", "none", "void"];
 
 /// Judges a pod that asks for a share.
-pub fn judge(findings: &mut Findings, pod: &Pod, facts: &Facts) {
+pub fn judge(findings: &mut ReviewFindings, pod: &Pod, facts: &Facts) {
     if pod.metadata.annotation(MIRROR).is_some() {
         return;
     }
@@ -42,7 +42,7 @@ pub fn judge(findings: &mut Findings, pod: &Pod, facts: &Facts) {
 }
 
 fn judge_container(
-    findings: &mut Findings,
+    findings: &mut ReviewFindings,
     container: &Container,
     facts: &Facts,
     path: impl Fn(&str) -> String,
@@ -69,7 +69,7 @@ fn judge_container(
     }
 }
 
-fn mounts(findings: &mut Findings, pod: &Pod, facts: &Facts) {
+fn mounts(findings: &mut ReviewFindings, pod: &Pod, facts: &Facts) {
     for (at, volume) in pod.spec.volumes.iter().enumerate() {
         let Some(host) = &volume.host_path else { continue };
         if shows_cards(&host.path) {

@@ -5,8 +5,8 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::{
-    facts::Facts, findings::Findings, inventory::InventorySummary, rules, settings::Severity, shares::Shares,
-    verdict::Rule, work::Work,
+    facts::Facts, findings::ReviewFindings, inventory::InventorySummary, rules, settings::Severity,
+    shares::PodShares, verdict::Rule, work::Work,
 };
 use crate::{
     device::{Card, Cores, Inventory, MiB, PodRequest, ShareRequest},
@@ -19,7 +19,7 @@ use crate::{
 const MOST_TYPES: usize = 8;
 
 /// Judges what the pod asks in each mode that is spoken. Where the settings only warn, it is optional work.
-pub fn judge(findings: &mut Findings, pod: &Pod, shares: &Shares<'_>, facts: &Facts) {
+pub fn judge(findings: &mut ReviewFindings, pod: &Pod, shares: &PodShares<'_>, facts: &Facts) {
     let (Some(inventory), severity) = (&facts.inventory, facts.settings.guards.never_fits) else { return };
     if severity == Severity::Allow {
         return;

@@ -29,13 +29,13 @@ fn steps(field: &str) -> impl Iterator<Item = FieldStep<'_>> {
 
 /// The violations and warnings of one review.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct Findings {
+pub struct ReviewFindings {
     violations: Vec<Violation>,
     warnings: Vec<Violation>,
     work: Work,
 }
 
-impl Findings {
+impl ReviewFindings {
     /// No findings yet, with this budget of work.
     pub fn within(work: Work) -> Self {
         Self { work, ..Self::default() }
@@ -104,12 +104,12 @@ impl Findings {
 
 #[cfg(test)]
 mod tests {
-    use super::Findings;
+    use super::ReviewFindings;
     use crate::admission::verdict::Rule;
 
     #[test]
     fn what_is_found_is_told_by_rule_and_in_the_order_of_the_pod() {
-        let mut findings = Findings::default();
+        let mut findings = ReviewFindings::default();
         let fields = [
             "spec.containers[100].name",
             "spec.containers[2].name",

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use super::{facts::Facts, findings::Findings, modes::Ways, rules};
+use super::{facts::Facts, findings::ReviewFindings, modes::Ways, rules};
 use crate::{
     dialect::{
         Dialect, HintKeys, hami, hints::ALSO_USE_MODEL, koordinator, marks, unreadable::annotation_path,
@@ -66,7 +66,7 @@ const LONGEST_NAME: usize = 63;
 const MOST_TOLD: usize = 16;
 
 /// Judges the keys of a pod that asks for a share; of many keys, the first for which there is work left.
-pub fn judge(findings: &mut Findings, metadata: &Metadata, ways: &Ways, facts: &Facts) {
+pub fn judge(findings: &mut ReviewFindings, metadata: &Metadata, ways: &Ways, facts: &Facts) {
     let Some(annotations) = &metadata.annotations else { return };
     let is_read = |key: &str| {
         let mut hints = facts.dialects.iter().flat_map(hints_of);

@@ -7,7 +7,7 @@ use std::{
     ops::Bound,
 };
 
-use super::{facts::Facts, findings::Findings, modes::Ways, rules, work::Work};
+use super::{facts::Facts, findings::ReviewFindings, modes::Ways, rules, work::Work};
 use crate::{
     dialect::{
         HintKeys,
@@ -39,7 +39,7 @@ const TYPES: Longest = Longest { elements: 128, bytes: 8 * 1024 };
 const CARDS: Longest = Longest { elements: 4096, bytes: 128 * 1024 };
 
 /// Judges the lists of the modes that the pod asks in.
-pub fn judge(findings: &mut Findings, metadata: &Metadata, ways: &Ways, facts: &Facts) {
+pub fn judge(findings: &mut ReviewFindings, metadata: &Metadata, ways: &Ways, facts: &Facts) {
     if metadata.annotations.is_none() {
         return;
     }
@@ -59,7 +59,7 @@ pub fn judge(findings: &mut Findings, metadata: &Metadata, ways: &Ways, facts: &
 }
 
 /// Reports empty elements, since an empty element would match every type, and a list of only empty elements matches nothing.
-fn emptiness(findings: &mut Findings, metadata: &Metadata, key: &str) {
+fn emptiness(findings: &mut ReviewFindings, metadata: &Metadata, key: &str) {
     let Some(value) = metadata.annotation(key).filter(|value| !value.trim().is_empty()) else { return };
     let said = elements(Some(value));
     let shown = excerpt(value, VALUE);
@@ -75,7 +75,7 @@ fn emptiness(findings: &mut Findings, metadata: &Metadata, key: &str) {
 }
 
 /// Whether the list is short enough to compare; adds a violation if it is not.
-fn is_short(findings: &mut Findings, metadata: &Metadata, key: &str, longest: &Longest) -> bool {
+fn is_short(findings: &mut ReviewFindings, metadata: &Metadata, key: &str, longest: &Longest) -> bool {
     let value = metadata.annotation(key).unwrap_or_default();
     let (elements, bytes) = (value.split(',').count(), value.len());
     let is_short = elements <= longest.elements && bytes <= longest.bytes;
@@ -89,7 +89,7 @@ fn is_short(findings: &mut Findings, metadata: &Metadata, key: &str, longest: &L
     is_short
 }
 
-fn models(findings: &mut Findings, metadata: &Metadata, keys: &HintKeys) {
+fn models(findings: &mut ReviewFindings, metadata: &Metadata, keys: &HintKeys) {
     let (Some(use_model), Some(no_use_model)) = (&keys.use_model, &keys.no_use_model) else { return };
     let all = [use_model.as_ref(), ALSO_USE_MODEL, no_use_model.as_ref()];
     if !all.map(|key| is_short(findings, metadata, key, &TYPES)).iter().all(|is_short| *is_short) {
@@ -113,7 +113,7 @@ fn models(findings: &mut Findings, metadata: &Metadata, keys: &HintKeys) {
     }
 }
 
-fn ids(findings: &mut Findings, metadata: &Metadata, keys: &HintKeys) {
+fn ids(findings: &mut ReviewFindings, metadata: &Metadata, keys: &HintKeys) {
     for key in [&keys.use_id, &keys.no_use_id] {
         is_short(findings, metadata, key, &CARDS);
     }
@@ -125,7 +125,7 @@ fn ids(findings: &mut Findings, metadata: &Metadata, keys: &HintKeys) {
 }
 
 fn contradiction(
-    findings: &mut Findings,
+    findings: &mut ReviewFindings,
     (wanted, unwanted): (&str, &str),
     gone: &[&str],
     of: usize,
@@ -144,7 +144,7 @@ fn contradiction(
     }
 }
 
-fn unknown(findings: &mut Findings, metadata: &Metadata, keys: &HintKeys, known: &BTreeSet<String>) {
+fn unknown(findings: &mut ReviewFindings, metadata: &Metadata, keys: &HintKeys, known: &BTreeSet<String>) {
     for key in [&keys.use_id, &keys.no_use_id] {
         let ids: BTreeSet<_> = elements(metadata.annotation(key)).into_iter().collect();
         findings.work().count(ids.len());

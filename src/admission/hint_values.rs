@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{findings::Findings, modes::Ways, rules};
+use super::{findings::ReviewFindings, modes::Ways, rules};
 use crate::{
     device::DeviceType,
     dialect::{SharingMode, go_bool, hami, koordinator, unreadable::annotation_path, volcano},
@@ -25,7 +25,7 @@ const CARD_MODES: [&str; 3] = ["hami-core", "mig", "mps"];
 const NODE_MODES: [&str; 2] = ["hami-core", "mig"];
 
 /// Judges the words of the modes that the pod asks in.
-pub fn judge(findings: &mut Findings, metadata: &Metadata, ways: &Ways) {
+pub fn judge(findings: &mut ReviewFindings, metadata: &Metadata, ways: &Ways) {
     for mode in ways.modes() {
         match mode {
             SharingMode::Hami => of_hami(findings, metadata),
@@ -40,7 +40,7 @@ pub fn judge(findings: &mut Findings, metadata: &Metadata, ways: &Ways) {
 }
 
 /// What HAMi's scheduler reads for every vendor.
-fn policies(findings: &mut Findings, metadata: &Metadata) {
+fn policies(findings: &mut ReviewFindings, metadata: &Metadata) {
     use hami::names;
     let parts = |key| metadata.annotation(key).into_iter().flat_map(|value| value.split(',')).map(str::trim);
     let unknown: BTreeSet<_> =
@@ -59,7 +59,7 @@ fn policies(findings: &mut Findings, metadata: &Metadata) {
     }
 }
 
-fn of_hami(findings: &mut Findings, metadata: &Metadata) {
+fn of_hami(findings: &mut ReviewFindings, metadata: &Metadata) {
     use hami::names;
     policies(findings, metadata);
     if let Some(value) = metadata.annotation(names::NUMA_BIND).filter(|value| go_bool(value).is_none()) {
@@ -74,7 +74,7 @@ fn of_hami(findings: &mut Findings, metadata: &Metadata) {
     }
 }
 
-fn of_volcano(findings: &mut Findings, metadata: &Metadata) {
+fn of_volcano(findings: &mut ReviewFindings, metadata: &Metadata) {
     use volcano::names;
     if let Some(value) = metadata.annotation(names::MODE).filter(|value| !NODE_MODES.contains(value)) {
         nothing_left(findings, names::MODE, value, &NODE_MODES);
@@ -82,7 +82,7 @@ fn of_volcano(findings: &mut Findings, metadata: &Metadata) {
 }
 
 /// Its words are refused where the request is read; a type that is not known is passed over there.
-fn of_koordinator(findings: &mut Findings, metadata: &Metadata) {
+fn of_koordinator(findings: &mut ReviewFindings, metadata: &Metadata) {
     use koordinator::names;
     for key in [names::HINT, names::JOINT, names::PARTITION_SPEC] {
         let bytes = metadata.annotation(key).map_or(0, str::len);
@@ -99,14 +99,14 @@ fn of_koordinator(findings: &mut Findings, metadata: &Metadata) {
     }
 }
 
-fn ignored(findings: &mut Findings, key: &str, value: &str, known: &[&str]) {
+fn ignored(findings: &mut ReviewFindings, key: &str, value: &str, known: &[&str]) {
     let value = excerpt(value, VALUE);
     let message =
         format!("`{value}` is not a known policy and has no effect; known policies: {}", known.join(", "));
     findings.warn(rules::HINT_VALUE, annotation_path(key), message);
 }
 
-fn nothing_left(findings: &mut Findings, key: &str, value: &str, known: &[&str]) {
+fn nothing_left(findings: &mut ReviewFindings, key: &str, value: &str, known: &[&str]) {
     let value = excerpt(value, VALUE);
     let message = format!(
         "`{value}` is not a known mode, and no card would match it; known modes: {}",

@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 
-use super::{draft::Draft, findings::Findings, rules};
+use super::{draft::Draft, findings::ReviewFindings, rules};
 use crate::{
     dialect::{
         HintKeys,
@@ -20,7 +20,7 @@ use crate::{
 const MOST_NAMED: usize = 8;
 
 /// Merges the namespace's hints into the pod; a contradiction is a violation that names both.
-pub fn merge(draft: &mut Draft, namespace: &Metadata, keys: &HintKeys, findings: &mut Findings) {
+pub fn merge(draft: &mut Draft, namespace: &Metadata, keys: &HintKeys, findings: &mut ReviewFindings) {
     for key in keys.no_use_model.iter().chain([&keys.no_use_id]) {
         unite(draft, namespace, key);
     }
@@ -54,7 +54,7 @@ fn both_types(draft: &mut Draft, namespace: &Metadata, key: &str) {
     }
 }
 
-fn intersect(draft: &mut Draft, namespace: &Metadata, key: &str, findings: &mut Findings) {
+fn intersect(draft: &mut Draft, namespace: &Metadata, key: &str, findings: &mut ReviewFindings) {
     let wanted = elements(namespace.annotation(key));
     let own = elements(draft.pod().metadata.annotation(key));
     if wanted.is_empty() {

@@ -6,7 +6,7 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use super::{facts::Facts, findings::Findings, named_nodes, rules};
+use super::{facts::Facts, findings::ReviewFindings, named_nodes, rules};
 use crate::{
     dialect::{SharingMode, koordinator, readers::InPod, vendor},
     object::{Container, Pod, Quantity},
@@ -79,7 +79,7 @@ impl Ways {
     }
 
     /// Reports conflicts between the ways, and modes that are not served.
-    pub fn judge(&self, findings: &mut Findings, facts: &Facts) {
+    pub fn judge(&self, findings: &mut ReviewFindings, facts: &Facts) {
         // A claim may be of other devices, such as a network card.
         let is_hamis = |mode: &SharingMode| matches!(mode, SharingMode::Hami | SharingMode::Vendor(_));
         let beside_claims = self.modes().all(is_hamis);
@@ -107,7 +107,7 @@ impl Ways {
     }
 
     /// Whether the nodes that the pod names serve its mode; unknown nodes are not judged.
-    pub fn judge_nodes(&self, findings: &mut Findings, pod: &Pod, facts: &Facts) {
+    pub fn judge_nodes(&self, findings: &mut ReviewFindings, pod: &Pod, facts: &Facts) {
         let (Some(inventory), Some((field, names))) = (&facts.inventory, named_nodes::of(pod)) else {
             return;
         };

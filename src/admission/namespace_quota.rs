@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    device::{CardUsage, Counted, ProfileName},
+    device::{CardUsage, CountedAmount, ProfileName},
     dialect::{Dialects, Unreadable, bounds::HardLimit},
     object::ResourceQuota,
 };
@@ -61,12 +61,12 @@ const NAMED: usize = 3;
 struct Holder {
     pod: String,
     amount: u64,
-    standing: Standing,
+    standing: HolderStanding,
 }
 
 /// Whether a pod that holds some of a quota is to go.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Standing {
+pub enum HolderStanding {
     /// It is not.
     Alive,
     /// It is being deleted, and holds its share until it has ended.
@@ -78,7 +78,7 @@ impl NamespaceQuota {
     /// and returned.
     pub fn limit(&mut self, quota: &ResourceQuota, dialects: &Dialects) -> Vec<Unreadable> {
         let (bounds, troubles) = dialects.bounds(quota);
-        for HardLimit { counted: Counted { resource, unit, .. }, units, .. } in bounds {
+        for HardLimit { counted: CountedAmount { resource, unit, .. }, units, .. } in bounds {
             if self.limits.get(resource).is_none_or(|known| units < known.units) {
                 let quota = quota.metadata.name.clone();
                 self.limits.insert(resource.to_owned(), Limit { quota, units, unit });
@@ -96,14 +96,14 @@ impl NamespaceQuota {
     }
 
     /// Notes which pod holds so much of what is used.
-    pub fn note_holder(&mut self, pod: &str, standing: Standing, needs: &BTreeMap<String, u64>) {
+    pub fn note_holder(&mut self, pod: &str, standing: HolderStanding, needs: &BTreeMap<String, u64>) {
         for (resource, amount) in needs {
             self.add_holder((pod, standing), resource, *amount);
         }
     }
 
     /// Of the pods only one more than a denial names is kept, which tells that there are others.
-    fn add_holder(&mut self, (pod, standing): (&str, Standing), resource: &str, amount: u64) {
+    fn add_holder(&mut self, (pod, standing): (&str, HolderStanding), resource: &str, amount: u64) {
         if amount == 0 {
             return;
         }
@@ -122,8 +122,8 @@ impl NamespaceQuota {
         };
         let name = |Holder { pod, amount, standing }: &Holder| {
             let leaves = match standing {
-                Standing::Alive => "",
-                Standing::Terminating => ", terminating",
+                HolderStanding::Alive => "",
+                HolderStanding::Terminating => ", terminating",
             };
             format!("{pod} ({}{leaves})", limit.units_of(*amount))
         };

@@ -2,7 +2,7 @@
 //!
 //! Scheduling decides their effect. Source: volcano `pkg/scheduler/api/pod_info.go`, `plugins/tdm`, `plugins/cdp`.
 
-use super::{facts::Facts, findings::Findings, named_nodes, rules};
+use super::{facts::Facts, findings::ReviewFindings, named_nodes, rules};
 use crate::{
     dialect::{duration, go_bool, marks, unreadable::annotation_path},
     object::{Metadata, Pod},
@@ -25,7 +25,7 @@ pub fn is_marked(metadata: &Metadata) -> bool {
 }
 
 /// Judges the marks of a pod.
-pub fn judge(findings: &mut Findings, pod: &Pod, namespace: &str, facts: &Facts) {
+pub fn judge(findings: &mut ReviewFindings, pod: &Pod, namespace: &str, facts: &Facts) {
     if !is_marked(&pod.metadata) {
         return;
     }
@@ -47,7 +47,7 @@ pub fn judge(findings: &mut Findings, pod: &Pod, namespace: &str, facts: &Facts)
 }
 
 /// Judges what a change takes back: what was bound as a pod that may be evicted stays one.
-pub fn judge_change(findings: &mut Findings, pod: &Pod, old: &Pod) {
+pub fn judge_change(findings: &mut ReviewFindings, pod: &Pod, old: &Pod) {
     let Some(node) = old.spec.node_name.as_deref().filter(|node| !node.is_empty()) else { return };
     let (new, old) = (&pod.metadata, &old.metadata);
     let mut deny = |field: String| {
@@ -76,7 +76,7 @@ fn label_path(key: &str) -> String {
 }
 
 /// The mark's value and the field that states it: the annotation, else the label.
-fn preemptable(findings: &mut Findings, metadata: &Metadata) -> Option<(bool, String)> {
+fn preemptable(findings: &mut ReviewFindings, metadata: &Metadata) -> Option<(bool, String)> {
     let key = marks::PREEMPTABLE;
     let mut read = |text: Option<&str>, field: String| {
         let text = text?;
@@ -101,7 +101,7 @@ fn preemptable(findings: &mut Findings, metadata: &Metadata) -> Option<(bool, St
 }
 
 fn group(
-    findings: &mut Findings,
+    findings: &mut ReviewFindings,
     metadata: &Metadata,
     namespace: &str,
     (value, field): (bool, &str),
@@ -118,7 +118,7 @@ fn group(
     }
 }
 
-fn critical(findings: &mut Findings, pod: &Pod, value: bool, field: &str) {
+fn critical(findings: &mut ReviewFindings, pod: &Pod, value: bool, field: &str) {
     let class = pod.spec.priority_class_name.as_deref().unwrap_or_default();
     if value && CRITICAL.contains(&class) {
         let message =
@@ -127,7 +127,7 @@ fn critical(findings: &mut Findings, pod: &Pod, value: bool, field: &str) {
     }
 }
 
-fn zone(findings: &mut Findings, metadata: &Metadata, preemptable: Option<bool>, facts: &Facts) {
+fn zone(findings: &mut ReviewFindings, metadata: &Metadata, preemptable: Option<bool>, facts: &Facts) {
     let key = marks::REVOCABLE_ZONE;
     if metadata.label(key).is_some() {
         let message = "this label has no effect on a pod; use an annotation";
@@ -160,7 +160,7 @@ fn has_no_node(zone: &str, facts: &Facts) -> bool {
 }
 
 /// Warns of a node selector that names a zone which no window opens, where there are windows.
-fn selected_zone(findings: &mut Findings, pod: &Pod, facts: &Facts) {
+fn selected_zone(findings: &mut ReviewFindings, pod: &Pod, facts: &Facts) {
     let selected = pod.spec.node_selector.as_ref().and_then(|labels| labels.get(marks::REVOCABLE_ZONE));
     let Some(zone) = selected.filter(|zone| !zone.is_empty()) else { return };
     let zones = &facts.settings.zones;
@@ -174,7 +174,7 @@ fn selected_zone(findings: &mut Findings, pod: &Pod, facts: &Facts) {
     }
 }
 
-fn revocable_node(findings: &mut Findings, pod: &Pod, facts: &Facts) {
+fn revocable_node(findings: &mut ReviewFindings, pod: &Pod, facts: &Facts) {
     let selected = pod.spec.node_selector.as_ref().and_then(|labels| labels.get(marks::REVOCABLE_ZONE));
     if let Some(zone) = selected {
         let message =
@@ -197,7 +197,7 @@ fn revocable_node(findings: &mut Findings, pod: &Pod, facts: &Facts) {
     }
 }
 
-fn cooldown(findings: &mut Findings, metadata: &Metadata) {
+fn cooldown(findings: &mut ReviewFindings, metadata: &Metadata) {
     let key = marks::COOLDOWN_TIME;
     let places = [(metadata.label(key), label_path(key)), (metadata.annotation(key), annotation_path(key))];
     for (value, field) in places {
@@ -208,7 +208,7 @@ fn cooldown(findings: &mut Findings, metadata: &Metadata) {
     }
 }
 
-fn expected_duration(findings: &mut Findings, metadata: &Metadata) {
+fn expected_duration(findings: &mut ReviewFindings, metadata: &Metadata) {
     let key = marks::EXPECTED_DURATION;
     let positive = |value: &&str| duration::parse(value).is_some_and(|duration| duration.is_positive());
     if let Some(value) = metadata.annotation(key).filter(|value| !positive(value)) {
@@ -217,7 +217,7 @@ fn expected_duration(findings: &mut Findings, metadata: &Metadata) {
     }
 }
 
-fn budget(findings: &mut Findings, metadata: &Metadata) {
+fn budget(findings: &mut ReviewFindings, metadata: &Metadata) {
     let keys = [marks::MIN_AVAILABLE, marks::MAX_UNAVAILABLE];
     for key in keys {
         if let Some(value) = metadata.annotation(key).filter(|value| !marks::is_budget(value)) {

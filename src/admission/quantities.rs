@@ -2,11 +2,11 @@
 //!
 //! A limit and a request of a share must be equal.
 
-use super::{facts::Facts, findings::Findings, rules, shares::Shares};
+use super::{facts::Facts, findings::ReviewFindings, rules, shares::PodShares};
 use crate::object::Pod;
 
 /// Judges the quantities of a pod.
-pub fn judge(findings: &mut Findings, pod: &Pod, shares: &Shares<'_>, facts: &Facts) {
+pub fn judge(findings: &mut ReviewFindings, pod: &Pod, shares: &PodShares<'_>, facts: &Facts) {
     for trouble in shares.unread() {
         findings.deny(rules::of_problem(trouble.problem), &trouble.field, &trouble.message);
     }

@@ -2,22 +2,22 @@
 
 use std::collections::BTreeMap;
 
-use super::{facts::Facts, findings::Findings, rules, shares::Shares};
+use super::{facts::Facts, findings::ReviewFindings, rules, shares::PodShares};
 use crate::{
     device::{
-        Card, CoreRequest, Counted, Dimension, Inventory, MemoryRequest, PodRequest, Role, ShareRequest,
+        Card, CoreRequest, CountedAmount, Dimension, Inventory, MemoryRequest, PodRequest, Role, ShareRequest,
     },
     dialect::Dialect,
 };
 
 /// What a pod needs at its peak of each resource, in shares, MiB, or compute in percent or units; a part of a card counts by the smallest
 /// card that could serve.
-pub fn needs(shares: &Shares<'_>, facts: &Facts) -> BTreeMap<String, u64> {
+pub fn needs(shares: &PodShares<'_>, facts: &Facts) -> BTreeMap<String, u64> {
     let mut needs = BTreeMap::new();
     for (dialect, request) in shares.requests() {
         let memory = least(request, dialect, facts, |share| is_part(share.memory), |card| card.memory);
         let cores = least(request, dialect, facts, |share| is_part_of_units(share.cores), |card| card.cores);
-        for Counted { resource, dimension, .. } in dialect.counted() {
+        for CountedAmount { resource, dimension, .. } in dialect.counted() {
             let amount = match dimension {
                 Dimension::Cards => peak(request, |_| 1),
                 Dimension::Memory => peak(request, |share| share.memory.of(memory).get()),
@@ -30,7 +30,7 @@ pub fn needs(shares: &Shares<'_>, facts: &Facts) -> BTreeMap<String, u64> {
 }
 
 /// Judges whether the pod still fits.
-pub fn judge(findings: &mut Findings, shares: &Shares<'_>, namespace: &str, facts: &Facts) {
+pub fn judge(findings: &mut ReviewFindings, shares: &PodShares<'_>, namespace: &str, facts: &Facts) {
     let Some(quota) = facts.quotas.get(namespace).filter(|quota| !quota.limits.is_empty()) else { return };
     for (resource, need) in needs(shares, facts) {
         let Some(limit) = quota.limits.get(&resource).filter(|_| need > 0) else { continue };

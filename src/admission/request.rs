@@ -4,7 +4,7 @@ use crate::object::Pod;
 
 /// The stage of admission.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Stage {
+pub enum AdmissionStage {
     /// The mutating call: unreadable requests are denied, and missing values are set by a patch.
     Mutate,
     /// The validating call: the final pod is judged; nothing is patched.
@@ -28,7 +28,7 @@ pub enum Operation<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
     /// The stage.
-    pub stage: Stage,
+    pub stage: AdmissionStage,
     /// The operation.
     pub operation: Operation<'a>,
     /// The namespace of the request; the pod's own may be empty at this time.

@@ -2,7 +2,7 @@
 //!
 //! A warning only: the name may be another device plugin's.
 
-use super::{facts::Facts, findings::Findings, rules};
+use super::{facts::Facts, findings::ReviewFindings, rules};
 use crate::{
     dialect::volcano,
     object::{Container, Pod, ResourceMap},
@@ -18,7 +18,7 @@ const SHORT: usize = 4;
 const MOST_TOLD: usize = 16;
 
 /// Judges the names of what a pod asks for; of many, the first for which there is work left.
-pub fn judge(findings: &mut Findings, pod: &Pod, facts: &Facts) {
+pub fn judge(findings: &mut ReviewFindings, pod: &Pod, facts: &Facts) {
     let lists = [("initContainers", &pod.spec.init_containers), ("containers", &pod.spec.containers)];
     let mut told = 0;
     for (list, containers) in lists {

@@ -7,14 +7,14 @@ use super::{
     amounts, bypasses, capacity, defaults,
     draft::Draft,
     facts::Facts,
-    findings::Findings,
+    findings::ReviewFindings,
     hint_keys, hint_lists, hint_values, hints,
     modes::Ways,
     preemptable, quantities, quota,
-    request::{Operation, Request, Stage},
+    request::{AdmissionStage, Operation, Request},
     resource_names, rules,
-    scheduler_name::{self, Owner},
-    shares::Shares,
+    scheduler_name::{self, PlacingScheduler},
+    shares::PodShares,
     verdict::Verdict,
     work::Work,
 };
@@ -42,16 +42,16 @@ pub fn review_within(request: &Request<'_>, facts: &Facts, work: &mut Work) -> V
 
 fn create(request: &Request<'_>, facts: &Facts, work: &mut Work) -> Verdict {
     let ways = Ways::of(request.pod, facts);
-    let mut findings = Findings::within(*work);
+    let mut findings = ReviewFindings::within(*work);
     if !ways.ask_for_a_share() && !preemptable::is_marked(&request.pod.metadata) {
         resource_names::judge(&mut findings, request.pod, facts);
         return if findings.is_empty() { Verdict::Ignored } else { verdict(findings, work, Vec::new) };
     }
     ways.judge(&mut findings, facts);
-    let mutates = request.stage == Stage::Mutate
+    let mutates = request.stage == AdmissionStage::Mutate
         && findings.violations().is_empty()
         && ways.ask_for_a_share()
-        && scheduler_name::owner(request.pod, &facts.settings) != Owner::Other
+        && scheduler_name::owner(request.pod, &facts.settings) != PlacingScheduler::Other
         && request.pod.spec.node_name.as_ref().is_none_or(String::is_empty)
         && !opts_out(request, facts);
     if !mutates {
@@ -65,8 +65,14 @@ fn create(request: &Request<'_>, facts: &Facts, work: &mut Work) -> Verdict {
 }
 
 /// Judges a pod that is being created, as this stage leaves it.
-fn judge_created(findings: &mut Findings, pod: &Pod, request: &Request<'_>, ways: &Ways, facts: &Facts) {
-    let shares = Shares::read(pod, facts, missing_count(pod, facts));
+fn judge_created(
+    findings: &mut ReviewFindings,
+    pod: &Pod,
+    request: &Request<'_>,
+    ways: &Ways,
+    facts: &Facts,
+) {
+    let shares = PodShares::read(pod, facts, missing_count(pod, facts));
     judge(findings, pod, request.namespace, ways, &shares, facts);
     judge_against_the_cluster(findings, pod, request.namespace, &shares, facts);
 }
@@ -75,8 +81,8 @@ fn judge_created(findings: &mut Findings, pod: &Pod, request: &Request<'_>, ways
 /// are not judged.
 fn missing_count(pod: &Pod, facts: &Facts) -> MissingCount {
     match scheduler_name::owner(pod, &facts.settings) {
-        Owner::Berth | Owner::Adopted => MissingCount::Refuse,
-        Owner::Other => MissingCount::Default,
+        PlacingScheduler::Berth | PlacingScheduler::Adopted => MissingCount::Refuse,
+        PlacingScheduler::Other => MissingCount::Default,
     }
 }
 
@@ -89,10 +95,10 @@ fn update(request: &Request<'_>, old: &Pod, facts: &Facts, work: &mut Work) -> V
     let each = *work;
     let found = |pod: &Pod| {
         let ways = Ways::of(pod, facts);
-        let mut findings = Findings::within(each);
+        let mut findings = ReviewFindings::within(each);
         if ways.ask_for_a_share() || preemptable::is_marked(&pod.metadata) {
             ways.judge(&mut findings, facts);
-            let shares = Shares::read(pod, facts, missing_count(pod, facts));
+            let shares = PodShares::read(pod, facts, missing_count(pod, facts));
             judge(&mut findings, pod, request.namespace, &ways, &shares, facts);
         }
         findings
@@ -113,7 +119,13 @@ fn reads_the_same(new: &Pod, old: &Pod) -> bool {
         && new.spec == old.spec
 }
 
-fn mutate(draft: &mut Draft, request: &Request<'_>, ways: &Ways, facts: &Facts, findings: &mut Findings) {
+fn mutate(
+    draft: &mut Draft,
+    request: &Request<'_>,
+    ways: &Ways,
+    facts: &Facts,
+    findings: &mut ReviewFindings,
+) {
     defaults::add_counts(draft, facts);
     defaults::add_hami(draft, facts);
     defaults::add_vendors(draft, facts);
@@ -131,11 +143,11 @@ fn mutate(draft: &mut Draft, request: &Request<'_>, ways: &Ways, facts: &Facts, 
 }
 
 fn judge(
-    findings: &mut Findings,
+    findings: &mut ReviewFindings,
     pod: &Pod,
     namespace: &str,
     ways: &Ways,
-    shares: &Shares<'_>,
+    shares: &PodShares<'_>,
     facts: &Facts,
 ) {
     preemptable::judge(findings, pod, namespace, facts);
@@ -158,10 +170,10 @@ fn judge(
 
 /// Compares the pod with the cards of the cluster, if it can be read; unreadable requests are already reported.
 fn judge_against_the_cluster(
-    findings: &mut Findings,
+    findings: &mut ReviewFindings,
     pod: &Pod,
     namespace: &str,
-    shares: &Shares<'_>,
+    shares: &PodShares<'_>,
     facts: &Facts,
 ) {
     if findings.violations().is_empty() {
@@ -171,7 +183,7 @@ fn judge_against_the_cluster(
 }
 
 fn verdict(
-    mut findings: Findings,
+    mut findings: ReviewFindings,
     work: &mut Work,
     patch: impl FnOnce() -> Vec<json_patch::PatchOperation>,
 ) -> Verdict {

@@ -2,7 +2,7 @@
 
 use super::{
     draft::Draft,
-    findings::Findings,
+    findings::ReviewFindings,
     rules,
     settings::{AdmissionSettings, DefaultScheduler},
 };
@@ -16,7 +16,7 @@ const DEFAULT: &str = "default-scheduler";
 
 /// The scheduler that places a pod.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Owner {
+pub enum PlacingScheduler {
     /// Berth, since the pod names it.
     Berth,
     /// Berth, since the pod names no scheduler, or one whose pods Berth adopts.
@@ -26,31 +26,31 @@ pub enum Owner {
 }
 
 /// The scheduler that places the pod.
-pub fn owner(pod: &Pod, settings: &AdmissionSettings) -> Owner {
+pub fn owner(pod: &Pod, settings: &AdmissionSettings) -> PlacingScheduler {
     let named = pod.spec.scheduler_name.as_deref().unwrap_or_default();
     let keeps_default = named == DEFAULT && settings.default_scheduler == DefaultScheduler::Leave;
     if named == settings.scheduler_name {
-        Owner::Berth
+        PlacingScheduler::Berth
     } else if named.is_empty()
         || settings.adopt_schedulers.contains(named)
         || (named == DEFAULT && !keeps_default)
     {
-        Owner::Adopted
+        PlacingScheduler::Adopted
     } else {
-        Owner::Other
+        PlacingScheduler::Other
     }
 }
 
 /// Names Berth as the scheduler of an adopted pod.
 pub fn set(draft: &mut Draft, settings: &AdmissionSettings) {
-    if owner(draft.pod(), settings) == Owner::Adopted {
+    if owner(draft.pod(), settings) == PlacingScheduler::Adopted {
         draft.set_scheduler_name(&settings.scheduler_name);
     }
 }
 
 /// Warns that another scheduler places the share.
-pub fn judge(findings: &mut Findings, pod: &Pod, settings: &AdmissionSettings) {
-    if owner(pod, settings) == Owner::Other {
+pub fn judge(findings: &mut ReviewFindings, pod: &Pod, settings: &AdmissionSettings) {
+    if owner(pod, settings) == PlacingScheduler::Other {
         let message = format!(
             "is {}: the pod's GPU share is not placed by {}; remove schedulerName to have it placed",
             excerpt(pod.spec.scheduler_name.as_deref().unwrap_or_default(), FIELD),

@@ -16,9 +16,9 @@ type Reading = Result<Option<PodRequest>, Vec<Unreadable>>;
 
 /// What one pod requests.
 #[derive(Debug)]
-pub struct Shares<'a>(Vec<(&'a Arc<dyn Dialect>, Reading)>);
+pub struct PodShares<'a>(Vec<(&'a Arc<dyn Dialect>, Reading)>);
 
-impl<'a> Shares<'a> {
+impl<'a> PodShares<'a> {
     /// Reads a pod.
     pub fn read(pod: &Pod, facts: &'a Facts, missing: MissingCount) -> Self {
         let asked = facts.dialects.asked(pod).into_iter();

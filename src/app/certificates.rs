@@ -9,9 +9,9 @@ use super::{AppError, Options, Parts};
 use crate::{
     cluster::Clock,
     webhook::{
-        Certificates, Files, Metrics,
+        Certificates, Files, WebhookMetrics,
         mint::{self, Bundle, Lifetimes, ServingNames},
-        registration::{Registration, RegistrationError, publish, publish_once},
+        registration::{RegistrationError, WebhookConfigurations, publish, publish_once},
         secret::{self, SecretError},
         tls::CertificateError,
     },
@@ -112,7 +112,7 @@ pub(super) async fn load(options: &Options) -> Result<Serving, AppError> {
 /// before a certificate of it is served.
 pub(super) fn follow(
     serving: Serving,
-    metrics: Metrics,
+    metrics: WebhookMetrics,
     options: &Options,
 ) -> impl Future<Output = ()> + Send + use<> {
     let publisher = match options.parts {
@@ -145,7 +145,7 @@ pub(super) fn follow(
 /// Keeps the served certificate, the Secret and the published authority in step.
 struct Keeper {
     client: Client,
-    publisher: Option<(Client, Registration)>,
+    publisher: Option<(Client, WebhookConfigurations)>,
     location: SecretLocation,
     clock: Clock,
     certificates: Arc<Certificates>,

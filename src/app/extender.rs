@@ -8,8 +8,8 @@ use tokio::sync::watch;
 use super::{Options, leader::leader};
 use crate::{
     cluster::{
-        Handoff, Leadership, View,
-        extender::{Extender, NotLeading},
+        BinderView, Handoff, Leadership,
+        extender::{ExtenderChannel, NotLeading},
     },
     extender,
     object::Pod,
@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// What the verbs are answered by.
-pub(super) fn extender(options: &Options, desk: &Extender, handoff: &Handoff) -> extender::Extender {
+pub(super) fn extender(options: &Options, desk: &ExtenderChannel, handoff: &Handoff) -> extender::Extender {
     let asked = ExtenderBackend {
         desk: desk.clone(),
         views: handoff.views(),
@@ -60,15 +60,15 @@ pub(super) fn extender(options: &Options, desk: &Extender, handoff: &Handoff) ->
 
 #[derive(Clone)]
 struct ExtenderBackend {
-    desk: Extender,
-    views: watch::Receiver<Option<View>>,
+    desk: ExtenderChannel,
+    views: watch::Receiver<Option<BinderView>>,
     client: Client,
     leadership: Leadership,
 }
 
 impl ExtenderBackend {
     /// The cluster as the loop has it now; on a replica that does not lead, as it was seen last.
-    async fn view(&self) -> Result<View, String> {
+    async fn view(&self) -> Result<BinderView, String> {
         if let Ok(view) = self.desk.look().await {
             return Ok(view);
         }
@@ -87,7 +87,7 @@ impl ExtenderBackend {
 }
 
 /// What the pod asks for. It is read as a pod that waits, whatever its scheduler is called.
-fn demand(view: &View, pod: &Pod) -> Result<Demand, String> {
+fn demand(view: &BinderView, pod: &Pod) -> Result<Demand, String> {
     let (info, _) = view.reader.pod(pod);
     match (info.demand(), info.claim) {
         (Some(demand), _) => Ok(demand),

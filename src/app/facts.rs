@@ -19,7 +19,7 @@ use crate::{
     dialect::marks,
     object::{Namespace, PodGroup},
     scheduling::model::claim_use::DeviceClaims,
-    webhook::{Judge, router::Readiness},
+    webhook::{Judge, router::ServerReadiness},
 };
 
 /// The current facts; clones share them.
@@ -53,12 +53,12 @@ impl Shared {
 pub(super) async fn follow(
     facts: Shared,
     client: Client,
-    ready: watch::Sender<Readiness>,
+    ready: watch::Sender<ServerReadiness>,
     (parts, claims): (Parts, DeviceClaims),
     handoff: Handoff,
 ) {
     if matches!(parts, Parts::Binder | Parts::Shadow { .. }) {
-        ready.send_replace(Readiness::Ready);
+        ready.send_replace(ServerReadiness::Ready);
         return std::future::pending().await;
     }
     let namespaces = keep(&client, Namespace::clone, |known| {
@@ -66,9 +66,9 @@ pub(super) async fn follow(
         let known = Arc::new(known.iter().map(by_name).collect::<BTreeMap<_, _>>());
         facts.set(|facts| facts.namespaces = known.clone());
         ready.send_if_modified(|readiness| {
-            let starting = *readiness == Readiness::Starting;
+            let starting = *readiness == ServerReadiness::Starting;
             if starting {
-                *readiness = Readiness::Ready;
+                *readiness = ServerReadiness::Ready;
             }
             starting
         });

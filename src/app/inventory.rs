@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use crate::{
     admission::{InventorySummary, NodeOffer},
     cluster::{
-        View,
+        BinderView,
         keep::{ObjectKey, keep, keep_if_served},
         read::{self, by_class::modes_by_class},
     },
@@ -87,7 +87,7 @@ fn summary(
 
 /// Follows the binder's view of the nodes and publishes as [`watched`] does; never returns.
 pub(super) async fn seen(
-    mut views: watch::Receiver<Option<View>>,
+    mut views: watch::Receiver<Option<BinderView>>,
     publish: impl Fn(InventorySummary) + Send,
 ) {
     let mut known: Option<KnownInventory> = None;
@@ -116,7 +116,7 @@ struct KnownInventory {
 
 impl KnownInventory {
     /// Takes over the binder's view; returns whether a node was added, was removed or offers something else, or a class of devices has changed.
-    fn take_in(&mut self, view: &View) -> bool {
+    fn take_in(&mut self, view: &BinderView) -> bool {
         let classes = view.outlook.extended_resources();
         let mut differs = *classes != self.classes;
         self.classes = classes.clone();
@@ -247,7 +247,7 @@ mod tests {
         fn differs_after(&mut self, event: Event) -> bool {
             self.scheduler.observe(event, Timestamp::UNIX_EPOCH);
             let reader = Arc::new(Config::default().reader());
-            self.known.take_in(&View { reader, outlook: self.scheduler.view().outlook() })
+            self.known.take_in(&BinderView { reader, outlook: self.scheduler.view().outlook() })
         }
     }
 
@@ -285,7 +285,7 @@ mod tests {
         assert!(futures::poll!(&mut follow).is_pending());
         assert_eq!(published.lock().unwrap().len(), 0);
         let scheduler = Scheduler::standing_by(Config::default().scheduler_settings());
-        sender.send_replace(Some(View {
+        sender.send_replace(Some(BinderView {
             reader: Arc::new(Config::default().reader()),
             outlook: scheduler.view().outlook(),
         }));

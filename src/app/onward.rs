@@ -11,7 +11,7 @@ use tokio::{
 };
 
 use crate::{
-    cluster::{Handoff, Hinted, View},
+    cluster::{BinderView, Handoff, Hinted},
     config::Config,
     object::Pod,
     scheduling::Details,
@@ -41,7 +41,7 @@ fn hint(handoff: Handoff) -> Hint {
 }
 
 fn place(
-    views: watch::Receiver<Option<View>>,
+    views: watch::Receiver<Option<BinderView>>,
     patience: Duration,
     details: impl Fn() -> Details + Send + Sync + 'static,
 ) -> Place {
@@ -57,7 +57,7 @@ fn place(
 
 /// Whoever asks by a dry run may be any user who may create pods.
 fn told(
-    view: &View,
+    view: &BinderView,
     pod: &Pod,
     in_time: impl FnMut() -> ControlFlow<()>,
     details: Details,
@@ -100,14 +100,14 @@ mod tests {
         serde_json::from_value(node).unwrap()
     }
 
-    fn view(nodes: &[Node]) -> View {
+    fn view(nodes: &[Node]) -> BinderView {
         let config = Config::default();
         let reader = Arc::new(config.reader());
         let mut scheduler = Scheduler::standing_by(config.scheduler_settings());
         let nodes = nodes.iter().map(|node| reader.node(node).0).collect();
         scheduler.observe(Event::Node(NodeChange::Listed(nodes)), Timestamp::UNIX_EPOCH);
         scheduler.observe(Event::Pod(PodChange::Listed(Vec::new())), Timestamp::UNIX_EPOCH);
-        View { reader, outlook: scheduler.view().outlook() }
+        BinderView { reader, outlook: scheduler.view().outlook() }
     }
 
     fn pod(changes: impl FnOnce(&mut Value)) -> Pod {
@@ -121,11 +121,11 @@ mod tests {
     }
 
     /// The answer with this view of the cluster.
-    fn told_by(view: Option<View>, patience: Duration, pod: &Pod) -> Vec<String> {
+    fn told_by(view: Option<BinderView>, patience: Duration, pod: &Pod) -> Vec<String> {
         told_with(view, patience, pod, Details::Full)
     }
 
-    fn told_with(view: Option<View>, patience: Duration, pod: &Pod, details: Details) -> Vec<String> {
+    fn told_with(view: Option<BinderView>, patience: Duration, pod: &Pod, details: Details) -> Vec<String> {
         let (_sender, views) = watch::channel(view);
         place(views, patience, move || details)(pod)
     }

@@ -10,7 +10,7 @@ use super::{AppError, Options};
 use crate::{
     cluster::{
         Clock,
-        shadow::{self, Shadowing, metrics::Metrics, report::Board},
+        shadow::{self, Shadowing, metrics::ShadowMetrics, report::Board},
     },
     config::Config,
     webhook::shadow::Page,
@@ -18,7 +18,7 @@ use crate::{
 
 /// An empty report, whose counts are entered into the registry.
 pub(super) fn board(registry: &mut Registry, clock: Clock) -> Board {
-    let metrics = Metrics::default();
+    let metrics = ShadowMetrics::default();
     metrics.register(registry);
     Board::new(metrics, clock.now())
 }

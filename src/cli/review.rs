@@ -19,7 +19,7 @@ use super::{
     table::Table,
 };
 use crate::{
-    admission::{self, Facts, Stage, rules},
+    admission::{self, AdmissionStage, Facts, rules},
     config::{Config, ConfigError},
     object::workload::{KeptPod, Places},
     webhook::{self, Judge},
@@ -67,10 +67,10 @@ pub enum Path {
 }
 
 impl Path {
-    fn stage(self) -> Stage {
+    fn stage(self) -> AdmissionStage {
         match self {
-            Self::Mutate => Stage::Mutate,
-            Self::Validate => Stage::Validate,
+            Self::Mutate => AdmissionStage::Mutate,
+            Self::Validate => AdmissionStage::Validate,
         }
     }
 }

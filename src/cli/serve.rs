@@ -13,7 +13,7 @@ use crate::{
     cluster::{Clock, Leadership, candidate},
     config::{Config, duration},
     scheduling::PodKey,
-    webhook::{mint::ServingNames, registration::Registration},
+    webhook::{mint::ServingNames, registration::WebhookConfigurations},
 };
 
 const EXAMPLE: &str = "\
@@ -158,8 +158,10 @@ fn options(args: ServeArgs, config: Config, client: Client) -> Options {
     } else {
         Leadership::Alone
     };
-    let registration =
-        Registration { mutating: args.webhook_configuration.clone(), validating: args.webhook_configuration };
+    let registration = WebhookConfigurations {
+        mutating: args.webhook_configuration.clone(),
+        validating: args.webhook_configuration,
+    };
     let own_pod = args.pod_name.zip(args.pod_uid).map(|(name, uid)| PodKey {
         uid: uid.as_str().into(),
         namespace: args.namespace.as_str().into(),

@@ -17,8 +17,8 @@ use tokio::{
 
 use super::{
     clock::Clock,
-    fence::Claim,
-    lease::{self, Observed, Turn},
+    fence::LeadershipClaim,
+    lease::{self, LeaseStep, Observed},
     metrics::{Leads, Metrics},
     pulse::Pulse,
     send, sightings,
@@ -121,12 +121,12 @@ impl ElectionSettings {
 }
 
 /// A candidate.
-pub struct Candidate {
+pub struct LeaseCandidate {
     settings: ElectionSettings,
     leases: Api<Lease>,
     clock: Clock,
     metrics: Metrics,
-    claims: watch::Sender<Option<Claim>>,
+    claims: watch::Sender<Option<LeadershipClaim>>,
     /// Whether the loop that the claims are for goes on.
     pulse: Pulse,
     /// When the claim of a loop that stands still was ended, whose Lease is still to be given back.
@@ -146,14 +146,14 @@ fn lacks_namespace(status: &kube::core::Status) -> bool {
     status.code == 404 && kind == "namespaces"
 }
 
-impl Candidate {
+impl LeaseCandidate {
     /// A candidate that publishes its claims to `claims`.
     pub fn new(
         settings: ElectionSettings,
         client: Client,
         clock: Clock,
         metrics: Metrics,
-        claims: watch::Sender<Option<Claim>>,
+        claims: watch::Sender<Option<LeadershipClaim>>,
         pulse: Pulse,
     ) -> Self {
         let leases = Api::namespaced(client, &settings.namespace);
@@ -265,9 +265,9 @@ impl Candidate {
         let seen_first = observed.at == now;
         self.observed = Some(observed);
         let next = match turn {
-            Turn::Acquire => lease::acquired(&spec, me, ours, self.clock.now()),
-            Turn::Renew => lease::renewed(&spec, ours, self.clock.now()),
-            Turn::Wait(until) => {
+            LeaseStep::Acquire => lease::acquired(&spec, me, ours, self.clock.now()),
+            LeaseStep::Renew => lease::renewed(&spec, ours, self.clock.now()),
+            LeaseStep::Wait(until) => {
                 if seen_first {
                     tracing::debug!(holder = lease::holder(&spec), "another replica leads");
                 }
@@ -276,7 +276,7 @@ impl Candidate {
             }
         };
         match self.write(found, next).await {
-            Err(kube::Error::Api(status)) if status.code == 409 && turn == Turn::Renew => {
+            Err(kube::Error::Api(status)) if status.code == 409 && turn == LeaseStep::Renew => {
                 Ok(Instant::now() + AFTER_CONFLICT)
             }
             Err(kube::Error::Api(status)) if status.code == 409 => Ok(retry),
@@ -318,7 +318,7 @@ impl Candidate {
             }
             (true, Some(_)) => {}
         }
-        let claim = expiry.map(|expiry| Claim { term: self.terms, expiry });
+        let claim = expiry.map(|expiry| LeadershipClaim { term: self.terms, expiry });
         self.claims.send_replace(claim);
     }
 

@@ -20,7 +20,7 @@ use super::{
 
 /// A change of one object.
 #[derive(Debug)]
-pub enum Change<T> {
+pub enum WatchChange<T> {
     /// A new or changed object.
     Seen(Partly<T>),
     /// The last state of an object that was deleted, or is no longer selected.
@@ -42,7 +42,7 @@ pub enum NoChange {
 
 /// One line, before its object is read.
 #[derive(Deserialize)]
-struct Line<'a> {
+struct WatchLine<'a> {
     #[serde(rename = "type")]
     kind: String,
     #[serde(borrow)]
@@ -55,7 +55,7 @@ pub async fn changes<T: Wire + DeserializeOwned + Send>(
     path: &str,
     parameters: &WatchParams,
     version: &str,
-) -> kube::Result<impl Stream<Item = Result<Change<T>, NoChange>> + Send + use<T>> {
+) -> kube::Result<impl Stream<Item = Result<WatchChange<T>, NoChange>> + Send + use<T>> {
     let mut request = Request::new(path).watch(parameters, version).map_err(kube::Error::BuildRequest)?;
     // Kubernetes 1.37 compresses each event by itself, and only the first would be decompressed (kube-client 5.0 `request_events`).
     request.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
@@ -76,21 +76,23 @@ fn lines<R: AsyncBufRead + Unpin + Send>(bytes: R) -> impl Stream<Item = std::io
 }
 
 /// A connection that the API server ends in the middle of an answer is the usual end of a watch.
-fn failed<T>(error: std::io::Error) -> Option<Result<Change<T>, NoChange>> {
+fn failed<T>(error: std::io::Error) -> Option<Result<WatchChange<T>, NoChange>> {
     let is_end = matches!(error.kind(), std::io::ErrorKind::TimedOut | std::io::ErrorKind::UnexpectedEof)
         || error.to_string().contains("unexpected EOF during chunk");
     (!is_end).then(|| Err(kube::Error::ReadEvents(error).into()))
 }
 
 /// The change in one line; `None`: the line is empty or was cut off.
-fn change<T: Wire + DeserializeOwned>(line: &[u8]) -> Option<Result<Change<T>, NoChange>> {
+fn change<T: Wire + DeserializeOwned>(line: &[u8]) -> Option<Result<WatchChange<T>, NoChange>> {
     let whole = |watched: Watched<T>| Partly { object: watched.object, unread: Vec::new() };
     match serde_json::from_slice::<WatchEvent<Watched<T>>>(line) {
         Ok(WatchEvent::Added(watched) | WatchEvent::Modified(watched)) => {
-            Some(Ok(Change::Seen(whole(watched))))
+            Some(Ok(WatchChange::Seen(whole(watched))))
         }
-        Ok(WatchEvent::Deleted(watched)) => Some(Ok(Change::Gone(whole(watched)))),
-        Ok(WatchEvent::Bookmark(bookmark)) => Some(Ok(Change::Bookmark(bookmark.metadata.resource_version))),
+        Ok(WatchEvent::Deleted(watched)) => Some(Ok(WatchChange::Gone(whole(watched)))),
+        Ok(WatchEvent::Bookmark(bookmark)) => {
+            Some(Ok(WatchChange::Bookmark(bookmark.metadata.resource_version)))
+        }
         Ok(WatchEvent::Error(status)) => Some(Err(kube::Error::Api(status).into())),
         Err(error) if error.is_eof() => None,
         Err(error) => Some(in_part(line, error)),
@@ -98,11 +100,14 @@ fn change<T: Wire + DeserializeOwned>(line: &[u8]) -> Option<Result<Change<T>, N
 }
 
 /// The change in a line that can't be read as a whole.
-fn in_part<T: Wire + DeserializeOwned>(line: &[u8], error: serde_json::Error) -> Result<Change<T>, NoChange> {
-    match serde_json::from_slice::<Line<'_>>(line) {
-        Ok(Line { kind, object }) => match kind.as_str() {
-            "ADDED" | "MODIFIED" => Ok(Change::Seen(partly(object.get())?)),
-            "DELETED" => Ok(Change::Gone(partly(object.get())?)),
+fn in_part<T: Wire + DeserializeOwned>(
+    line: &[u8],
+    error: serde_json::Error,
+) -> Result<WatchChange<T>, NoChange> {
+    match serde_json::from_slice::<WatchLine<'_>>(line) {
+        Ok(WatchLine { kind, object }) => match kind.as_str() {
+            "ADDED" | "MODIFIED" => Ok(WatchChange::Seen(partly(object.get())?)),
+            "DELETED" => Ok(WatchChange::Gone(partly(object.get())?)),
             _ => Err(kube::Error::SerdeError(error).into()),
         },
         // An answer that is no change at all.

@@ -13,7 +13,7 @@ use tokio::{
     time::Instant,
 };
 
-use super::{clock::Clock, read::Reader, view::View};
+use super::{clock::Clock, read::Reader, view::BinderView};
 use crate::scheduling::{Demand, Details, Event, NodeName, PodKey, Scheduler, Uid, scheduler::Directed};
 
 /// Requests that may wait for the loop.
@@ -35,8 +35,8 @@ struct Direction {
 pub type Candidate = (NodeName, Vec<Uid>);
 
 #[derive(Debug)]
-enum Request {
-    Look(oneshot::Sender<View>),
+enum ExtenderRequest {
+    Look(oneshot::Sender<BinderView>),
     Bind(Direction),
     Preempt { demand: Box<Demand>, candidates: Vec<Candidate>, answer: oneshot::Sender<Vec<bool>> },
 }
@@ -48,27 +48,30 @@ pub struct NotLeading;
 
 /// How the loop that binds is asked; clones ask the same.
 #[derive(Clone, Debug, Default)]
-pub struct Extender(Arc<Mutex<Option<mpsc::Sender<Request>>>>);
+pub struct ExtenderChannel(Arc<Mutex<Option<mpsc::Sender<ExtenderRequest>>>>);
 
-impl Extender {
+impl ExtenderChannel {
     /// The cluster as the loop has it now.
-    pub async fn look(&self) -> Result<View, NotLeading> {
-        self.ask(Request::Look).await
+    pub async fn look(&self) -> Result<BinderView, NotLeading> {
+        self.ask(ExtenderRequest::Look).await
     }
 
     /// Binds a pod to the node that kube-scheduler has chosen; the error says why it is not bound.
     pub async fn bind(&self, pod: PodKey, node: NodeName) -> Result<Result<(), String>, NotLeading> {
         let until = Instant::now() + PATIENCE;
-        self.ask(|answer| Request::Bind(Direction { pod, node, until, answer })).await
+        self.ask(|answer| ExtenderRequest::Bind(Direction { pod, node, until, answer })).await
     }
 
     /// For each candidate, whether it would have the pod without its victims.
     pub async fn preempt(&self, demand: Demand, candidates: Vec<Candidate>) -> Result<Vec<bool>, NotLeading> {
         let demand = Box::new(demand);
-        self.ask(|answer| Request::Preempt { demand, candidates, answer }).await
+        self.ask(|answer| ExtenderRequest::Preempt { demand, candidates, answer }).await
     }
 
-    async fn ask<T>(&self, request: impl FnOnce(oneshot::Sender<T>) -> Request) -> Result<T, NotLeading> {
+    async fn ask<T>(
+        &self,
+        request: impl FnOnce(oneshot::Sender<T>) -> ExtenderRequest,
+    ) -> Result<T, NotLeading> {
         let asked = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone().ok_or(NotLeading)?;
         let (answer, answered) = oneshot::channel();
         asked.send(request(answer)).await.map_err(|_| NotLeading)?;
@@ -85,7 +88,7 @@ impl Extender {
 
 /// Where one loop takes requests, and the pods that it was told to bind.
 pub(super) struct Desk {
-    requests: mpsc::Receiver<Request>,
+    requests: mpsc::Receiver<ExtenderRequest>,
     reader: Arc<Reader>,
     /// How much of an answer is told.
     details: Details,
@@ -93,7 +96,7 @@ pub(super) struct Desk {
 }
 
 /// What has come in.
-pub(super) struct ExtenderCall(Request);
+pub(super) struct ExtenderCall(ExtenderRequest);
 
 impl Desk {
     /// The next request; none is lost where this is given up.
@@ -112,17 +115,19 @@ impl Desk {
     /// Answers what can be answered at once, and takes in the rest.
     pub(super) fn take(&mut self, ExtenderCall(request): ExtenderCall, scheduler: &mut Scheduler) {
         match request {
-            Request::Look(answer) => {
-                let view = View { reader: self.reader.clone(), outlook: scheduler.view().outlook() };
+            ExtenderRequest::Look(answer) => {
+                let view = BinderView { reader: self.reader.clone(), outlook: scheduler.view().outlook() };
                 // The asker may be gone meanwhile, here and below.
                 let _ = answer.send(view);
             }
-            Request::Preempt { demand, candidates, answer } => {
+            ExtenderRequest::Preempt { demand, candidates, answer } => {
                 let relieves = |(node, victims): &Candidate| scheduler.relieves(&demand, node, victims);
                 let _ = answer.send(candidates.iter().map(relieves).collect());
             }
             // kube-scheduler has asked again: its first request is over.
-            Request::Bind(direction) => drop(self.directions.insert(direction.pod.uid.clone(), direction)),
+            ExtenderRequest::Bind(direction) => {
+                drop(self.directions.insert(direction.pod.uid.clone(), direction));
+            }
         }
     }
 

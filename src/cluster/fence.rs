@@ -11,7 +11,7 @@ use tokio::{
 
 /// This process's claim to lead.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Claim {
+pub struct LeadershipClaim {
     /// The number of the term. A claim that was lost and won again begins another term.
     pub term: u64,
     /// Until this time no other replica can lead; counted from before the renewal was sent.
@@ -26,7 +26,7 @@ pub enum Fence {
     /// Writes go out only while the claim of this term outlasts them.
     Claimed {
         /// The newest claim.
-        claims: watch::Receiver<Option<Claim>>,
+        claims: watch::Receiver<Option<LeadershipClaim>>,
         /// The term.
         term: u64,
     },
@@ -101,7 +101,7 @@ impl Fence {
 }
 
 /// Returns at the next claim; never, when there will be none.
-async fn changed(claims: Option<&mut watch::Receiver<Option<Claim>>>) {
+async fn changed(claims: Option<&mut watch::Receiver<Option<LeadershipClaim>>>) {
     if let Some(claims) = claims
         && claims.changed().await.is_ok()
     {
@@ -129,8 +129,8 @@ mod tests {
         Duration::from_secs(seconds)
     }
 
-    fn claim(term: u64, lasts: u64) -> Claim {
-        Claim { term, expiry: Instant::now() + seconds(lasts) }
+    fn claim(term: u64, lasts: u64) -> LeadershipClaim {
+        LeadershipClaim { term, expiry: Instant::now() + seconds(lasts) }
     }
 
     #[tokio::test(start_paused = true)]

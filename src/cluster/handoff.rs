@@ -11,11 +11,11 @@ use tokio::{
 
 use super::{
     clock::Clock,
-    extender::{Desk, Extender},
+    extender::{Desk, ExtenderChannel},
     ledger::Questions,
     pulse::Pulse,
     read::Reader,
-    view::View,
+    view::BinderView,
 };
 use crate::{
     object::Pod,
@@ -52,8 +52,8 @@ pub struct Handoff {
     pub(super) questions: Questions,
     pulse: Pulse,
     /// How kube-scheduler's choices come in, where it chooses.
-    extender: Option<Extender>,
-    views: watch::Sender<Option<View>>,
+    extender: Option<ExtenderChannel>,
+    views: watch::Sender<Option<BinderView>>,
     used: watch::Sender<Arc<Used>>,
     holders: watch::Sender<Arc<QuotaHolders>>,
     hints: mpsc::Sender<Box<Pod>>,
@@ -78,7 +78,7 @@ impl Default for Handoff {
 
 impl Handoff {
     /// The binder's view, from its first list on. While no receiver exists, nothing is published.
-    pub fn views(&self) -> watch::Receiver<Option<View>> {
+    pub fn views(&self) -> watch::Receiver<Option<BinderView>> {
         self.views.subscribe()
     }
 
@@ -94,11 +94,11 @@ impl Handoff {
 
     /// The hand-off of a binder for which kube-scheduler chooses the nodes.
     pub fn for_extender() -> Self {
-        Self { extender: Some(Extender::default()), ..Self::default() }
+        Self { extender: Some(ExtenderChannel::default()), ..Self::default() }
     }
 
     /// How the binder is told what kube-scheduler has chosen, where it chooses.
-    pub fn extender(&self) -> Option<&Extender> {
+    pub fn extender(&self) -> Option<&ExtenderChannel> {
         self.extender.as_ref()
     }
 
@@ -148,7 +148,7 @@ impl Handoff {
 
 /// Publishes the view of one loop.
 pub(super) struct Publisher {
-    views: watch::Sender<Option<View>>,
+    views: watch::Sender<Option<BinderView>>,
     reader: Arc<Reader>,
     /// The state of the scheduler that was published last.
     published: Option<u64>,
@@ -167,7 +167,7 @@ impl Publisher {
         if self.due(scheduler).is_none_or(|at| at > Instant::now()) {
             return;
         }
-        let view = View { reader: self.reader.clone(), outlook: scheduler.view().outlook() };
+        let view = BinderView { reader: self.reader.clone(), outlook: scheduler.view().outlook() };
         self.views.send_replace(Some(view));
         self.published = Some(scheduler.view().changes());
         self.due = Instant::now() + PERIOD;

@@ -10,7 +10,7 @@ use kube::Client;
 use serde::de::DeserializeOwned;
 
 use super::{
-    reflector::{Selected, Told, reflect, reflect_if_served},
+    reflector::{ObjectSelection, ReflectorEvent, reflect, reflect_if_served},
     unread::{Unread, UnreadObjects},
     wire::{Watched, Wire},
 };
@@ -28,7 +28,7 @@ pub async fn keep<T, V>(
     Watched<T>: kube::Resource<DynamicType = ()>,
     V: PartialEq + Send,
 {
-    let told = reflect(client.clone(), Selected::default(), UnreadObjects::default(), keyed(read));
+    let told = reflect(client.clone(), ObjectSelection::default(), UnreadObjects::default(), keyed(read));
     follow(told, publish).await;
 }
 
@@ -43,7 +43,8 @@ pub async fn keep_selected<T, V>(
     Watched<T>: kube::Resource<DynamicType = ()>,
     V: PartialEq + Send,
 {
-    let told = reflect(client.clone(), Selected::by_labels(labels), UnreadObjects::default(), keyed(read));
+    let told =
+        reflect(client.clone(), ObjectSelection::by_labels(labels), UnreadObjects::default(), keyed(read));
     follow(told, publish).await;
 }
 
@@ -57,7 +58,8 @@ pub async fn keep_if_served<T, V>(
     Watched<T>: kube::Resource<DynamicType = ()>,
     V: PartialEq + Send,
 {
-    let told = reflect_if_served(client.clone(), Selected::default(), UnreadObjects::default(), keyed(read));
+    let told =
+        reflect_if_served(client.clone(), ObjectSelection::default(), UnreadObjects::default(), keyed(read));
     follow(told, publish).await;
 }
 
@@ -69,7 +71,7 @@ fn keyed<T: Wire, V>(
 }
 
 async fn follow<T: Wire, V: PartialEq>(
-    told: impl Stream<Item = Told<T, (ObjectKey, V)>>,
+    told: impl Stream<Item = ReflectorEvent<T, (ObjectKey, V)>>,
     mut publish: impl FnMut(&BTreeMap<ObjectKey, V>),
 ) {
     let mut told = std::pin::pin!(told);
@@ -78,21 +80,21 @@ async fn follow<T: Wire, V: PartialEq>(
     while let Some(told) = told.next().await {
         // After a list, all objects count as changed.
         let differs = match told {
-            Told::Listed(all) => {
+            ReflectorEvent::Listed(all) => {
                 served.find(Served::Yes, T::KIND);
                 known = all.into_iter().collect();
                 true
             }
-            Told::Unserved => {
+            ReflectorEvent::Unserved => {
                 served.find(Served::No, T::KIND);
                 !std::mem::take(&mut known).is_empty()
             }
-            Told::Seen((key, value)) => {
+            ReflectorEvent::Seen((key, value)) => {
                 let differs = known.get(&key) != Some(&value);
                 known.insert(key, value);
                 differs
             }
-            Told::Gone(object) => known.remove(&key(&object)).is_some(),
+            ReflectorEvent::Gone(object) => known.remove(&key(&object)).is_some(),
         };
         if differs {
             publish(&known);

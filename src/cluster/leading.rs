@@ -12,9 +12,9 @@ use tokio::{
 
 use super::{
     binder::{Binder, ClusterError, Leadership},
-    candidate::{Candidate, ElectionSettings},
+    candidate::{ElectionSettings, LeaseCandidate},
     event_loop::{self, Ended},
-    fence::{Claim, Fence},
+    fence::{Fence, LeadershipClaim},
     metrics::Leads,
     send,
     standby::stand_by,
@@ -44,7 +44,7 @@ async fn elected(
     let (done, drained) = oneshot::channel::<()>();
     let (client, metrics, pulse) =
         (binder.client.clone(), binder.metrics.clone(), binder.handoff.pulse().clone());
-    let candidate = Candidate::new(settings, client, binder.clock, metrics, claims, pulse);
+    let candidate = LeaseCandidate::new(settings, client, binder.clock, metrics, claims, pulse);
     let mut lease = JoinSet::new();
     lease.spawn(candidate.run(async {
         if drained.await.is_err() {
@@ -69,7 +69,7 @@ async fn elected(
 /// One term after another until `shutdown`.
 async fn terms(
     binder: Binder,
-    mut claimed: watch::Receiver<Option<Claim>>,
+    mut claimed: watch::Receiver<Option<LeadershipClaim>>,
     shutdown: impl Future<Output = ()> + Clone,
 ) -> Result<Ended, ClusterError> {
     let mut pause = Duration::ZERO;
@@ -78,7 +78,7 @@ async fn terms(
             tokio::time::sleep(pause).await;
             call(&mut claimed, shutdown.clone()).await
         };
-        let (Some(Claim { term, .. }), watching) = stand_by(&binder, called).await? else {
+        let (Some(LeadershipClaim { term, .. }), watching) = stand_by(&binder, called).await? else {
             return Ok(Ended::Drained);
         };
         // What was watched is not known to be new enough yet.
@@ -101,9 +101,9 @@ async fn terms(
 
 /// The claim to lead, once there is one; `None` at the shutdown.
 async fn call(
-    claimed: &mut watch::Receiver<Option<Claim>>,
+    claimed: &mut watch::Receiver<Option<LeadershipClaim>>,
     shutdown: impl Future<Output = ()>,
-) -> Option<Claim> {
+) -> Option<LeadershipClaim> {
     let claim = tokio::select! {
         biased;
         () = shutdown => return None,

@@ -27,7 +27,7 @@ pub struct Observed {
 
 /// The next step of a candidate.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Turn {
+pub enum LeaseStep {
     /// Take the Lease.
     Acquire,
     /// Renew the Lease that it holds.
@@ -62,15 +62,15 @@ pub fn holder(spec: &LeaseSpec) -> Option<&str> {
 
 /// Decides the next step of `me`. The Lease of another holder has ended when no renewal was seen for the whole duration in the Lease
 /// (`ours` if it has none), counted from when this process saw the last one.
-pub fn decide(spec: &LeaseSpec, me: &str, observed: &Observed, ours: Duration, now: Instant) -> Turn {
+pub fn decide(spec: &LeaseSpec, me: &str, observed: &Observed, ours: Duration, now: Instant) -> LeaseStep {
     match holder(spec) {
-        None => Turn::Acquire,
-        Some(holder) if holder == me => Turn::Renew,
+        None => LeaseStep::Acquire,
+        Some(holder) if holder == me => LeaseStep::Renew,
         Some(_) => {
             let written = spec.lease_duration_seconds.and_then(|seconds| u64::try_from(seconds).ok());
             let duration = written.filter(|seconds| *seconds > 0).map_or(ours, Duration::from_secs);
             let over = observed.at + duration;
-            if over <= now { Turn::Acquire } else { Turn::Wait(over) }
+            if over <= now { LeaseStep::Acquire } else { LeaseStep::Wait(over) }
         }
     }
 }
@@ -135,16 +135,16 @@ mod tests {
         let seen = Instant::now();
         let at = |seconds: u64| seen + Duration::from_secs(seconds);
         let cases = [
-            ("nobody holds it", spec("", Some(1), 0), 0, Turn::Acquire),
-            ("it is new", LeaseSpec::default(), 0, Turn::Acquire),
-            ("we hold it", spec("me", Some(15), 0), 1, Turn::Renew),
-            ("we hold it, and it ran out unseen", spec("me", Some(15), 0), 99, Turn::Renew),
-            ("first sight of another's", spec("you", Some(15), 0), 0, Turn::Wait(at(15))),
-            ("another's, not yet over", spec("you", Some(15), 0), 14, Turn::Wait(at(15))),
-            ("another's, over", spec("you", Some(15), 0), 15, Turn::Acquire),
-            ("another's, by its own duration", spec("you", Some(30), 0), 29, Turn::Wait(at(30))),
-            ("another's, without a duration", spec("you", None, 0), 14, Turn::Wait(at(15))),
-            ("another's, with a senseless duration", spec("you", Some(-1), 0), 14, Turn::Wait(at(15))),
+            ("nobody holds it", spec("", Some(1), 0), 0, LeaseStep::Acquire),
+            ("it is new", LeaseSpec::default(), 0, LeaseStep::Acquire),
+            ("we hold it", spec("me", Some(15), 0), 1, LeaseStep::Renew),
+            ("we hold it, and it ran out unseen", spec("me", Some(15), 0), 99, LeaseStep::Renew),
+            ("first sight of another's", spec("you", Some(15), 0), 0, LeaseStep::Wait(at(15))),
+            ("another's, not yet over", spec("you", Some(15), 0), 14, LeaseStep::Wait(at(15))),
+            ("another's, over", spec("you", Some(15), 0), 15, LeaseStep::Acquire),
+            ("another's, by its own duration", spec("you", Some(30), 0), 29, LeaseStep::Wait(at(30))),
+            ("another's, without a duration", spec("you", None, 0), 14, LeaseStep::Wait(at(15))),
+            ("another's, with a senseless duration", spec("you", Some(-1), 0), 14, LeaseStep::Wait(at(15))),
         ];
         for (case, spec, seconds, expected) in cases {
             let observed = Observed::after(None, &spec, seen);
@@ -158,7 +158,7 @@ mod tests {
         for renewed in [0, 4_000_000_000] {
             let spec = spec("you", Some(15), renewed);
             let observed = Observed::after(None, &spec, seen);
-            assert_eq!(decide(&spec, "me", &observed, OURS, seen), Turn::Wait(seen + OURS));
+            assert_eq!(decide(&spec, "me", &observed, OURS, seen), LeaseStep::Wait(seen + OURS));
         }
     }
 

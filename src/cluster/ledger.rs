@@ -38,9 +38,9 @@ const WAITING: usize = 8;
 
 /// The ledger.
 #[derive(Clone, Debug, Serialize)]
-pub struct Page {
+pub struct LedgerPage {
     /// Every node with its cards, by name.
-    pub nodes: Vec<NodeRow>,
+    pub nodes: Vec<LedgerNode>,
     /// Every pod that holds something, by namespace and name.
     pub pods: Vec<ChargeRow>,
 }
@@ -104,11 +104,11 @@ impl From<HeldCard<'_>> for HeldRow {
 
 /// One node.
 #[derive(Clone, Debug, Serialize)]
-pub struct NodeRow {
+pub struct LedgerNode {
     /// Its name.
     pub name: String,
     /// Its cards, by number.
-    pub cards: Vec<CardRow>,
+    pub cards: Vec<LedgerCard>,
     /// Its devices by type, where its node side lists such.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub devices: Vec<DeviceRow>,
@@ -123,7 +123,7 @@ pub struct NodeRow {
 /// One card and what of it is in use.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct CardRow {
+pub struct LedgerCard {
     /// The card; one that is known by its number only has `index` instead.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uuid: Option<String>,
@@ -159,7 +159,7 @@ pub struct Questions(Arc<Mutex<Option<mpsc::Sender<Question>>>>);
 #[derive(Debug)]
 pub enum Question {
     /// The ledger.
-    Page(oneshot::Sender<Page>),
+    Page(oneshot::Sender<LedgerPage>),
     /// What a scrape shows; `None` until everything is listed.
     Holdings(oneshot::Sender<Option<Holdings>>),
 }
@@ -187,7 +187,7 @@ pub enum NoAnswer {
 
 impl Questions {
     /// Asks the leader's loop for the ledger, which answers between two decisions.
-    pub async fn ask(&self) -> Result<Page, NoAnswer> {
+    pub async fn ask(&self) -> Result<LedgerPage, NoAnswer> {
         self.put(Question::Page).await
     }
 
@@ -216,7 +216,7 @@ impl Questions {
 }
 
 /// The ledger of a scheduler.
-pub fn page(scheduler: &Scheduler, dialects: &Dialects) -> Page {
+pub fn page(scheduler: &Scheduler, dialects: &Dialects) -> LedgerPage {
     let keys: BTreeMap<Uid, _> = scheduler.view().keys().map(|key| (key.uid.clone(), key)).collect();
     let names = keys.iter().map(|(uid, key)| (uid.clone(), key.to_string())).collect();
     let row = |(uid, charge): (&Uid, &Charge)| {
@@ -235,7 +235,7 @@ pub fn page(scheduler: &Scheduler, dialects: &Dialects) -> Page {
     };
     let mut pods: Vec<_> = scheduler.snapshot().ledger().all().map(row).collect();
     pods.sort();
-    Page { nodes: nodes(scheduler.snapshot(), dialects, &names), pods }
+    LedgerPage { nodes: nodes(scheduler.snapshot(), dialects, &names), pods }
 }
 
 /// What a pod holds of each card.
@@ -268,8 +268,8 @@ fn answer(answer: Answer) -> &'static str {
 }
 
 /// Every node with its cards, by name.
-pub fn nodes(snapshot: &Snapshot, dialects: &Dialects, names: &BTreeMap<Uid, String>) -> Vec<NodeRow> {
-    let node = |state: &Arc<NodeState>| NodeRow {
+pub fn nodes(snapshot: &Snapshot, dialects: &Dialects, names: &BTreeMap<Uid, String>) -> Vec<LedgerNode> {
+    let node = |state: &Arc<NodeState>| LedgerNode {
         name: state.info.name.to_string(),
         cards: cards(state, snapshot, dialects, names),
         devices: devices::rows(
@@ -298,13 +298,13 @@ fn cards(
     snapshot: &Snapshot,
     dialects: &Dialects,
     pods: &BTreeMap<Uid, String>,
-) -> Vec<CardRow> {
+) -> Vec<LedgerCard> {
     let row = |offered: &OfferedCard| {
         let card = offered.card;
         let called: Vec<&CardId> = state.info.devices.names_of(&card.id).collect();
         let claims = snapshot.resource_claims().holders_of(&state.info.name, &called);
         let by_number = offered.naming == CardNaming::Number;
-        CardRow {
+        LedgerCard {
             uuid: (!by_number).then(|| card.id.to_string()),
             index: by_number.then_some(card.index),
             slots_used: offered.used.slots,

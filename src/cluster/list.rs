@@ -73,7 +73,7 @@ struct ListMeta {
 
 /// The form of the listed objects.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Form {
+pub enum ListForm {
     /// Complete objects.
     Whole,
     /// As `PartialObjectMetadata`: without specs and statuses.
@@ -106,7 +106,7 @@ pub struct Strange<'a> {
 pub async fn list<T: DeserializeOwned>(
     client: &Client,
     path: &str,
-    form: Form,
+    form: ListForm,
     mut parameters: ListParams,
     mut each: impl FnMut(Result<T, Strange<'_>>),
 ) -> Result<String, ListError> {
@@ -128,22 +128,23 @@ pub async fn list<T: DeserializeOwned>(
 /// The `resourceVersion` that a list would have.
 pub async fn version(client: &Client, path: &str) -> Result<String, ListError> {
     let one = ListParams::default().limit(1);
-    let meta = page(client, path, Form::Metadata, &one, &mut 0, &mut |_: Result<IgnoredAny, Strange<'_>>| {})
-        .await?;
+    let meta =
+        page(client, path, ListForm::Metadata, &one, &mut 0, &mut |_: Result<IgnoredAny, Strange<'_>>| {})
+            .await?;
     Ok(meta.resource_version)
 }
 
 async fn page<T: DeserializeOwned>(
     client: &Client,
     path: &str,
-    form: Form,
+    form: ListForm,
     parameters: &ListParams,
     count: &mut usize,
     each: &mut impl FnMut(Result<T, Strange<'_>>),
 ) -> Result<ListMeta, ListError> {
     let request = match form {
-        Form::Whole => Request::new(path).list(parameters),
-        Form::Metadata => Request::new(path).list_metadata(parameters),
+        ListForm::Whole => Request::new(path).list(parameters),
+        ListForm::Metadata => Request::new(path).list_metadata(parameters),
     };
     let request = request.map_err(kube::Error::BuildRequest)?;
     ArrivingAnswer::new(client.request_stream(request).await?).page(count, each).await

@@ -21,9 +21,9 @@ use super::unread::UnreadObjects;
 use crate::scheduling::{BindOutcome, Event, FindingCounts, LockOutcome, Measure, Standing};
 use bindings::BindingMetrics;
 use decisions::DecisionMetrics;
-use evictions::Evictions;
+use evictions::EvictionMetrics;
 use findings::FindingMetrics;
-use gangs::Gangs;
+use gangs::GangMetrics;
 use labels::WriteLabels;
 pub use labels::Written;
 use leadership::LeaderMetrics;
@@ -37,8 +37,8 @@ pub struct Metrics {
     decisions: DecisionMetrics,
     bindings: BindingMetrics,
     writes: Family<WriteLabels, Counter>,
-    evictions: Evictions,
-    gangs: Gangs,
+    evictions: EvictionMetrics,
+    gangs: GangMetrics,
     locks: LockMetrics,
     state: StateMetrics,
     findings: FindingMetrics,

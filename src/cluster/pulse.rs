@@ -19,13 +19,13 @@ pub struct Pulse(Arc<Mutex<Option<Instant>>>);
 /// A turn under way, which ends when it is dropped.
 #[derive(Debug)]
 #[must_use = "the turn ends when it is dropped"]
-pub struct Turn(Pulse);
+pub struct PulseTurn(Pulse);
 
 impl Pulse {
     /// A turn begins.
-    pub fn begin(&self) -> Turn {
+    pub fn begin(&self) -> PulseTurn {
         self.set(Some(Instant::now()));
-        Turn(self.clone())
+        PulseTurn(self.clone())
     }
 
     /// Whether the turn under way has taken too long.
@@ -39,7 +39,7 @@ impl Pulse {
     }
 }
 
-impl Drop for Turn {
+impl Drop for PulseTurn {
     fn drop(&mut self) {
         self.0.set(None);
     }

@@ -19,12 +19,12 @@ use jiff::Timestamp;
 use names::{Named, Names};
 pub(in crate::cluster) use pod::PREEMPTION_BY_SCHEDULER;
 use pod::{constraints, importance, nominated, stage, told, unconstrained};
-use scope::{Claims, Division, Judged};
+use scope::{ClaimingPods, Division, ReadPurpose};
 
 use crate::{
     device::{CoreUnit, DeviceRequest, Inventory, Lock, LockName, NodePolicy},
     dialect::{
-        Dialect, Dialects, LockForm, Problem, Registered, Registration, Unreadable, bounds::HardLimit,
+        Dialect, Dialects, LockForm, PluginRegistration, Problem, Registered, Unreadable, bounds::HardLimit,
         koordinator,
     },
     object::{ConfigMap, Device, Node, Pod, ResourceQuota, quota::key_of},
@@ -52,8 +52,8 @@ pub struct Reader {
     dialects: Dialects,
     names: Names,
     weights: ScoreWeights,
-    claims: Claims,
-    judged: Judged,
+    claims: ClaimingPods,
+    judged: ReadPurpose,
     division: Division,
     pod_policy: NodePolicy,
 }
@@ -69,8 +69,8 @@ impl Reader {
             dialects,
             names,
             weights: ScoreWeights::default(),
-            claims: Claims::Own,
-            judged: Judged::Everything,
+            claims: ClaimingPods::Own,
+            judged: ReadPurpose::Everything,
             division: Division::Off,
             pod_policy: NodePolicy::Indifferent,
         }
@@ -114,14 +114,14 @@ impl Reader {
     /// The same reader for a shadow: every pod that requests a share is read as one that wants a place, whichever scheduler it names.
     #[must_use]
     pub fn shadowing(self) -> Self {
-        Self { claims: Claims::Every, ..self }
+        Self { claims: ClaimingPods::Every, ..self }
     }
 
     /// The same reader for an extender of kube-scheduler: of a pod that waits only what decides on its cards is read, since kube-scheduler
     /// has decided the rest.
     #[must_use]
     pub fn judging_cards(self) -> Self {
-        Self { judged: Judged::Cards, ..self }
+        Self { judged: ReadPurpose::Cards, ..self }
     }
 
     /// The weights by which nodes are compared.
@@ -155,11 +155,11 @@ impl Reader {
             ));
             ResourceAmounts::default()
         });
-        let too_many = pod.spec.check_constraints().err().filter(|_| self.judged == Judged::Everything);
+        let too_many = pod.spec.check_constraints().err().filter(|_| self.judged == ReadPurpose::Everything);
         let mut footprint = pod::footprint(pod, resources, too_many);
         footprint.reservation = reservation::of_pod(&self.dialects, pod).map(Arc::new);
         let holding = self.holding(pod, &mut troubles);
-        if holding.is_none() && self.judged == Judged::Cards && self.placer(pod) == Placer::Berth {
+        if holding.is_none() && self.judged == ReadPurpose::Cards && self.placer(pod) == Placer::Berth {
             let Footprint { namespace, labels, reservation, .. } = footprint;
             footprint = Footprint { namespace, labels, reservation, ..Footprint::default() };
         }
@@ -195,7 +195,7 @@ impl Reader {
             holding,
             footprint: Arc::new(footprint),
             groups: PodGroups {
-                gang: group::member(pod).filter(|_| self.judged == Judged::Everything).map(Arc::new),
+                gang: group::member(pod).filter(|_| self.judged == ReadPurpose::Everything).map(Arc::new),
                 job: self.divides_time().then(|| Arc::new(time_division::member(pod, self.placer(pod)))),
             },
         };
@@ -204,7 +204,7 @@ impl Reader {
 
     /// What a pod that is to be placed is made from, as far as a score or a shadow reads it.
     fn origin(&self, pod: &Pod, claim: &Claim) -> Option<Origin> {
-        let shadows = self.claims == Claims::Every;
+        let shadows = self.claims == ClaimingPods::Every;
         match claim {
             Claim::Place(_) => {}
             Claim::Unreadable(_) if shadows => {}
@@ -291,7 +291,7 @@ impl Reader {
         (info, troubles)
     }
 
-    fn offer(&self, plugin: Registration, troubles: &mut Vec<Unreadable>) -> Offer {
+    fn offer(&self, plugin: PluginRegistration, troubles: &mut Vec<Unreadable>) -> Offer {
         let inventory = plugin.inventory.map_err(|trouble| troubles.push(trouble)).ok();
         let dialect = self.dialects.named(&plugin.profile);
         let core_unit = dialect.map(|dialect| dialect.profile().core_budget.unit()).unwrap_or_default();
@@ -333,7 +333,7 @@ impl Reader {
     fn claim(&self, pod: &Pod, footprint: &mut Footprint) -> Claim {
         let ours = self.placer(pod) == Placer::Berth;
         let waits = pod.metadata.deletion_timestamp.is_some() || !pod.spec.scheduling_gates.is_empty();
-        if !(ours || self.claims == Claims::Every) || waits || pod.is_terminal() {
+        if !(ours || self.claims == ClaimingPods::Every) || waits || pod.is_terminal() {
             return Claim::None;
         }
         match self.asked(pod) {
@@ -344,7 +344,7 @@ impl Reader {
                 self.place(pod, footprint, vec![DeviceRequest { by_class, ..device }])
             }
             Ok(None) if self.names.of(pod) != Named::Berth => Claim::None,
-            Ok(None) if self.judged == Judged::Everything || self.asks_for_claims(pod, footprint) => {
+            Ok(None) if self.judged == ReadPurpose::Everything || self.asks_for_claims(pod, footprint) => {
                 self.place(pod, footprint, Vec::new())
             }
             Ok(None) => Claim::Unreadable("Pod requests no GPU share, so kube-scheduler binds it".to_owned()),
@@ -368,8 +368,8 @@ impl Reader {
     /// What a pod that wants a place asks for.
     fn place(&self, pod: &Pod, footprint: &Footprint, devices: Vec<DeviceRequest>) -> Claim {
         let constraints = match self.judged {
-            Judged::Everything => constraints(pod, footprint),
-            Judged::Cards => unconstrained(pod),
+            ReadPurpose::Everything => constraints(pod, footprint),
+            ReadPurpose::Cards => unconstrained(pod),
         };
         let policy = self.pod_policy;
         Claim::Place(Arc::new(Ask { devices, resources: footprint.resources.clone(), constraints, policy }))

@@ -18,14 +18,14 @@ use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::{
-    changes::{Change, NoChange, changes},
-    list::{Form, ListError, Strange, list, said},
+    changes::{NoChange, WatchChange, changes},
+    list::{ListError, ListForm, Strange, list, said},
     retry::{self, Pauses},
     unread::{Nameless, Partly, Unread, UnreadObjects, partly},
     wire::{Watched, Wire},
 };
 use crate::{excerpt::brief, scheduling::model::pod::is_older};
-use tally::Tally;
+use tally::WatchTally;
 
 /// The time after which the API server ends a watch, in seconds.
 const WATCH: u32 = 290;
@@ -36,7 +36,7 @@ const SHORT: Duration = Duration::from_secs(1);
 
 /// An event of a kind, with objects as `read` returns them.
 #[derive(Debug)]
-pub enum Told<T, I> {
+pub enum ReflectorEvent<T, I> {
     /// All objects, after a list.
     Listed(Vec<I>),
     /// The API server does not serve the kind.
@@ -60,7 +60,7 @@ enum Failure {
     NoVersion,
 }
 
-type Events<T> = BoxStream<'static, Result<Change<T>, NoChange>>;
+type Events<T> = BoxStream<'static, Result<WatchChange<T>, NoChange>>;
 
 enum State<T> {
     Unlisted,
@@ -76,14 +76,14 @@ enum State<T> {
 
 /// Which objects of a kind are listed and watched.
 #[derive(Clone, Debug, Default)]
-pub struct Selected {
+pub struct ObjectSelection {
     /// Those that this field selector selects.
     pub fields: Option<String>,
     /// Those that this label selector selects.
     pub labels: Option<String>,
 }
 
-impl Selected {
+impl ObjectSelection {
     /// Those that this field selector selects.
     pub fn by_fields(fields: &str) -> Self {
         Self { fields: Some(fields.to_owned()), labels: None }
@@ -101,9 +101,9 @@ type Reads<T, I> = fn(&T) -> (T, I);
 struct Reflector<T, I, R> {
     client: Client,
     path: String,
-    selected: Selected,
+    selected: ObjectSelection,
     read: R,
-    tally: Tally,
+    tally: WatchTally,
     pauses: Pauses,
     state: State<T>,
     installed: KindInstalled,
@@ -127,10 +127,10 @@ enum KindInstalled {
 /// The list is the newest one: without a `resourceVersion`, it never comes from a cache of the API server that lags behind.
 pub fn reflect<T, I>(
     client: Client,
-    selected: Selected,
+    selected: ObjectSelection,
     objects: UnreadObjects,
     read: impl Fn(&T, &[Unread]) -> I + Send + Sync,
-) -> impl Stream<Item = Told<T, I>> + Send
+) -> impl Stream<Item = ReflectorEvent<T, I>> + Send
 where
     T: Wire + Clone + Debug + DeserializeOwned + Send + 'static,
     Watched<T>: Resource<DynamicType = ()>,
@@ -139,14 +139,14 @@ where
     reflector(client, selected, objects, read, KindInstalled::Surely)
 }
 
-/// As [`reflect`], for a kind that may not be installed: where the API server does not serve it, [`Told::Unserved`] comes once, no error
+/// As [`reflect`], for a kind that may not be installed: where the API server does not serve it, [`ReflectorEvent::Unserved`] comes once, no error
 /// is logged, and it is listed again from time to time.
 pub fn reflect_if_served<T, I>(
     client: Client,
-    selected: Selected,
+    selected: ObjectSelection,
     objects: UnreadObjects,
     read: impl Fn(&T, &[Unread]) -> I + Send + Sync,
-) -> impl Stream<Item = Told<T, I>> + Send
+) -> impl Stream<Item = ReflectorEvent<T, I>> + Send
 where
     T: Wire + Clone + Debug + DeserializeOwned + Send + 'static,
     Watched<T>: Resource<DynamicType = ()>,
@@ -157,11 +157,11 @@ where
 
 fn reflector<T, I>(
     client: Client,
-    selected: Selected,
+    selected: ObjectSelection,
     objects: UnreadObjects,
     read: impl Fn(&T, &[Unread]) -> I + Send + Sync,
     installed: KindInstalled,
-) -> impl Stream<Item = Told<T, I>> + Send
+) -> impl Stream<Item = ReflectorEvent<T, I>> + Send
 where
     T: Wire + Clone + Debug + DeserializeOwned + Send + 'static,
     Watched<T>: Resource<DynamicType = ()>,
@@ -172,7 +172,7 @@ where
         client,
         selected,
         read,
-        tally: Tally::new(T::KIND, objects),
+        tally: WatchTally::new(T::KIND, objects),
         pauses: if installed == KindInstalled::Surely {
             retry::pauses()
         } else {
@@ -192,14 +192,14 @@ where
     I: Send,
     R: Fn(&T, &[Unread]) -> I + Send + Sync,
 {
-    async fn next(&mut self) -> Told<T, I> {
+    async fn next(&mut self) -> ReflectorEvent<T, I> {
         loop {
             match self.step().await {
                 Ok(Some(told)) => return told,
                 Ok(None) => {}
                 Err(error) if self.installed != KindInstalled::Surely && error.is_unserved() => {
                     if std::mem::replace(&mut self.installed, KindInstalled::No) != KindInstalled::No {
-                        return Told::Unserved;
+                        return ReflectorEvent::Unserved;
                     }
                     sleep(self.pauses.next().unwrap_or_default()).await;
                 }
@@ -212,7 +212,7 @@ where
     }
 
     /// Advances to the next state. After a failure, the state is the one to try next.
-    async fn step(&mut self) -> Result<Option<Told<T, I>>, Failure> {
+    async fn step(&mut self) -> Result<Option<ReflectorEvent<T, I>>, Failure> {
         match std::mem::replace(&mut self.state, State::Unlisted) {
             State::Unlisted => self.list().await.map(Some),
             State::Known(version) => {
@@ -230,9 +230,9 @@ where
         }
     }
 
-    async fn list(&mut self) -> Result<Told<T, I>, Failure> {
+    async fn list(&mut self) -> Result<ReflectorEvent<T, I>, Failure> {
         let (began, mut all) = (Instant::now(), Vec::new());
-        let Selected { fields, labels } = self.selected.clone();
+        let ObjectSelection { fields, labels } = self.selected.clone();
         let parameters =
             ListParams { field_selector: fields, label_selector: labels, ..ListParams::default() };
         let mut tally = self.tally.anew();
@@ -246,18 +246,18 @@ where
                 Err(nameless) => log(T::KIND, &nameless),
             }
         };
-        let version = list(&self.client, &self.path, Form::Whole, parameters, each).await?;
+        let version = list(&self.client, &self.path, ListForm::Whole, parameters, each).await?;
         self.tally.replace(tally);
         if self.installed == KindInstalled::No {
             self.installed = KindInstalled::Perhaps;
         }
         tracing::debug!(kind = T::KIND, count = all.len(), took = ?began.elapsed(), "listed");
         self.state = State::Known(version);
-        Ok(Told::Listed(all))
+        Ok(ReflectorEvent::Listed(all))
     }
 
     async fn watch(&mut self, version: &str) -> Result<Events<T>, Failure> {
-        let Selected { fields, labels } = self.selected.clone();
+        let ObjectSelection { fields, labels } = self.selected.clone();
         let parameters = WatchParams {
             field_selector: fields,
             label_selector: labels,
@@ -273,7 +273,7 @@ where
         version: String,
         mut events: Events<T>,
         silent_since: Option<Instant>,
-    ) -> Result<Option<Told<T, I>>, Failure> {
+    ) -> Result<Option<ReflectorEvent<T, I>>, Failure> {
         let Ok(Some(event)) = timeout(SILENCE, events.next()).await else {
             self.state = State::Known(version);
             let short = silent_since.is_some_and(|since| since.elapsed() < SHORT);
@@ -281,7 +281,7 @@ where
         };
         let (version, told) = match self.told(&version, event) {
             // A watch tells in the order of versions: this was told before, and what it says holds no longer.
-            Ok((older, Some(Told::Seen(_)))) if is_older(&older, &version) => (version, Ok(None)),
+            Ok((older, Some(ReflectorEvent::Seen(_)))) if is_older(&older, &version) => (version, Ok(None)),
             Ok((version, told)) => (version, Ok(told)),
             Err(error) if error.is_gone() => return Err(error),
             // A connection that broke ends by itself.
@@ -295,18 +295,18 @@ where
     fn told(
         &mut self,
         known: &str,
-        event: Result<Change<T>, NoChange>,
-    ) -> Result<(String, Option<Told<T, I>>), Failure> {
+        event: Result<WatchChange<T>, NoChange>,
+    ) -> Result<(String, Option<ReflectorEvent<T, I>>), Failure> {
         let (version, told) = match event {
-            Ok(Change::Seen(Partly { object, unread })) => {
+            Ok(WatchChange::Seen(Partly { object, unread })) => {
                 self.tally.take_in(object.metadata(), &unread);
-                (version_of(&object), Some(Told::Seen((self.read)(&object, &unread))))
+                (version_of(&object), Some(ReflectorEvent::Seen((self.read)(&object, &unread))))
             }
-            Ok(Change::Gone(Partly { object, .. })) => {
+            Ok(WatchChange::Gone(Partly { object, .. })) => {
                 self.tally.take_out(object.metadata());
-                (version_of(&object), Some(Told::Gone(object)))
+                (version_of(&object), Some(ReflectorEvent::Gone(object)))
             }
-            Ok(Change::Bookmark(version)) => (version, None),
+            Ok(WatchChange::Bookmark(version)) => (version, None),
             Err(NoChange::Nameless(nameless)) => {
                 log(T::KIND, &nameless);
                 return Ok((known.to_owned(), None));

@@ -49,7 +49,7 @@ struct PodHolding {
 
 /// Which series there are beside those of cards, devices, namespaces and quotas.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Shown {
+pub struct ShownSeries {
     /// One series for each pod and card.
     pub pods: Series,
     /// The metrics of HAMi's scheduler, under its names and labels.
@@ -85,7 +85,7 @@ impl Holdings {
     }
 
     /// The metrics of it.
-    pub fn registry(self, shown: Shown) -> Registry {
+    pub fn registry(self, shown: ShownSeries) -> Registry {
         let mut registry = Registry::default();
         registry.register_collector(Box::new(Exposition { holdings: self, shown }));
         registry
@@ -96,7 +96,7 @@ impl Holdings {
 #[derive(Debug)]
 struct Exposition {
     holdings: Holdings,
-    shown: Shown,
+    shown: ShownSeries,
 }
 
 impl Collector for Exposition {

@@ -12,7 +12,7 @@ use tokio::{
 
 use super::{binder::Binder, clock::until, list::ListError, watch};
 use crate::scheduling::{Event, Scheduler};
-use awaited::Awaited;
+use awaited::AwaitedObjects;
 use inquiry::Inquiry;
 
 pub mod awaited;
@@ -115,7 +115,7 @@ impl Watching {
             }
         };
         take_in(&mut begins, self.scheduler.view().recount());
-        let mut awaited = Awaited::default();
+        let mut awaited = AwaitedObjects::default();
         loop {
             if awaited.is_seen(&begins) {
                 return Ok(Beginning { events: self.events, scheduler: begins });

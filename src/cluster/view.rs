@@ -7,7 +7,7 @@ use crate::scheduling::Outlook;
 
 /// The view of a binder, with its reader.
 #[derive(Clone, Debug)]
-pub struct View {
+pub struct BinderView {
     /// Reads pods as the binder does.
     pub reader: Arc<Reader>,
     /// The cluster as the binder has published it last.

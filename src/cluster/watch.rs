@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 
 use super::{
     read::{self, Reader, Reading, group, quota_key, reservation::reservation, unread},
-    reflector::{Selected, Told, reflect, reflect_if_served},
+    reflector::{ObjectSelection, ReflectorEvent, reflect, reflect_if_served},
     unread::{Unread, UnreadObjects},
     wire::{CoschedulingPodGroup, KubernetesPodGroup, KubernetesPodGroupAlpha, Watched, Wire},
 };
@@ -51,7 +51,7 @@ pub fn all(
     claims: DeviceClaims,
     objects: &UnreadObjects,
 ) -> impl Stream<Item = Event> + Send + use<> {
-    let source = Source { client: client.clone(), objects: objects.clone() };
+    let source = WatchSource { client: client.clone(), objects: objects.clone() };
     let pods_and_nodes = pods_and_nodes(client, reader, objects);
     let quotas = source.quotas(reader.clone());
     let namespaces = source.objects(Kind::Namespace, read_namespace);
@@ -86,17 +86,17 @@ pub fn pods_and_nodes(
     reader: &Arc<Reader>,
     objects: &UnreadObjects,
 ) -> impl Stream<Item = Event> + Send + use<> {
-    let source = Source { client: client.clone(), objects: objects.clone() };
+    let source = WatchSource { client: client.clone(), objects: objects.clone() };
     stream::select(source.pods(reader.clone()), source.nodes(reader.clone()))
 }
 
 /// Where the objects come from, and where those are counted that can't be read completely.
-struct Source {
+struct WatchSource {
     client: Client,
     objects: UnreadObjects,
 }
 
-impl Source {
+impl WatchSource {
     /// Pods, as events.
     fn pods(&self, reader: Arc<Reader>) -> impl Stream<Item = Event> + Send + use<> {
         let read = move |pod: &Pod, gaps: &[Unread]| {
@@ -109,7 +109,7 @@ impl Source {
             let uid = pod.metadata.uid.as_str().into();
             if pod.is_terminal() { PodChange::Ended(uid) } else { PodChange::Gone(uid) }
         };
-        let told = reflect(self.client.clone(), Selected::by_fields(PODS), self.objects.clone(), read);
+        let told = reflect(self.client.clone(), ObjectSelection::by_fields(PODS), self.objects.clone(), read);
         changes(told, PodChange::Listed, |pod| PodChange::Seen(Box::new(pod)), gone).map(Event::Pod)
     }
 
@@ -123,7 +123,7 @@ impl Source {
             info
         };
         let gone = |node: &Node| NodeChange::Gone(node.metadata.name.as_str().into());
-        let told = reflect(self.client.clone(), Selected::default(), self.objects.clone(), read);
+        let told = reflect(self.client.clone(), ObjectSelection::default(), self.objects.clone(), read);
         changes(told, NodeChange::Listed, |node| NodeChange::Seen(Box::new(node)), gone).map(Event::Node)
     }
 
@@ -138,7 +138,7 @@ impl Source {
         };
         let gone = |quota: &ResourceQuota| QuotaChange::Gone(quota_key(quota));
         changes(
-            reflect(self.client.clone(), Selected::default(), self.objects.clone(), read),
+            reflect(self.client.clone(), ObjectSelection::default(), self.objects.clone(), read),
             QuotaChange::Listed,
             QuotaChange::Seen,
             gone,
@@ -164,7 +164,7 @@ impl Source {
         };
         let listed = move |all| ObjectChange::Listed(kind, all);
         changes(
-            reflect(self.client.clone(), Selected::default(), self.objects.clone(), read),
+            reflect(self.client.clone(), ObjectSelection::default(), self.objects.clone(), read),
             listed,
             ObjectChange::Seen,
             gone,
@@ -207,7 +207,7 @@ impl Source {
             if gaps.is_empty() { read(object) } else { unread::object(kind, object.metadata()) }
         };
         if_served(
-            reflect_if_served(self.client.clone(), Selected::default(), self.objects.clone(), read),
+            reflect_if_served(self.client.clone(), ObjectSelection::default(), self.objects.clone(), read),
             kind,
             gone,
         )
@@ -237,7 +237,7 @@ impl Source {
         };
         let gone = |device: &Device| ObjectChange::Gone(Kind::Device, device.metadata.name.as_str().into());
         if_served(
-            reflect_if_served(self.client.clone(), Selected::default(), self.objects.clone(), read),
+            reflect_if_served(self.client.clone(), ObjectSelection::default(), self.objects.clone(), read),
             Kind::Device,
             gone,
         )
@@ -259,7 +259,12 @@ impl Source {
         };
         let listed = |all| ObjectChange::Listed(Kind::ShareTemplates, all);
         changes(
-            reflect(self.client.clone(), Selected::by_fields(templates::FIELDS), self.objects.clone(), read),
+            reflect(
+                self.client.clone(),
+                ObjectSelection::by_fields(templates::FIELDS),
+                self.objects.clone(),
+                read,
+            ),
             listed,
             ObjectChange::Seen,
             gone,
@@ -280,7 +285,7 @@ impl Source {
             ObjectChange::Gone(Kind::Reservation, reservation.metadata.name.as_str().into())
         };
         if_served(
-            reflect_if_served(self.client.clone(), Selected::default(), self.objects.clone(), read),
+            reflect_if_served(self.client.clone(), ObjectSelection::default(), self.objects.clone(), read),
             Kind::Reservation,
             gone,
         )
@@ -297,7 +302,7 @@ impl Source {
         };
         let told = reflect_if_served(
             self.client.clone(),
-            Selected::default(),
+            ObjectSelection::default(),
             self.objects.clone(),
             move |group: &T, gaps: &[Unread]| unread::pod_group(group::pod_group(of, group.as_ref()), gaps),
         );
@@ -335,15 +340,15 @@ impl Source {
 
 /// The events of a kind that the API server may not serve.
 fn if_served<T>(
-    told: impl Stream<Item = Told<T, Object>> + Send + 'static,
+    told: impl Stream<Item = ReflectorEvent<T, Object>> + Send + 'static,
     kind: Kind,
     gone: impl Fn(&T) -> ObjectChange + Send + 'static,
 ) -> BoxStream<'static, Event> {
     told.map(move |told| match told {
-        Told::Listed(all) => ObjectChange::Listed(kind, all),
-        Told::Unserved => ObjectChange::Unserved(kind),
-        Told::Seen(one) => ObjectChange::Seen(one),
-        Told::Gone(one) => gone(&one),
+        ReflectorEvent::Listed(all) => ObjectChange::Listed(kind, all),
+        ReflectorEvent::Unserved => ObjectChange::Unserved(kind),
+        ReflectorEvent::Seen(one) => ObjectChange::Seen(one),
+        ReflectorEvent::Gone(one) => gone(&one),
     })
     .map(Event::Object)
     .boxed()
@@ -370,17 +375,17 @@ fn each(troubles: &[Unreadable], log: impl Fn(&str, &str)) {
 
 /// The changes of a kind, in the scheduler's form.
 fn changes<T, I, C>(
-    told: impl Stream<Item = Told<T, I>> + Send,
+    told: impl Stream<Item = ReflectorEvent<T, I>> + Send,
     listed: impl Fn(Vec<I>) -> C + Send,
     seen: impl Fn(I) -> C + Send,
     gone: impl Fn(&T) -> C + Send,
 ) -> impl Stream<Item = C> + Send {
     told.map(move |told| match told {
-        Told::Listed(all) => listed(all),
+        ReflectorEvent::Listed(all) => listed(all),
         // Only kinds that an API server always serves arrive here.
-        Told::Unserved => listed(Vec::new()),
-        Told::Seen(one) => seen(one),
-        Told::Gone(one) => gone(&one),
+        ReflectorEvent::Unserved => listed(Vec::new()),
+        ReflectorEvent::Seen(one) => seen(one),
+        ReflectorEvent::Gone(one) => gone(&one),
     })
 }
 

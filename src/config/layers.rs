@@ -19,7 +19,7 @@ use crate::{
     },
     cluster::{
         Reader,
-        scrape::{Series, Shown},
+        scrape::{Series, ShownSeries},
     },
     device::{CardPolicy, Cores, MiB, NodePolicy},
     dialect::{
@@ -27,8 +27,8 @@ use crate::{
         koordinator::{Koordinator, WholeCards},
         marks,
         vendor::{
-            self, Row, Vendor, amd, ascend, biren, cambricon, hygon, iluvatar,
-            row::{Resources, Splitting, Template, Templates},
+            self, Vendor, VendorRow, amd, ascend, biren, cambricon, hygon, iluvatar,
+            row::{FamilyResources, SliceTemplate, Splitting, Templates},
         },
         volcano::{self, ModelGeometries},
     },
@@ -209,9 +209,9 @@ impl Config {
     }
 
     /// Which series `/metrics` shows.
-    pub fn shown(&self) -> Shown {
+    pub fn shown(&self) -> ShownSeries {
         let series = |exported| if exported { Series::Exported } else { Series::LeftOut };
-        Shown { pods: series(self.metrics.pods), hami: series(self.metrics.hami_names) }
+        ShownSeries { pods: series(self.metrics.pods), hami: series(self.metrics.hami_names) }
     }
 
     /// What is said to single plugins.
@@ -302,8 +302,8 @@ impl HamiConfig {
 
 impl VendorsConfig {
     /// The rows of the families that are served.
-    fn rows(&self) -> Vec<Row> {
-        let served = |family: &Option<FamilyConfig>, row: fn(Resources) -> Row| {
+    fn rows(&self) -> Vec<VendorRow> {
+        let served = |family: &Option<FamilyConfig>, row: fn(FamilyResources) -> VendorRow| {
             family.as_ref().filter(|family| family.enabled).map(|family| row(family.resources()))
         };
         let hygon = Some(&self.hygon).filter(|hygon| hygon.enabled);
@@ -320,8 +320,8 @@ impl VendorsConfig {
 }
 
 impl ChipConfig {
-    fn row(&self) -> Row {
-        let resources = Resources {
+    fn row(&self) -> VendorRow {
+        let resources = FamilyResources {
             count: self.resource_count_name.clone(),
             memory: Some(self.resource_memory_name.clone()),
             cores: Some(self.resource_core_name.clone()),
@@ -331,15 +331,15 @@ impl ChipConfig {
 }
 
 impl VnpusConfig {
-    fn rows(&self) -> impl Iterator<Item = Row> + '_ {
+    fn rows(&self) -> impl Iterator<Item = VendorRow> + '_ {
         let unsaid = if self.hami_vnpu_core { Splitting::Software } else { Splitting::Templates };
         self.configs.iter().map(move |chip| {
-            let resources = Resources {
+            let resources = FamilyResources {
                 count: chip.resource_name.clone(),
                 memory: Some(chip.resource_memory_name.clone()),
                 cores: Some(chip.resource_core_name.clone()),
             };
-            let sizes = chip.templates.iter().map(|template| Template {
+            let sizes = chip.templates.iter().map(|template| SliceTemplate {
                 name: template.name.clone(),
                 memory: MiB::new(template.memory.into()),
             });
@@ -351,7 +351,7 @@ impl VnpusConfig {
             };
             let class = Some(chip.runtime_class_name.clone()).filter(|class| !class.is_empty());
             let row = ascend::row(&chip.common_word, resources, chip.memory_factor, templates);
-            Row { runtime_class: class, ..row }
+            VendorRow { runtime_class: class, ..row }
         })
     }
 }
@@ -396,8 +396,8 @@ impl VolcanoConfig {
     /// The dialect of cards by number, if one of its units is enabled.
     fn gpushare(&self) -> Option<gpushare::GpuShareSettings> {
         let unit = match (self.arguments.modes.gpu_sharing, self.arguments.modes.gpu_number) {
-            (true, _) => gpushare::Unit::Memory,
-            (_, true) => gpushare::Unit::Cards,
+            (true, _) => gpushare::ShareUnit::Memory,
+            (_, true) => gpushare::ShareUnit::Cards,
             (false, false) => return None,
         };
         let lock = self.arguments.node_lock.then(|| self.lock(volcano::names::GPU_LOCK));

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{Authentication, hami, messages, plugin_config, vendors, volcano};
 use crate::{
-    dialect::vendor::{amd, biren, cambricon, hygon, row::Resources},
+    dialect::vendor::{amd, biren, cambricon, hygon, row::FamilyResources},
     scheduling::plugin::Plugin,
 };
 use kinds::{amount, anything, flag, list, mapping, one_of, requiring, switch, text, whole};
@@ -122,7 +122,7 @@ fn nvidia(key: &str) -> Value {
     }
 }
 
-fn family(resources: &Resources, has_factor: bool) -> Value {
+fn family(resources: &FamilyResources, has_factor: bool) -> Value {
     let optional = [("resourceMemoryName", &resources.memory), ("resourceCoreName", &resources.cores)];
     let optional = optional.into_iter().filter(|(_, name)| name.is_some()).map(|(key, _)| (key, text()));
     let factor = has_factor.then(|| ("memoryFactor", amount(1)));

@@ -14,7 +14,7 @@ use super::{
     section::{Field, Section},
     trouble::Trouble,
 };
-use crate::dialect::vendor::{amd, biren, cambricon, hygon, row::Resources};
+use crate::dialect::vendor::{amd, biren, cambricon, hygon, row::FamilyResources};
 pub use chips::{ChipConfig, TemplateConfig, VnpuConfig, VnpusConfig};
 
 /// Settings of the other vendors.
@@ -77,7 +77,7 @@ pub(super) fn read(section: &mut Section, notices: &mut Vec<Notice>) -> Result<V
         Some(field) => family(&field, &hygon::resources(), MemoryFactor::Settable)?,
         None => FamilyConfig::by_default(hygon::resources(), MemoryFactor::Settable),
     };
-    let mut stated = |key: &str, resources: Resources| {
+    let mut stated = |key: &str, resources: FamilyResources| {
         section.take(key).map(|field| family(&field, &resources, MemoryFactor::Fixed)).transpose()
     };
     let (cambricon, amd, biren) = (
@@ -103,8 +103,8 @@ enum MemoryFactor {
 }
 
 impl FamilyConfig {
-    fn by_default(resources: Resources, factor: MemoryFactor) -> Self {
-        let Resources { count, memory, cores } = resources;
+    fn by_default(resources: FamilyResources, factor: MemoryFactor) -> Self {
+        let FamilyResources { count, memory, cores } = resources;
         Self {
             enabled: true,
             resource_count_name: count,
@@ -115,8 +115,8 @@ impl FamilyConfig {
     }
 
     /// The names.
-    pub fn resources(&self) -> Resources {
-        Resources {
+    pub fn resources(&self) -> FamilyResources {
+        FamilyResources {
             count: self.resource_count_name.clone(),
             memory: self.resource_memory_name.clone(),
             cores: self.resource_core_name.clone(),
@@ -124,7 +124,7 @@ impl FamilyConfig {
     }
 }
 
-fn family(field: &Field, default: &Resources, factor: MemoryFactor) -> Result<FamilyConfig, Trouble> {
+fn family(field: &Field, default: &FamilyResources, factor: MemoryFactor) -> Result<FamilyConfig, Trouble> {
     let mut section = Section::of(field)?;
     let enabled = section.on_unless_off("enabled")?;
     let mut names = FamilyNames::default();

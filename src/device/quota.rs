@@ -31,7 +31,7 @@ impl Dimension {
 
 /// A resource that counts such an amount.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub struct Counted<'a> {
+pub struct CountedAmount<'a> {
     /// Its name.
     pub resource: &'a str,
     /// What it counts.

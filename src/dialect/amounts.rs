@@ -7,12 +7,12 @@ use crate::object::{Amount, Container, Quantity};
 const LARGEST: i128 = i32::MAX as i128;
 
 /// The value of a resource of a container: its limit, or its request where there is no limit.
-pub(super) struct Reader<'a> {
+pub(super) struct ResourceReader<'a> {
     container: &'a Container,
     path: &'a str,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> ResourceReader<'a> {
     pub(super) fn new(container: &'a Container, path: &'a str) -> Self {
         Self { container, path }
     }

@@ -4,7 +4,7 @@
 
 use super::{Dialects, Problem, Unreadable};
 use crate::{
-    device::{Counted, ProfileName},
+    device::{CountedAmount, ProfileName},
     object::{
         ResourceQuota,
         quota::{key_of, units},
@@ -17,7 +17,7 @@ pub struct HardLimit<'a> {
     /// Whose cards.
     pub profile: &'a ProfileName,
     /// The amount, and what a unit of it is.
-    pub counted: Counted<'a>,
+    pub counted: CountedAmount<'a>,
     /// How many units.
     pub units: u64,
 }
@@ -47,8 +47,8 @@ impl Dialects {
     }
 
     /// What a resource of this name counts, and in which dialect.
-    fn counted(&self, resource: &str) -> Option<(&ProfileName, Counted<'_>)> {
-        let of_dialect = |counted: &Counted<'_>| counted.resource == resource;
+    fn counted(&self, resource: &str) -> Option<(&ProfileName, CountedAmount<'_>)> {
+        let of_dialect = |counted: &CountedAmount<'_>| counted.resource == resource;
         self.iter().find_map(|dialect| {
             let counted = dialect.counted().into_iter().find(of_dialect)?;
             Some((dialect.name(), counted))

@@ -13,7 +13,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-use super::{Dialect, SharingMode, amounts::Reader};
+use super::{Dialect, SharingMode, amounts::ResourceReader};
 use crate::{
     device::{CoreRequest, Cores, Dimension, MemoryRequest, MiB, Percent, PodRequest, ShareRequest},
     excerpt::{FIELD, MESSAGE, shortened},
@@ -123,7 +123,7 @@ struct SharingContainer<'a> {
 impl SharingContainer<'_> {
     /// The path of a resource, in limits or requests, wherever it stands.
     fn field(&self, resource: &str) -> String {
-        Reader::new(self.container, &self.path).field(resource)
+        ResourceReader::new(self.container, &self.path).field(resource)
     }
 }
 

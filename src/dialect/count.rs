@@ -6,7 +6,7 @@
 use std::num::NonZeroU32;
 
 use super::{
-    amounts::Reader,
+    amounts::ResourceReader,
     unreadable::{Problem, Unreadable},
 };
 
@@ -25,7 +25,7 @@ pub enum MissingCount {
 /// The number of cards of a container, in the resource `count`; `None`: the container requests no share, since each amount of `count` and
 /// of `shares` is 0 or absent. `default` is the count of a container that states none; `None` or 0: there is no default.
 pub(super) fn cards<'a>(
-    read: &Reader<'_>,
+    read: &ResourceReader<'_>,
     count: &str,
     shares: impl IntoIterator<Item = &'a str>,
     default: Option<u32>,

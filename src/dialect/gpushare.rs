@@ -17,15 +17,15 @@ use super::{
 };
 use crate::{
     device::{
-        Answer, Assignment, Blend, CoreBudget, Cores, Counted, Dimension, Inventory, PodRequest, Profile,
-        SlicesOfCard, Tie,
+        Answer, Assignment, Blend, CoreBudget, Cores, CountedAmount, Dimension, Inventory, PodRequest,
+        Profile, SlicesOfCard, Tie,
     },
     object::{Node, Pod},
 };
 
 /// What a pod asks for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Unit {
+pub enum ShareUnit {
     /// Blocks of memory on one card.
     Memory,
     /// Whole cards.
@@ -36,7 +36,7 @@ pub enum Unit {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct GpuShareSettings {
     /// What pods ask for.
-    pub unit: Unit,
+    pub unit: ShareUnit,
     /// MiB of a block (the plugin's `--gpu-memory-factor`).
     pub memory_factor: u32,
     /// The node lock, where it is on; whole cards go without.
@@ -57,10 +57,10 @@ impl GpuShare {
     pub const CARDS: &str = "volcano-gpunumber";
 
     /// How the cards of a unit are shared.
-    pub fn profile_of(unit: Unit) -> Profile {
+    pub fn profile_of(unit: ShareUnit) -> Profile {
         let name = match unit {
-            Unit::Memory => Self::MEMORY,
-            Unit::Cards => Self::CARDS,
+            ShareUnit::Memory => Self::MEMORY,
+            ShareUnit::Cards => Self::CARDS,
         };
         Profile {
             name: name.into(),
@@ -86,8 +86,8 @@ impl GpuShare {
 
     fn resource(&self) -> &'static str {
         match self.settings.unit {
-            Unit::Memory => names::GPU_MEMORY,
-            Unit::Cards => names::GPU_NUMBER,
+            ShareUnit::Memory => names::GPU_MEMORY,
+            ShareUnit::Cards => names::GPU_NUMBER,
         }
     }
 }
@@ -99,8 +99,8 @@ impl Dialect for GpuShare {
 
     fn mode(&self) -> &SharingMode {
         match self.settings.unit {
-            Unit::Memory => &SharingMode::GpuShare,
-            Unit::Cards => &SharingMode::GpuNumber,
+            ShareUnit::Memory => &SharingMode::GpuShare,
+            ShareUnit::Cards => &SharingMode::GpuNumber,
         }
     }
 
@@ -110,17 +110,17 @@ impl Dialect for GpuShare {
 
     fn share_resources(&self) -> Vec<&str> {
         match self.settings.unit {
-            Unit::Memory => vec![names::GPU_MEMORY],
-            Unit::Cards => vec![],
+            ShareUnit::Memory => vec![names::GPU_MEMORY],
+            ShareUnit::Cards => vec![],
         }
     }
 
-    fn counted(&self) -> Vec<Counted<'_>> {
+    fn counted(&self) -> Vec<CountedAmount<'_>> {
         let (dimension, unit) = match self.settings.unit {
-            Unit::Memory => (Dimension::Memory, self.settings.memory_factor),
-            Unit::Cards => (Dimension::Cards, 1),
+            ShareUnit::Memory => (Dimension::Memory, self.settings.memory_factor),
+            ShareUnit::Cards => (Dimension::Cards, 1),
         };
-        vec![Counted { resource: self.resource(), dimension, unit }]
+        vec![CountedAmount { resource: self.resource(), dimension, unit }]
     }
 
     fn hint_keys(&self) -> Option<&HintKeys> {
@@ -160,8 +160,8 @@ impl Dialect for GpuShare {
 
     fn locks(&self) -> &[LockSpec] {
         match self.settings.unit {
-            Unit::Memory => self.settings.lock.as_slice(),
-            Unit::Cards => &[],
+            ShareUnit::Memory => self.settings.lock.as_slice(),
+            ShareUnit::Cards => &[],
         }
     }
 }
@@ -173,7 +173,7 @@ mod tests {
     use super::*;
     use crate::device::Health;
 
-    fn dialect(unit: Unit) -> GpuShare {
+    fn dialect(unit: ShareUnit) -> GpuShare {
         GpuShare::new(GpuShareSettings { unit, memory_factor: 2, lock: None })
     }
 
@@ -194,7 +194,7 @@ mod tests {
     #[test]
     fn cards_are_known_by_number_and_of_one_size() {
         let node = node(&json!({"volcano.sh/gpu-memory": "20000", "volcano.sh/gpu-number": "2"}));
-        let inventory = dialect(Unit::Memory).inventory(&node).unwrap().unwrap();
+        let inventory = dialect(ShareUnit::Memory).inventory(&node).unwrap().unwrap();
         let cards: Vec<_> =
             inventory.cards().iter().map(|card| (card.id.as_str(), card.memory.get(), card.health)).collect();
         assert_eq!(cards, [("0", 20_000, Health::Healthy), ("1", 20_000, Health::Unhealthy)]);
@@ -203,15 +203,15 @@ mod tests {
     #[test]
     fn whole_cards_need_no_memory_on_the_node() {
         let capacity = json!({"volcano.sh/gpu-number": "4"});
-        let inventory = dialect(Unit::Cards).inventory(&node(&capacity)).unwrap().unwrap();
+        let inventory = dialect(ShareUnit::Cards).inventory(&node(&capacity)).unwrap().unwrap();
         assert!(inventory.cards().iter().all(|card| card.slots == 1));
-        assert_eq!(dialect(Unit::Memory).inventory(&node(&capacity)), Ok(None));
+        assert_eq!(dialect(ShareUnit::Memory).inventory(&node(&capacity)), Ok(None));
     }
 
     #[test]
     fn a_number_that_no_node_has_is_no_list_of_cards() {
         let capacity = json!({"volcano.sh/gpu-number": "4294967295", "volcano.sh/gpu-memory": "1"});
-        let error = dialect(Unit::Cards).inventory(&node(&capacity)).unwrap_err();
+        let error = dialect(ShareUnit::Cards).inventory(&node(&capacity)).unwrap_err();
         let expected = "status.capacity[volcano.sh/gpu-number]: `4294967295` cards are more than the 1024 that a node may have";
         assert_eq!(error.to_string(), expected);
     }
@@ -220,22 +220,24 @@ mod tests {
     fn a_pod_that_the_plugin_would_fail_is_refused() {
         let one = json!({"volcano.sh/gpu-memory": "1000"});
         assert!(
-            dialect(Unit::Memory)
+            dialect(ShareUnit::Memory)
                 .request(&pod(&[json!({}), one.clone()]), MissingCount::Refuse)
                 .unwrap()
                 .is_some()
         );
         assert!(
-            dialect(Unit::Memory).request(&pod(&[one.clone(), one.clone()]), MissingCount::Refuse).is_err()
+            dialect(ShareUnit::Memory)
+                .request(&pod(&[one.clone(), one.clone()]), MissingCount::Refuse)
+                .is_err()
         );
         assert!(
-            dialect(Unit::Cards)
+            dialect(ShareUnit::Cards)
                 .request(&pod(std::slice::from_ref(&one)), MissingCount::Refuse)
                 .unwrap()
                 .is_none()
         );
         let init = json!({"spec": {"initContainers": [{"resources": {"limits": one}}], "containers": [{}]}});
-        let refused = dialect(Unit::Memory)
+        let refused = dialect(ShareUnit::Memory)
             .request(&serde_json::from_value(init).unwrap(), MissingCount::Refuse)
             .unwrap_err();
         assert_eq!(refused[0].field, "spec.initContainers[0]");
@@ -244,8 +246,8 @@ mod tests {
     #[test]
     fn the_plugin_answers_by_one_mark() {
         let mut pod = pod(&[]);
-        assert_eq!(dialect(Unit::Memory).answer(&pod), Answer::Awaited);
+        assert_eq!(dialect(ShareUnit::Memory).answer(&pod), Answer::Awaited);
         pod.metadata.annotations.get_or_insert_default().insert(names::GPU_ASSIGNED.into(), "true".into());
-        assert_eq!(dialect(Unit::Memory).answer(&pod), Answer::Succeeded);
+        assert_eq!(dialect(ShareUnit::Memory).answer(&pod), Answer::Succeeded);
     }
 }

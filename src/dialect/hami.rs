@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     device::{
-        Answer, Assignment, Blend, CardPolicy, CoreBudget, Cores, Counted, Dimension, Inventory, MiB,
+        Answer, Assignment, Blend, CardPolicy, CoreBudget, Cores, CountedAmount, Dimension, Inventory, MiB,
         NodePolicy, PodRequest, Profile, SlicesOfCard, Tie,
     },
     object::{Node, Pod},
@@ -114,12 +114,12 @@ impl Dialect for Hami {
         resource == self.settings.priority
     }
 
-    fn counted(&self) -> Vec<Counted<'_>> {
+    fn counted(&self) -> Vec<CountedAmount<'_>> {
         let HamiSettings { count, memory, cores, memory_factor, .. } = &self.settings;
         vec![
-            Counted { resource: count, dimension: Dimension::Cards, unit: 1 },
-            Counted { resource: memory, dimension: Dimension::Memory, unit: *memory_factor },
-            Counted { resource: cores, dimension: Dimension::Cores, unit: 1 },
+            CountedAmount { resource: count, dimension: Dimension::Cards, unit: 1 },
+            CountedAmount { resource: memory, dimension: Dimension::Memory, unit: *memory_factor },
+            CountedAmount { resource: cores, dimension: Dimension::Cores, unit: 1 },
         ]
     }
 

@@ -59,7 +59,7 @@ fn fault_of_name(name: &str) -> Option<&'static str> {
 
 /// What one plugin has registered.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Registration {
+pub struct PluginRegistration {
     /// Whose plugin.
     pub profile: ProfileName,
     /// The mode that it serves.
@@ -74,7 +74,7 @@ pub struct Registration {
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Registered {
     /// Plugin by plugin; one that does not run there is absent.
-    pub plugins: Vec<Registration>,
+    pub plugins: Vec<PluginRegistration>,
     /// Cards with two names: a number and a uuid.
     pub aliases: Vec<(CardId, CardId)>,
 }
@@ -86,7 +86,7 @@ impl Registered {
         let plugins = dialects.iter().filter_map(|dialect| {
             let inventory = dialect.inventory(node).transpose()?;
             let (profile, mode, naming) = (dialect.name().clone(), dialect.mode().clone(), dialect.naming());
-            Some(Registration { profile, mode, naming, inventory })
+            Some(PluginRegistration { profile, mode, naming, inventory })
         });
         let mut registered = Self { plugins: plugins.collect(), aliases: Vec::new() };
         for at in 0..registered.plugins.len() {
@@ -96,7 +96,8 @@ impl Registered {
     }
 
     fn identify(&mut self, at: usize) {
-        let Registration { naming: CardNaming::Number, inventory: Ok(inventory), .. } = &self.plugins[at]
+        let PluginRegistration { naming: CardNaming::Number, inventory: Ok(inventory), .. } =
+            &self.plugins[at]
         else {
             return;
         };

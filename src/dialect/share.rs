@@ -3,7 +3,7 @@
 //! HAMi's and Volcano's vGPU requests differ in names and defaults alone. What can't be represented is an error that names the field.
 
 use super::{
-    amounts::Reader,
+    amounts::ResourceReader,
     count,
     unreadable::{Problem, Unreadable},
 };
@@ -31,7 +31,7 @@ pub(super) struct Terms<'a> {
 
 impl Terms<'_> {
     /// What the container requests; `None`: no share.
-    pub(super) fn read(&self, read: &Reader<'_>) -> Result<Option<ShareRequest>, Unreadable> {
+    pub(super) fn read(&self, read: &ResourceReader<'_>) -> Result<Option<ShareRequest>, Unreadable> {
         let Terms { memory: by_amount, memory_percentage: by_percentage, memory_factor, .. } = *self;
         let memory = read.number(by_amount, "MiB", memory_factor)?;
         let percentage = read.percentage(by_percentage)?;

@@ -22,8 +22,8 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    Additions, Carried, Counted, Dialect, HintKeys, LockForm, LockSpec, MissingCount, Record, SharingMode,
-    Unreadable,
+    Additions, Carried, CountedAmount, Dialect, HintKeys, LockForm, LockSpec, MissingCount, Record,
+    SharingMode, Unreadable,
 };
 use crate::{
     device::{
@@ -32,7 +32,7 @@ use crate::{
     },
     object::{Node, Pod},
 };
-pub use row::Row;
+pub use row::VendorRow;
 
 /// Resources of vendors that choose cards in a way of their own, as far as only HAMi's scheduler can place them: a plugin that
 /// advertises them waits for its annotations. Those of plugins that work without HAMi are ordinary extended resources.
@@ -63,7 +63,7 @@ pub struct VendorSettings {
 /// One family of cards.
 #[derive(Clone, Debug)]
 pub struct Vendor {
-    row: Row,
+    row: VendorRow,
     settings: VendorSettings,
     profile: Profile,
     mode: SharingMode,
@@ -72,7 +72,7 @@ pub struct Vendor {
 
 impl Vendor {
     /// The family of this row.
-    pub fn new(row: Row, settings: VendorSettings) -> Self {
+    pub fn new(row: VendorRow, settings: VendorSettings) -> Self {
         let profile = Profile {
             name: row.name.clone(),
             blend: Blend::Even,
@@ -87,7 +87,7 @@ impl Vendor {
     }
 
     /// What the family is.
-    pub fn row(&self) -> &Row {
+    pub fn row(&self) -> &VendorRow {
         &self.row
     }
 }
@@ -109,14 +109,14 @@ impl Dialect for Vendor {
         self.row.resources.shares().collect()
     }
 
-    fn counted(&self) -> Vec<Counted<'_>> {
-        let row::Resources { count, memory, cores } = &self.row.resources;
-        let count = Counted { resource: count, dimension: Dimension::Cards, unit: 1 };
+    fn counted(&self) -> Vec<CountedAmount<'_>> {
+        let row::FamilyResources { count, memory, cores } = &self.row.resources;
+        let count = CountedAmount { resource: count, dimension: Dimension::Cards, unit: 1 };
         let unit = self.row.memory.unit;
         let memory = memory.as_deref();
-        let memory = memory.map(|resource| Counted { resource, dimension: Dimension::Memory, unit });
+        let memory = memory.map(|resource| CountedAmount { resource, dimension: Dimension::Memory, unit });
         let cores = cores.as_deref();
-        let cores = cores.map(|resource| Counted { resource, dimension: Dimension::Cores, unit: 1 });
+        let cores = cores.map(|resource| CountedAmount { resource, dimension: Dimension::Cores, unit: 1 });
         std::iter::once(count).chain(memory).chain(cores).collect()
     }
 

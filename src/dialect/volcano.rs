@@ -20,8 +20,8 @@ pub use mark::Rule;
 use super::{Carried, Dialect, HintKeys, LockSpec, MissingCount, Record, SharingMode, Unreadable, answer};
 use crate::{
     device::{
-        Answer, Assignment, Blend, CardPolicy, CoreBudget, Cores, Counted, Dimension, Inventory, NodePolicy,
-        PodRequest, Profile, Remains, SlicesOfCard, Tie,
+        Answer, Assignment, Blend, CardPolicy, CoreBudget, Cores, CountedAmount, Dimension, Inventory,
+        NodePolicy, PodRequest, Profile, Remains, SlicesOfCard, Tie,
     },
     object::{Node, Pod},
 };
@@ -96,12 +96,12 @@ impl Dialect for Volcano {
         vec![names::MEMORY, names::MEMORY_PERCENTAGE, names::CORES]
     }
 
-    fn counted(&self) -> Vec<Counted<'_>> {
+    fn counted(&self) -> Vec<CountedAmount<'_>> {
         let unit = self.settings.memory_factor;
         vec![
-            Counted { resource: names::COUNT, dimension: Dimension::Cards, unit: 1 },
-            Counted { resource: names::MEMORY, dimension: Dimension::Memory, unit },
-            Counted { resource: names::CORES, dimension: Dimension::Cores, unit: 1 },
+            CountedAmount { resource: names::COUNT, dimension: Dimension::Cards, unit: 1 },
+            CountedAmount { resource: names::MEMORY, dimension: Dimension::Memory, unit },
+            CountedAmount { resource: names::CORES, dimension: Dimension::Cores, unit: 1 },
         ]
     }
 

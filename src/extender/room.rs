@@ -31,16 +31,16 @@ const READ: Duration = Duration::from_secs(5);
 
 /// Room for bodies. Clones share it.
 #[derive(Clone, Debug)]
-pub(super) struct Room(Arc<Semaphore>);
+pub(super) struct ExtenderRoom(Arc<Semaphore>);
 
-impl Default for Room {
+impl Default for ExtenderRoom {
     fn default() -> Self {
         Self(Arc::new(Semaphore::new(ROOM / PLACE)))
     }
 }
 
 /// Reads a body and passes it on when there is room for it.
-pub(super) async fn bounded(State(room): State<Room>, request: Request, next: Next) -> Response {
+pub(super) async fn bounded(State(room): State<ExtenderRoom>, request: Request, next: Next) -> Response {
     let Ok(Ok(held)) = timeout(PATIENCE, room.0.acquire_many(places(&request))).await else {
         return (StatusCode::TOO_MANY_REQUESTS, "too many bodies at once; ask again\n").into_response();
     };

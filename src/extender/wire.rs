@@ -19,7 +19,7 @@ pub struct ExtenderArgs {
     pub pod: Pod,
     /// The nodes in full, where the extender keeps no cache of its own.
     #[serde(rename = "Nodes", default)]
-    pub nodes: Option<Nodes>,
+    pub nodes: Option<NodeList>,
     /// The nodes' names, where it does.
     #[serde(rename = "NodeNames", default)]
     pub node_names: Option<Vec<String>>,
@@ -27,7 +27,7 @@ pub struct ExtenderArgs {
 
 /// A `v1` `NodeList`, of which only names are read.
 #[derive(Clone, Debug, Deserialize, Serialize)]
-pub struct Nodes {
+pub struct NodeList {
     #[serde(default)]
     metadata: Value,
     #[serde(default)]
@@ -42,7 +42,7 @@ impl ExtenderArgs {
     }
 }
 
-impl Nodes {
+impl NodeList {
     /// The list with these nodes alone.
     #[must_use]
     pub fn only(mut self, names: &[String]) -> Self {
@@ -60,7 +60,7 @@ fn name(node: &Value) -> &str {
 pub struct FilterResult {
     /// The nodes that fit, where they were sent in full.
     #[serde(rename = "Nodes")]
-    pub nodes: Option<Nodes>,
+    pub nodes: Option<NodeList>,
     /// The names of the nodes that fit, where names were sent.
     #[serde(rename = "NodeNames")]
     pub node_names: Option<Vec<String>>,
@@ -123,13 +123,13 @@ pub struct PreemptionArgs {
     #[serde(rename = "Pod")]
     pub pod: Pod,
     #[serde(rename = "NodeNameToVictims", default)]
-    full: Option<BTreeMap<String, Victims>>,
+    full: Option<BTreeMap<String, NodeVictims>>,
     #[serde(rename = "NodeNameToMetaVictims", default)]
     meta: Option<BTreeMap<String, MetaVictims>>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
-struct Victims {
+struct NodeVictims {
     #[serde(rename = "Pods", default)]
     pods: Option<Vec<Pod>>,
     #[serde(rename = "NumPDBViolations", default)]
@@ -156,7 +156,7 @@ pub struct MetaPod {
 impl PreemptionArgs {
     /// The victims on each node, by uid alone.
     pub fn victims(self) -> BTreeMap<String, MetaVictims> {
-        let meta = |victims: Victims| MetaVictims {
+        let meta = |victims: NodeVictims| MetaVictims {
             pods: victims
                 .pods
                 .unwrap_or_default()

@@ -11,12 +11,12 @@ mod table;
 use serde_json::{Map, Value, json};
 
 pub use count::Count;
-pub use path::{Path, Turn};
+pub use path::{Path, WildcardStep};
 pub use place::Places;
 
 use count::Factor;
-use path::Found;
-use table::{Need, Shape};
+use path::FoundPlace;
+use table::{PodShape, TemplateNeed};
 
 /// The kinds that are known.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -34,15 +34,15 @@ pub struct Kind {
     /// Its name in URLs and in the rules of webhooks, such as `deployments`.
     pub plural: String,
     suspended: Vec<Path>,
-    templates: Vec<Template>,
+    templates: Vec<TemplatePlace>,
 }
 
 /// A place in which a kind keeps a pod.
 #[derive(Clone, Debug, Eq, PartialEq)]
-struct Template {
+struct TemplatePlace {
     path: Path,
     form: Form,
-    part: Part,
+    part: GroupPart,
     /// The factors of the number of pods; `None`: the kind makes none.
     count: Number,
     need: Needed,
@@ -61,7 +61,7 @@ enum Form {
 }
 
 #[derive(Clone, Debug, Eq, PartialEq)]
-enum Part {
+enum GroupPart {
     Nothing,
     Word(String),
     Field(Path),
@@ -159,8 +159,8 @@ impl Kind {
         let several = templates.len() > 1;
         let template = |(path, replicas): (Path, Option<Path>)| {
             let name = path.telling_name().filter(|_| several && !path.has_wildcards());
-            Template {
-                part: name.map_or(Part::Turns, |name| Part::Word(name.to_ascii_lowercase())),
+            TemplatePlace {
+                part: name.map_or(GroupPart::Turns, |name| GroupPart::Word(name.to_ascii_lowercase())),
                 form: Form::Either,
                 count: Number::Product(vec![replicas.map_or(Factor::One, |path| Factor::Field(path, 1))]),
                 need: if several { Needed::May } else { Needed::Must },
@@ -176,13 +176,13 @@ impl Kind {
         }
     }
 
-    fn built_in(row: &table::Row) -> Self {
+    fn built_in(row: &table::WorkloadRow) -> Self {
         Self {
             group: row.group.to_owned(),
             kind: row.kind.to_owned(),
             plural: row.plural.to_owned(),
             suspended: row.suspended.iter().map(|path| known(path)).collect(),
-            templates: row.templates.iter().map(Template::built_in).collect(),
+            templates: row.templates.iter().map(TemplatePlace::built_in).collect(),
         }
     }
 
@@ -213,22 +213,22 @@ fn known(path: &str) -> Path {
     Path::parse(path).expect("the paths of the table are read by a test")
 }
 
-impl Template {
+impl TemplatePlace {
     fn built_in(row: &table::Keeps) -> Self {
         Self {
             path: known(row.path),
             form: match row.form {
-                Shape::Template => Form::Template,
-                Shape::Spec(containers) => {
+                PodShape::Template => Form::Template,
+                PodShape::Spec(containers) => {
                     Form::Spec(containers.iter().map(|&name| name.to_owned()).collect())
                 }
-                Shape::Resources => Form::Resources,
+                PodShape::Resources => Form::Resources,
             },
             part: match row.part {
-                table::Part::Nothing => Part::Nothing,
-                table::Part::Word(word) => Part::Word(word.to_owned()),
-                table::Part::Field(path) => Part::Field(known(path)),
-                table::Part::Key => Part::Turns,
+                table::PartRow::Nothing => GroupPart::Nothing,
+                table::PartRow::Word(word) => GroupPart::Word(word.to_owned()),
+                table::PartRow::Field(path) => GroupPart::Field(known(path)),
+                table::PartRow::Key => GroupPart::Turns,
             },
             count: match row.count {
                 table::Times::None => Number::None,
@@ -238,16 +238,16 @@ impl Template {
                 }
             },
             need: match row.need {
-                Need::Must => Needed::Must,
-                Need::May => Needed::May,
-                Need::Else(path) => Needed::Else(known(path)),
+                TemplateNeed::Must => Needed::Must,
+                TemplateNeed::May => Needed::May,
+                TemplateNeed::Else(path) => Needed::Else(known(path)),
             },
         }
     }
 
     /// The pod at one of the template's places.
-    fn pod(&self, object: &Value, found: Found<'_>) -> Result<Option<KeptPod>, UnreadableWorkload> {
-        let Found { mut at, turns, mut value } = found;
+    fn pod(&self, object: &Value, found: FoundPlace<'_>) -> Result<Option<KeptPod>, UnreadableWorkload> {
+        let FoundPlace { mut at, turns, mut value } = found;
         if let (Needed::Else(other), None) = (&self.need, value) {
             value = other.follow(object, &turns);
             at = other.to_string();
@@ -271,8 +271,8 @@ impl Template {
     }
 }
 
-impl Part {
-    fn name(&self, object: &Value, turns: &[Turn]) -> String {
+impl GroupPart {
+    fn name(&self, object: &Value, turns: &[WildcardStep]) -> String {
         match self {
             Self::Nothing => String::new(),
             Self::Word(word) => word.clone(),
@@ -281,9 +281,9 @@ impl Part {
                 None => Self::Turns.name(object, turns),
             },
             Self::Turns => {
-                let word = |turn: &Turn| match turn {
-                    Turn::Element(at) => at.to_string(),
-                    Turn::Key(key) => key.to_ascii_lowercase(),
+                let word = |turn: &WildcardStep| match turn {
+                    WildcardStep::Element(at) => at.to_string(),
+                    WildcardStep::Key(key) => key.to_ascii_lowercase(),
                 };
                 turns.iter().map(word).collect::<Vec<_>>().join("-")
             }

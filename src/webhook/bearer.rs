@@ -8,7 +8,7 @@ use axum::response::{IntoResponse as _, Response};
 use futures::future::BoxFuture;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 
-use super::refusal::Refusal;
+use super::refusal::ReviewRefusal;
 
 /// Why a request is refused.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
@@ -67,7 +67,7 @@ pub(super) fn refused(denial: &Denial) -> Response {
         Denial::Elsewhere { leader } => leader.as_deref(),
         Denial::Unknown | Denial::Forbidden { .. } | Denial::Unavailable(_) => None,
     };
-    let mut response = Refusal::new(status, denial.to_string()).naming(leader).into_response();
+    let mut response = ReviewRefusal::new(status, denial.to_string()).naming(leader).into_response();
     if *denial == Denial::Unknown {
         response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     }

@@ -12,23 +12,23 @@ use axum::{
 use http::{HeaderValue, Version, header};
 use tokio::sync::watch;
 
-use super::router::Readiness;
+use super::router::ServerReadiness;
 
-/// The router, whose answers close their connections while the process is [`Readiness::Draining`].
+/// The router, whose answers close their connections while the process is [`ServerReadiness::Draining`].
 ///
 /// HTTP/2 has no such header: its clients get a GOAWAY at the end, and repeat what it excludes.
-pub fn closing(router: Router, readiness: watch::Receiver<Readiness>) -> Router {
+pub fn closing(router: Router, readiness: watch::Receiver<ServerReadiness>) -> Router {
     router.layer(from_fn_with_state(readiness, close))
 }
 
 async fn close(
-    State(readiness): State<watch::Receiver<Readiness>>,
+    State(readiness): State<watch::Receiver<ServerReadiness>>,
     request: Request,
     next: Next,
 ) -> Response {
     let version = request.version();
     let mut response = next.run(request).await;
-    if version < Version::HTTP_2 && *readiness.borrow() == Readiness::Draining {
+    if version < Version::HTTP_2 && *readiness.borrow() == ServerReadiness::Draining {
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     response

@@ -13,12 +13,12 @@ const CLASSIC: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4
 
 /// A format of the page.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Format {
+pub(super) enum ExpositionFormat {
     OpenMetrics,
     Classic,
 }
 
-impl Format {
+impl ExpositionFormat {
     /// What a scraper accepts.
     pub(super) fn accepted(headers: &HeaderMap) -> Self {
         let accepts = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
@@ -37,17 +37,20 @@ impl Format {
 }
 
 /// All registries as one page.
-pub(super) fn page<'a>(registries: impl IntoIterator<Item = &'a Registry>, format: Format) -> String {
+pub(super) fn page<'a>(
+    registries: impl IntoIterator<Item = &'a Registry>,
+    format: ExpositionFormat,
+) -> String {
     let mut page = String::new();
     for registry in registries {
         text::encode_registry(&mut page, registry).expect("a String takes every write");
     }
     match format {
-        Format::OpenMetrics => {
+        ExpositionFormat::OpenMetrics => {
             text::encode_eof(&mut page).expect("a String takes every write");
             page
         }
-        Format::Classic => classic(&page),
+        ExpositionFormat::Classic => classic(&page),
     }
 }
 
@@ -84,13 +87,19 @@ mod tests {
     #[test]
     fn a_scraper_gets_the_format_that_it_accepts() {
         let format = |accept: &'static str| {
-            Format::accepted(&HeaderMap::from_iter([(header::ACCEPT, HeaderValue::from_static(accept))]))
+            ExpositionFormat::accepted(&HeaderMap::from_iter([(
+                header::ACCEPT,
+                HeaderValue::from_static(accept),
+            )]))
         };
         let prometheus =
             "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3,*/*;q=0.1";
-        assert_eq!(format(prometheus), Format::OpenMetrics);
-        assert_eq!(format("text/plain, application/OpenMetrics-Text"), Format::OpenMetrics);
-        assert_eq!((format("*/*"), Format::accepted(&HeaderMap::new())), (Format::Classic, Format::Classic));
+        assert_eq!(format(prometheus), ExpositionFormat::OpenMetrics);
+        assert_eq!(format("text/plain, application/OpenMetrics-Text"), ExpositionFormat::OpenMetrics);
+        assert_eq!(
+            (format("*/*"), ExpositionFormat::accepted(&HeaderMap::new())),
+            (ExpositionFormat::Classic, ExpositionFormat::Classic)
+        );
     }
 
     #[test]
@@ -100,9 +109,9 @@ mod tests {
         registry.register_with_unit("age", "Age", Unit::Seconds, Gauge::<i64>::default());
         let open = "# HELP reviews Reviews.\n# TYPE reviews counter\nreviews_total 0\n# HELP age_seconds Age.\n\
                     # TYPE age_seconds gauge\n# UNIT age_seconds seconds\nage_seconds 0\n# EOF\n";
-        assert_eq!(page([&registry], Format::OpenMetrics), open);
+        assert_eq!(page([&registry], ExpositionFormat::OpenMetrics), open);
         let classic = "# HELP reviews_total Reviews.\n# TYPE reviews_total counter\nreviews_total 0\n\
                        # HELP age_seconds Age.\n# TYPE age_seconds gauge\nage_seconds 0\n";
-        assert_eq!(page([&registry], Format::Classic), classic);
+        assert_eq!(page([&registry], ExpositionFormat::Classic), classic);
     }
 }

@@ -19,11 +19,11 @@ use super::{
     onward::Handed,
     review::{ReviewAnswer, ReviewOutcome},
 };
-use crate::admission::Stage;
+use crate::admission::AdmissionStage;
 
 /// The webhook's metrics. Clones count into the same numbers.
 #[derive(Clone, Debug)]
-pub struct Metrics {
+pub struct WebhookMetrics {
     reviews: Family<ReviewLabels, Counter>,
     violations: Family<ViolationLabels, Counter>,
     duration: Family<DurationLabels, Histogram, fn() -> Histogram>,
@@ -33,8 +33,8 @@ pub struct Metrics {
 
 #[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
 struct ReviewLabels {
-    path: Path,
-    outcome: Counted,
+    path: ReviewPath,
+    outcome: CountedOutcome,
 }
 
 #[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
@@ -44,7 +44,7 @@ struct ViolationLabels {
 
 #[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
 struct DurationLabels {
-    path: Path,
+    path: ReviewPath,
 }
 
 #[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
@@ -53,14 +53,14 @@ struct HintLabels {
 }
 
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-enum Path {
+enum ReviewPath {
     Mutate,
     Validate,
 }
 
 /// The outcome of a request to a review path, as a label.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub(super) enum Counted {
+pub(super) enum CountedOutcome {
     /// It was answered with a review.
     Answered(ReviewOutcome),
     /// It was refused before it was parsed as a review.
@@ -71,7 +71,7 @@ pub(super) enum Counted {
     Panicked,
 }
 
-impl Counted {
+impl CountedOutcome {
     const ALL: [Self; 6] = [
         Self::Answered(ReviewOutcome::Ignored),
         Self::Answered(ReviewOutcome::Admitted),
@@ -82,7 +82,7 @@ impl Counted {
     ];
 }
 
-impl Metrics {
+impl WebhookMetrics {
     /// Creates the metrics and registers them in `registry`.
     pub fn register(registry: &mut Registry) -> Self {
         let metrics = Self {
@@ -118,9 +118,9 @@ impl Metrics {
 
     /// Initialises every counter with 0, since Prometheus computes a rate from the value before the first event.
     fn begin_at_zero(&self) {
-        for path in [Path::Mutate, Path::Validate] {
+        for path in [ReviewPath::Mutate, ReviewPath::Validate] {
             drop(self.duration.get_or_create(&DurationLabels { path }));
-            for outcome in Counted::ALL {
+            for outcome in CountedOutcome::ALL {
                 drop(self.reviews.get_or_create(&ReviewLabels { path, outcome }));
             }
         }
@@ -149,8 +149,8 @@ impl Metrics {
     }
 
     /// Counts one request that began at `started`.
-    pub(super) fn count(&self, stage: Stage, counted: Counted, started: Instant) {
-        let path = Path::of(stage);
+    pub(super) fn count(&self, stage: AdmissionStage, counted: CountedOutcome, started: Instant) {
+        let path = ReviewPath::of(stage);
         let elapsed: Duration = started.elapsed();
         self.reviews.get_or_create(&ReviewLabels { path, outcome: counted }).inc();
         self.duration.get_or_create(&DurationLabels { path }).observe(elapsed.as_secs_f64());
@@ -164,7 +164,7 @@ impl Metrics {
     }
 }
 
-impl Metrics {
+impl WebhookMetrics {
     /// Counts a pod that was passed to the binder as a hint.
     pub(super) fn count_hint(&self, outcome: Handed) {
         self.hints.get_or_create(&HintLabels { outcome }).inc();
@@ -176,16 +176,16 @@ fn buckets() -> Histogram {
     Histogram::new([0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 3.0])
 }
 
-impl Path {
-    fn of(stage: Stage) -> Self {
+impl ReviewPath {
+    fn of(stage: AdmissionStage) -> Self {
         match stage {
-            Stage::Mutate => Self::Mutate,
-            Stage::Validate => Self::Validate,
+            AdmissionStage::Mutate => Self::Mutate,
+            AdmissionStage::Validate => Self::Validate,
         }
     }
 }
 
-impl EncodeLabelValue for Path {
+impl EncodeLabelValue for ReviewPath {
     fn encode(&self, encoder: &mut LabelValueEncoder) -> fmt::Result {
         encoder.write_str(match self {
             Self::Mutate => "mutate",
@@ -203,7 +203,7 @@ impl EncodeLabelValue for Handed {
     }
 }
 
-impl EncodeLabelValue for Counted {
+impl EncodeLabelValue for CountedOutcome {
     fn encode(&self, encoder: &mut LabelValueEncoder) -> fmt::Result {
         encoder.write_str(match self {
             Self::Answered(ReviewOutcome::Ignored) => "ignored",
@@ -223,7 +223,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_certificate_gauge_shows_the_last_certificate() {
-        let metrics = Metrics::register(&mut Registry::default());
+        let metrics = WebhookMetrics::register(&mut Registry::default());
         let (sender, receiver) = watch::channel(Timestamp::UNIX_EPOCH);
         sender.send_replace("2026-03-01T12:00:00Z".parse().unwrap());
         drop(sender);

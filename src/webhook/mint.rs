@@ -103,7 +103,7 @@ pub struct Bundle {
 
 /// The validity of a certificate.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Validity {
+pub struct CertificateValidity {
     /// The start of the validity.
     pub not_before: Timestamp,
     /// The end of the validity.
@@ -187,18 +187,18 @@ pub fn renewed(
 }
 
 /// Whether two thirds of the validity have passed.
-pub fn needs_renewal(validity: Validity, now: Timestamp) -> bool {
+pub fn needs_renewal(validity: CertificateValidity, now: Timestamp) -> bool {
     let whole = validity.not_after.duration_since(validity.not_before);
     let left = validity.not_after.duration_since(now);
     left <= whole / 3
 }
 
 /// The validity of the first certificate of a PEM text; `what` names the text in errors.
-pub fn validity(what: &'static str, pem: &str) -> Result<Validity, MintError> {
+pub fn validity(what: &'static str, pem: &str) -> Result<CertificateValidity, MintError> {
     let first = first(what, pem)?;
     let certificate = first.parse_x509().map_err(|error| not_a_certificate(what, &error))?;
     let instant = |seconds| Timestamp::from_second(seconds).map_err(|error| not_a_certificate(what, &error));
-    Ok(Validity {
+    Ok(CertificateValidity {
         not_before: instant(certificate.validity().not_before.timestamp())?,
         not_after: instant(certificate.validity().not_after.timestamp())?,
     })

@@ -19,7 +19,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// The places of a server.
 #[derive(Debug)]
-pub(super) struct Places {
+pub(super) struct ConnectionPlaces {
     free: Arc<Semaphore>,
     /// A connection without a request for this time may be closed.
     idle: Duration,
@@ -42,7 +42,7 @@ struct Seat {
 
 /// The place of one connection; dropping it frees the place.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct ConnectionPlace {
     number: u64,
     leave: Arc<Notify>,
     taken: Arc<Mutex<Taken>>,
@@ -51,16 +51,16 @@ pub(super) struct Place {
 
 /// A request that is under way on a connection: while it exists, the connection is not closed for another.
 #[derive(Debug)]
-pub(super) struct OpenRequest(Arc<Place>);
+pub(super) struct OpenRequest(Arc<ConnectionPlace>);
 
-impl Places {
+impl ConnectionPlaces {
     pub(super) fn new(connections: usize, idle: Duration) -> Self {
         Self { free: Arc::new(Semaphore::new(connections)), idle, taken: Arc::default() }
     }
 
     /// Waits for a place for a connection of this peer. If none is free, an idle connection is closed: of the peer with the most
     /// connections, the one that has been idle for the longest time.
-    pub(super) async fn take(&self, peer: IpAddr) -> Arc<Place> {
+    pub(super) async fn take(&self, peer: IpAddr) -> Arc<ConnectionPlace> {
         let permit = loop {
             if self.free.available_permits() == 0 {
                 lock(&self.taken).send_away(self.idle);
@@ -72,7 +72,7 @@ impl Places {
         let leave = Arc::new(Notify::new());
         let seat = Seat { peer, asked: 0, since: Instant::now(), leave: Arc::clone(&leave) };
         let number = lock(&self.taken).seat(seat);
-        Arc::new(Place { number, leave, taken: Arc::clone(&self.taken), _permit: permit })
+        Arc::new(ConnectionPlace { number, leave, taken: Arc::clone(&self.taken), _permit: permit })
     }
 }
 
@@ -102,7 +102,7 @@ impl Taken {
     }
 }
 
-impl Place {
+impl ConnectionPlace {
     /// Marks the connection as busy until the returned value is dropped.
     pub(super) fn ask(self: &Arc<Self>) -> OpenRequest {
         lock(&self.taken).asked(self.number, |asked| asked + 1);
@@ -115,7 +115,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionPlace {
     fn drop(&mut self) {
         lock(&self.taken).seats.remove(&self.number);
     }
@@ -139,14 +139,14 @@ mod tests {
     const ONE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 1));
     const OTHER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 2));
 
-    fn is_wanted(place: &Place) -> bool {
+    fn is_wanted(place: &ConnectionPlace) -> bool {
         use futures::FutureExt as _;
         place.wanted().now_or_never().is_some()
     }
 
     #[tokio::test(start_paused = true)]
     async fn the_longest_idle_connection_of_the_peer_that_has_most_gives_way() {
-        let places = Places::new(4, Duration::from_secs(1));
+        let places = ConnectionPlaces::new(4, Duration::from_secs(1));
         let lonely = places.take(ONE).await;
         let mut held = Vec::new();
         for _ in 0..3 {
@@ -167,7 +167,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn who_has_just_come_or_is_being_answered_stays() {
-        let places = Places::new(2, Duration::from_secs(10));
+        let places = ConnectionPlaces::new(2, Duration::from_secs(10));
         let (busy, fresh) = (places.take(ONE).await, places.take(ONE).await);
         let asked = busy.ask();
         let waited = timeout(Duration::from_secs(9), places.take(ONE)).await;

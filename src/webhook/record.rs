@@ -8,19 +8,19 @@ use tracing::{debug, info};
 
 use super::review::{ReviewAnswer, ReviewOutcome};
 use crate::{
-    admission::Stage,
+    admission::AdmissionStage,
     excerpt::{FIELD, excerpt},
 };
 
 /// Whose request it was and which pod it is about; what a body does not state as text is empty.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Request {
+struct RecordedRequest {
     namespace: Value,
     name: Value,
     operation: Value,
     user_info: User,
-    object: Object,
+    object: RecordedObject,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -31,30 +31,30 @@ struct User {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Object {
-    metadata: Metadata,
+struct RecordedObject {
+    metadata: RecordedMetadata,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Metadata {
+struct RecordedMetadata {
     name: Value,
     generate_name: Value,
 }
 
 #[derive(Debug, Default, Deserialize)]
-struct Envelope {
-    request: Request,
+struct RecordedReview {
+    request: RecordedRequest,
 }
 
-impl Request {
+impl RecordedRequest {
     fn read(body: &[u8]) -> Self {
-        serde_json::from_slice::<Envelope>(body).map(|envelope| envelope.request).unwrap_or_default()
+        serde_json::from_slice::<RecordedReview>(body).map(|envelope| envelope.request).unwrap_or_default()
     }
 
     /// The pod's name; of one that the API server is to name, the beginning of it followed by `*`.
     fn pod(&self) -> String {
-        let Metadata { name, generate_name } = &self.object.metadata;
+        let RecordedMetadata { name, generate_name } = &self.object.metadata;
         let named = [name, &self.name].into_iter().map(text).find(|name| !name.is_empty());
         named.unwrap_or_else(|| match text(generate_name) {
             beginning if beginning.is_empty() => beginning,
@@ -69,11 +69,11 @@ fn text(value: &Value) -> String {
 }
 
 /// Logs what came of a review.
-pub(super) fn log(stage: Stage, body: &[u8], answer: &ReviewAnswer) {
+pub(super) fn log(stage: AdmissionStage, body: &[u8], answer: &ReviewAnswer) {
     let response = &answer.review.response;
     match answer.outcome {
         ReviewOutcome::Denied | ReviewOutcome::Unreadable => {
-            let request = Request::read(body);
+            let request = RecordedRequest::read(body);
             let rules: Vec<&str> = answer.rules.iter().map(|rule| rule.0).collect();
             let why = response.status.as_ref().map(|status| status.message.as_str());
             info!(
@@ -99,8 +99,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn read(request: &Value) -> Request {
-        Request::read(&serde_json::to_vec(&json!({"request": request})).unwrap())
+    fn read(request: &Value) -> RecordedRequest {
+        RecordedRequest::read(&serde_json::to_vec(&json!({"request": request})).unwrap())
     }
 
     #[test]
@@ -125,7 +125,7 @@ mod tests {
             (forged.pod(), text(&forged.user_info.username)),
             ("a\\nlevel=ERROR".to_owned(), String::new())
         );
-        assert_eq!(Request::read(b"{\"request\": []").pod(), "");
+        assert_eq!(RecordedRequest::read(b"{\"request\": []").pod(), "");
         assert!(read(&json!({"name": "a".repeat(100_000)})).pod().len() < 1000);
     }
 }

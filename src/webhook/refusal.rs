@@ -16,14 +16,14 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// An HTTP status of failure, the reason and, where it is one, the field.
 #[derive(Debug)]
-pub(super) struct Refusal {
+pub(super) struct ReviewRefusal {
     status: StatusCode,
     field: Option<String>,
     leader: Option<String>,
     reason: String,
 }
 
-impl Refusal {
+impl ReviewRefusal {
     pub(super) fn new(status: StatusCode, reason: impl Into<String>) -> Self {
         Self { status, field: None, leader: None, reason: shortened(reason, FIELD + MESSAGE) }
     }
@@ -57,7 +57,7 @@ impl Refusal {
     }
 }
 
-impl IntoResponse for Refusal {
+impl IntoResponse for ReviewRefusal {
     fn into_response(self) -> Response {
         as_json(self.status, self.json().to_string())
     }

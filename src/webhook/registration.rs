@@ -22,7 +22,7 @@ const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 
 /// The names of Berth's two webhook configurations.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Registration {
+pub struct WebhookConfigurations {
     /// The MutatingWebhookConfiguration.
     pub mutating: String,
     /// The ValidatingWebhookConfiguration.
@@ -80,7 +80,7 @@ pub fn patch(webhooks: &[Trust], authority: &str) -> Option<Value> {
 }
 
 /// Publishes `authority` in both configurations, and repeats it with growing pauses until both have it.
-pub async fn publish(client: &Client, registration: &Registration, authority: &str) {
+pub async fn publish(client: &Client, registration: &WebhookConfigurations, authority: &str) {
     let mut pause = FIRST_PAUSE;
     while let Err(error) = publish_once(client, registration, authority).await {
         let source = std::error::Error::source(&error).map(ToString::to_string);
@@ -94,7 +94,7 @@ pub async fn publish(client: &Client, registration: &Registration, authority: &s
 /// Writes the second even if the first fails, and returns the first failure.
 pub async fn publish_once(
     client: &Client,
-    registration: &Registration,
+    registration: &WebhookConfigurations,
     authority: &str,
 ) -> Result<(), RegistrationError> {
     let mutating =

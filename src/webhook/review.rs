@@ -18,7 +18,7 @@ use super::{
     workload,
 };
 use crate::{
-    admission::{self, Operation, Rule, Stage, Verdict, Violation},
+    admission::{self, AdmissionStage, Operation, Rule, Verdict, Violation},
     excerpt::{FIELD, MESSAGE, excerpt},
     object::{
         Pod,
@@ -102,7 +102,7 @@ pub struct Response {
     pub allowed: bool,
     /// The reason for a denial.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub status: Option<Status>,
+    pub status: Option<ReviewStatus>,
     /// `JSONPatch` if there is a `patch`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub patch_type: Option<&'static str>,
@@ -117,9 +117,9 @@ pub struct Response {
     pub audit_annotations: BTreeMap<&'static str, String>,
 }
 
-/// The part of `metav1.Status` that shapes a client's error.
+/// The part of `metav1.ReviewStatus` that shapes a client's error.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
-pub struct Status {
+pub struct ReviewStatus {
     /// An HTTP status code, 400 or above.
     pub code: u16,
     /// The machine-readable reason, such as `Forbidden`.
@@ -134,7 +134,7 @@ pub struct Status {
 /// that names the field.
 pub fn answer(
     body: &[u8],
-    stage: Stage,
+    stage: AdmissionStage,
     judge: &Judge,
     workloads: &Workloads,
 ) -> Result<ReviewAnswer, BadReview> {
@@ -198,7 +198,7 @@ impl AskedPod {
         Some(Self { uid, namespace, pod, old, dry_run })
     }
 
-    fn answer(self, stage: Stage, judge: &Judge) -> ReviewAnswer {
+    fn answer(self, stage: AdmissionStage, judge: &Judge) -> ReviewAnswer {
         let Self { uid, namespace, mut pod, old, dry_run } = self;
         if !namespace.is_empty() {
             pod.metadata.namespace = namespace;
@@ -206,7 +206,8 @@ impl AskedPod {
         let operation = old.as_ref().map_or(Operation::Create, Operation::Update);
         let request = admission::Request { stage, operation, namespace: &pod.metadata.namespace, pod: &pod };
         let answer = ReviewAnswer::to(uid, stage, judge(&request));
-        let enters = (answer.outcome, stage) == (ReviewOutcome::Admitted, Stage::Validate) && old.is_none();
+        let enters =
+            (answer.outcome, stage) == (ReviewOutcome::Admitted, AdmissionStage::Validate) && old.is_none();
         let entrant = enters.then(|| Entrant { pod: Box::new(pod), dry_run });
         ReviewAnswer { entrant, ..answer }
     }
@@ -215,7 +216,7 @@ impl AskedPod {
 /// Admits a workload whatever its template says, also one that can't be parsed, since its pods are judged later.
 fn of_workload(
     uid: String,
-    stage: Stage,
+    stage: AdmissionStage,
     (kind, object): (&Kind, &str),
     namespace: &str,
     judge: &Judge,
@@ -231,14 +232,14 @@ fn of_workload(
 impl ReviewAnswer {
     /// The answer with this verdict to the request `uid`. Only the mutating stage sends a patch: the API server refuses the whole
     /// response of a validating webhook that has one.
-    fn to(uid: String, stage: Stage, verdict: Verdict) -> Self {
+    fn to(uid: String, stage: AdmissionStage, verdict: Verdict) -> Self {
         let warnings = verdict.warnings();
         let audit_annotations = audit::warned(warnings);
         let warnings = presentable(&warnings.iter().map(ToString::to_string).collect::<Vec<_>>(), &[]);
         let response = Response { uid, allowed: true, warnings, audit_annotations, ..Response::default() };
         match verdict {
             Verdict::Ignored => Self::with(ReviewOutcome::Ignored, response),
-            Verdict::Admitted { patch, .. } if patch.is_empty() || stage == Stage::Validate => {
+            Verdict::Admitted { patch, .. } if patch.is_empty() || stage == AdmissionStage::Validate => {
                 Self::with(ReviewOutcome::Admitted, response)
             }
             Verdict::Admitted { patch, .. } => {
@@ -259,7 +260,7 @@ impl ReviewAnswer {
         response.audit_annotations.insert("violations", audit::names(rules.iter().map(|rule| rule.0)));
         let refused = Response {
             allowed: false,
-            status: Some(Status { code: 403, reason: "Forbidden", message: message(violations) }),
+            status: Some(ReviewStatus { code: 403, reason: "Forbidden", message: message(violations) }),
             ..response
         };
         Self { rules, ..Self::with(ReviewOutcome::Denied, refused) }
@@ -267,7 +268,8 @@ impl ReviewAnswer {
 
     fn unreadable(uid: String, fault: &Fault) -> Self {
         let message = format!("{}: {}", excerpt(&fault.field, FIELD), fault.reason);
-        let status = Status { code: 422, reason: "Invalid", message: sentence(&message, FIELD + MESSAGE) };
+        let status =
+            ReviewStatus { code: 422, reason: "Invalid", message: sentence(&message, FIELD + MESSAGE) };
         let refused = Response { uid, status: Some(status), ..Response::default() };
         Self::with(ReviewOutcome::Unreadable, refused)
     }

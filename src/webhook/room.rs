@@ -18,10 +18,10 @@ use tokio::{
 
 use super::{
     limits::BODY_LIMIT,
-    metrics::{Counted, Metrics},
-    refusal::Refusal,
+    metrics::{CountedOutcome, WebhookMetrics},
+    refusal::ReviewRefusal,
 };
-use crate::admission::Stage;
+use crate::admission::AdmissionStage;
 
 /// The bytes of one permit; the smallest review takes one permit.
 const PLACE: usize = 64 * 1024;
@@ -32,19 +32,19 @@ const COME_AGAIN: HeaderValue = HeaderValue::from_static("1");
 
 /// Room for the bodies of reviews. Clones share it.
 #[derive(Clone, Debug)]
-pub struct Room {
+pub struct BodyRoom {
     places: Arc<Semaphore>,
     patience: Duration,
 }
 
-impl Room {
+impl BodyRoom {
     /// Room for `bytes` of bodies, and at least for the largest one; a review waits for `patience` at most.
     pub fn new(bytes: usize, patience: Duration) -> Self {
         Self { places: Arc::new(Semaphore::new(bytes.max(BODY_LIMIT) / PLACE)), patience }
     }
 }
 
-impl Default for Room {
+impl Default for BodyRoom {
     /// 128 MiB, which is two thousand ordinary reviews. A review waits for at most a third of the webhook's time-out of 3 s.
     fn default() -> Self {
         Self::new(128 * 1024 * 1024, Duration::from_secs(1))
@@ -53,17 +53,18 @@ impl Default for Room {
 
 /// Passes a review on when there is room for it, and answers 429 if there is none in time.
 pub(super) async fn bounded(
-    State((room, metrics)): State<(Room, Metrics)>,
+    State((room, metrics)): State<(BodyRoom, WebhookMetrics)>,
     request: Request,
     next: Next,
 ) -> Response {
     let started = Instant::now();
     let needed = places(&request);
     let Ok(held) = timeout(room.patience, room.places.acquire_many(needed)).await else {
-        let stage = if request.uri().path() == "/mutate" { Stage::Mutate } else { Stage::Validate };
-        metrics.count(stage, Counted::TurnedAway, started);
+        let stage =
+            if request.uri().path() == "/mutate" { AdmissionStage::Mutate } else { AdmissionStage::Validate };
+        metrics.count(stage, CountedOutcome::TurnedAway, started);
         let why = "too many reviews at once; ask again";
-        let refusal = Refusal::new(StatusCode::TOO_MANY_REQUESTS, why);
+        let refusal = ReviewRefusal::new(StatusCode::TOO_MANY_REQUESTS, why);
         return ([(header::RETRY_AFTER, COME_AGAIN)], refusal).into_response();
     };
     let response = next.run(request).await;

@@ -31,17 +31,17 @@ use tracing::error;
 use super::{
     bad_review::BadReview,
     bearer::{Access, bearer, refused},
-    exposition::{Format, page},
+    exposition::{ExpositionFormat, page},
     limits::BODY_LIMIT,
-    metrics::{Counted, Metrics},
+    metrics::{CountedOutcome, WebhookMetrics},
     onward::Onward,
     record::log,
-    refusal::{Refusal, as_json},
+    refusal::{ReviewRefusal, as_json},
     review::{Judge, ReviewAnswer, answer},
-    room::{Room, bounded},
+    room::{BodyRoom, bounded},
     serve::Peer,
 };
-use crate::{admission::Stage, object::Workloads};
+use crate::{admission::AdmissionStage, object::Workloads};
 
 /// The most bytes that are allocated in advance for a body that announces its length.
 const USUAL_BODY: usize = 64 * 1024;
@@ -54,7 +54,7 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The state that `/readyz` reports.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Readiness {
+pub enum ServerReadiness {
     /// Not ready: the namespaces are not listed yet.
     Starting,
     /// Ready for reviews.
@@ -79,7 +79,7 @@ pub struct Webhook {
     /// Receives the pods that are admitted; `None` in a process without a binder.
     pub onward: Option<Onward>,
     /// The webhook's metrics.
-    pub metrics: Metrics,
+    pub metrics: WebhookMetrics,
     /// The registry that `/metrics` shows, with `metrics` and those of the other parts of the process.
     pub registry: Arc<Registry>,
     /// What is rendered anew for each scrape, where there is anything: `None` shows nothing beside `registry`.
@@ -87,7 +87,7 @@ pub struct Webhook {
     /// Checks who may get [`METRICS`].
     pub scraper: Access,
     /// The state that `/readyz` reports.
-    pub readiness: watch::Receiver<Readiness>,
+    pub readiness: watch::Receiver<ServerReadiness>,
     /// Why `/healthz` fails now; `None`: it does not.
     pub health: Health,
 }
@@ -99,9 +99,9 @@ impl Webhook {
     /// A webhook that knows the built-in kinds of workloads, hands pods to no binder and shows nothing beside what is counted, to every client.
     pub fn new(
         judge: Judge,
-        metrics: Metrics,
+        metrics: WebhookMetrics,
         registry: Arc<Registry>,
-        readiness: watch::Receiver<Readiness>,
+        readiness: watch::Receiver<ServerReadiness>,
     ) -> Self {
         let scraper: Access = Arc::new(|_| Box::pin(async { Ok(()) }));
         Self {
@@ -120,11 +120,11 @@ impl Webhook {
 
 /// The paths: `POST /mutate`, `POST /validate`, `GET /healthz`, `GET /readyz`, `GET /metrics`.
 pub fn router(webhook: Webhook) -> Router {
-    router_within(webhook, Room::default())
+    router_within(webhook, BodyRoom::default())
 }
 
 /// As [`router`], with this limit on the memory for reviews.
-pub fn router_within(webhook: Webhook, room: Room) -> Router {
+pub fn router_within(webhook: Webhook, room: BodyRoom) -> Router {
     let bounded = axum::middleware::from_fn_with_state((room, webhook.metrics.clone()), bounded);
     Router::new()
         .route("/mutate", post(mutate))
@@ -133,13 +133,13 @@ pub fn router_within(webhook: Webhook, room: Room) -> Router {
         .route("/healthz", get(healthz))
         .route("/readyz", get(readyz))
         .route(METRICS, get(metrics))
-        .fallback(|| async { Refusal::new(StatusCode::NOT_FOUND, "no such path") })
+        .fallback(|| async { ReviewRefusal::new(StatusCode::NOT_FOUND, "no such path") })
         .method_not_allowed_fallback(wrong_method)
         .with_state(webhook)
 }
 
-pub(super) async fn wrong_method() -> Refusal {
-    Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "this path does not accept this method")
+pub(super) async fn wrong_method() -> ReviewRefusal {
+    ReviewRefusal::new(StatusCode::METHOD_NOT_ALLOWED, "this path does not accept this method")
 }
 
 /// As [`router`], but answers reviews only to clients with a certificate of the client authority
@@ -152,32 +152,36 @@ async fn verified(request: Request, next: Next) -> Response {
     let is_review = matches!(request.uri().path(), "/mutate" | "/validate");
     if is_review && request.extensions().get::<Peer>() != Some(&Peer::Verified) {
         let why = "reviews are answered to clients with a certificate of the configured authority only";
-        return Refusal::new(StatusCode::FORBIDDEN, why).into_response();
+        return ReviewRefusal::new(StatusCode::FORBIDDEN, why).into_response();
     }
     next.run(request).await
 }
 
 async fn mutate(State(webhook): State<Webhook>, request: Request) -> Response {
-    review(&webhook, Stage::Mutate, request).await
+    review(&webhook, AdmissionStage::Mutate, request).await
 }
 
 async fn validate(State(webhook): State<Webhook>, request: Request) -> Response {
-    review(&webhook, Stage::Validate, request).await
+    review(&webhook, AdmissionStage::Validate, request).await
 }
 
 async fn healthz(State(webhook): State<Webhook>) -> Response {
     match (webhook.health)() {
         None => said(StatusCode::OK, "ok"),
-        Some(why) => Refusal::new(StatusCode::SERVICE_UNAVAILABLE, why).into_response(),
+        Some(why) => ReviewRefusal::new(StatusCode::SERVICE_UNAVAILABLE, why).into_response(),
     }
 }
 
 async fn readyz(State(webhook): State<Webhook>) -> Response {
     let readiness = *webhook.readiness.borrow();
     match readiness {
-        Readiness::Starting => Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "starting").into_response(),
-        Readiness::Ready => said(StatusCode::OK, "ok"),
-        Readiness::Draining => Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "draining").into_response(),
+        ServerReadiness::Starting => {
+            ReviewRefusal::new(StatusCode::SERVICE_UNAVAILABLE, "starting").into_response()
+        }
+        ServerReadiness::Ready => said(StatusCode::OK, "ok"),
+        ServerReadiness::Draining => {
+            ReviewRefusal::new(StatusCode::SERVICE_UNAVAILABLE, "draining").into_response()
+        }
     }
 }
 
@@ -185,7 +189,7 @@ async fn metrics(State(webhook): State<Webhook>, headers: HeaderMap) -> Response
     if let Err(denial) = (webhook.scraper)(bearer(&headers)).await {
         return refused(&denial);
     }
-    let format = Format::accepted(&headers);
+    let format = ExpositionFormat::accepted(&headers);
     let scraped = match &webhook.scrape {
         Some(scrape) => scrape().await,
         None => None,
@@ -196,23 +200,24 @@ async fn metrics(State(webhook): State<Webhook>, headers: HeaderMap) -> Response
         Ok(page) => ([(header::CONTENT_TYPE, format.content_type())], page).into_response(),
         Err(error) => {
             error!(%error, "rendering the metrics failed");
-            Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "rendering the metrics failed").into_response()
+            ReviewRefusal::new(StatusCode::INTERNAL_SERVER_ERROR, "rendering the metrics failed")
+                .into_response()
         }
     }
 }
 
-async fn review(webhook: &Webhook, stage: Stage, request: Request) -> Response {
+async fn review(webhook: &Webhook, stage: AdmissionStage, request: Request) -> Response {
     let started = Instant::now();
     let (counted, response) = match body(request).await {
         Ok(body) => judged(webhook, stage, &body),
-        Err(refusal) => (Counted::Refused, refusal.into_response()),
+        Err(refusal) => (CountedOutcome::Refused, refusal.into_response()),
     };
     webhook.metrics.count(stage, counted, started);
     response
 }
 
 /// A panic ends only this review: the API server gets 500 and applies the webhook's `failurePolicy`.
-fn judged(webhook: &Webhook, stage: Stage, body: &[u8]) -> (Counted, Response) {
+fn judged(webhook: &Webhook, stage: AdmissionStage, body: &[u8]) -> (CountedOutcome, Response) {
     let answered = || -> Result<ReviewAnswer, BadReview> {
         let mut answer = answer(body, stage, &webhook.judge, &webhook.workloads)?;
         let handed = webhook.onward.as_ref().and_then(|onward| onward.go_on(&mut answer, body.len()));
@@ -226,29 +231,29 @@ fn judged(webhook: &Webhook, stage: Stage, body: &[u8]) -> (Counted, Response) {
             webhook.metrics.count_violations(&answer);
             log(stage, body, &answer);
             let json = serde_json::to_vec(&answer.review).expect("an answer has string keys only");
-            (Counted::Answered(answer.outcome), as_json(StatusCode::OK, json))
+            (CountedOutcome::Answered(answer.outcome), as_json(StatusCode::OK, json))
         }
         Ok(Err(bad)) => {
-            let refusal = Refusal::new(StatusCode::BAD_REQUEST, bad.to_string()).of_field(bad.field());
-            (Counted::Refused, refusal.into_response())
+            let refusal = ReviewRefusal::new(StatusCode::BAD_REQUEST, bad.to_string()).of_field(bad.field());
+            (CountedOutcome::Refused, refusal.into_response())
         }
         Err(_) => {
             error!(?stage, "a review panicked");
             let refusal =
-                Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "an internal error ended the review");
-            (Counted::Panicked, refusal.into_response())
+                ReviewRefusal::new(StatusCode::INTERNAL_SERVER_ERROR, "an internal error ended the review");
+            (CountedOutcome::Panicked, refusal.into_response())
         }
     }
 }
 
 /// Reads the body of a review, or makes the refusal.
-async fn body(request: Request) -> Result<Bytes, Refusal> {
+async fn body(request: Request) -> Result<Bytes, ReviewRefusal> {
     if !is_json(request.headers().get(header::CONTENT_TYPE)) {
         let refusal =
-            Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "content-type must be application/json");
+            ReviewRefusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "content-type must be application/json");
         return Err(refusal);
     }
-    let late = Refusal::new(StatusCode::REQUEST_TIMEOUT, "the body took too long");
+    let late = ReviewRefusal::new(StatusCode::REQUEST_TIMEOUT, "the body took too long");
     timeout(BODY_TIMEOUT, collected(request.into_body())).await.unwrap_or(Err(late))
 }
 
@@ -258,14 +263,14 @@ fn is_json(content_type: Option<&HeaderValue>) -> bool {
     essence.trim().eq_ignore_ascii_case("application/json")
 }
 
-async fn collected(mut body: Body) -> Result<Bytes, Refusal> {
+async fn collected(mut body: Body) -> Result<Bytes, ReviewRefusal> {
     // The API server announces the length of its body; a body that turns out longer is cut off below.
     let announced = usize::try_from(body.size_hint().lower()).unwrap_or(BODY_LIMIT);
     let mut kept = Vec::with_capacity(announced.min(USUAL_BODY));
     let mut seen = 0_usize;
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| {
-            Refusal::new(StatusCode::BAD_REQUEST, format!("the body ended early: {error}"))
+            ReviewRefusal::new(StatusCode::BAD_REQUEST, format!("the body ended early: {error}"))
         })?;
         let Some(data) = frame.data_ref() else { continue };
         seen = seen.saturating_add(data.len());
@@ -278,7 +283,7 @@ async fn collected(mut body: Body) -> Result<Bytes, Refusal> {
         }
     }
     if seen > BODY_LIMIT {
-        let refusal = Refusal::new(
+        let refusal = ReviewRefusal::new(
             StatusCode::PAYLOAD_TOO_LARGE,
             format!("the body is larger than {BODY_LIMIT} bytes"),
         );

@@ -28,7 +28,7 @@ use tracing::{debug, error, warn};
 use super::{
     connection::Protocols,
     limits::Limits,
-    places::{Place, Places},
+    places::{ConnectionPlace, ConnectionPlaces},
 };
 
 /// The pause after a failed accept, for example without free file descriptors.
@@ -90,7 +90,7 @@ pub struct Listener {
 
 /// A server that listens: its address is known, and connections wait in the kernel's queue.
 #[derive(Debug)]
-pub struct Bound {
+pub struct BoundServer {
     listener: TcpListener,
     local_addr: SocketAddr,
     limits: Limits,
@@ -103,15 +103,15 @@ impl Listener {
     }
 
     /// Listens on `address`; port 0 selects a free port.
-    pub async fn bind(self, address: SocketAddr) -> Result<Bound, ListenError> {
+    pub async fn bind(self, address: SocketAddr) -> Result<BoundServer, ListenError> {
         let failed = |source| ListenError::Bind { address, source };
         let listener = TcpListener::bind(address).await.map_err(failed)?;
         let local_addr = listener.local_addr().map_err(failed)?;
-        Ok(Bound { listener, local_addr, limits: self.limits })
+        Ok(BoundServer { listener, local_addr, limits: self.limits })
     }
 }
 
-impl Bound {
+impl BoundServer {
     /// The address, with the selected port.
     pub fn local_addr(&self) -> SocketAddr {
         self.local_addr
@@ -128,7 +128,7 @@ impl Bound {
         let (end, ending) = watch::channel(Ending::No);
         let protocols = Protocols::new(&limits);
         let session = Session { tls: tls.into(), protocols, router, handshake: limits.handshake, ending };
-        let places = Places::new(limits.connections, limits.idle);
+        let places = ConnectionPlaces::new(limits.connections, limits.idle);
         let mut tasks = JoinSet::new();
         tokio::select! {
             () = accept(&listener, &places, &session, &mut tasks) => {}
@@ -163,7 +163,12 @@ enum Ending {
 }
 
 /// Runs until it is dropped.
-async fn accept(listener: &TcpListener, places: &Places, session: &Session, tasks: &mut JoinSet<()>) {
+async fn accept(
+    listener: &TcpListener,
+    places: &ConnectionPlaces,
+    session: &Session,
+    tasks: &mut JoinSet<()>,
+) {
     loop {
         match listener.accept().await {
             Ok((stream, peer)) => {
@@ -199,14 +204,14 @@ struct Session {
 
 impl Session {
     /// Runs until the connection ends, or is closed to make room for another.
-    async fn stay(self, stream: TcpStream, peer: SocketAddr, place: Arc<Place>) {
+    async fn stay(self, stream: TcpStream, peer: SocketAddr, place: Arc<ConnectionPlace>) {
         tokio::select! {
             () = self.run(stream, peer, &place) => {}
             () = place.wanted() => debug!(%peer, "closed an idle connection to make room for another"),
         }
     }
 
-    async fn run(mut self, stream: TcpStream, peer: SocketAddr, place: &Arc<Place>) {
+    async fn run(mut self, stream: TcpStream, peer: SocketAddr, place: &Arc<ConnectionPlace>) {
         let stream = match timeout(self.handshake, self.tls.acceptor().accept(stream)).await {
             Ok(Ok(stream)) => stream,
             Ok(Err(error)) => return debug!(%peer, %error, "a TLS handshake failed"),

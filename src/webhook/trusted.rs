@@ -10,7 +10,7 @@ use axum::{
 use http::StatusCode;
 
 use super::{
-    refusal::Refusal,
+    refusal::ReviewRefusal,
     serve::{Peer, Remote},
 };
 
@@ -28,5 +28,5 @@ async fn admit(request: Request, next: Next) -> Response {
     }
     let why = "this path is served to clients with a certificate of the configured authority and, as through \
                `kubectl port-forward`, to peers on the same host";
-    Refusal::new(StatusCode::FORBIDDEN, why).into_response()
+    ReviewRefusal::new(StatusCode::FORBIDDEN, why).into_response()
 }

@@ -5,7 +5,7 @@
 use serde_json::Value;
 
 use crate::{
-    admission::{self, Operation, Stage, Verdict, Violation},
+    admission::{self, AdmissionStage, Operation, Verdict, Violation},
     object::{Pod, metadata::Controller, workload::Kind},
 };
 
@@ -30,7 +30,8 @@ pub(super) fn warnings(
 
 /// What the rules would say of a pod, as warnings.
 fn said(judge: &dyn Fn(&admission::Request<'_>) -> Verdict, pod: &Pod, namespace: &str) -> Vec<Violation> {
-    let request = admission::Request { stage: Stage::Mutate, operation: Operation::Create, namespace, pod };
+    let request =
+        admission::Request { stage: AdmissionStage::Mutate, operation: Operation::Create, namespace, pod };
     let (violations, warnings) = match judge(&request) {
         Verdict::Ignored => (Vec::new(), Vec::new()),
         Verdict::Admitted { warnings, .. } => (Vec::new(), warnings),

@@ -5,7 +5,7 @@
 use std::{fs, path::Path};
 
 use berth::{
-    admission::{Operation, Request, Stage, Verdict, Violation, review, rules},
+    admission::{AdmissionStage, Operation, Request, Verdict, Violation, review, rules},
     object::Pod,
 };
 use serde::{Deserialize, Serialize};
@@ -69,11 +69,11 @@ fn judge(case: &Case) -> Outcome {
         let operation = old.as_ref().map_or(Operation::Create, Operation::Update);
         review(&Request { stage, operation, namespace: "train", pod }, &facts)
     };
-    let first = ask(if old.is_some() { Stage::Validate } else { Stage::Mutate }, &new);
+    let first = ask(if old.is_some() { AdmissionStage::Validate } else { AdmissionStage::Mutate }, &new);
     if let Verdict::Admitted { patch, .. } = &first {
         let mut patched = case.pod.clone();
         json_patch::patch(&mut patched, patch).unwrap();
-        for stage in [Stage::Mutate, Stage::Validate] {
+        for stage in [AdmissionStage::Mutate, AdmissionStage::Validate] {
             match ask(stage, &pod(&patched)) {
                 Verdict::Admitted { patch, .. } => assert_eq!(patch, [], "twice is once"),
                 other => panic!("admitted, then {other:?}"),

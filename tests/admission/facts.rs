@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use berth::{
     admission::{
-        Facts, Guards, InventorySummary, NamespaceQuota, NodeOffer, Severity, namespace_quota::Standing,
+        Facts, Guards, InventorySummary, NamespaceQuota, NodeOffer, Severity, namespace_quota::HolderStanding,
     },
     config::Config,
     dialect::Dialects,
@@ -118,7 +118,8 @@ impl Given {
             assert_eq!(quota.limit(&serde_json::from_value(hard).unwrap(), dialects), []);
             quota.charge(&given.used);
             for pod in &given.pods {
-                let standing = if pod.terminating { Standing::Terminating } else { Standing::Alive };
+                let standing =
+                    if pod.terminating { HolderStanding::Terminating } else { HolderStanding::Alive };
                 quota.note_holder(&pod.name, standing, &pod.holds);
             }
         }

@@ -6,7 +6,8 @@ use std::{collections::BTreeMap, fmt::Write as _, sync::Arc};
 
 use berth::{
     admission::{
-        Facts, InventorySummary, NodeOffer, Operation, Request, Severity, Stage, Verdict, Work, review_within,
+        AdmissionStage, Facts, InventorySummary, NodeOffer, Operation, Request, Severity, Verdict, Work,
+        review_within,
     },
     config::Config,
     object::{Pod, Workloads},
@@ -204,7 +205,7 @@ fn outcome(verdict: &Verdict) -> &'static str {
 }
 
 /// The verdict on a new pod, with this many steps for what is optional, and all steps that were taken.
-fn judged(facts: &Facts, stage: Stage, pod: &Pod, optional: usize) -> (Verdict, usize) {
+fn judged(facts: &Facts, stage: AdmissionStage, pod: &Pod, optional: usize) -> (Verdict, usize) {
     let mut work = Work::of(optional);
     let request = Request { stage, operation: Operation::Create, namespace: "train", pod };
     (review_within(&request, facts, &mut work), work.spent())
@@ -226,9 +227,9 @@ fn no_review_takes_more_steps_than_its_pod_is_long_and_none_decides_by_the_steps
         for (severity, facts) in &facts {
             let expected =
                 if IF_DENIED.contains(&what) && *severity == Severity::Deny { "denied" } else { expected };
-            let (with, steps) = judged(facts, Stage::Mutate, &pod, STEPS.0);
+            let (with, steps) = judged(facts, AdmissionStage::Mutate, &pod, STEPS.0);
             println!("{what}: {steps} steps for {bytes} bytes");
-            let without = judged(facts, Stage::Mutate, &pod, 0).0;
+            let without = judged(facts, AdmissionStage::Mutate, &pod, 0).0;
             if outcome(&with) != expected || !decide_alike(&with, &without) {
                 faults.push(format!("{what}: {}, without steps {}", outcome(&with), outcome(&without)));
             }
@@ -259,8 +260,12 @@ fn an_update_of_a_pod_full_of_faults_is_compared_in_few_steps() {
     };
     let (old, new) = (of("x"), of("y"));
     let mut work = Work::default();
-    let request =
-        Request { stage: Stage::Validate, operation: Operation::Update(&old), namespace: "train", pod: &new };
+    let request = Request {
+        stage: AdmissionStage::Validate,
+        operation: Operation::Update(&old),
+        namespace: "train",
+        pod: &new,
+    };
     let Verdict::Denied { violations, .. } = review_within(&request, &facts, &mut work) else { panic!() };
     assert_eq!(violations.len(), 5_000, "what was wrong before is not told again");
 }
@@ -277,7 +282,8 @@ fn an_answer_is_short_and_counts_what_it_leaves_out() {
                         "operation": "CREATE", "object": json},
         });
         let answer =
-            answer(body.to_string().as_bytes(), Stage::Validate, &judge, &Workloads::default()).unwrap();
+            answer(body.to_string().as_bytes(), AdmissionStage::Validate, &judge, &Workloads::default())
+                .unwrap();
         let wire = serde_json::to_string(&answer.review).unwrap();
         assert!(wire.len() <= LONGEST_ANSWER, "{what}: {} bytes", wire.len());
         if what == "mounts" {
@@ -294,7 +300,7 @@ fn near_spellings_are_still_found_for_the_few_cards_that_a_person_types() {
     let typo = |at: usize| format!("{}0", &uuid(at)[..39]);
     let ids: Vec<_> = (1..5).map(|at| typo(16 * at + 1)).collect();
     let pod = read(&annotated(&json!({"nvidia.com/nouse-gpuuuid": ids.join(",")})));
-    let (verdict, _) = judged(&facts, Stage::Validate, &pod, STEPS.0);
+    let (verdict, _) = judged(&facts, AdmissionStage::Validate, &pod, STEPS.0);
     for at in 1..5 {
         let wanted = format!("no known card is {}; the nearest is {} ", typo(16 * at + 1), uuid(16 * at + 1));
         assert!(
@@ -317,6 +323,6 @@ fn a_node_that_registers_a_long_card_id_costs_no_review_anything() {
     assert_eq!(offer.offers.len(), 0, "the registration is unreadable");
     facts.inventory = Some(Arc::new(InventorySummary::new([offer])));
     let pod = read(&annotated(&json!({"nvidia.com/use-gpuuuid": uuid(1)})));
-    let (verdict, steps) = judged(&facts, Stage::Validate, &pod, STEPS.0);
+    let (verdict, steps) = judged(&facts, AdmissionStage::Validate, &pod, STEPS.0);
     assert!(outcome(&verdict) == "admitted" && steps < 100_000, "{verdict:?}: {steps} steps");
 }

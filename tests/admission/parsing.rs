@@ -6,8 +6,8 @@ use std::sync::{
 };
 
 use berth::{
-    admission::{Facts, Operation, Request, Stage, Verdict, review},
-    device::{Answer, Assignment, Counted, Inventory, PodRequest, Profile},
+    admission::{AdmissionStage, Facts, Operation, Request, Verdict, review},
+    device::{Answer, Assignment, CountedAmount, Inventory, PodRequest, Profile},
     dialect::{
         Carried, Dialect, Dialects, HintKeys, LockSpec, MissingCount, Record, SharingMode, Unreadable,
     },
@@ -38,7 +38,7 @@ impl Dialect for Counting {
     fn share_resources(&self) -> Vec<&str> {
         self.dialect.share_resources()
     }
-    fn counted(&self) -> Vec<Counted<'_>> {
+    fn counted(&self) -> Vec<CountedAmount<'_>> {
         self.dialect.counted()
     }
     fn hint_keys(&self) -> Option<&HintKeys> {
@@ -88,8 +88,12 @@ fn a_review_parses_a_request_once() {
     let limits = json!({"nvidia.com/gpumem": "4000", "nvidia.com/gpucores": "30"});
     let pod = json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "main", "resources": {"limits": limits}}]}});
     let pod: Pod = serde_json::from_value(pod).unwrap();
-    let request =
-        Request { stage: Stage::Mutate, operation: Operation::Create, namespace: "train", pod: &pod };
+    let request = Request {
+        stage: AdmissionStage::Mutate,
+        operation: Operation::Create,
+        namespace: "train",
+        pod: &pod,
+    };
     assert!(matches!(review(&request, &facts), Verdict::Admitted { .. }));
     assert_eq!(reads.load(Ordering::Relaxed), 1);
 }

@@ -1,7 +1,7 @@
 //! What must hold of every pod, also of pods that nobody would write.
 
 use berth::{
-    admission::{self, Facts, Operation, Request, Stage, Verdict, review},
+    admission::{self, AdmissionStage, Facts, Operation, Request, Verdict, review},
     object::{Pod, Workloads},
     webhook::{Judge, answer},
 };
@@ -23,7 +23,7 @@ pub(crate) fn facts() -> Facts {
     serde_json::from_value::<Given>(given).unwrap().facts()
 }
 
-fn ask(facts: &Facts, stage: Stage, pod: &Value) -> Verdict {
+fn ask(facts: &Facts, stage: AdmissionStage, pod: &Value) -> Verdict {
     let pod: Pod = serde_json::from_value(pod.clone()).unwrap();
     review(&Request { stage, operation: Operation::Create, namespace: "train", pod: &pod }, facts)
 }
@@ -67,15 +67,15 @@ proptest! {
     #[test]
     fn a_patch_applies_keeps_what_was_there_and_is_made_once(pod in pods()) {
         let facts = facts();
-        let Verdict::Admitted { patch, .. } = ask(&facts, Stage::Mutate, &pod) else { return Ok(()) };
+        let Verdict::Admitted { patch, .. } = ask(&facts, AdmissionStage::Mutate, &pod) else { return Ok(()) };
         let mut patched = pod.clone();
         json_patch::patch(&mut patched, &patch).unwrap();
         assert_kept(&pod, &patched, "", &may_change);
-        match ask(&facts, Stage::Mutate, &patched) {
+        match ask(&facts, AdmissionStage::Mutate, &patched) {
             Verdict::Admitted { patch, .. } => prop_assert_eq!(patch, []),
             other => prop_assert!(false, "admitted, then {:?}", other),
         }
-        let validated = ask(&facts, Stage::Validate, &patched);
+        let validated = ask(&facts, AdmissionStage::Validate, &patched);
         prop_assert!(matches!(validated, Verdict::Admitted { .. }), "{:?}", validated);
     }
 
@@ -91,14 +91,14 @@ proptest! {
             "request": {"uid": "u", "resource": {"group": "", "version": "v1", "resource": "pods"}, "namespace": "train",
                         "operation": "CREATE", "object": pod},
         });
-        for stage in [Stage::Mutate, Stage::Validate] {
+        for stage in [AdmissionStage::Mutate, AdmissionStage::Validate] {
             let answer = answer(body.to_string().as_bytes(), stage, &judge, &Workloads::default()).unwrap();
             let response = &answer.review.response;
             prop_assert!(response.allowed || (response.patch.is_none() && response.status.is_some()));
             prop_assert_eq!(response.patch.is_some(), response.patch_type.is_some());
         }
         let read: Pod = serde_json::from_value(pod.clone()).unwrap();
-        let same = Request { stage: Stage::Validate, operation: Operation::Update(&read), namespace: "train", pod: &read };
+        let same = Request { stage: AdmissionStage::Validate, operation: Operation::Update(&read), namespace: "train", pod: &read };
         prop_assert_eq!(review(&same, &facts), Verdict::Ignored);
     }
 
@@ -119,7 +119,7 @@ proptest! {
             let at = index.index(bytes.len());
             bytes[at] = byte;
         }
-        let answered = answer(&bytes, Stage::Validate, &judge, &Workloads::default());
+        let answered = answer(&bytes, AdmissionStage::Validate, &judge, &Workloads::default());
         prop_assert!(answered.is_ok() || answered.is_err_and(|error| !error.to_string().is_empty()));
     }
 }

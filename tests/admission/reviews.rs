@@ -9,7 +9,7 @@ use axum::{Router, body::Body};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use berth::{
     admission::{self, review},
-    webhook::{Judge, Metrics, Readiness, Webhook, router},
+    webhook::{Judge, ServerReadiness, Webhook, WebhookMetrics, router},
 };
 use http::{Request, StatusCode, header};
 use http_body_util::BodyExt as _;
@@ -117,8 +117,8 @@ fn paths() -> Router {
     let facts = facts();
     let judge: Judge = Arc::new(move |request: &admission::Request<'_>| review(request, &facts));
     let mut registry = Registry::default();
-    let metrics = Metrics::register(&mut registry);
-    let (_, readiness) = watch::channel(Readiness::Ready);
+    let metrics = WebhookMetrics::register(&mut registry);
+    let (_, readiness) = watch::channel(ServerReadiness::Ready);
     router(Webhook::new(judge, metrics, Arc::new(registry), readiness))
 }
 

@@ -5,14 +5,14 @@ use std::collections::BTreeSet;
 use berth::dialect::{
     hami,
     schedulers::NAMES,
-    vendor::{amd, ascend, biren, cambricon, hygon, iluvatar, row::Resources},
+    vendor::{amd, ascend, biren, cambricon, hygon, iluvatar, row::FamilyResources},
 };
 use serde_json::{Value, json};
 
 use super::yaml;
 
-fn resources(count: &str, resources: Resources) -> Value {
-    let Resources { count: name, memory, cores } = resources;
+fn resources(count: &str, resources: FamilyResources) -> Value {
+    let FamilyResources { count: name, memory, cores } = resources;
     let optional = |key: &str, name: Option<String>| name.map(|name| json!({"key": key, "name": name}));
     let first = json!({"key": count, "name": name});
     let others = [optional("resourceMemoryName", memory), optional("resourceCoreName", cores)];
@@ -30,7 +30,7 @@ fn the_names_of_the_chart_are_those_of_the_program() {
         ("resourcePriorityName", names::PRIORITY),
     ];
     let count = "resourceCountName";
-    let family = |section: &str, row: berth::dialect::vendor::Row| {
+    let family = |section: &str, row: berth::dialect::vendor::VendorRow| {
         let hints: Vec<_> = row.hints.all().collect();
         json!({"section": section, "resources": resources(count, row.resources.clone()), "hints": hints})
     };

@@ -1,6 +1,6 @@
 //! HAMi's tables of its other vendors, a vendor at a time; Ascend's, whose tests ask for more, stands in a file of its own.
 
-use berth::dialect::vendor::{amd, biren, cambricon, hygon, iluvatar, row::Resources};
+use berth::dialect::vendor::{amd, biren, cambricon, hygon, iluvatar, row::FamilyResources};
 
 use super::table::Table;
 use family::Family;
@@ -54,7 +54,7 @@ fn amd() {
             "a list that names nothing is denied when the pod comes in, and constrains nothing afterwards",
         ),
     ];
-    let resources = Resources {
+    let resources = FamilyResources {
         count: "amd.com/gpu".into(),
         memory: Some("amd.com/gpu-mem".into()),
         cores: Some("amd.com/gpu-core-pct".into()),
@@ -89,7 +89,7 @@ fn cambricon() {
         ("Test_ParseConfig", "Berth has a configuration of its own, with its own tests"),
         ("Test_ReleaseNodeLock", LOCKED),
     ];
-    let resources = Resources { count: "cambricon.com/mlu".into(), ..cambricon::resources() };
+    let resources = FamilyResources { count: "cambricon.com/mlu".into(), ..cambricon::resources() };
     Family { row: cambricon::row(resources) }.check("cambricon/", &differences, &not_served);
 }
 

@@ -7,7 +7,7 @@ use berth::{
     dialect::koordinator::{
         dimension::memory,
         record,
-        shape::{self, Strategy},
+        shape::{self, CountStrategy},
     },
     scheduling::model::devices::{Settings, allocate},
 };
@@ -84,7 +84,7 @@ fn judge_raw(case: &Case) -> Verdict {
 }
 
 fn typed(kind: DeviceType, list: &Value) -> (DeviceType, TypedRequest) {
-    let of = shape::per_device(kind, &requests(list), Strategy::Percentage, None).unwrap();
+    let of = shape::per_device(kind, &requests(list), CountStrategy::Percentage, None).unwrap();
     let request = TypedRequest {
         each: of.each,
         count: of.count,

@@ -10,7 +10,7 @@ use berth::{
     dialect::koordinator::{
         dimension::{amounts, memory},
         request,
-        shape::{self, Strategy},
+        shape::{self, CountStrategy},
     },
 };
 use serde_json::{Value, json};
@@ -69,7 +69,7 @@ fn judge(case: &Case) -> Verdict {
             let of = shape::per_device(
                 DeviceType::Gpu,
                 &requests(&input["podRequests"]),
-                Strategy::Percentage,
+                CountStrategy::Percentage,
                 None,
             );
             let of = of.unwrap();
@@ -99,7 +99,7 @@ fn validate(input: &Value) -> Verdict {
     let kind = asked.keys().find_map(|name| berth::dialect::koordinator::dimension::kind_of(name));
     let converted = shape::converted(&asked);
     let valid = converted.is_ok_and(|converted| {
-        shape::per_device(kind.unwrap(), &converted, Strategy::Percentage, None).is_ok()
+        shape::per_device(kind.unwrap(), &converted, CountStrategy::Percentage, None).is_ok()
     });
     Verdict::of(&json!(valid), &input["expect"]["valid"])
 }
@@ -166,8 +166,8 @@ fn gpu_requirements(input: &Value, context: &Value) -> Verdict {
 
 fn other_devices(input: &Value) -> Verdict {
     let strategy = match input["hint"]["allocateStrategy"].as_str() {
-        Some("RequestsAsCount") => Strategy::RequestsAsCount,
-        None => Strategy::Percentage,
+        Some("RequestsAsCount") => CountStrategy::RequestsAsCount,
+        None => CountStrategy::Percentage,
         Some(other) => panic!("no strategy {other}"),
     };
     let exclusive = (input["hint"]["exclusivePolicy"] == json!("DeviceLevel")).then_some(Exclusive::Device);

@@ -4,7 +4,7 @@ use berth::{
     device::{InitPhase, Quota, Usage},
     dialect::{
         Dialect as _,
-        gpushare::{GpuShare, GpuShareSettings, Unit},
+        gpushare::{GpuShare, GpuShareSettings, ShareUnit},
     },
     object::Pod,
     scheduling::plugin::allocate::allocate,
@@ -37,7 +37,7 @@ fn volcano_gpushare_unit() {
     table.check(judge);
 }
 
-fn dialect(unit: Unit) -> GpuShare {
+fn dialect(unit: ShareUnit) -> GpuShare {
     GpuShare::new(GpuShareSettings { unit, memory_factor: 1, lock: None })
 }
 
@@ -45,10 +45,10 @@ fn judge(case: &Case) -> Verdict {
     let (input, expect) = (&case.input, &case.expect);
     match case.test.as_str() {
         "TestGetGPUMemoryOfPod" => {
-            Verdict::of(&json!(asked(Unit::Memory, &pod(&input["pod"]))), &expect["want"])
+            Verdict::of(&json!(asked(ShareUnit::Memory, &pod(&input["pod"]))), &expect["want"])
         }
         "TestGetGPUNumberOfPod" => {
-            Verdict::of(&json!(asked(Unit::Cards, &pod(&input["pod"]))), &expect["want"])
+            Verdict::of(&json!(asked(ShareUnit::Cards, &pod(&input["pod"]))), &expect["want"])
         }
         "TestGetDevicesIdleGPUMemory_OverSubscribedCardReportsZero" => {
             let held = held(input);
@@ -59,7 +59,7 @@ fn judge(case: &Case) -> Verdict {
         "TestPredicateGPUbyMemory_OverSubscribedCardNotOffered" => {
             let asked = request(&number(input, "request").to_string());
             let inventory = berth::device::Inventory::new(vec![card(input)]);
-            let profile = dialect(Unit::Memory).profile().to_owned();
+            let profile = dialect(ShareUnit::Memory).profile().to_owned();
             let given = allocate(&asked, &inventory, &held(input), &profile, Quota::default());
             let ids: Vec<String> = given
                 .iter()
@@ -72,7 +72,7 @@ fn judge(case: &Case) -> Verdict {
             let mut pod = pod(&input["pod"]);
             pod.spec.containers =
                 pod_of(&Value::Null, &json!({"volcano.sh/gpu-number": "3"})).spec.containers;
-            let carried = dialect(Unit::Cards).assignment(&pod).unwrap();
+            let carried = dialect(ShareUnit::Cards).assignment(&pod).unwrap();
             let indices = carried.map(|carried| {
                 carried
                     .assignment
@@ -87,19 +87,19 @@ fn judge(case: &Case) -> Verdict {
 }
 
 /// What the whole pod asks; nothing where it is refused.
-fn asked(unit: Unit, pod: &Pod) -> Option<u64> {
+fn asked(unit: ShareUnit, pod: &Pod) -> Option<u64> {
     let asked = dialect(unit).request(pod, berth::dialect::MissingCount::Refuse).ok()??;
     let memory = |share: berth::device::ShareRequest| share.memory.of(berth::device::MiB::default()).get();
     let shares = asked.containers.iter().filter_map(|container| container.share);
     Some(match unit {
-        Unit::Memory => shares.map(memory).sum(),
-        Unit::Cards => shares.map(|share| u64::from(share.cards.get())).sum(),
+        ShareUnit::Memory => shares.map(memory).sum(),
+        ShareUnit::Cards => shares.map(|share| u64::from(share.cards.get())).sum(),
     })
 }
 
 fn request(memory: &str) -> berth::device::PodRequest {
     let pod = pod_of(&Value::Null, &json!({"volcano.sh/gpu-memory": memory}));
-    dialect(Unit::Memory).request(&pod, berth::dialect::MissingCount::Refuse).unwrap().unwrap()
+    dialect(ShareUnit::Memory).request(&pod, berth::dialect::MissingCount::Refuse).unwrap().unwrap()
 }
 
 /// The only card, as the node's capacity tells it.
@@ -108,14 +108,14 @@ fn card(input: &Value) -> berth::device::Card {
     let node =
         serde_json::from_value(json!({"metadata": {"name": "node"}, "status": {"capacity": capacity}}))
             .unwrap();
-    dialect(Unit::Memory).inventory(&node).unwrap().unwrap().cards()[0].clone()
+    dialect(ShareUnit::Memory).inventory(&node).unwrap().unwrap().cards()[0].clone()
 }
 
 fn held(input: &Value) -> Usage {
     let assignment = |held: &Value| {
         let memory = json!({"volcano.sh/gpu-memory": held["gpu-memory"].to_string()});
         let pod = pod_of(&json!({"volcano.sh/gpu-index": "0"}), &memory);
-        dialect(Unit::Memory).assignment(&pod).unwrap().unwrap().assignment
+        dialect(ShareUnit::Memory).assignment(&pod).unwrap().unwrap().assignment
     };
     let pods: Vec<_> = list(&input["pods"]).iter().map(assignment).collect();
     Usage::of(pods.iter().map(|pod| (pod, InitPhase::Done)))

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use berth::{
-    admission::{Facts, NamespaceQuota, Operation, Request, Stage, Verdict, review},
+    admission::{AdmissionStage, Facts, NamespaceQuota, Operation, Request, Verdict, review},
     config::Config,
     device::{MemoryRequest, ShareRequest},
     object::Pod,
@@ -80,8 +80,12 @@ fn of_container(container: &Value) -> Value {
 
 fn mutate(pod: &Value, facts: &Facts) -> Verdict {
     let pod: Pod = serde_json::from_value(pod.clone()).unwrap();
-    let request =
-        Request { stage: Stage::Mutate, operation: Operation::Create, namespace: "default", pod: &pod };
+    let request = Request {
+        stage: AdmissionStage::Mutate,
+        operation: Operation::Create,
+        namespace: "default",
+        pod: &pod,
+    };
     review(&request, facts)
 }
 

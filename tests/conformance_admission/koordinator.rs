@@ -1,7 +1,7 @@
 //! `koordinator_webhook_device_resource.json`: what Koordinator's webhook completes and refuses.
 
 use berth::{
-    admission::{Facts, Operation, Request, Stage, Verdict, review},
+    admission::{AdmissionStage, Facts, Operation, Request, Verdict, review},
     config::Config,
     object::Pod,
 };
@@ -23,7 +23,7 @@ const DIFFERENCES: [(&str, &str); 4] = [
     ("TestDeviceResourceValidatingPod#08", NO_TEMPLATE),
 ];
 
-fn ask(stage: Stage, pod: &Value, config: &Config) -> Verdict {
+fn ask(stage: AdmissionStage, pod: &Value, config: &Config) -> Verdict {
     let facts = Facts::new(config.admission_settings(), config.dialects());
     let pod: Pod = serde_json::from_value(pod.clone()).unwrap();
     review(&Request { stage, operation: Operation::Create, namespace: "test", pod: &pod }, &facts)
@@ -35,7 +35,7 @@ fn completed(case: &Value) -> Value {
     let text = if off { "dialects: {koordinator: {enabled: false}}" } else { "" };
     let (config, _) = Config::parse(text, "berth.yaml").unwrap();
     let mut pod = json!({"metadata": {}, "spec": {"containers": [{"resources": case["resources"]}]}});
-    match ask(Stage::Mutate, &pod, &config) {
+    match ask(AdmissionStage::Mutate, &pod, &config) {
         Verdict::Admitted { patch, .. } => json_patch::patch(&mut pod, &patch).unwrap(),
         Verdict::Ignored => {}
         Verdict::Denied { .. } => return Value::Null,
@@ -53,7 +53,7 @@ fn the_table_of_device_resources() {
         tally.case(case["id"].as_str().unwrap(), theirs, &completed(case));
     }
     for case in table["cases_validate"].as_array().unwrap() {
-        let verdict = ask(Stage::Validate, &case["pod"], &Config::default());
+        let verdict = ask(AdmissionStage::Validate, &case["pod"], &Config::default());
         let allowed = !matches!(verdict, Verdict::Denied { .. });
         tally.case(case["id"].as_str().unwrap(), &case["expect_allowed"], &json!(allowed));
     }

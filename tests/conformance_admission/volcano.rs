@@ -1,7 +1,7 @@
 //! `volcano_admission_pods_unit.json`, and what of `volcano_admission_misc_unit.json` is about pods.
 
 use berth::{
-    admission::{Facts, Operation, Request, Stage, Verdict, review},
+    admission::{AdmissionStage, Facts, Operation, Request, Verdict, review},
     config::Config,
     object::Pod,
 };
@@ -15,7 +15,7 @@ const RESOURCE_GROUP: &str =
 const PODS: [(&str, &str); 3] =
     [("test-1", RESOURCE_GROUP), ("test-2", RESOURCE_GROUP), ("test-3", RESOURCE_GROUP)];
 
-fn ask(stage: Stage, pod: &Value) -> Verdict {
+fn ask(stage: AdmissionStage, pod: &Value) -> Verdict {
     let config = Config::default();
     let facts = Facts::new(config.admission_settings(), config.dialects());
     let pod: Pod = serde_json::from_value(pod.clone()).unwrap();
@@ -38,9 +38,9 @@ fn the_pods_table() {
             let name = case["case"].as_str().unwrap();
             let data = &case["data"];
             if test["test"] == "TestMutatePods" {
-                tally.case(name, &data["expect"], &patch(ask(Stage::Mutate, &data["Pod"])));
+                tally.case(name, &data["expect"], &patch(ask(AdmissionStage::Mutate, &data["Pod"])));
             } else {
-                let allowed = !matches!(ask(Stage::Validate, &data["Pod"]), Verdict::Denied { .. });
+                let allowed = !matches!(ask(AdmissionStage::Validate, &data["Pod"]), Verdict::Denied { .. });
                 tally.case(name, &data["reviewResponse"], &json!({ "allowed": allowed }));
             }
         }

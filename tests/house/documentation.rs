@@ -71,11 +71,11 @@ fn unreadable_device() -> berth::object::Device {
 /// Every metric, as a row of docs/metrics.md; a counter's name is the one under which it is scraped.
 fn metric_rows() -> Vec<String> {
     let mut registry = Registry::default();
-    berth::webhook::Metrics::register(&mut registry);
+    berth::webhook::WebhookMetrics::register(&mut registry);
     let binder = berth::cluster::Metrics::default();
     binder.register(&mut registry);
     berth::app::build_info::register(&mut registry);
-    berth::cluster::shadow::metrics::Metrics::default().register(&mut registry);
+    berth::cluster::shadow::metrics::ShadowMetrics::default().register(&mut registry);
     let broken = json!({"metadata": {"name": "n", "annotations": {"hami.io/node-nvidia-register": "[{"}}});
     let broken: Node = serde_json::from_value(broken).expect("a node");
     binder

@@ -21,12 +21,12 @@ const MORE_METHODS: &[(&str, usize)] = &[];
 /// Structs that have more fields, and how many at most. The list can only shrink, but for structs that copy a form from outside:
 /// an object of Kubernetes, a section of settings, the options of a command.
 const MORE_FIELDS: &[(&str, usize)] = &[
-    ("Device", 13),
+    ("PoolDevice", 13),
     ("HamiConfig", 18),
     ("MigrationRow", 13),
     ("PodSpec", 21),
-    ("Row", 14),
-    ("Search", 14),
+    ("VendorRow", 14),
+    ("AllocationSearch", 14),
     ("Seen", 19),
     ("ServeArgs", 18),
     ("SimulatedPod", 17),

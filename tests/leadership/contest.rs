@@ -6,7 +6,8 @@ use std::{sync::Arc, time::Duration};
 
 use berth::{
     cluster::{
-        self, Binder, Clock, ClusterError, Handoff, Leadership, Metrics, View, candidate::ElectionSettings,
+        self, Binder, BinderView, Clock, ClusterError, Handoff, Leadership, Metrics,
+        candidate::ElectionSettings,
     },
     config::Config,
 };
@@ -49,7 +50,7 @@ pub(crate) struct Contestant {
     who: &'static str,
     metrics: Metrics,
     pub(crate) handoff: Handoff,
-    pub(crate) views: watch::Receiver<Option<View>>,
+    pub(crate) views: watch::Receiver<Option<BinderView>>,
     stop: Option<oneshot::Sender<()>>,
     running: JoinSet<Result<(), ClusterError>>,
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use berth::cluster::{
     Clock, Metrics,
-    candidate::{Candidate, ElectionSettings},
+    candidate::{ElectionSettings, LeaseCandidate},
     pulse::Pulse,
 };
 use tokio::{sync::watch, task::JoinSet, time::Instant};
@@ -61,8 +61,14 @@ async fn a_loop_that_stands_still_loses_the_lead_before_its_lease_expires() {
     let (pulse, clock) = (Pulse::default(), Clock::starting_at(contest.sandbox.now()));
     let (claims, mut claimed) = watch::channel(None);
     let settings = ElectionSettings::new("default", "berth", "a");
-    let candidate =
-        Candidate::new(settings, contest.client.clone(), clock, Metrics::default(), claims, pulse.clone());
+    let candidate = LeaseCandidate::new(
+        settings,
+        contest.client.clone(),
+        clock,
+        Metrics::default(),
+        claims,
+        pulse.clone(),
+    );
     let mut running = JoinSet::new();
     running.spawn(candidate.run(std::future::pending()));
     contest.led_by("a").await;

@@ -49,7 +49,7 @@ fn queries() -> Vec<String> {
 /// What a process with `--shadow` exports instead of what a binder does.
 fn of_a_shadow() -> Vec<String> {
     let mut registry = Registry::default();
-    shadow::metrics::Metrics::default().register(&mut registry);
+    shadow::metrics::ShadowMetrics::default().register(&mut registry);
     let mut page = String::new();
     prometheus_client::encoding::text::encode(&mut page, &registry).unwrap();
     let types = page.lines().filter_map(|line| line.strip_prefix("# TYPE "));

@@ -9,7 +9,7 @@ use berth::{
     cluster::{self, Clock, metrics::Leads, read::devices, scrape::Holdings},
     config::Config,
     scheduling::{Event, FindingCounts, NodeChange, ObjectChange, QuotaChange, world::object::Object},
-    webhook::{self, Readiness, Webhook},
+    webhook::{self, ServerReadiness, Webhook},
 };
 use http::{Request, header};
 use http_body_util::BodyExt as _;
@@ -108,7 +108,7 @@ pub(crate) async fn page_with(
     findings: Findings,
 ) -> String {
     let mut registry = Registry::default();
-    let metrics = webhook::Metrics::register(&mut registry);
+    let metrics = webhook::WebhookMetrics::register(&mut registry);
     metrics.certificate_ends(Timestamp::from_second(10_000_000).unwrap());
     let binder = cluster::Metrics::default();
     binder.register(&mut registry);
@@ -133,7 +133,7 @@ pub(crate) async fn page_with(
     Reloads::register(&mut registry, Clock::System);
     let holdings = Holdings::of(machine.scheduler(), &config.dialects()).unwrap();
     let scraped = Mutex::new(Some(holdings.registry(config.shown())));
-    let (_ready, readiness) = watch::channel(Readiness::Ready);
+    let (_ready, readiness) = watch::channel(ServerReadiness::Ready);
     let router = webhook::router(Webhook {
         scrape: Some(Arc::new(move || {
             let scraped = scraped.lock().unwrap().take();

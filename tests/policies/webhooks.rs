@@ -15,7 +15,7 @@ use berth::{
     admission::{self, Facts},
     config::Config,
     webhook::{
-        Certificates, Limits, Listener, Metrics, Readiness, Webhook,
+        Certificates, Limits, Listener, ServerReadiness, Webhook, WebhookMetrics,
         mint::{self, Lifetimes, ServingNames},
         router, verified_router,
     },
@@ -68,8 +68,8 @@ impl Serving {
         let config = Config::parse(settings.unwrap_or_default(), "berth.yaml").unwrap().0;
         let facts = Facts::new(config.admission_settings(), config.dialects());
         let mut registry = Registry::default();
-        let metrics = Metrics::register(&mut registry);
-        let (_, readiness) = watch::channel(Readiness::Ready);
+        let metrics = WebhookMetrics::register(&mut registry);
+        let (_, readiness) = watch::channel(ServerReadiness::Ready);
         let judge = Arc::new(move |request: &admission::Request<'_>| admission::review(request, &facts));
         let webhook = Webhook {
             workloads: Arc::new(config.workloads()),

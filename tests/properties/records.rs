@@ -7,7 +7,7 @@ use berth::{
     device::{Assignment, ContainerRequest, ContainerShares, Cores, MiB, Placement, Role, Share, Slice},
     dialect::{
         Dialect,
-        gpushare::{GpuShare, Unit},
+        gpushare::{GpuShare, ShareUnit},
         hami::{self, Hami},
         volcano::{self, Volcano},
     },
@@ -159,7 +159,7 @@ proptest! {
 
     #[test]
     fn cards_by_number(asked in one_asks(), cards in prop::collection::btree_set(0..16_u32, 1..4)) {
-        let settings = berth::dialect::gpushare::GpuShareSettings { unit: Unit::Cards, memory_factor: 1, lock: None };
+        let settings = berth::dialect::gpushare::GpuShareSettings { unit: ShareUnit::Cards, memory_factor: 1, lock: None };
         let share = |card: &u32| Share {
             card: card.to_string().into(),
             memory: MiB::default(),

@@ -1,7 +1,7 @@
 //! One pod, one mode: two would need the locks and the answers of two plugins at once.
 
 use berth::{
-    admission::{Facts, Operation, Request, Stage, Verdict, review, rules},
+    admission::{AdmissionStage, Facts, Operation, Request, Verdict, review, rules},
     config::Config,
     object::Pod,
     scheduling::Effect,
@@ -41,7 +41,7 @@ fn a_pod_that_asks_in_two_modes_is_denied_and_where_it_was_not_asked_about_place
     let pairs = counts.iter().flat_map(|one| counts.iter().map(move |other| [one.as_str(), other.as_str()]));
     for pair in pairs.filter(|[one, other]| one != other) {
         let both: Pod = serde_json::from_value(asking(pair)).unwrap();
-        let (stage, operation) = (Stage::Validate, Operation::Create);
+        let (stage, operation) = (AdmissionStage::Validate, Operation::Create);
         let verdict = review(&Request { stage, operation, namespace: "default", pod: &both }, &facts);
         let Verdict::Denied { violations, .. } = &verdict else { panic!("{pair:?}: {verdict:?}") };
         assert!(violations.iter().any(|violation| violation.rule == rules::MODE_CONFLICT), "{violations:?}");
@@ -82,7 +82,7 @@ fn resources_of_a_vendors_plugin_beside_koordinators_are_one_mode() {
             limits[*name] = json!(amount);
         }
         let read: Pod = serde_json::from_value(pod("both", &limits)).unwrap();
-        let (stage, operation) = (Stage::Validate, Operation::Create);
+        let (stage, operation) = (AdmissionStage::Validate, Operation::Create);
         match review(&Request { stage, operation, namespace: "default", pod: &read }, &facts) {
             Verdict::Denied { violations, .. } => {
                 Some(violations.iter().map(|one| one.message.as_str()).collect::<Vec<_>>().join("; "))

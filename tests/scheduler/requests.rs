@@ -1,7 +1,7 @@
 //! Pods that request no share, and shares without a count: what admission and the binder answer, in every dialect.
 
 use berth::{
-    admission::{Facts, Operation, Request, Stage, Verdict, review, rules},
+    admission::{AdmissionStage, Facts, Operation, Request, Verdict, review, rules},
     config::Config,
     device::{Allocation, Dimension},
     dialect::{Dialect, MissingCount},
@@ -22,7 +22,7 @@ fn config(settings: &str) -> Config {
     Config::parse(settings, "berth.yaml").unwrap().0
 }
 
-fn verdict(config: &Config, stage: Stage, pod: &Value) -> Verdict {
+fn verdict(config: &Config, stage: AdmissionStage, pod: &Value) -> Verdict {
     let facts = Facts::new(config.admission_settings(), config.dialects());
     let pod: Pod = serde_json::from_value(pod.clone()).unwrap();
     review(&Request { stage, operation: Operation::Create, namespace: "default", pod: &pod }, &facts)
@@ -84,7 +84,7 @@ fn a_pod_whose_amounts_are_all_0_is_left_as_it_is() {
                 init["spec"]["initContainers"] = others["spec"]["containers"].clone();
                 init["spec"]["containers"] = json!([{"name": "main"}]);
                 for pod in [&ours, &others, &requested, &init] {
-                    for stage in [Stage::Mutate, Stage::Validate] {
+                    for stage in [AdmissionStage::Mutate, AdmissionStage::Validate] {
                         assert_eq!(verdict(&config, stage, pod), Verdict::Ignored, "{stage:?} {pod}");
                     }
                     let read: Pod = serde_json::from_value(pod.clone()).unwrap();
@@ -94,7 +94,7 @@ fn a_pod_whose_amounts_are_all_0_is_left_as_it_is() {
                 }
                 assert_eq!(bound_with(&config, &ours), [], "{ours}");
                 ours["metadata"]["labels"] = json!({"berth.dev/admission": "ignore"});
-                assert_eq!(verdict(&config, Stage::Validate, &ours), Verdict::Ignored);
+                assert_eq!(verdict(&config, AdmissionStage::Validate, &ours), Verdict::Ignored);
             }
         }
     }
@@ -114,7 +114,9 @@ fn a_container_with_0_beside_one_with_a_share_changes_nothing_of_it() {
     let zero = json!({"name": "log", "resources": {"limits": {"nvidia.com/gpu": "0", "volcano.sh/vgpu-number": "0"}}});
     let mut both = pod("both", &json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "4000"}));
     both["spec"]["containers"].as_array_mut().unwrap().push(zero);
-    let Verdict::Admitted { patch, .. } = verdict(&config, Stage::Mutate, &both) else { panic!("{both}") };
+    let Verdict::Admitted { patch, .. } = verdict(&config, AdmissionStage::Mutate, &both) else {
+        panic!("{both}")
+    };
     let changed = serde_json::to_value(&patch).unwrap();
     assert!(!changed.to_string().contains("/containers/1/resources"), "{changed}");
     let read: Pod = serde_json::from_value(both).unwrap();
@@ -144,7 +146,7 @@ fn a_stored_pod_without_a_count_is_placed_nowhere_and_told_the_rule() {
                 format!("Pod's GPU request can't be read: {field}: {message} (count-missing)")
             );
             bare["metadata"]["labels"] = json!({"berth.dev/admission": "ignore"});
-            for stage in [Stage::Mutate, Stage::Validate] {
+            for stage in [AdmissionStage::Mutate, AdmissionStage::Validate] {
                 let refused = verdict(&config, stage, &bare);
                 let Verdict::Denied { violations, .. } = refused else { panic!("{bare}: {refused:?}") };
                 let told: Vec<_> =
@@ -152,7 +154,7 @@ fn a_stored_pod_without_a_count_is_placed_nowhere_and_told_the_rule() {
                 assert_eq!(told, [(rules::COUNT_MISSING, &*field, &*message)]);
             }
             bare["spec"]["schedulerName"] = json!("volcano");
-            let others = verdict(&config, Stage::Validate, &bare);
+            let others = verdict(&config, AdmissionStage::Validate, &bare);
             let left_alone = dialect.default_count().is_some();
             assert_eq!(matches!(others, Verdict::Admitted { .. }), left_alone, "{others:?}");
         }
@@ -165,7 +167,7 @@ fn admission_adds_the_count_that_the_binder_then_reads() {
     for dialect in config.dialects().iter().filter(|dialect| dialect.default_count().is_some()) {
         for limits in countless(dialect.as_ref()) {
             let mut pod = pod("bare", &limits);
-            let admitted = verdict(&config, Stage::Mutate, &pod);
+            let admitted = verdict(&config, AdmissionStage::Mutate, &pod);
             let Verdict::Admitted { patch, .. } = admitted else { panic!("{pod}: {admitted:?}") };
             json_patch::patch(&mut pod, &patch).unwrap();
             let read: Pod = serde_json::from_value(pod.clone()).unwrap();

@@ -3,7 +3,7 @@
 use std::{ops::ControlFlow, sync::Arc, time::Duration};
 
 use berth::{
-    cluster::{self, Binder, Clock, ClusterError, Handoff, Leadership, Metrics, View, candidate},
+    cluster::{self, Binder, BinderView, Clock, ClusterError, Handoff, Leadership, Metrics, candidate},
     config::Config,
     object::Pod,
 };
@@ -76,7 +76,7 @@ struct Replica {
     starts: Option<Instant>,
     /// What the webhook of the same process asks and tells it.
     handoff: Handoff,
-    views: Option<watch::Receiver<Option<View>>>,
+    views: Option<watch::Receiver<Option<BinderView>>>,
 }
 
 /// What came of a dry run.
@@ -219,7 +219,7 @@ impl World {
     /// What comes of a dry run in each process that has a view of the cluster.
     pub(crate) fn dry_run(&self, pod: &Pod) -> Vec<DryRun> {
         let views = self.replicas.iter().filter_map(|replica| replica.views.as_ref()?.borrow().clone());
-        let judged = |view: View| {
+        let judged = |view: BinderView| {
             let demand = view.reader.pod(pod).0.demand().unwrap();
             view.outlook.place(&demand, || ControlFlow::Continue(()))
         };

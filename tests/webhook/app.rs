@@ -16,9 +16,9 @@ use berth::{
     cluster::{Clock, Leadership},
     config::Config,
     webhook::{
-        Readiness,
+        ServerReadiness,
         mint::{Lifetimes, Pair},
-        registration::Registration,
+        registration::WebhookConfigurations,
     },
 };
 use berth_sandbox::Sandbox;
@@ -62,7 +62,7 @@ impl Processes {
         let app = App::bind(options(client, source, clients)).await.unwrap();
         let (address, mut ready) = (app.local_addr(), app.readiness());
         self.0.spawn(async move { app.run(std::future::pending()).await.unwrap() });
-        ready.wait_for(|readiness| *readiness == Readiness::Ready).await.unwrap();
+        ready.wait_for(|readiness| *readiness == ServerReadiness::Ready).await.unwrap();
         address
     }
 
@@ -73,7 +73,7 @@ impl Processes {
         let app = App::bind(options(client, source, None)).await.unwrap();
         let (address, mut ready) = (app.local_addr(), app.readiness());
         self.0.spawn(async move { app.run(async { told.await.unwrap() }).await.unwrap() });
-        ready.wait_for(|readiness| *readiness == Readiness::Ready).await.unwrap();
+        ready.wait_for(|readiness| *readiness == ServerReadiness::Ready).await.unwrap();
         address
     }
 }
@@ -91,7 +91,7 @@ fn options(client: &Kube, certificates: CertificateSource, client_ca_file: Optio
         listen: SocketAddr::from(([127, 0, 0, 1], 0)),
         certificates,
         client_ca_file,
-        registration: Registration { mutating: "berth".to_owned(), validating: "berth".to_owned() },
+        registration: WebhookConfigurations { mutating: "berth".to_owned(), validating: "berth".to_owned() },
     }
 }
 

@@ -5,7 +5,7 @@ use std::{pin::pin, sync::Arc, time::Duration};
 use axum::{Router, body::Body};
 use berth::{
     admission,
-    webhook::{Metrics, Readiness, Room, Webhook, limits::BODY_LIMIT, router_within},
+    webhook::{BodyRoom, ServerReadiness, Webhook, WebhookMetrics, limits::BODY_LIMIT, router_within},
 };
 use futures::StreamExt as _;
 use http::{Request, Response, StatusCode, header};
@@ -17,10 +17,10 @@ use tower::ServiceExt as _;
 
 use super::{client::review, server::ignoring};
 
-fn router(room: Room) -> Router {
+fn router(room: BodyRoom) -> Router {
     let mut registry = Registry::default();
-    let metrics = Metrics::register(&mut registry);
-    let (_, readiness) = watch::channel(Readiness::Ready);
+    let metrics = WebhookMetrics::register(&mut registry);
+    let (_, readiness) = watch::channel(ServerReadiness::Ready);
     router_within(Webhook::new(ignoring(), metrics, Arc::new(registry), readiness), room)
 }
 
@@ -46,7 +46,7 @@ fn dripping() -> (futures::channel::mpsc::UnboundedSender<Vec<u8>>, Body) {
 
 #[tokio::test(start_paused = true)]
 async fn a_body_that_never_comes_is_given_up() {
-    let router = router(Room::default());
+    let router = router(BodyRoom::default());
     let (sender, body) = dripping();
     sender.unbounded_send(b"{".to_vec()).unwrap();
     let response = timeout(Duration::from_secs(11), ask(&router, post(body))).await.expect("in time");
@@ -56,7 +56,7 @@ async fn a_body_that_never_comes_is_given_up() {
 
 #[tokio::test(start_paused = true)]
 async fn without_room_a_review_waits_and_then_is_told_to_come_again() {
-    let router = router(Room::new(BODY_LIMIT, Duration::from_secs(1)));
+    let router = router(BodyRoom::new(BODY_LIMIT, Duration::from_secs(1)));
     let (sender, body) = dripping();
     let mut first = pin!(ask(&router, post(body)));
     // It may become as large as any, so that it takes all the room there is.
@@ -83,7 +83,7 @@ async fn without_room_a_review_waits_and_then_is_told_to_come_again() {
 
 #[tokio::test]
 async fn a_review_takes_room_by_its_length_and_gives_it_back() {
-    let router = router(Room::new(BODY_LIMIT, Duration::ZERO));
+    let router = router(BodyRoom::new(BODY_LIMIT, Duration::ZERO));
     let (_kept, body) = dripping();
     let lengths = [BODY_LIMIT, BODY_LIMIT / 2, 1];
     for length in lengths {
@@ -116,7 +116,7 @@ fn nested(place: &str, depth: usize) -> String {
 
 #[tokio::test]
 async fn depth_costs_no_stack_wherever_it_stands() {
-    let router = router(Room::default());
+    let router = router(BodyRoom::default());
     for place in ["beside", "request", "unread", "read", "name"] {
         let body = nested(place, BODY_LIMIT / 2 - 1024);
         assert!(body.contains("[[[["), "{place}");
@@ -140,13 +140,14 @@ async fn a_judge_is_never_asked_about_a_body_that_is_too_large() {
     let asked = Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let counting = Arc::clone(&asked);
     let mut registry = Registry::default();
-    let metrics = Metrics::register(&mut registry);
-    let (_, readiness) = watch::channel(Readiness::Ready);
+    let metrics = WebhookMetrics::register(&mut registry);
+    let (_, readiness) = watch::channel(ServerReadiness::Ready);
     let judge: berth::webhook::Judge = Arc::new(move |_: &admission::Request<'_>| {
         counting.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         admission::Verdict::Ignored
     });
-    let router = router_within(Webhook::new(judge, metrics, Arc::new(registry), readiness), Room::default());
+    let router =
+        router_within(Webhook::new(judge, metrics, Arc::new(registry), readiness), BodyRoom::default());
     let mut body = review("p");
     body.resize(BODY_LIMIT + 1, b' ');
     assert_eq!(ask(&router, post(body.into())).await.status(), StatusCode::PAYLOAD_TOO_LARGE);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::body::Body;
-use berth::webhook::{self, Readiness, limits::BODY_LIMIT, router::Webhook};
+use berth::webhook::{self, ServerReadiness, limits::BODY_LIMIT, router::Webhook};
 use http::{Request, StatusCode};
 use http_body_util::BodyExt as _;
 use prometheus_client::registry::Registry;
@@ -88,9 +88,9 @@ async fn readiness_follows_the_process_and_health_does_not() {
     let server = Server::start(ignoring()).await;
     let mut client = Client::connect(&server, Protocol::Http1).await.unwrap();
     let cases = [
-        (Readiness::Starting, StatusCode::SERVICE_UNAVAILABLE),
-        (Readiness::Ready, StatusCode::OK),
-        (Readiness::Draining, StatusCode::SERVICE_UNAVAILABLE),
+        (ServerReadiness::Starting, StatusCode::SERVICE_UNAVAILABLE),
+        (ServerReadiness::Ready, StatusCode::OK),
+        (ServerReadiness::Draining, StatusCode::SERVICE_UNAVAILABLE),
     ];
     for (readiness, status) in cases {
         server.readiness.send_replace(readiness);
@@ -106,9 +106,9 @@ async fn readiness_follows_the_process_and_health_does_not() {
 
 #[tokio::test]
 async fn health_fails_while_the_binder_does_not_go_on_and_reviews_are_answered_all_the_same() {
-    let (_ready, readiness) = watch::channel(Readiness::Ready);
+    let (_ready, readiness) = watch::channel(ServerReadiness::Ready);
     let (metrics, registry) =
-        (webhook::Metrics::register(&mut Registry::default()), Arc::new(Registry::default()));
+        (webhook::WebhookMetrics::register(&mut Registry::default()), Arc::new(Registry::default()));
     let webhook = Webhook {
         health: Arc::new(|| Some("the binder's loop has not gone on for 5 seconds")),
         ..Webhook::new(ignoring(), metrics, registry, readiness)

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use berth::{
-    admission::{Rule, Stage, Verdict, Violation},
+    admission::{AdmissionStage, Rule, Verdict, Violation},
     webhook::Judge,
 };
 use http::StatusCode;
@@ -22,7 +22,7 @@ fn judge() -> Judge {
         assert_ne!(request.pod.metadata.name, "trap", "the judge fell into the trap");
         let path = "/spec/schedulerName".parse().unwrap();
         match request.stage {
-            Stage::Mutate => Verdict::Admitted {
+            AdmissionStage::Mutate => Verdict::Admitted {
                 patch: vec![PatchOperation::Add(AddOperation { path, value: "berth".into() })],
                 warnings: vec![Violation {
                     rule: Rule("near"),
@@ -30,7 +30,7 @@ fn judge() -> Judge {
                     message: "a warning".to_owned(),
                 }],
             },
-            Stage::Validate => Verdict::Denied {
+            AdmissionStage::Validate => Verdict::Denied {
                 violations: vec![Violation {
                     rule: Rule("too-much"),
                     field: "spec.containers[0]".to_owned(),

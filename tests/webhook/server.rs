@@ -7,7 +7,7 @@ use axum::Router;
 use berth::{
     admission::Verdict,
     webhook::{
-        Certificates, Judge, Limits, Listener, Metrics, Readiness, Webhook,
+        Certificates, Judge, Limits, Listener, ServerReadiness, Webhook, WebhookMetrics,
         mint::{self, Bundle, Lifetimes, Pair, ServingNames},
         router, verified_router,
     },
@@ -23,7 +23,7 @@ use tokio::{
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     pub(crate) authority: String,
-    pub(crate) readiness: watch::Sender<Readiness>,
+    pub(crate) readiness: watch::Sender<ServerReadiness>,
     stop: oneshot::Sender<()>,
     task: JoinSet<()>,
 }
@@ -89,9 +89,9 @@ impl Server {
         (router, tls): (fn(Webhook) -> Router, Arc<rustls::ServerConfig>),
     ) -> Self {
         let mut registry = Registry::default();
-        let metrics = Metrics::register(&mut registry);
+        let metrics = WebhookMetrics::register(&mut registry);
         metrics.certificate_ends(*certificates.not_after().borrow());
-        let (readiness, ready) = watch::channel(Readiness::Starting);
+        let (readiness, ready) = watch::channel(ServerReadiness::Starting);
         let router = router(Webhook::new(judge, metrics, Arc::new(registry), ready));
         let bound = Listener::new(limits).bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap();
         let address = bound.local_addr();

@@ -11,7 +11,7 @@ use super::{super::Parts, Shared};
 use crate::{
     admission::{
         Facts, NamespaceQuota,
-        namespace_quota::{Standing, amounts},
+        namespace_quota::{HolderStanding, amounts},
     },
     cluster::{Handoff, keep::keep},
     dialect::Dialects,
@@ -76,7 +76,8 @@ fn quotas(
             quota.hold(profile, *usage, &facts.dialects);
         }
         for holder in holders.get(namespace.as_str()).into_iter().flatten() {
-            let standing = if holder.terminating { Standing::Terminating } else { Standing::Alive };
+            let standing =
+                if holder.terminating { HolderStanding::Terminating } else { HolderStanding::Alive };
             for (profile, usage) in &holder.held {
                 quota.note_holder(&holder.pod, standing, &amounts(profile, *usage, &facts.dialects));
             }

@@ -23,7 +23,9 @@ use crate::{
     cli::output::{self, Shown},
     cluster::{Clock, Leadership},
     config::Config,
-    webhook::{debug::LEDGER, mint::ServingNames, registration::Registration, router::Readiness},
+    webhook::{
+        debug::LEDGER, mint::ServingNames, registration::WebhookConfigurations, router::ServerReadiness,
+    },
 };
 use berth_sandbox::{
     Https, Sandbox,
@@ -105,7 +107,7 @@ impl DemoStage {
         let client = stage.client.clone();
         stage
             .while_it_stands(async move |_: &Self| {
-                ready.wait_for(|readiness| *readiness == Readiness::Ready).await?;
+                ready.wait_for(|readiness| *readiness == ServerReadiness::Ready).await?;
                 trusted::<MutatingWebhookConfiguration>(&client).await?;
                 trusted::<ValidatingWebhookConfiguration>(&client).await?;
                 namespaces(&client).await
@@ -178,7 +180,7 @@ fn options(config: Config, client: Client) -> Options {
         listen: ANY_PORT,
         certificates: CertificateSource::Minted(serving),
         client_ca_file: None,
-        registration: Registration { mutating: "berth".to_owned(), validating: "berth".to_owned() },
+        registration: WebhookConfigurations { mutating: "berth".to_owned(), validating: "berth".to_owned() },
     }
 }
 

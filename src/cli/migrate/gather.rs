@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::{
     cli::documents::{Document, DocumentPlace},
-    cluster::list::{self, Form, ListError, Strange},
+    cluster::list::{self, ListError, ListForm, Strange},
 };
 
 /// Objects in one page of a list.
@@ -45,7 +45,7 @@ pub(super) async fn documents(client: &Client) -> anyhow::Result<Vec<Document>> 
             documents.push(Document { value, place });
         };
         let page = ListParams::default().limit(PAGE);
-        match tokio::time::timeout(PATIENCE, list::list(client, path, Form::Whole, page, take)).await {
+        match tokio::time::timeout(PATIENCE, list::list(client, path, ListForm::Whole, page, take)).await {
             // A plan without one of them could give its devices away twice.
             Ok(Ok(_)) if strange.is_some() => bail!("can't list {path}: {}", strange.unwrap_or_default()),
             Ok(Ok(_)) => {}

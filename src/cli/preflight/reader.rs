@@ -20,7 +20,7 @@ use super::{
     trust::TrustedNamespaces,
 };
 use crate::{
-    cluster::list::{self, Form, ListError, Strange},
+    cluster::list::{self, ListError, ListForm, Strange},
     excerpt::brief,
     object::workload::{Kind, Workloads},
 };
@@ -160,7 +160,7 @@ async fn read_list(
         }
     };
     let page = ListParams::default().limit(PAGE);
-    let listed = tokio::time::timeout(PATIENCE, list::list(client, path, Form::Whole, page, take)).await;
+    let listed = tokio::time::timeout(PATIENCE, list::list(client, path, ListForm::Whole, page, take)).await;
     let what = path.trim_start_matches("/api/v1/").trim_start_matches("/apis/");
     if let Some(error) = strange {
         seen.miss(what, &error, GapKind::Part);

@@ -131,7 +131,7 @@ fn not_there(examination: &Examination<'_>, template: &Template<'_>) -> Option<P
     let name = template.pod.spec.scheduler_name.as_deref().unwrap_or_default();
     let adopted = examination.config.adopt_schedulers.iter().any(|adopted| adopted == name);
     let owner = scheduler_name::owner(&template.pod, &examination.facts.settings);
-    if owner != scheduler_name::Owner::Other || adopted || examination.runs(name) {
+    if owner != scheduler_name::PlacingScheduler::Other || adopted || examination.runs(name) {
         return None;
     }
     let message = format!(
@@ -146,7 +146,7 @@ fn not_there(examination: &Examination<'_>, template: &Template<'_>) -> Option<P
 /// Whether a pod that is created so would have a scheduler that is not known.
 fn is_unmanaged(examination: &Examination<'_>, pod: &Pod) -> bool {
     let name = pod.spec.scheduler_name.as_deref().unwrap_or_default();
-    scheduler_name::owner(pod, &examination.facts.settings) == scheduler_name::Owner::Other
+    scheduler_name::owner(pod, &examination.facts.settings) == scheduler_name::PlacingScheduler::Other
         && !examination.known_schedulers().contains(name)
 }
 

@@ -8,11 +8,11 @@ use serde_json::{Map, Value};
 
 use crate::{
     admission::{
-        self, Facts, NamespaceQuota, Operation, Request, Stage, Verdict, Violation,
+        self, AdmissionStage, Facts, NamespaceQuota, Operation, Request, Verdict, Violation,
         inventory::{InventorySummary, NodeOffer},
-        namespace_quota::Standing,
+        namespace_quota::HolderStanding,
         quota::needs,
-        shares::Shares,
+        shares::PodShares,
     },
     cli::documents::{Document, DocumentError},
     cluster::read::by_class::modes_by_class,
@@ -118,10 +118,10 @@ fn quotas(documents: &[Document], facts: &Facts) -> Result<BTreeMap<String, Name
             quotas.get_mut(document.namespace().unwrap_or("default")).filter(|_| !pod.is_terminal())
         {
             let standing = match pod.metadata.deletion_timestamp {
-                Some(_) => Standing::Terminating,
-                None => Standing::Alive,
+                Some(_) => HolderStanding::Terminating,
+                None => HolderStanding::Alive,
             };
-            let needs = needs(&Shares::read(&pod, facts, MissingCount::Default), facts);
+            let needs = needs(&PodShares::read(&pod, facts, MissingCount::Default), facts);
             quota.charge(&needs);
             quota.note_holder(&pod.metadata.name, standing, &needs);
         }
@@ -154,7 +154,7 @@ pub fn judge(document: &Document, places: &Places, facts: &Facts) -> Result<Revi
         let request = Request { stage, operation: Operation::Create, namespace: &namespace, pod: &pod };
         Ok(admission::review(&request, facts))
     };
-    let verdict = ask(&object, Stage::Mutate)?;
+    let verdict = ask(&object, AdmissionStage::Mutate)?;
     let warnings = verdict.warnings().to_vec();
     let patch = match verdict {
         Verdict::Ignored => return Ok(judged(ReviewVerdict::Ignored, warnings, object)),
@@ -165,7 +165,7 @@ pub fn judge(document: &Document, places: &Places, facts: &Facts) -> Result<Revi
     };
     json_patch::patch(&mut object, &patch)
         .map_err(|error| document.error(&places.of(""), format!("the patch does not apply: {error}")))?;
-    let outcome = match ask(&object, Stage::Validate)? {
+    let outcome = match ask(&object, AdmissionStage::Validate)? {
         Verdict::Denied { violations, warnings: more } => {
             ReviewedPod { violations, ..judged(ReviewVerdict::Denied, united(warnings, more), object) }
         }

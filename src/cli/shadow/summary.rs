@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::{
     cli::{output::Shown, table::Table},
-    cluster::shadow::report::{Count, Entry, LEFT_PENDING, Page},
+    cluster::shadow::report::{DecisionCount, LEFT_PENDING, Page, WorkloadEntry},
     scheduling::shadow::comparison::Outcome,
 };
 
@@ -35,7 +35,7 @@ pub(super) struct Summary {
     /// Pods that were left pending although Berth would have placed them.
     left_pending: u64,
     /// The workloads that a switch concerns.
-    workloads: Vec<Entry>,
+    workloads: Vec<WorkloadEntry>,
     /// Pods of further workloads, which the shadow did not keep apart.
     further_workloads: u64,
     verdict: ShadowVerdict,
@@ -101,16 +101,17 @@ impl Summary {
             }
         }
         let mut outcomes: BTreeMap<(String, String), u64> = BTreeMap::new();
-        let mut workloads: BTreeMap<[String; 5], Entry> = BTreeMap::new();
+        let mut workloads: BTreeMap<[String; 5], WorkloadEntry> = BTreeMap::new();
         for page in last.values() {
-            for Count { outcome, reason, count } in &page.decisions {
+            for DecisionCount { outcome, reason, count } in &page.decisions {
                 let sum = outcomes.entry((outcome.clone(), reason.clone())).or_default();
                 *sum = sum.saturating_add(*count);
             }
             for entry in &page.workloads {
-                let Entry { namespace, kind, name, outcome, reason, .. } = entry;
+                let WorkloadEntry { namespace, kind, name, outcome, reason, .. } = entry;
                 let key = [namespace, kind, name, outcome, reason].map(Clone::clone);
-                let known = workloads.entry(key).or_insert_with(|| Entry { pods: 0, ..entry.clone() });
+                let known =
+                    workloads.entry(key).or_insert_with(|| WorkloadEntry { pods: 0, ..entry.clone() });
                 known.pods = known.pods.saturating_add(entry.pods);
                 known.last = known.last.max(entry.last);
             }
@@ -148,7 +149,7 @@ impl Summary {
 
     /// How many workloads have an entry with one of these outcomes.
     fn concerned(&self, outcomes: &[Outcome]) -> usize {
-        let of = |entry: &&Entry| outcomes.iter().any(|outcome| outcome.name() == entry.outcome);
+        let of = |entry: &&WorkloadEntry| outcomes.iter().any(|outcome| outcome.name() == entry.outcome);
         let names =
             self.workloads.iter().filter(of).map(|entry| (&entry.namespace, &entry.kind, &entry.name));
         names.collect::<std::collections::BTreeSet<_>>().len()
@@ -236,7 +237,7 @@ impl Summary {
         }
         let mut table = Table::new(&["NAMESPACE", "WORKLOAD", "OUTCOME", "REASON", "PODS", "LAST"]);
         for entry in self.workloads.iter().take(LISTED) {
-            let Entry { namespace, kind, name, outcome, reason, pods, last } = entry;
+            let WorkloadEntry { namespace, kind, name, outcome, reason, pods, last } = entry;
             let workload = format!("{kind}/{name}");
             table.row([namespace, &workload, outcome, reason, &pods.to_string(), &minute(*last)]);
         }

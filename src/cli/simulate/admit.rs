@@ -3,7 +3,9 @@
 use serde_json::Value;
 
 use crate::{
-    admission::{Facts, Violation, findings::Findings, modes::Ways, quantities, rules, shares::Shares},
+    admission::{
+        Facts, Violation, findings::ReviewFindings, modes::Ways, quantities, rules, shares::PodShares,
+    },
     cli::{
         documents::{Document, DocumentError},
         review::{self, ReviewVerdict, ViolationRow},
@@ -97,8 +99,8 @@ fn open(Incoming { document, places, .. }: &Incoming, facts: &Facts) -> Result<E
     if !Ways::of(&pod, facts).ask_for_a_share() {
         return Ok(Entered::Ignored(Vec::new()));
     }
-    let mut findings = Findings::default();
-    quantities::judge(&mut findings, &pod, &Shares::read(&pod, facts, MissingCount::Refuse), facts);
+    let mut findings = ReviewFindings::default();
+    quantities::judge(&mut findings, &pod, &PodShares::read(&pod, facts, MissingCount::Refuse), facts);
     let (mut violations, _) = findings.into_parts();
     // The binder reads this pod and says what is missing in its condition.
     violations.retain(|violation| violation.rule != rules::COUNT_MISSING);

@@ -15,7 +15,7 @@ use crate::{
         simulate::{claims::ClaimRow, volume::VolumeRow},
         table::Table,
     },
-    cluster::ledger::{CardRow, NodeRow},
+    cluster::ledger::{LedgerCard, LedgerNode},
     dialect::Record,
     scheduling::{FitError, model::name::NodeName, plan::eviction::Eviction},
 };
@@ -32,7 +32,7 @@ pub struct Simulation {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub evictions: Vec<EvictionRow>,
     /// Every node with its cards, by name, after all placements.
-    pub nodes: Vec<NodeRow>,
+    pub nodes: Vec<LedgerNode>,
 }
 
 /// A pod that is evicted since its window has closed.
@@ -252,7 +252,7 @@ impl Simulation {
     }
 
     fn cards(&self, nodes: &[String]) -> Shown {
-        let asked = |node: &&NodeRow| nodes.is_empty() || nodes.contains(&node.name);
+        let asked = |node: &&LedgerNode| nodes.is_empty() || nodes.contains(&node.name);
         let mut cards = Table::new(&["NODE", "CARD", "HEALTHY", "SLOTS", "MEMORY", "CORES", "PODS"]);
         for (node, card) in
             self.nodes.iter().filter(asked).flat_map(|node| node.cards.iter().map(move |card| (node, card)))
@@ -272,7 +272,7 @@ impl Simulation {
 }
 
 /// The pods that hold shares of a card, and the claims that hold some of it.
-fn holders(card: &CardRow) -> String {
+fn holders(card: &LedgerCard) -> String {
     let claims = card.claims.iter().map(|claim| format!("claim {claim}"));
     card.pods.iter().cloned().chain(claims).collect::<Vec<_>>().join(",")
 }

@@ -44,7 +44,7 @@ fn observe(scheduler: &mut Scheduler, events: impl IntoIterator<Item = Event>) {
     events.into_iter().for_each(|event| scheduler.observe(event, Timestamp::UNIX_EPOCH));
 }
 
-fn nodes(views: &watch::Receiver<Option<View>>) -> Option<usize> {
+fn nodes(views: &watch::Receiver<Option<BinderView>>) -> Option<usize> {
     views.borrow().as_ref().map(|view| view.outlook.nodes().count())
 }
 

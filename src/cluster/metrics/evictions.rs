@@ -25,9 +25,9 @@ struct EvictionLabels {
 
 /// Evictions, by zone and result; clones share the count.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Evictions(Family<EvictionLabels, Counter>);
+pub(super) struct EvictionMetrics(Family<EvictionLabels, Counter>);
 
-impl Evictions {
+impl EvictionMetrics {
     pub(super) fn register(&self, scheduler: &mut Registry) {
         let help = "Evictions from nodes of revocable zones that are closed, by zone and result";
         scheduler.register("evictions", help, self.0.clone());

@@ -23,9 +23,9 @@ struct GangLabels {
 
 /// Decisions about gangs, by result; clones share the count.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Gangs(Family<GangLabels, Counter>);
+pub(super) struct GangMetrics(Family<GangLabels, Counter>);
 
-impl Gangs {
+impl GangMetrics {
     pub(super) fn register(&self, scheduler: &mut Registry) {
         let help = "Decisions about gangs, by result: all pods found room, they did not, or the gang was rolled back";
         scheduler.register("gang_attempts", help, self.0.clone());

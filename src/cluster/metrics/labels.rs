@@ -92,7 +92,7 @@ pub(super) struct NodeLabels {
 }
 
 #[derive(Clone, Copy, Debug, EncodeLabelValue, Eq, Hash, PartialEq)]
-pub(super) enum Queue {
+pub(super) enum QueueLabel {
     #[expect(non_camel_case_types, reason = "label values are lower case")]
     active,
     #[expect(non_camel_case_types, reason = "label values are lower case")]
@@ -105,5 +105,5 @@ pub(super) enum Queue {
 
 #[derive(Clone, Copy, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
 pub(super) struct QueueLabels {
-    pub(super) queue: Queue,
+    pub(super) queue: QueueLabel,
 }

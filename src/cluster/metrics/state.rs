@@ -7,7 +7,7 @@ use prometheus_client::{
 
 use super::{
     count,
-    labels::{Queue, QueueLabels},
+    labels::{QueueLabel, QueueLabels},
 };
 use crate::scheduling::Standing;
 
@@ -25,17 +25,18 @@ impl StateMetrics {
         let help = "Nodes that get no further pods because their device plugin has not answered in time";
         scheduler.register("silent_agents", help, self.silent_agents.clone());
         scheduler.register("synced", "1 once pods, nodes and quotas have been listed", self.synced.clone());
-        for queue in [Queue::active, Queue::backoff, Queue::unschedulable, Queue::in_line] {
+        for queue in [QueueLabel::active, QueueLabel::backoff, QueueLabel::unschedulable, QueueLabel::in_line]
+        {
             drop(self.pending_pods.get_or_create(&QueueLabels { queue }));
         }
     }
 
     pub(super) fn set(&self, standing: &Standing) {
         let depths = [
-            (Queue::active, standing.active),
-            (Queue::backoff, standing.backing_off),
-            (Queue::unschedulable, standing.unschedulable),
-            (Queue::in_line, standing.in_line),
+            (QueueLabel::active, standing.active),
+            (QueueLabel::backoff, standing.backing_off),
+            (QueueLabel::unschedulable, standing.unschedulable),
+            (QueueLabel::in_line, standing.in_line),
         ];
         for (queue, depth) in depths {
             self.pending_pods.get_or_create(&QueueLabels { queue }).set(count(depth));

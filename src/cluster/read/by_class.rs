@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Judged, Reader};
+use super::{ReadPurpose, Reader};
 use crate::{
     device::{ByClass, DeviceRequest},
     dialect::{
@@ -31,7 +31,7 @@ impl Reader {
         pod: &Pod,
         asked: &DeviceRequest,
     ) -> Option<ShareRequests> {
-        let resource = class_resource(dialect).filter(|_| self.judged != Judged::Cards)?;
+        let resource = class_resource(dialect).filter(|_| self.judged != ReadPurpose::Cards)?;
         // The class is the node's to decide, and with it the driver.
         let target = Target { class: "", driver: None, card_memory: None };
         let spec = translate(dialect, pod, &asked.request, &target).spec?;

@@ -11,7 +11,7 @@ pub(super) enum Division {
 
 /// What a waiting pod is read for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Judged {
+pub(super) enum ReadPurpose {
     /// All that decides where it may go.
     Everything,
     /// Its cards: kube-scheduler decides the rest.
@@ -20,7 +20,7 @@ pub(super) enum Judged {
 
 /// Whose pods are read as pods that want a place.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Claims {
+pub(super) enum ClaimingPods {
     /// Those that name this scheduler.
     Own,
     /// Those that request a share, whichever scheduler they name.

@@ -10,13 +10,13 @@ use crate::{
 };
 
 /// The objects of one watch.
-pub(super) struct Tally {
+pub(super) struct WatchTally {
     kind: &'static str,
     names: BTreeSet<String>,
     objects: UnreadObjects,
 }
 
-impl Tally {
+impl WatchTally {
     pub(super) fn new(kind: &'static str, objects: UnreadObjects) -> Self {
         Self { kind, names: BTreeSet::new(), objects }
     }
@@ -51,7 +51,7 @@ impl Tally {
     }
 }
 
-impl Drop for Tally {
+impl Drop for WatchTally {
     fn drop(&mut self) {
         self.objects.add(self.kind, -count(self.names.len()));
     }

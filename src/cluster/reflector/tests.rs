@@ -15,7 +15,7 @@ use super::*;
 use crate::object::Node;
 
 /// What is asked, and how it is answered.
-struct Turn {
+struct ReflectorTurn {
     asked: &'static str,
     status: u16,
     lines: Vec<Value>,
@@ -32,22 +32,27 @@ enum End {
 const LIST: &str = "list";
 const REST: &str = "list from b";
 
-fn lists(asked: &'static str, metadata: &Value, names: &[&str]) -> Turn {
+fn lists(asked: &'static str, metadata: &Value, names: &[&str]) -> ReflectorTurn {
     let items: Vec<_> = names.iter().map(|name| json!({"metadata": {"name": name}})).collect();
-    Turn { asked, status: 200, lines: vec![json!({"metadata": metadata, "items": items})], end: End::Closed }
+    ReflectorTurn {
+        asked,
+        status: 200,
+        lines: vec![json!({"metadata": metadata, "items": items})],
+        end: End::Closed,
+    }
 }
 
-fn listed(version: &str, names: &[&str]) -> Turn {
+fn listed(version: &str, names: &[&str]) -> ReflectorTurn {
     lists(LIST, &json!({"resourceVersion": version}), names)
 }
 
-fn watches(asked: &'static str, lines: &[Value], end: End) -> Turn {
-    Turn { asked, status: 200, lines: lines.to_vec(), end }
+fn watches(asked: &'static str, lines: &[Value], end: End) -> ReflectorTurn {
+    ReflectorTurn { asked, status: 200, lines: lines.to_vec(), end }
 }
 
-fn refuses(asked: &'static str, code: u16) -> Turn {
+fn refuses(asked: &'static str, code: u16) -> ReflectorTurn {
     let status = json!({"kind": "Status", "status": "Failure", "message": "no", "code": code});
-    Turn { asked, status: code, lines: vec![status], end: End::Closed }
+    ReflectorTurn { asked, status: code, lines: vec![status], end: End::Closed }
 }
 
 fn event(kind: &str, name: &str, version: &str) -> Value {
@@ -68,7 +73,7 @@ fn asked(query: &str) -> String {
     }
 }
 
-fn body(turn: &Turn) -> axum::body::Body {
+fn body(turn: &ReflectorTurn) -> axum::body::Body {
     let lines: Vec<_> = turn.lines.iter().map(|line| Ok::<_, std::io::Error>(format!("{line}\n"))).collect();
     let lines = stream::iter(lines);
     match turn.end {
@@ -78,7 +83,7 @@ fn body(turn: &Turn) -> axum::body::Body {
 }
 
 /// What is told by an API server that does this and then answers nothing any more, as far as it comes within a minute.
-async fn told(script: impl IntoIterator<Item = Turn>) -> Vec<String> {
+async fn told(script: impl IntoIterator<Item = ReflectorTurn>) -> Vec<String> {
     let script = Arc::new(Mutex::new(script.into_iter().collect::<VecDeque<_>>()));
     let turns = script.clone();
     let service = tower::service_fn(move |request: Request<Body>| {
@@ -96,12 +101,12 @@ async fn told(script: impl IntoIterator<Item = Turn>) -> Vec<String> {
         [first, ..] => format!("{} without {}", node.metadata.name, first.field),
     };
     let objects = UnreadObjects::default();
-    let mut told = pin!(reflect(client, Selected::default(), objects, read).map(
-        |told: Told<Node, String>| match told {
-            Told::Listed(all) => format!("all: {}", all.join(" ")),
-            Told::Seen(name) => format!("seen: {name}"),
-            Told::Unserved => "unserved".to_owned(),
-            Told::Gone(node) => format!("gone: {}", node.metadata.name),
+    let mut told = pin!(reflect(client, ObjectSelection::default(), objects, read).map(
+        |told: ReflectorEvent<Node, String>| match told {
+            ReflectorEvent::Listed(all) => format!("all: {}", all.join(" ")),
+            ReflectorEvent::Seen(name) => format!("seen: {name}"),
+            ReflectorEvent::Unserved => "unserved".to_owned(),
+            ReflectorEvent::Gone(node) => format!("gone: {}", node.metadata.name),
         }
     ));
     let mut all = Vec::new();
@@ -154,7 +159,7 @@ async fn what_the_api_server_has_forgotten_is_listed_again() {
 async fn an_api_server_that_has_gone_back_in_time_is_listed_again() {
     let cause = json!({"reason": "ResourceVersionTooLarge", "message": "Too large resource version"});
     let status = json!({"kind": "Status", "status": "Failure", "code": 504, "details": {"causes": [cause]}});
-    let ahead = Turn { asked: "watch from 90", status: 504, lines: vec![status], end: End::Closed };
+    let ahead = ReflectorTurn { asked: "watch from 90", status: 504, lines: vec![status], end: End::Closed };
     let script =
         [listed("90", &["a", "b"]), ahead, listed("70", &["a"]), watches("watch from 70", &[], End::Open)];
     assert_eq!(told(script).await, ["all: a b", "all: a"]);
@@ -239,7 +244,7 @@ async fn objects_that_cannot_be_read_are_counted_as_long_as_they_are_there() {
     let mut counts = Vec::new();
     {
         let read = |_: &Node, _: &[Unread]| ();
-        let mut told = pin!(reflect(client, Selected::default(), objects.clone(), read));
+        let mut told = pin!(reflect(client, ObjectSelection::default(), objects.clone(), read));
         for _ in 0..5 {
             assert!(told.next().await.is_some());
             counts.push(objects.count("Node"));
@@ -355,13 +360,13 @@ async fn a_watch_that_was_cut_off_without_a_word_is_opened_again() {
     });
     let mut told = pin!(reflect(
         Client::new(service, "default"),
-        Selected::default(),
+        ObjectSelection::default(),
         UnreadObjects::default(),
         |_: &Node, _| ()
     ));
     let began = Instant::now();
-    assert!(matches!(told.next().await, Some(Told::Listed(_))));
-    assert!(matches!(told.next().await, Some(Told::Seen(()))));
+    assert!(matches!(told.next().await, Some(ReflectorEvent::Listed(_))));
+    assert!(matches!(told.next().await, Some(ReflectorEvent::Seen(()))));
     assert_eq!(began.elapsed(), SILENCE);
     assert_eq!(script.lock().unwrap().len(), 0);
 }

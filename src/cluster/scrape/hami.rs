@@ -9,7 +9,7 @@ use prometheus_client::encoding::DescriptorEncoder;
 
 use super::{
     Holdings, bytes, gauge,
-    rows::{CardRow, PodRow},
+    rows::{CardRow, HeldCardRow},
 };
 use crate::{
     device::{CoreUnit, Cores, Dimension, usage},
@@ -73,9 +73,9 @@ pub(super) fn cards(encoder: &mut DescriptorEncoder, cards: &[CardRow<'_>]) -> f
 }
 
 /// What each pod holds of each card.
-pub(super) fn pods<'a>(encoder: &mut DescriptorEncoder, pods: &'a [PodRow<'a>]) -> fmt::Result {
+pub(super) fn pods<'a>(encoder: &mut DescriptorEncoder, pods: &'a [HeldCardRow<'a>]) -> fmt::Result {
     let [namespace, node, pod, container, uuid] = HELD;
-    let labels = |row: &'a PodRow<'a>| {
+    let labels = |row: &'a HeldCardRow<'a>| {
         [
             ZONE,
             (namespace, row.namespace),
@@ -85,7 +85,7 @@ pub(super) fn pods<'a>(encoder: &mut DescriptorEncoder, pods: &'a [PodRow<'a>]) 
             (uuid, row.held.id.as_str()),
         ]
     };
-    let cores = |row: &PodRow<'_>| match row.held.card.map(|card| card.unit) {
+    let cores = |row: &HeldCardRow<'_>| match row.held.card.map(|card| card.unit) {
         Some(CoreUnit::Units) => (row.held.ratio() * 100.0).ceil(),
         Some(CoreUnit::Percent) | None => f64::from(row.held.used.cores.get()),
     };
@@ -95,7 +95,7 @@ pub(super) fn pods<'a>(encoder: &mut DescriptorEncoder, pods: &'a [PodRow<'a>]) 
 
 /// What is used and what is allowed of a resource in a namespace.
 #[derive(Default)]
-struct Standing {
+struct ResourceStanding {
     used: u64,
     limit: Option<u64>,
 }
@@ -128,8 +128,8 @@ pub(super) fn used(
     gauge(encoder, named, rows)
 }
 
-fn standings(holdings: &Holdings) -> BTreeMap<(&str, &str), Standing> {
-    let mut standings: BTreeMap<(&str, &str), Standing> = BTreeMap::new();
+fn standings(holdings: &Holdings) -> BTreeMap<(&str, &str), ResourceStanding> {
+    let mut standings: BTreeMap<(&str, &str), ResourceStanding> = BTreeMap::new();
     for pod in &holdings.pods {
         for allocation in &pod.allocations {
             let Some(dialect) = holdings.dialects.named(&allocation.profile) else { continue };

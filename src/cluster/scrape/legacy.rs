@@ -8,7 +8,7 @@ use prometheus_client::encoding::DescriptorEncoder;
 
 use super::{
     Holdings, bytes, gauge, hami,
-    rows::{CardRow, PodRow},
+    rows::{CardRow, HeldCardRow},
 };
 use crate::{
     device::Cores,
@@ -73,8 +73,8 @@ pub(super) fn cards(encoder: &mut DescriptorEncoder, cards: &[CardRow<'_>]) -> f
 }
 
 /// What each pod holds of each card.
-pub(super) fn pods<'a>(encoder: &mut DescriptorEncoder, pods: &'a [PodRow<'a>]) -> fmt::Result {
-    let labels = |row: &'a PodRow<'a>| {
+pub(super) fn pods<'a>(encoder: &mut DescriptorEncoder, pods: &'a [HeldCardRow<'a>]) -> fmt::Result {
+    let labels = |row: &'a HeldCardRow<'a>| {
         let values = [row.namespace, row.node, row.pod, "0", row.held.id.as_str()];
         let [namespace, node, pod, container, uuid] = std::array::from_fn(|at| (HELD[at], values[at]));
         [ZONE, namespace, node, pod, container, uuid]

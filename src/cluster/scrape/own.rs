@@ -8,7 +8,7 @@ use prometheus_client::{encoding::DescriptorEncoder, metrics::MetricType};
 
 use super::{
     bytes, gauge,
-    rows::{CardRow, PodRow},
+    rows::{CardRow, HeldCardRow},
 };
 use crate::scheduling::{
     model::measure::Waiting,
@@ -19,7 +19,7 @@ use crate::scheduling::{
 type CardColumn = (&'static str, &'static str, for<'a> fn(&CardRow<'a>) -> f64);
 
 /// Name, help and value of a gauge of what pods hold.
-type PodColumn = (&'static str, &'static str, for<'a> fn(&PodRow<'a>) -> f64);
+type PodColumn = (&'static str, &'static str, for<'a> fn(&HeldCardRow<'a>) -> f64);
 
 const CARDS: [CardColumn; 7] = [
     ("berth_card_memory_bytes", "Memory of a card that can be given away", |row| {
@@ -81,7 +81,7 @@ pub(super) fn cards(encoder: &mut DescriptorEncoder, cards: &[CardRow<'_>]) -> f
 }
 
 /// What each pod holds of each card.
-pub(super) fn pods(encoder: &mut DescriptorEncoder, pods: &[PodRow<'_>]) -> fmt::Result {
+pub(super) fn pods(encoder: &mut DescriptorEncoder, pods: &[HeldCardRow<'_>]) -> fmt::Result {
     for (name, help, value) in PODS {
         let rows = pods.iter().map(|row| {
             let labels = [
@@ -99,7 +99,7 @@ pub(super) fn pods(encoder: &mut DescriptorEncoder, pods: &[PodRow<'_>]) -> fmt:
 }
 
 /// What the pods of each namespace hold of each model of card.
-pub(super) fn namespaces(encoder: &mut DescriptorEncoder, pods: &[PodRow<'_>]) -> fmt::Result {
+pub(super) fn namespaces(encoder: &mut DescriptorEncoder, pods: &[HeldCardRow<'_>]) -> fmt::Result {
     let mut sums: BTreeMap<(&str, &str), [f64; 3]> = BTreeMap::new();
     for row in pods {
         let sum = sums.entry((row.namespace, &row.model)).or_default();

@@ -20,7 +20,7 @@ pub(super) struct CardRow<'a> {
 }
 
 /// What one pod holds of one card.
-pub(super) struct PodRow<'a> {
+pub(super) struct HeldCardRow<'a> {
     pub(super) namespace: &'a str,
     pub(super) pod: &'a str,
     pub(super) node: &'a str,
@@ -31,7 +31,7 @@ pub(super) struct PodRow<'a> {
 /// Every row.
 pub(super) struct Rows<'a> {
     pub(super) cards: Vec<CardRow<'a>>,
-    pub(super) pods: Vec<PodRow<'a>>,
+    pub(super) pods: Vec<HeldCardRow<'a>>,
 }
 
 /// The cards of each node that has some, by name.
@@ -60,12 +60,15 @@ fn model(text: &str) -> Cow<'_, str> {
     excerpt(text, FIELD)
 }
 
-fn pod_rows<'a>(pod: &'a PodHolding, cards: Option<&'a NodeCards<'a>>) -> impl Iterator<Item = PodRow<'a>> {
+fn pod_rows<'a>(
+    pod: &'a PodHolding,
+    cards: Option<&'a NodeCards<'a>>,
+) -> impl Iterator<Item = HeldCardRow<'a>> {
     let held = match cards {
         Some(cards) => cards.held(&pod.allocations, pod.init),
         None => held_nowhere(&pod.allocations, pod.init),
     };
-    held.into_iter().map(|held| PodRow {
+    held.into_iter().map(|held| HeldCardRow {
         namespace: &pod.key.namespace,
         pod: &pod.key.name,
         node: &pod.node,

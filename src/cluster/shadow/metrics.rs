@@ -16,7 +16,7 @@ struct DecisionLabels {
 
 /// The shadow's metrics; clones count together.
 #[derive(Clone, Debug)]
-pub struct Metrics {
+pub struct ShadowMetrics {
     decisions: Family<DecisionLabels, Counter>,
     left_pending: Counter,
     rank: Histogram,
@@ -24,7 +24,7 @@ pub struct Metrics {
     synced: Gauge,
 }
 
-impl Default for Metrics {
+impl Default for ShadowMetrics {
     fn default() -> Self {
         let ranks = [1.0, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0];
         Self {
@@ -37,7 +37,7 @@ impl Default for Metrics {
     }
 }
 
-impl Metrics {
+impl ShadowMetrics {
     /// Registers every metric below this registry.
     pub fn register(&self, registry: &mut Registry) {
         let shadow = registry.sub_registry_with_prefix("berth_shadow");

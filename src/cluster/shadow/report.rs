@@ -10,7 +10,7 @@ use std::{
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::metrics::Metrics;
+use super::metrics::ShadowMetrics;
 use crate::{
     device::Share,
     excerpt::{FIELD, MESSAGE, shortened},
@@ -40,7 +40,7 @@ pub const LEFT_PENDING: &str = "left_pending";
 /// The report; clones are the same.
 #[derive(Clone, Debug)]
 pub struct Board {
-    metrics: Metrics,
+    metrics: ShadowMetrics,
     report: Arc<Mutex<Report>>,
 }
 
@@ -89,11 +89,11 @@ pub struct Page {
     /// Pods that wait.
     pub waiting: usize,
     /// Decisions by outcome and reason.
-    pub decisions: Vec<Count>,
+    pub decisions: Vec<DecisionCount>,
     /// Pods that were left pending although Berth would have placed them.
     pub left_pending: u64,
     /// The workloads whose pods Berth would not have placed as they were, or would have placed at all.
-    pub workloads: Vec<Entry>,
+    pub workloads: Vec<WorkloadEntry>,
     /// How many pods of further workloads were decided so.
     pub further_workloads: u64,
     /// The last divergences, the newest first. Who reads a report needs only what is above.
@@ -103,7 +103,7 @@ pub struct Page {
 
 /// Pods of one workload that were decided alike.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
-pub struct Entry {
+pub struct WorkloadEntry {
     /// The workload's namespace.
     pub namespace: String,
     /// The workload's kind; `Pod`: no controller made the pod.
@@ -122,7 +122,7 @@ pub struct Entry {
 
 /// How many decisions had this outcome for this reason.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
-pub struct Count {
+pub struct DecisionCount {
     /// The outcome.
     pub outcome: String,
     /// The reason; empty where there is none.
@@ -190,7 +190,7 @@ pub struct PlacedShare {
 
 impl Board {
     /// A report that begins now.
-    pub fn new(metrics: Metrics, now: Timestamp) -> Self {
+    pub fn new(metrics: ShadowMetrics, now: Timestamp) -> Self {
         let report = Report {
             since: now,
             synced: false,
@@ -208,7 +208,7 @@ impl Board {
     /// The report as it is now.
     pub fn page(&self, now: Timestamp) -> Page {
         let report = self.report();
-        let counts = report.decisions.iter().map(|((outcome, reason), count)| Count {
+        let counts = report.decisions.iter().map(|((outcome, reason), count)| DecisionCount {
             outcome: outcome.name().to_owned(),
             reason: reason.clone(),
             count: *count,
@@ -326,9 +326,9 @@ fn matters(outcome: Outcome) -> bool {
     matches!(outcome, Outcome::Infeasible | Outcome::WouldWait | Outcome::Unreadable)
 }
 
-fn entry((concerned, pods): (&Concerned, &WorkloadPods)) -> Entry {
+fn entry((concerned, pods): (&Concerned, &WorkloadPods)) -> WorkloadEntry {
     let Concerned { namespace, workload, outcome, reason } = concerned;
-    Entry {
+    WorkloadEntry {
         namespace: namespace.to_string(),
         kind: workload.kind.to_string(),
         name: workload.name.to_string(),

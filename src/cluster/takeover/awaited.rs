@@ -7,41 +7,41 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use super::inquiry::{Answer, Version};
+use super::inquiry::{InquiryAnswer, ObjectVersion};
 use crate::scheduling::{
     Event, NodeChange, ObjectChange, PodChange, Scheduler, model::kind, model::name::full_name,
 };
 
 /// The objects that must still be delivered, as far as they are known.
 #[derive(Debug, Default)]
-pub struct Awaited {
-    pods: Kind,
-    nodes: Kind,
-    claims: Kind,
+pub struct AwaitedObjects {
+    pods: AwaitedKind,
+    nodes: AwaitedKind,
+    claims: AwaitedKind,
     /// Objects that were deleted since: pods by uid, nodes by name, claims by namespace and name.
     gone: BTreeSet<Arc<str>>,
 }
 
 #[derive(Debug, Default)]
-struct Kind {
+struct AwaitedKind {
     /// The version of the whole kind.
     version: Option<u64>,
     /// The newest resource version that its watch has delivered since.
     told: Option<u64>,
     /// Its objects without those that were seen.
-    unseen: Option<Vec<Version>>,
+    unseen: Option<Vec<ObjectVersion>>,
 }
 
-impl Awaited {
+impl AwaitedObjects {
     /// Takes over an answer of the API server.
-    pub fn learn(&mut self, answer: Answer) {
+    pub fn learn(&mut self, answer: InquiryAnswer) {
         match answer {
-            Answer::Pods(version) => self.pods.version = version.parse().ok(),
-            Answer::EachPod(pods) => self.pods.unseen = Some(pods),
-            Answer::EachNode(version, nodes) => {
+            InquiryAnswer::Pods(version) => self.pods.version = version.parse().ok(),
+            InquiryAnswer::EachPod(pods) => self.pods.unseen = Some(pods),
+            InquiryAnswer::EachNode(version, nodes) => {
                 (self.nodes.version, self.nodes.unseen) = (version.parse().ok(), Some(nodes));
             }
-            Answer::EachClaim(claims) => self.claims.unseen = Some(claims),
+            InquiryAnswer::EachClaim(claims) => self.claims.unseen = Some(claims),
         }
     }
 
@@ -66,10 +66,10 @@ impl Awaited {
     /// Whether everything was delivered.
     pub fn is_seen(&mut self, scheduler: &Scheduler) -> bool {
         let gone = &self.gone;
-        let nodes = self.nodes.is_seen(|Version { name, number, .. }| {
+        let nodes = self.nodes.is_seen(|ObjectVersion { name, number, .. }| {
             gone.contains(&**name) || scheduler.view().has_seen_node(name, number)
         });
-        let claims = self.claims.is_seen(|Version { namespace, name, number, .. }| {
+        let claims = self.claims.is_seen(|ObjectVersion { namespace, name, number, .. }| {
             gone.contains(&full_name(namespace, name))
                 || scheduler.view().has_seen_claim(namespace, name, number)
         });
@@ -79,25 +79,25 @@ impl Awaited {
     /// Whether every pod was delivered.
     pub fn pods_are_seen(&mut self, scheduler: &Scheduler) -> bool {
         let gone = &self.gone;
-        self.pods.is_seen(|Version { uid, number, .. }| {
+        self.pods.is_seen(|ObjectVersion { uid, number, .. }| {
             gone.contains(&**uid) || scheduler.view().has_seen_pod(uid, number)
         })
     }
 
     /// How many of the known pods, nodes and claims were not delivered.
     pub fn unseen(&self) -> [usize; 3] {
-        let unseen = |kind: &Kind| kind.unseen.as_ref().map_or(0, Vec::len);
+        let unseen = |kind: &AwaitedKind| kind.unseen.as_ref().map_or(0, Vec::len);
         [&self.pods, &self.nodes, &self.claims].map(unseen)
     }
 }
 
-impl Kind {
+impl AwaitedKind {
     fn note(&mut self, version: &str) {
         self.told = self.told.max(version.parse().ok());
     }
 
     /// Removes the delivered objects, and returns whether none is left.
-    fn is_seen(&mut self, seen: impl Fn(&Version) -> bool) -> bool {
+    fn is_seen(&mut self, seen: impl Fn(&ObjectVersion) -> bool) -> bool {
         if self.version.is_some_and(|version| self.told >= Some(version)) {
             return true;
         }
@@ -111,8 +111,8 @@ impl Kind {
 mod tests {
     use super::*;
 
-    fn kind(version: &str, told: &[&str]) -> Kind {
-        let mut kind = Kind { version: version.parse().ok(), ..Kind::default() };
+    fn kind(version: &str, told: &[&str]) -> AwaitedKind {
+        let mut kind = AwaitedKind { version: version.parse().ok(), ..AwaitedKind::default() };
         for version in told {
             kind.note(version);
         }
@@ -138,7 +138,7 @@ mod tests {
     #[test]
     fn a_kind_whose_watch_is_quiet_was_seen_once_each_object_was() {
         let mut kind = kind("100", &["99"]);
-        let object = |name: &str| Version {
+        let object = |name: &str| ObjectVersion {
             uid: name.to_owned(),
             namespace: String::new(),
             name: name.to_owned(),

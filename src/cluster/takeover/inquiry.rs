@@ -8,7 +8,7 @@ use tokio::task::{JoinError, JoinSet};
 
 use crate::{
     cluster::{
-        list::{Form, ListError, Strange, list, version},
+        list::{ListError, ListForm, Strange, list, version},
         watch,
         wire::Watched,
     },
@@ -19,24 +19,24 @@ use crate::{
 /// The requests that are under way; dropping it cancels them.
 pub struct Inquiry {
     client: Client,
-    asked: JoinSet<Result<Answer, ListError>>,
+    asked: JoinSet<Result<InquiryAnswer, ListError>>,
 }
 
 /// An answer.
-pub enum Answer {
+pub enum InquiryAnswer {
     /// The version of pods as a whole.
     Pods(String),
     /// Every pod.
-    EachPod(Vec<Version>),
+    EachPod(Vec<ObjectVersion>),
     /// The version of nodes as a whole, and every node.
-    EachNode(String, Vec<Version>),
+    EachNode(String, Vec<ObjectVersion>),
     /// Every claim of devices; none where claims are off, where the API server serves none, or not to this client.
-    EachClaim(Vec<Version>),
+    EachClaim(Vec<ObjectVersion>),
 }
 
 /// The uid, names and resource version of one object.
 #[derive(Debug, Deserialize)]
-pub struct Version {
+pub struct ObjectVersion {
     /// Its uid.
     pub uid: String,
     /// Its namespace; empty for a node.
@@ -50,8 +50,8 @@ pub struct Version {
 }
 
 #[derive(Deserialize)]
-struct Named {
-    metadata: Version,
+struct NamedObject {
+    metadata: ObjectVersion,
 }
 
 impl Inquiry {
@@ -60,20 +60,20 @@ impl Inquiry {
     pub fn begin(client: &Client, served: DeviceClaims) -> Self {
         let mut inquiry = Self { client: client.clone(), asked: JoinSet::new() };
         let (pods, nodes, claims) = (client.clone(), client.clone(), client.clone());
-        inquiry.asked.spawn(async move { Ok(Answer::Pods(version(&pods, &path::<Pod>()).await?)) });
+        inquiry.asked.spawn(async move { Ok(InquiryAnswer::Pods(version(&pods, &path::<Pod>()).await?)) });
         inquiry.asked.spawn(async move {
             let (version, nodes) = each::<Node>(&nodes, ListParams::default()).await?;
-            Ok(Answer::EachNode(version, nodes))
+            Ok(InquiryAnswer::EachNode(version, nodes))
         });
         inquiry.asked.spawn(async move {
             if served == DeviceClaims::Off {
-                return Ok(Answer::EachClaim(Vec::new()));
+                return Ok(InquiryAnswer::EachClaim(Vec::new()));
             }
             match each::<ResourceClaim>(&claims, ListParams::default()).await {
-                Ok((_, claims)) => Ok(Answer::EachClaim(claims)),
+                Ok((_, claims)) => Ok(InquiryAnswer::EachClaim(claims)),
                 // The watch has the same answer, and no pod with claims is placed.
                 Err(ListError::Request(kube::Error::Api(status))) if matches!(status.code, 403 | 404) => {
-                    Ok(Answer::EachClaim(Vec::new()))
+                    Ok(InquiryAnswer::EachClaim(Vec::new()))
                 }
                 Err(error) => Err(error),
             }
@@ -86,12 +86,12 @@ impl Inquiry {
         let client = self.client.clone();
         self.asked.spawn(async move {
             let (_, pods) = each::<Pod>(&client, ListParams::default().fields(watch::PODS)).await?;
-            Ok(Answer::EachPod(pods))
+            Ok(InquiryAnswer::EachPod(pods))
         });
     }
 
     /// The next answer; `None` after the last one.
-    pub async fn next(&mut self) -> Option<Result<Result<Answer, ListError>, JoinError>> {
+    pub async fn next(&mut self) -> Option<Result<Result<InquiryAnswer, ListError>, JoinError>> {
         self.asked.join_next().await
     }
 
@@ -109,13 +109,13 @@ where
 }
 
 /// The resource version of a kind, and that of each of its objects.
-async fn each<T>(client: &Client, parameters: ListParams) -> Result<(String, Vec<Version>), ListError>
+async fn each<T>(client: &Client, parameters: ListParams) -> Result<(String, Vec<ObjectVersion>), ListError>
 where
     Watched<T>: Resource<DynamicType = ()>,
 {
     let mut all = Vec::new();
     // What has no name that can be read is not known to the watch either.
-    let read = |named: Result<Named, Strange<'_>>| all.extend(named.map(|named| named.metadata));
-    let version = list(client, &path::<T>(), Form::Metadata, parameters, read).await?;
+    let read = |named: Result<NamedObject, Strange<'_>>| all.extend(named.map(|named| named.metadata));
+    let version = list(client, &path::<T>(), ListForm::Metadata, parameters, read).await?;
     Ok((version, all))
 }

@@ -13,7 +13,7 @@ use crate::{
         section::{Field, Section},
         trouble::Trouble,
     },
-    dialect::vendor::{ascend, iluvatar, row::Resources},
+    dialect::vendor::{ascend, iluvatar, row::FamilyResources},
 };
 
 /// One chip of Iluvatar's.
@@ -121,7 +121,7 @@ pub(super) fn iluvatars(
 
 impl ChipConfig {
     fn by_default(word: &str) -> Self {
-        let Resources { count, memory, cores } = iluvatar::resources(word);
+        let FamilyResources { count, memory, cores } = iluvatar::resources(word);
         Self {
             common_word: word.to_owned(),
             resource_count_name: count,
@@ -187,7 +187,7 @@ impl VnpuConfig {
     fn by_default(word: &str) -> Option<Self> {
         let templates = ascend::known(word)?;
         let mebibytes = |memory: crate::device::MiB| u32::try_from(memory.get()).unwrap_or(u32::MAX);
-        let Resources { count, memory, cores } = ascend::resources(word);
+        let FamilyResources { count, memory, cores } = ascend::resources(word);
         Some(Self {
             common_word: word.to_owned(),
             resource_name: count,

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{GpuShareSettings, Unit};
+use super::{GpuShareSettings, ShareUnit};
 use crate::{
     device::{Card, Cores, Health, Inventory, MiB, Mode, Slicing},
     dialect::{Problem, Unreadable, hints::elements, registered::MOST_CARDS, volcano::names},
@@ -17,8 +17,8 @@ pub(super) fn read(settings: &GpuShareSettings, node: &Node) -> Result<Option<In
     let Some(count) = capacity(node, names::GPU_NUMBER)? else { return Ok(None) };
     let memory = match (settings.unit, capacity(node, names::GPU_MEMORY)?) {
         (_, Some(memory)) => memory,
-        (Unit::Memory, None) => return Ok(None),
-        (Unit::Cards, None) => 0,
+        (ShareUnit::Memory, None) => return Ok(None),
+        (ShareUnit::Cards, None) => 0,
     };
     if count == 0 {
         return Ok(None);
@@ -35,8 +35,8 @@ pub(super) fn read(settings: &GpuShareSettings, node: &Node) -> Result<Option<In
         id: index.to_string().into(),
         index,
         slots: match settings.unit {
-            Unit::Memory => memory.max(1),
-            Unit::Cards => 1,
+            ShareUnit::Memory => memory.max(1),
+            ShareUnit::Cards => 1,
         },
         memory: each,
         cores: Cores::WHOLE,

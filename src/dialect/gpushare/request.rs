@@ -6,13 +6,13 @@
 
 use std::{collections::BTreeSet, num::NonZeroU32};
 
-use super::{GpuShareSettings, Unit};
+use super::{GpuShareSettings, ShareUnit};
 use crate::{
     device::{
         CardChoice, CardPolicy, ContainerRequest, CoreRequest, Cores, MemoryRequest, MiB, NodePolicy,
         Percent, PodRequest, Role, Selection, ShareRequest,
     },
-    dialect::{Problem, Unreadable, amounts::Reader, segments},
+    dialect::{Problem, Unreadable, amounts::ResourceReader, segments},
     object::{Container, Pod},
 };
 
@@ -63,9 +63,9 @@ pub(super) fn share(
     container: &Container,
     path: &str,
 ) -> Result<Option<ShareRequest>, Unreadable> {
-    let read = Reader::new(container, path);
+    let read = ResourceReader::new(container, path);
     Ok(match settings.unit {
-        Unit::Memory => {
+        ShareUnit::Memory => {
             let blocks = read.number(resource, "MiB", settings.memory_factor)?.filter(|&blocks| blocks > 0);
             blocks.map(|blocks| ShareRequest {
                 cards: NonZeroU32::MIN,
@@ -75,7 +75,7 @@ pub(super) fn share(
                 cores: CoreRequest::NONE,
             })
         }
-        Unit::Cards => {
+        ShareUnit::Cards => {
             read.number(resource, "cards", 1)?.and_then(NonZeroU32::new).map(|cards| ShareRequest {
                 cards,
                 memory: MemoryRequest::Part(Percent::WHOLE),

@@ -21,7 +21,7 @@ struct MigEntry {
     #[serde(rename = "gpuUUID")]
     card: String,
     profile: String,
-    placement: Place,
+    placement: MigPlace,
     #[serde(rename = "migUUID", default, skip_serializing)]
     instance: String,
     #[serde(rename = "gpuInstanceID", default, skip_serializing)]
@@ -33,13 +33,13 @@ struct MigEntry {
 /// A placement on the wire, here and in registrations; a start of 0 may be left out.
 #[derive(Default, Deserialize, Serialize)]
 #[serde(default)]
-pub(super) struct Place {
+pub(super) struct MigPlace {
     pub(super) start: u32,
     pub(super) size: u32,
 }
 
-impl From<Place> for Placement {
-    fn from(Place { start, size }: Place) -> Self {
+impl From<MigPlace> for Placement {
+    fn from(MigPlace { start, size }: MigPlace) -> Self {
         Self { start, size }
     }
 }
@@ -62,7 +62,7 @@ fn entry(container: usize, device: usize, share: &Share) -> Option<MigEntry> {
         device_index: u32::try_from(device).ok()?,
         card: share.card.to_string(),
         profile: profile.to_string(),
-        placement: Place { start: placement.start, size: placement.size },
+        placement: MigPlace { start: placement.start, size: placement.size },
         instance: String::new(),
         gpu_instance: None,
         compute_instance: None,

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use serde::Deserialize;
 
-use super::{links, mig::Place, names};
+use super::{links, mig::MigPlace, names};
 use crate::{
     device::{Card, Cores, Health, Inventory, Links, MiB, Mode, SliceProfile, Slicing},
     dialect::{Problem, Unreadable, hints::elements, registered},
@@ -38,7 +38,7 @@ struct RegisteredCard {
     #[serde(alias = "Health")]
     health: bool,
     #[serde(rename = "migProfiles")]
-    profiles: Option<Vec<Profile>>,
+    profiles: Option<Vec<MigProfile>>,
     #[serde(rename = "custominfo", alias = "CustomInfo")]
     custom: Option<Custom>,
 }
@@ -54,13 +54,13 @@ struct Custom {
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Profile {
+struct MigProfile {
     name: String,
     #[serde(rename = "memoryMB")]
     memory: u32,
     core: u32,
     slice_count: u32,
-    placements: Option<Vec<Place>>,
+    placements: Option<Vec<MigPlace>>,
 }
 
 /// NVIDIA's cards of a node and their links; `None` where no plugin of HAMi's has registered any.
@@ -134,11 +134,11 @@ impl RegisteredCard {
     }
 }
 
-fn slicing(profiles: Vec<Profile>) -> Slicing {
+fn slicing(profiles: Vec<MigProfile>) -> Slicing {
     if profiles.is_empty() {
         return Slicing::Unknown;
     }
-    let profile = |profile: Profile| SliceProfile {
+    let profile = |profile: MigProfile| SliceProfile {
         name: profile.name.into(),
         memory: MiB::new(profile.memory.into()),
         cores: Cores::new(profile.core),

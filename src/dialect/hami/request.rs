@@ -10,7 +10,7 @@ use crate::{
     device::{
         ContainerRequest, MemoryRequest, MiB, Mode, NodePolicy, Percent, PodRequest, Selection, ShareRequest,
     },
-    dialect::{MissingCount, Unreadable, amounts::Reader, segments, share::Terms},
+    dialect::{MissingCount, Unreadable, amounts::ResourceReader, segments, share::Terms},
     object::{Container, Pod},
 };
 
@@ -77,7 +77,7 @@ fn share(
         default_memory,
         default_cores: settings.default_cores,
     };
-    terms.read(&Reader::new(container, path))
+    terms.read(&ResourceReader::new(container, path))
 }
 
 /// Which node first, where `default` holds for a pod that does not say.

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
 
-use super::{dimension::whole, names, shape::Strategy};
+use super::{dimension::whole, names, shape::CountStrategy};
 use crate::{
     device::{
         DeviceType, Exclusive, JointScope, LabelFilter, LabelRule, PartitionChoice, PartitionSpec,
@@ -58,7 +58,7 @@ struct WirePartition {
 pub(super) struct Hint {
     pub(super) selector: Option<LabelFilter>,
     pub(super) functions: Option<LabelFilter>,
-    pub(super) strategy: Strategy,
+    pub(super) strategy: CountStrategy,
     pub(super) scope: Option<TopologyScope>,
     pub(super) exclusive: Option<Exclusive>,
 }
@@ -90,9 +90,9 @@ fn read(wire: WireHint) -> Result<Hint, String> {
         selector: wire.selector.map(filter).transpose()?,
         functions: wire.vf_selector.map(filter).transpose()?,
         strategy: match wire.allocate_strategy.as_str() {
-            "" => Strategy::Percentage,
-            "ApplyForAll" => Strategy::ApplyForAll,
-            "RequestsAsCount" => Strategy::RequestsAsCount,
+            "" => CountStrategy::Percentage,
+            "ApplyForAll" => CountStrategy::ApplyForAll,
+            "RequestsAsCount" => CountStrategy::RequestsAsCount,
             other => {
                 return Err(format!("allocateStrategy `{other}` is neither ApplyForAll nor RequestsAsCount"));
             }

@@ -23,7 +23,7 @@ const HONOR: &str = "Honor";
 /// One partition, as it is written.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Wire {
+struct WrittenPartition {
     minors: Vec<Minor>,
     ring_bus_bandwidth: Option<Quantity>,
     #[serde(default)]
@@ -37,7 +37,7 @@ pub fn annotated(device: &Metadata) -> Result<Option<PartitionTable>, Unreadable
     };
     let unreadable =
         |reason: String| Unreadable::annotation(Problem::Registration, names::PARTITIONS, reason);
-    let table: BTreeMap<u32, Vec<Wire>> =
+    let table: BTreeMap<u32, Vec<WrittenPartition>> =
         serde_json::from_str(text).map_err(|error| unreadable(error.to_string()))?;
     let mut partitions = Vec::new();
     for (count, wires) in table {
@@ -47,7 +47,7 @@ pub fn annotated(device: &Metadata) -> Result<Option<PartitionTable>, Unreadable
     Ok(Some(PartitionTable::new(partitions)))
 }
 
-fn partition(wire: Wire) -> Result<Partition, String> {
+fn partition(wire: WrittenPartition) -> Result<Partition, String> {
     let ring_bandwidth = wire.ring_bus_bandwidth.as_ref().map(whole).transpose()?;
     Ok(Partition { minors: wire.minors.into_iter().collect(), ring_bandwidth, score: wire.allocation_score })
 }

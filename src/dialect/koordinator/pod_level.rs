@@ -8,7 +8,7 @@ use super::{
     dimension::{kind_of, memory, weights, whole},
     hints::{self, Hint, partition_spec},
     names,
-    shape::{self, PerDevice, Refusal, Requests, Strategy},
+    shape::{self, CountStrategy, PerDevice, Requests, ShapeRefusal},
     templates,
 };
 use crate::{
@@ -50,7 +50,8 @@ fn joint(
     hints: &BTreeMap<DeviceType, Hint>,
 ) -> Result<Option<Joint>, Unreadable> {
     let Some((mut joined, scope)) = hints::joint(&pod.metadata)? else { return Ok(None) };
-    let all = |kind: &DeviceType| hints.get(kind).is_some_and(|hint| hint.strategy == Strategy::ApplyForAll);
+    let all =
+        |kind: &DeviceType| hints.get(kind).is_some_and(|hint| hint.strategy == CountStrategy::ApplyForAll);
     joined.retain(|kind| types.contains_key(kind) && !all(kind));
     Ok((joined.len() > 1).then_some(Joint { types: joined, scope }))
 }
@@ -58,7 +59,8 @@ fn joint(
 fn typed(pod: &Pod, kind: DeviceType, requests: &Requests, hint: Hint) -> Result<TypedRequest, Unreadable> {
     let twice = [names::GPU_MEMORY, names::GPU_MEMORY_RATIO].iter().all(|name| requests.contains_key(*name));
     let problem = if twice { Problem::MemoryTwice } else { Problem::Unserved };
-    let refuse = |Refusal { resource, message }| Unreadable::new(problem, field(pod, &resource), message);
+    let refuse =
+        |ShapeRefusal { resource, message }| Unreadable::new(problem, field(pod, &resource), message);
     let converted = shape::converted(requests).map_err(refuse)?;
     let PerDevice { each, count, portion } =
         shape::per_device(kind, &converted, hint.strategy, hint.exclusive).map_err(refuse)?;

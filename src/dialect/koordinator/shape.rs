@@ -13,7 +13,7 @@ pub type Requests = BTreeMap<String, u64>;
 
 /// Why resources are no request that can be served.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Refusal {
+pub struct ShapeRefusal {
     /// A resource that is part of the reason.
     pub resource: String,
     /// The reason.
@@ -33,7 +33,7 @@ pub struct PerDevice {
 
 /// How the number of devices of a type is found.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum Strategy {
+pub enum CountStrategy {
     /// By the percentage.
     #[default]
     Percentage,
@@ -62,7 +62,7 @@ const COMBINATIONS: [&[&str]; 14] = [
 ];
 
 /// The request in Koordinator's own names: whole cards and `koordinator.sh/gpu` become compute and memory in percent.
-pub fn converted(requests: &Requests) -> Result<Requests, Refusal> {
+pub fn converted(requests: &Requests) -> Result<Requests, ShapeRefusal> {
     is_combination(requests)?;
     for (name, &amount) in requests {
         let percentage = [names::GPU, names::RDMA, names::FPGA].contains(&name.as_str());
@@ -82,7 +82,7 @@ pub fn converted(requests: &Requests) -> Result<Requests, Refusal> {
     Ok(cards.map_or_else(|| requests.clone(), |(name, &amount)| percent(name, amount)))
 }
 
-fn is_combination(requests: &Requests) -> Result<(), Refusal> {
+fn is_combination(requests: &Requests) -> Result<(), ShapeRefusal> {
     let is = |combination: &&[&str]| {
         combination.len() == requests.len() && combination.iter().all(|name| requests.contains_key(*name))
     };
@@ -100,7 +100,7 @@ fn is_combination(requests: &Requests) -> Result<(), Refusal> {
 }
 
 /// Above 100 percent only whole devices can be asked for.
-fn whole_devices(resource: &str, amount: u64) -> Result<(), Refusal> {
+fn whole_devices(resource: &str, amount: u64) -> Result<(), ShapeRefusal> {
     let percent = [names::GPU, names::GPU_CORE, names::GPU_MEMORY_RATIO, names::RDMA, names::FPGA];
     if percent.contains(&resource) && amount > 100 && !amount.is_multiple_of(100) {
         let message = format!("{amount} is above 100 percent and not a multiple of 100");
@@ -110,7 +110,7 @@ fn whole_devices(resource: &str, amount: u64) -> Result<(), Refusal> {
 }
 
 /// What is spread over `gpu.shared` cards must divide evenly, and be no more than a whole card of each.
-fn spread(requests: &Requests) -> Result<(), Refusal> {
+fn spread(requests: &Requests) -> Result<(), ShapeRefusal> {
     let Some(&cards) = requests.get(names::GPU_SHARED) else { return Ok(()) };
     let npu = requests.contains_key(names::NPU_CORE);
     if npu && cards > 1 {
@@ -134,9 +134,9 @@ fn spread(requests: &Requests) -> Result<(), Refusal> {
 pub fn per_device(
     kind: DeviceType,
     converted: &Requests,
-    strategy: Strategy,
+    strategy: CountStrategy,
     exclusive: Option<Exclusive>,
-) -> Result<PerDevice, Refusal> {
+) -> Result<PerDevice, ShapeRefusal> {
     match kind {
         DeviceType::Gpu => per_gpu(converted),
         DeviceType::Rdma => Ok(per_other(names::RDMA, converted, strategy, exclusive)),
@@ -144,7 +144,7 @@ pub fn per_device(
     }
 }
 
-fn per_gpu(converted: &Requests) -> Result<PerDevice, Refusal> {
+fn per_gpu(converted: &Requests) -> Result<PerDevice, ShapeRefusal> {
     let of = |name: &str| converted.get(name).copied();
     let ratio = of(names::GPU_MEMORY_RATIO);
     let by_ratio = ratio.filter(|ratio| *ratio > 100 && ratio.is_multiple_of(100)).map(|ratio| ratio / 100);
@@ -168,16 +168,16 @@ fn per_gpu(converted: &Requests) -> Result<PerDevice, Refusal> {
 fn per_other(
     name: &str,
     converted: &Requests,
-    strategy: Strategy,
+    strategy: CountStrategy,
     exclusive: Option<Exclusive>,
 ) -> PerDevice {
     let amount = converted.get(name).copied().unwrap_or(0);
     let (each, count) = match strategy {
         _ if amount > 100 && amount.is_multiple_of(100) => (100, exactly(amount / 100)),
-        Strategy::Percentage => (amount, DeviceCount::Exactly(1)),
-        Strategy::ApplyForAll => (amount, DeviceCount::All),
-        Strategy::RequestsAsCount if exclusive == Some(Exclusive::Device) => (100, exactly(amount)),
-        Strategy::RequestsAsCount => (1, exactly(amount)),
+        CountStrategy::Percentage => (amount, DeviceCount::Exactly(1)),
+        CountStrategy::ApplyForAll => (amount, DeviceCount::All),
+        CountStrategy::RequestsAsCount if exclusive == Some(Exclusive::Device) => (100, exactly(amount)),
+        CountStrategy::RequestsAsCount => (1, exactly(amount)),
     };
     let portion = if each >= 100 { Portion::Whole } else { Portion::Share };
     PerDevice { each: Amounts::from_iter([(dimension(name), each)]), count, portion }
@@ -188,8 +188,8 @@ fn exactly(count: u64) -> DeviceCount {
     DeviceCount::Exactly(u32::try_from(count).unwrap_or(u32::MAX))
 }
 
-fn refusal(resource: &str, message: impl Into<String>) -> Refusal {
-    Refusal { resource: resource.to_owned(), message: message.into() }
+fn refusal(resource: &str, message: impl Into<String>) -> ShapeRefusal {
+    ShapeRefusal { resource: resource.to_owned(), message: message.into() }
 }
 
 #[cfg(test)]

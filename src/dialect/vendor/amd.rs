@@ -4,8 +4,8 @@
 //! a pod for served after one Allocate (Project-HAMi/amd-device-plugin `internal/pkg/utils/utils.go` `PodAllocationTrySuccess`).
 
 use super::row::{
-    Beside, Cards, Containers, CoreColumn, Dead, HAMI_LOCK, Keys, MemoryColumn, Resources, Row, Several,
-    Sizes, name,
+    BesideAssignment, Cards, Containers, CoreColumn, Dead, FamilyResources, HAMI_LOCK, Keys, MemoryColumn,
+    Several, Sizes, VendorRow, name,
 };
 use crate::{
     device::{CoreBudget, Percent},
@@ -13,8 +13,8 @@ use crate::{
 };
 
 /// The names by default.
-pub fn resources() -> Resources {
-    Resources {
+pub fn resources() -> FamilyResources {
+    FamilyResources {
         count: "amd.com/gpu".to_owned(),
         memory: Some("amd.com/gpumem".to_owned()),
         cores: Some("amd.com/gpucores".to_owned()),
@@ -22,8 +22,8 @@ pub fn resources() -> Resources {
 }
 
 /// AMD's cards, asked for by these names; compute is asked for in percent and counted in compute units.
-pub fn row(resources: Resources) -> Row {
-    Row {
+pub fn row(resources: FamilyResources) -> VendorRow {
+    VendorRow {
         name: name("AMD"),
         word: "AMD".to_owned(),
         resources,
@@ -45,7 +45,7 @@ pub fn row(resources: Resources) -> Row {
         cards: Cards::Registered { key: "hami.io/node-amd-register".to_owned(), cores: None },
         lock: HAMI_LOCK,
         dead: Dead::PassedOver,
-        beside: Beside::Nothing,
+        beside: BesideAssignment::Nothing,
         runtime_class: None,
         name_variable: None,
     }

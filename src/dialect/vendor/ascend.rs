@@ -4,8 +4,8 @@
 //! 910C, whose chips are given in pairs, chooses in its own way and is not here.
 
 use super::row::{
-    Beside, Cards, Containers, CoreColumn, Dead, HAMI_LOCK, Keys, MemoryColumn, Resources, Row, Several,
-    Sizes, Template, Templates, ids_only, name,
+    BesideAssignment, Cards, Containers, CoreColumn, Dead, FamilyResources, HAMI_LOCK, Keys, MemoryColumn,
+    Several, Sizes, SliceTemplate, Templates, VendorRow, ids_only, name,
 };
 use crate::device::{CoreBudget, MiB, Percent};
 
@@ -38,7 +38,7 @@ pub fn known(word: &str) -> Option<Templates> {
         _ => return None,
     };
     let template =
-        |&(name, memory): &(&str, u64)| Template { name: name.to_owned(), memory: MiB::new(memory) };
+        |&(name, memory): &(&str, u64)| SliceTemplate { name: name.to_owned(), memory: MiB::new(memory) };
     Some(Templates {
         sizes: sizes.iter().map(template).collect(),
         allocatable: MiB::new(allocatable),
@@ -52,8 +52,8 @@ pub const WORDS: [&str; 6] =
     ["Ascend910A", "Ascend910B2", "Ascend910B3", "Ascend910B4-1", "Ascend910B4", "Ascend310P"];
 
 /// The names by default of the chip of this word.
-pub fn resources(word: &str) -> Resources {
-    Resources {
+pub fn resources(word: &str) -> FamilyResources {
+    FamilyResources {
         count: format!("huawei.com/{word}"),
         memory: Some(format!("huawei.com/{word}-memory")),
         cores: Some(format!("huawei.com/{word}-core")),
@@ -61,8 +61,8 @@ pub fn resources(word: &str) -> Resources {
 }
 
 /// Chips of this word, `factor` MiB a unit of memory.
-pub fn row(word: &str, resources: Resources, factor: u32, templates: Templates) -> Row {
-    Row {
+pub fn row(word: &str, resources: FamilyResources, factor: u32, templates: Templates) -> VendorRow {
+    VendorRow {
         name: name(word),
         word: word.to_owned(),
         resources,
@@ -79,7 +79,7 @@ pub fn row(word: &str, resources: Resources, factor: u32, templates: Templates) 
         cards: Cards::Registered { key: format!("hami.io/node-register-{word}"), cores: None },
         lock: HAMI_LOCK,
         dead: Dead::PassedOver,
-        beside: Beside::Ascend { key: format!("huawei.com/{word}") },
+        beside: BesideAssignment::Ascend { key: format!("huawei.com/{word}") },
         runtime_class: None,
         name_variable: None,
     }

@@ -1,19 +1,19 @@
 //! Biren's cards, given whole or as the instances that their plugin registers. Source: HAMi v2.10 `pkg/device/biren/device.go`.
 
 use super::row::{
-    Beside, Cards, Containers, CoreColumn, Dead, HAMI_LOCK, Keys, MemoryColumn, Resources, Row, Several,
-    Sizes, ids_only, name,
+    BesideAssignment, Cards, Containers, CoreColumn, Dead, FamilyResources, HAMI_LOCK, Keys, MemoryColumn,
+    Several, Sizes, VendorRow, ids_only, name,
 };
 use crate::device::{CoreBudget, Cores, Percent};
 
 /// The name by default.
-pub fn resources() -> Resources {
-    Resources { count: "birentech.com/gpu".to_owned(), memory: None, cores: None }
+pub fn resources() -> FamilyResources {
+    FamilyResources { count: "birentech.com/gpu".to_owned(), memory: None, cores: None }
 }
 
 /// Biren's cards, asked for by this name.
-pub fn row(resources: Resources) -> Row {
-    Row {
+pub fn row(resources: FamilyResources) -> VendorRow {
+    VendorRow {
         name: name("Biren"),
         word: "Biren".to_owned(),
         resources,
@@ -30,7 +30,7 @@ pub fn row(resources: Resources) -> Row {
         cards: Cards::Registered { key: "hami.io/node-biren-register".to_owned(), cores: Some(Cores::WHOLE) },
         lock: HAMI_LOCK,
         dead: Dead::PassedOver,
-        beside: Beside::Nothing,
+        beside: BesideAssignment::Nothing,
         runtime_class: None,
         name_variable: None,
     }

@@ -5,8 +5,8 @@
 //! them alone would never be, and of an init container, or a second container, the plugin knows nothing.
 
 use super::row::{
-    Beside, Cards, Containers, CoreColumn, Dead, Keys, Lock, MemoryColumn, Resources, Row, Several, Sizes,
-    ids_only, name,
+    BesideAssignment, Cards, Containers, CoreColumn, Dead, FamilyResources, Keys, MemoryColumn, Several,
+    Sizes, VendorLock, VendorRow, ids_only, name,
 };
 use crate::{
     device::{CoreBudget, Percent},
@@ -23,8 +23,8 @@ pub const PROFILE: &str = "CAMBRICON_DSMLU_PROFILE";
 pub const LOCK: &str = "cambricon.com/dsmlu.lock";
 
 /// The names by default.
-pub fn resources() -> Resources {
-    Resources {
+pub fn resources() -> FamilyResources {
+    FamilyResources {
         count: "cambricon.com/vmlu".to_owned(),
         memory: Some("cambricon.com/mlu.smlu.vmemory".to_owned()),
         cores: Some("cambricon.com/mlu.smlu.vcore".to_owned()),
@@ -32,8 +32,8 @@ pub fn resources() -> Resources {
 }
 
 /// MLUs asked for by these names; the plugin counts memory in 256 MiB.
-pub fn row(resources: Resources) -> Row {
-    Row {
+pub fn row(resources: FamilyResources) -> VendorRow {
+    VendorRow {
         name: name("MLU"),
         word: "MLU".to_owned(),
         resources,
@@ -48,9 +48,9 @@ pub fn row(resources: Resources) -> Row {
         keys: Keys::of("cambricon-mlu"),
         hints: ids_only("cambricon.com/use-gpuuuid", "cambricon.com/nouse-gpuuuid"),
         cards: Cards::Capacity { cores_of_a_card: 100, infix: "-cambricon-mlu-" },
-        lock: Lock { key: LOCK, form: LockForm::Bare },
+        lock: VendorLock { key: LOCK, form: LockForm::Bare },
         dead: Dead::PassedOver,
-        beside: Beside::Cambricon,
+        beside: BesideAssignment::Cambricon,
         runtime_class: None,
         name_variable: None,
     }

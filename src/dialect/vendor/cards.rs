@@ -2,7 +2,7 @@
 
 use super::{
     ascend,
-    row::{Cards, Row, Sizes, Splitting},
+    row::{Cards, Sizes, Splitting, VendorRow},
 };
 use crate::{
     device::{Card, Cores, Health, Inventory, MiB, Mode, Slicing},
@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// The cards; `None`: the family's plugin does not run there.
-pub(super) fn read(row: &Row, node: &Node) -> Result<Option<Inventory>, Unreadable> {
+pub(super) fn read(row: &VendorRow, node: &Node) -> Result<Option<Inventory>, Unreadable> {
     match &row.cards {
         Cards::Registered { key, cores } => {
             let Some(inventory) = register::read(node, key)? else { return Ok(None) };
@@ -23,7 +23,7 @@ pub(super) fn read(row: &Row, node: &Node) -> Result<Option<Inventory>, Unreadab
 }
 
 /// How the node splits cards of a family that has templates.
-fn split(row: &Row, node: &Node) -> Option<Splitting> {
+fn split(row: &VendorRow, node: &Node) -> Option<Splitting> {
     let Sizes::Templates(templates) = &row.memory.sizes else { return None };
     Some(match node.metadata.annotation(ascend::NODE_SPLITS_IN_SOFTWARE) {
         Some("true") => Splitting::Software,
@@ -43,7 +43,7 @@ fn as_split(card: Card, cores: Option<Cores>, split: Option<Splitting>) -> Card 
 }
 
 fn reckoned(
-    row: &Row,
+    row: &VendorRow,
     node: &Node,
     cores_of_a_card: u32,
     infix: &str,

@@ -4,8 +4,8 @@
 //! dead (Project-HAMi/dcu-vgpu-device-plugin 10dd197 `internal/pkg/util/util.go` `GetPendingPod`).
 
 use super::row::{
-    Beside, Cards, Containers, CoreColumn, Dead, HAMI_LOCK, Keys, MemoryColumn, Resources, Row, Several,
-    Sizes, name,
+    BesideAssignment, Cards, Containers, CoreColumn, Dead, FamilyResources, HAMI_LOCK, Keys, MemoryColumn,
+    Several, Sizes, VendorRow, name,
 };
 use crate::{
     device::{CoreBudget, Percent},
@@ -13,8 +13,8 @@ use crate::{
 };
 
 /// The names by default.
-pub fn resources() -> Resources {
-    Resources {
+pub fn resources() -> FamilyResources {
+    FamilyResources {
         count: "hygon.com/dcunum".to_owned(),
         memory: Some("hygon.com/dcumem".to_owned()),
         cores: Some("hygon.com/dcucores".to_owned()),
@@ -22,8 +22,8 @@ pub fn resources() -> Resources {
 }
 
 /// DCUs asked for by these names, `factor` MiB a unit of memory.
-pub fn row(resources: Resources, factor: u32) -> Row {
-    Row {
+pub fn row(resources: FamilyResources, factor: u32) -> VendorRow {
+    VendorRow {
         name: name("DCU"),
         word: "DCU".to_owned(),
         resources,
@@ -45,7 +45,7 @@ pub fn row(resources: Resources, factor: u32) -> Row {
         cards: Cards::Registered { key: "hami.io/node-dcu-register".to_owned(), cores: None },
         lock: HAMI_LOCK,
         dead: Dead::Taken,
-        beside: Beside::Nothing,
+        beside: BesideAssignment::Nothing,
         runtime_class: None,
         name_variable: None,
     }

@@ -4,8 +4,8 @@
 //! this one is taken to serve dead pods as Hygon's does.
 
 use super::row::{
-    Beside, Cards, Containers, CoreColumn, Dead, HAMI_LOCK, Keys, MemoryColumn, Resources, Row, Several,
-    Sizes, ids_only, name,
+    BesideAssignment, Cards, Containers, CoreColumn, Dead, FamilyResources, HAMI_LOCK, Keys, MemoryColumn,
+    Several, Sizes, VendorRow, ids_only, name,
 };
 use crate::device::{CoreBudget, Percent};
 
@@ -16,8 +16,8 @@ pub const WORDS: [&str; 4] = ["MR-V100", "MR-V50", "BI-V150", "BI-V100"];
 pub const NAME_VARIABLE: &str = "SOL_CONTINER_NAME";
 
 /// The names by default of the chip of this word.
-pub fn resources(word: &str) -> Resources {
-    Resources {
+pub fn resources(word: &str) -> FamilyResources {
+    FamilyResources {
         count: format!("iluvatar.ai/{word}-vgpu"),
         memory: Some(format!("iluvatar.ai/{word}.vMem")),
         cores: Some(format!("iluvatar.ai/{word}.vCore")),
@@ -25,8 +25,8 @@ pub fn resources(word: &str) -> Resources {
 }
 
 /// Chips of this word; the plugin counts memory in 256 MiB.
-pub fn row(word: &str, resources: Resources) -> Row {
-    Row {
+pub fn row(word: &str, resources: FamilyResources) -> VendorRow {
+    VendorRow {
         name: name(word),
         word: word.to_owned(),
         resources,
@@ -43,7 +43,7 @@ pub fn row(word: &str, resources: Resources) -> Row {
         cards: Cards::Registered { key: format!("hami.io/node-{word}-register"), cores: None },
         lock: HAMI_LOCK,
         dead: Dead::Taken,
-        beside: Beside::Nothing,
+        beside: BesideAssignment::Nothing,
         runtime_class: None,
         name_variable: Some(NAME_VARIABLE),
     }

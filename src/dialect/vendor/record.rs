@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{
     ascend, cambricon, request,
-    row::{Beside, Row, Sizes},
+    row::{BesideAssignment, Sizes, VendorRow},
 };
 use crate::{
     device::{Answer, Assignment, Share},
@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// The assignment that a pod carries.
-pub(super) fn read(row: &Row, pod: &Pod) -> Result<Option<Carried>, Unreadable> {
+pub(super) fn read(row: &VendorRow, pod: &Pod) -> Result<Option<Carried>, Unreadable> {
     let Some(text) = pod.metadata.annotation(&row.keys.allocated) else {
         return Ok(None);
     };
@@ -31,15 +31,15 @@ pub(super) fn read(row: &Row, pod: &Pod) -> Result<Option<Carried>, Unreadable> 
 }
 
 /// The annotations and the label of an assignment.
-pub(super) fn write(row: &Row, assignment: &Assignment, node: &str, now: Timestamp) -> Record {
+pub(super) fn write(row: &VendorRow, assignment: &Assignment, node: &str, now: Timestamp) -> Record {
     let devices = hami::devices(assignment, &row.word);
     let own = [(row.keys.to_allocate.as_str(), devices.clone()), (row.keys.allocated.as_str(), devices)];
     hami::around(node, now, own.into_iter().chain(beside(row, assignment, now)))
 }
 
 /// What the plugin has made of the pod.
-pub(super) fn answer(row: &Row, pod: &Pod) -> Answer {
-    if row.beside == Beside::Cambricon {
+pub(super) fn answer(row: &VendorRow, pod: &Pod) -> Answer {
+    if row.beside == BesideAssignment::Cambricon {
         let keys = [cambricon::ASSIGNED, cambricon::ASSIGNED_AS_OLDER_PLUGINS_SPELL_IT];
         let served = keys.into_iter().any(|key| pod.metadata.annotation(key) == Some("true"));
         return if served { Answer::Succeeded } else { Answer::Awaited };
@@ -47,15 +47,15 @@ pub(super) fn answer(row: &Row, pod: &Pod) -> Answer {
     answer::by_phase(pod, names::BIND_PHASE)
 }
 
-fn beside<'a>(row: &'a Row, assignment: &Assignment, now: Timestamp) -> Vec<(&'a str, String)> {
+fn beside<'a>(row: &'a VendorRow, assignment: &Assignment, now: Timestamp) -> Vec<(&'a str, String)> {
     match &row.beside {
-        Beside::Nothing => Vec::new(),
-        Beside::Ascend { key } => {
+        BesideAssignment::Nothing => Vec::new(),
+        BesideAssignment::Ascend { key } => {
             let shares: Vec<_> = assignment.shares().map(|share| described(row, assignment, share)).collect();
             let shares = serde_json::to_string(&shares).expect("numbers and strings always serialise");
             vec![(key, shares), (ascend::TIME, now.as_second().to_string())]
         }
-        Beside::Cambricon => {
+        BesideAssignment::Cambricon => {
             let profile = assignment.shares().next().map(|share| (cambricon::PROFILE, profile(row, share)));
             let awaited = [cambricon::ASSIGNED, cambricon::ASSIGNED_AS_OLDER_PLUGINS_SPELL_IT];
             awaited.into_iter().map(|key| (key, "false".to_owned())).chain(profile).collect()
@@ -76,7 +76,7 @@ struct Described<'a> {
     core: Option<u32>,
 }
 
-fn described<'a>(row: &'a Row, assignment: &Assignment, share: &'a Share) -> Described<'a> {
+fn described<'a>(row: &'a VendorRow, assignment: &Assignment, share: &'a Share) -> Described<'a> {
     let in_software = assignment.marks.contains(&request::software());
     let template = match &row.memory.sizes {
         Sizes::Templates(templates) if !in_software => templates.of(share.memory),
@@ -91,7 +91,7 @@ fn described<'a>(row: &'a Row, assignment: &Assignment, share: &'a Share) -> Des
 }
 
 /// `<card's number>_<percent>_<units of memory>`; the number ends the card's id.
-fn profile(row: &Row, share: &Share) -> String {
+fn profile(row: &VendorRow, share: &Share) -> String {
     let number = share.card.as_str().rsplit('-').next().unwrap_or_default();
     format!("{number}_{}_{}", share.cores.get(), share.memory.get() / u64::from(row.memory.unit.max(1)))
 }

@@ -7,7 +7,7 @@ use std::{collections::BTreeSet, num::NonZeroU32};
 
 use super::{
     VendorSettings, ascend,
-    row::{Containers, CoreColumn, Row, Several, Sizes, Templates},
+    row::{Containers, CoreColumn, Several, Sizes, Templates, VendorRow},
 };
 use crate::{
     device::{
@@ -16,7 +16,7 @@ use crate::{
     },
     dialect::{
         Problem, Unreadable,
-        amounts::Reader,
+        amounts::ResourceReader,
         count,
         hami::{choice, request::node_policy},
         segments,
@@ -26,7 +26,7 @@ use crate::{
 
 /// What the pod asks; `None` where no container asks for a share.
 pub(super) fn read(
-    row: &Row,
+    row: &VendorRow,
     settings: &VendorSettings,
     pod: &Pod,
 ) -> Result<Option<PodRequest>, Vec<Unreadable>> {
@@ -61,14 +61,14 @@ pub(super) fn read(
 }
 
 /// For each container in starting order, whether it asks for a share.
-pub(super) fn asks(row: &Row, pod: &Pod) -> Vec<bool> {
+pub(super) fn asks(row: &VendorRow, pod: &Pod) -> Vec<bool> {
     let asks =
         |(path, container): (String, &Container)| matches!(share(row, pod, container, &path), Ok(Some(_)));
     pod.containers().map(asks).collect()
 }
 
 /// What the pod bears: its share is written in another way where it is one in software.
-pub(super) fn marks(row: &Row, pod: &Pod) -> BTreeSet<Mark> {
+pub(super) fn marks(row: &VendorRow, pod: &Pod) -> BTreeSet<Mark> {
     in_software(row, pod).then(software).into_iter().collect()
 }
 
@@ -77,12 +77,12 @@ pub(super) fn software() -> Mark {
     format!("{} {}", ascend::MODE, ascend::SOFTWARE).into()
 }
 
-fn in_software(row: &Row, pod: &Pod) -> bool {
+fn in_software(row: &VendorRow, pod: &Pod) -> bool {
     let has_templates = matches!(row.memory.sizes, Sizes::Templates(_));
     has_templates && pod.metadata.annotation(ascend::MODE) == Some(ascend::SOFTWARE)
 }
 
-fn selection(row: &Row, pod: &Pod) -> Selection {
+fn selection(row: &VendorRow, pod: &Pod) -> Selection {
     Selection {
         models: row.hints.models(&pod.metadata),
         ids: row.hints.ids(&pod.metadata),
@@ -92,12 +92,12 @@ fn selection(row: &Row, pod: &Pod) -> Selection {
 }
 
 fn share(
-    row: &Row,
+    row: &VendorRow,
     pod: &Pod,
     container: &Container,
     path: &str,
 ) -> Result<Option<ShareRequest>, Unreadable> {
-    let read = Reader::new(container, path);
+    let read = ResourceReader::new(container, path);
     let names = &row.resources;
     let memory = match &names.memory {
         Some(name) => read.number(name, "MiB", row.memory.unit)?,
@@ -117,8 +117,8 @@ fn share(
 }
 
 struct VendorAsk<'a> {
-    row: &'a Row,
-    read: &'a Reader<'a>,
+    row: &'a VendorRow,
+    read: &'a ResourceReader<'a>,
     cards: NonZeroU32,
     in_software: bool,
 }
@@ -194,7 +194,7 @@ impl VendorAsk<'_> {
 
 /// A share of another size in a pod whose plugin distinguishes shares by their card alone
 /// (Project-HAMi/ascend-device-plugin `buildRuntimeInfoLookup`).
-fn one_size_only(row: &Row, pod: &Pod, containers: &[ContainerRequest]) -> Option<Unreadable> {
+fn one_size_only(row: &VendorRow, pod: &Pod, containers: &[ContainerRequest]) -> Option<Unreadable> {
     if !matches!(row.memory.sizes, Sizes::Templates(_)) {
         return None;
     }
@@ -207,12 +207,12 @@ fn one_size_only(row: &Row, pod: &Pod, containers: &[ContainerRequest]) -> Optio
 }
 
 /// What the vendor's plugin would not serve of a pod, although each of its containers can be read.
-fn unserved(row: &Row, pod: &Pod, containers: &[ContainerRequest]) -> Option<Unreadable> {
+fn unserved(row: &VendorRow, pod: &Pod, containers: &[ContainerRequest]) -> Option<Unreadable> {
     let count = &row.resources.count;
     let shares = pod.containers().zip(containers);
     let mut asking = shares.filter_map(|((path, own), asked)| Some((path, own, asked.role, asked.share?)));
     let refuse = |(path, own): (&str, &Container), message: String| {
-        Some(Unreadable::new(Problem::Unserved, Reader::new(own, path).field(count), message))
+        Some(Unreadable::new(Problem::Unserved, ResourceReader::new(own, path).field(count), message))
     };
     let (path, own, role, share) = asking.next().filter(|_| row.containers != Containers::Any)?;
     if let Some((path, own, ..)) = asking.next() {
@@ -234,7 +234,7 @@ fn unserved(row: &Row, pod: &Pod, containers: &[ContainerRequest]) -> Option<Unr
             "the node's plugin serves no init container; ask in a container".to_owned(),
         );
     }
-    let read = Reader::new(own, &path);
+    let read = ResourceReader::new(own, &path);
     let missing =
         row.resources.shares().find(|name| !matches!(read.number(name, "units", 1), Ok(Some(1..))))?;
     let message = format!("the node's plugin needs both compute and memory; add `{missing}`");

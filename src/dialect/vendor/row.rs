@@ -16,17 +16,17 @@ use crate::{
 pub const BARE_LOCK_EXPIRY: SignedDuration = SignedDuration::from_mins(2);
 
 /// HAMi's node lock, which most plugins free.
-pub const HAMI_LOCK: Lock = Lock { key: hami::names::LOCK, form: LockForm::Comma };
+pub const HAMI_LOCK: VendorLock = VendorLock { key: hami::names::LOCK, form: LockForm::Comma };
 
 /// One family of cards.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Row {
+pub struct VendorRow {
     /// Its name in messages and metrics.
     pub name: ProfileName,
     /// Its word: the type of every share that is written.
     pub word: String,
     /// What pods ask by.
-    pub resources: Resources,
+    pub resources: FamilyResources,
     /// How memory is asked for.
     pub memory: MemoryColumn,
     /// How compute is asked for.
@@ -40,11 +40,11 @@ pub struct Row {
     /// Where the node's cards stand.
     pub cards: Cards,
     /// The node's lock.
-    pub lock: Lock,
+    pub lock: VendorLock,
     /// What its plugin does with pods that died before it served them.
     pub dead: Dead,
     /// What is written beside the assignment.
-    pub beside: Beside,
+    pub beside: BesideAssignment,
     /// The runtime class of share pods that name none.
     pub runtime_class: Option<String>,
     /// The environment variable that passes its name to a container.
@@ -53,7 +53,7 @@ pub struct Row {
 
 /// The names of a family's resources.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Resources {
+pub struct FamilyResources {
     /// Counts cards, a share of each.
     pub count: String,
     /// Memory of each; none where cards are given whole.
@@ -62,7 +62,7 @@ pub struct Resources {
     pub cores: Option<String>,
 }
 
-impl Resources {
+impl FamilyResources {
     /// Every name.
     pub fn all(&self) -> impl Iterator<Item = &str> {
         std::iter::once(self.count.as_str()).chain(self.shares())
@@ -98,7 +98,7 @@ pub enum Sizes {
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Templates {
     /// From the smallest to the largest.
-    pub sizes: Vec<Template>,
+    pub sizes: Vec<SliceTemplate>,
     /// What pods may have of a whole card.
     pub allocatable: MiB,
     /// What the card has.
@@ -119,7 +119,7 @@ pub enum Splitting {
 
 /// One size.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Template {
+pub struct SliceTemplate {
     /// Its name, such as `vir02`.
     pub name: String,
     /// Its memory.
@@ -134,7 +134,7 @@ impl Templates {
     }
 
     /// The template of this size; none: it is a whole card.
-    pub fn of(&self, memory: MiB) -> Option<&Template> {
+    pub fn of(&self, memory: MiB) -> Option<&SliceTemplate> {
         self.sizes.iter().find(|template| memory <= template.memory)
     }
 }
@@ -214,7 +214,7 @@ pub enum Cards {
 
 /// A node's lock.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Lock {
+pub struct VendorLock {
     /// The annotation.
     pub key: &'static str,
     /// The form that its readers parse.
@@ -232,7 +232,7 @@ pub enum Dead {
 
 /// What is written beside the assignment.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Beside {
+pub enum BesideAssignment {
     /// Nothing.
     Nothing,
     /// Ascend's list of shares with their templates, under this key.

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{row::Sizes, *};
 use crate::device::{CoreRequest, Cores, MemoryRequest, MiB, Mode, Percent, ShareRequest};
 
-fn rows() -> Vec<Row> {
+fn rows() -> Vec<VendorRow> {
     let iluvatar = iluvatar::WORDS.map(|word| iluvatar::row(word, iluvatar::resources(word)));
     let ascend = ascend::WORDS.map(|word| {
         ascend::row(word, ascend::resources(word), 1, ascend::known(word).expect("it is listed"))
@@ -21,7 +21,7 @@ fn rows() -> Vec<Row> {
     others.into_iter().chain(iluvatar).chain(ascend).collect()
 }
 
-fn vendor(row: Row) -> Vendor {
+fn vendor(row: VendorRow) -> Vendor {
     let settings = VendorSettings {
         node_policy: NodePolicy::Binpack,
         card_policies: vec![CardPolicy::Spread],
@@ -55,7 +55,7 @@ fn share(vendor: &Vendor, annotations: &Value, limits: &Value) -> Result<ShareRe
 fn no_two_rows_share_a_name_a_resource_or_a_key() {
     let mut seen = BTreeSet::new();
     for row in rows() {
-        let Row { name, word, keys, hints, resources, .. } = &row;
+        let VendorRow { name, word, keys, hints, resources, .. } = &row;
         let keys = [&keys.to_allocate, &keys.allocated, &*hints.use_id, &*hints.no_use_id];
         let names = [name.as_str(), word].into_iter().chain(keys).chain(resources.all());
         for name in names {

@@ -5,13 +5,13 @@
 
 use std::collections::BTreeMap;
 
-use super::row::{Dead, Row};
+use super::row::{Dead, VendorRow};
 use crate::{device::Remains, dialect::hami::names, object::Pod};
 
 const FAILED: &str = "failed";
 
 /// Whether the plugin may serve another pod with what this one carries of this family.
-pub(super) fn remains(row: &Row, pod: &Pod) -> Remains {
+pub(super) fn remains(row: &VendorRow, pod: &Pod) -> Remains {
     let annotation = |key: &str| pod.metadata.annotation(key);
     let own = [&row.keys.to_allocate, &row.keys.allocated].into_iter().any(|key| annotation(key).is_some());
     let waits = annotation(names::BIND_PHASE) == Some("allocating")
@@ -21,7 +21,7 @@ pub(super) fn remains(row: &Row, pod: &Pod) -> Remains {
 }
 
 /// Nothing is left to allocate, and the phase is one that the plugin passes over.
-pub(super) fn annotations(row: &Row) -> BTreeMap<String, String> {
+pub(super) fn annotations(row: &VendorRow) -> BTreeMap<String, String> {
     if row.dead == Dead::PassedOver {
         return BTreeMap::new();
     }
@@ -30,7 +30,7 @@ pub(super) fn annotations(row: &Row) -> BTreeMap<String, String> {
 }
 
 /// Whether a pod that says `failed` was withdrawn. A plugin that fails one leaves a separator at least (`EncodePodSingleDevice`).
-pub(super) fn is_withdrawn(row: &Row, pod: &Pod) -> bool {
+pub(super) fn is_withdrawn(row: &VendorRow, pod: &Pod) -> bool {
     row.dead == Dead::Taken
         && pod.metadata.annotation(names::BIND_PHASE) == Some(FAILED)
         && pod.metadata.annotation(&row.keys.to_allocate) == Some("")
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
     use crate::dialect::vendor::{amd, ascend, biren, cambricon, hygon, iluvatar};
 
-    fn carried(row: &Row) -> BTreeMap<String, String> {
+    fn carried(row: &VendorRow) -> BTreeMap<String, String> {
         let devices = format!("card-0,{},1000,10:;", row.word);
         let carried = [
             (names::NODE, "n1"),
@@ -59,7 +59,7 @@ mod tests {
         serde_json::from_value(json!({"metadata": {"annotations": annotations}})).unwrap()
     }
 
-    fn dcu() -> Row {
+    fn dcu() -> VendorRow {
         hygon::row(hygon::resources(), 1)
     }
 

@@ -18,17 +18,17 @@ pub struct ModelGeometries {
 #[serde(rename_all = "camelCase")]
 struct GeometryEntry {
     models: Vec<String>,
-    allowed_geometries: Vec<Group>,
+    allowed_geometries: Vec<GeometryGroup>,
 }
 
 #[derive(Deserialize)]
-struct Group {
+struct GeometryGroup {
     group: String,
-    geometries: Vec<Kind>,
+    geometries: Vec<GeometrySlice>,
 }
 
 #[derive(Deserialize)]
-struct Kind {
+struct GeometrySlice {
     name: String,
     /// MiB.
     memory: u32,
@@ -108,7 +108,7 @@ impl ModelGeometries {
 const MOST_SLICES: u32 = 64;
 
 /// The node's plugin finds a slice by `<group>-<number>`.
-fn geometry(Group { group, geometries }: Group) -> Result<Geometry, String> {
+fn geometry(GeometryGroup { group, geometries }: GeometryGroup) -> Result<Geometry, String> {
     if group.is_empty() || group.contains(['-', '[', ']', ',', ':', ';']) {
         return Err(format!("group `{group}` must be a name without `-` and without separators"));
     }
@@ -116,7 +116,7 @@ fn geometry(Group { group, geometries }: Group) -> Result<Geometry, String> {
     if slices > MOST_SLICES {
         return Err(format!("group `{group}` cuts a card into {slices} slices, more than {MOST_SLICES}"));
     }
-    let instances = |kind: Kind| Instances {
+    let instances = |kind: GeometrySlice| Instances {
         name: kind.name.into(),
         memory: MiB::new(kind.memory.into()),
         count: kind.count,

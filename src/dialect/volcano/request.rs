@@ -10,7 +10,7 @@ use crate::{
     device::{
         ContainerRequest, Cores, MemoryRequest, Mode, Percent, PodRequest, Role, Selection, ShareRequest,
     },
-    dialect::{MissingCount, Problem, Unreadable, amounts::Reader, segments, share::Terms},
+    dialect::{MissingCount, Problem, Unreadable, amounts::ResourceReader, segments, share::Terms},
     object::{Container, Pod},
 };
 
@@ -86,7 +86,7 @@ fn share(
         default_memory: MemoryRequest::Part(Percent::WHOLE),
         default_cores: Cores::NONE,
     };
-    terms.read(&Reader::new(container, path))
+    terms.read(&ResourceReader::new(container, path))
 }
 
 fn selection(pod: &Pod) -> Selection {

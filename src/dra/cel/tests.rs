@@ -250,8 +250,9 @@ fn what_the_api_server_admits_is_served_although_it_is_estimated_to_cost_more() 
 
 #[test]
 fn a_device_beyond_the_limits_of_the_api_has_no_view() {
-    let refused =
-        |attributes: Vec<(&str, DeviceValue)>| DeviceVariable::new("d", attributes, [], false).unwrap_err().to_string();
+    let refused = |attributes: Vec<(&str, DeviceValue)>| {
+        DeviceVariable::new("d", attributes, [], false).unwrap_err().to_string()
+    };
     let names: Vec<String> = (0..65).map(|at| format!("a{at}")).collect();
     let many = names.iter().map(|name| (name.as_str(), DeviceValue::Int(1))).collect();
     assert_eq!(refused(many), "the device has 65 attributes and capacities, and 64 are allowed");

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{
     UnreadableWorkload,
-    path::{Path, Turn},
+    path::{Path, WildcardStep},
     table,
 };
 
@@ -39,16 +39,16 @@ pub(super) enum Factor {
 }
 
 impl Factor {
-    pub(super) fn built_in(row: &table::Factor) -> Self {
+    pub(super) fn built_in(row: &table::FactorRow) -> Self {
         match *row {
-            table::Factor::One => Self::One,
-            table::Factor::Field(path, default) => Self::Field(super::known(path), default),
-            table::Factor::From(path, default, first) => {
+            table::FactorRow::One => Self::One,
+            table::FactorRow::Field(path, default) => Self::Field(super::known(path), default),
+            table::FactorRow::From(path, default, first) => {
                 Self::From(super::known(path), default, super::known(first))
             }
-            table::Factor::Rest(path, default) => Self::Rest(super::known(path), default),
-            table::Factor::Greater(one, other) => Self::Greater(super::known(one), super::known(other)),
-            table::Factor::Job(spec) => Self::Job {
+            table::FactorRow::Rest(path, default) => Self::Rest(super::known(path), default),
+            table::FactorRow::Greater(one, other) => Self::Greater(super::known(one), super::known(other)),
+            table::FactorRow::Job(spec) => Self::Job {
                 parallelism: super::known(&format!("{spec}.parallelism")),
                 completions: super::known(&format!("{spec}.completions")),
             },
@@ -56,7 +56,7 @@ impl Factor {
     }
 
     /// The numbers: the first, and the one behind the last.
-    fn range(&self, object: &Value, turns: &[Turn]) -> Result<(u64, u64), UnreadableWorkload> {
+    fn range(&self, object: &Value, turns: &[WildcardStep]) -> Result<(u64, u64), UnreadableWorkload> {
         let number = |path: &Path| number(path, object, turns);
         Ok(match self {
             Self::One => (0, 1),
@@ -88,7 +88,7 @@ impl Factor {
 }
 
 /// The whole number at a path; `None`: there is none.
-fn number(path: &Path, object: &Value, turns: &[Turn]) -> Result<Option<u64>, UnreadableWorkload> {
+fn number(path: &Path, object: &Value, turns: &[WildcardStep]) -> Result<Option<u64>, UnreadableWorkload> {
     let Some(value) = path.follow(object, turns) else { return Ok(None) };
     let whole = value.as_u64().map(Some);
     whole.ok_or_else(|| {
@@ -109,7 +109,7 @@ impl Count {
     pub(super) fn product(
         factors: &[Factor],
         object: &Value,
-        turns: &[Turn],
+        turns: &[WildcardStep],
     ) -> Result<Self, UnreadableWorkload> {
         let mut endings = vec![String::new()];
         for factor in factors {

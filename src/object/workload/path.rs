@@ -22,7 +22,7 @@ enum PathStep {
 
 /// What a wildcard stands for in one place: the position in a list, or the key in a mapping.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Turn {
+pub enum WildcardStep {
     /// The position in a list, from 0.
     Element(usize),
     /// The key in a mapping.
@@ -31,11 +31,11 @@ pub enum Turn {
 
 /// A place that a path leads to.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Found<'a> {
+pub struct FoundPlace<'a> {
     /// The place, such as `spec.tasks[0].template`.
     pub at: String,
     /// What each wildcard of the path stands for here.
-    pub turns: Vec<Turn>,
+    pub turns: Vec<WildcardStep>,
     /// What is there; `None`: nothing, or `null`.
     pub value: Option<&'a Value>,
 }
@@ -65,21 +65,21 @@ impl Path {
 
     /// Every place that the path leads to in this object. A list or mapping that is not there has no places; behind the last
     /// wildcard, a place may hold nothing.
-    pub fn find<'a>(&self, object: &'a Value) -> Vec<Found<'a>> {
-        let root = Found { at: String::new(), turns: Vec::new(), value: Some(object) };
+    pub fn find<'a>(&self, object: &'a Value) -> Vec<FoundPlace<'a>> {
+        let root = FoundPlace { at: String::new(), turns: Vec::new(), value: Some(object) };
         self.steps
             .iter()
             .fold(vec![root], |found, step| found.into_iter().flat_map(|place| next(place, step)).collect())
     }
 
     /// What the path leads to where its wildcards stand for these, in order.
-    pub fn follow<'a>(&self, object: &'a Value, turns: &[Turn]) -> Option<&'a Value> {
+    pub fn follow<'a>(&self, object: &'a Value, turns: &[WildcardStep]) -> Option<&'a Value> {
         let mut turns = turns.iter();
         let found = self.steps.iter().try_fold(object, |value, step| match step {
             PathStep::Key(key) => value.get(key),
             PathStep::EachElement | PathStep::EachValue => match turns.next()? {
-                Turn::Element(at) => value.get(at),
-                Turn::Key(key) => value.get(key),
+                WildcardStep::Element(at) => value.get(at),
+                WildcardStep::Key(key) => value.get(key),
             },
         });
         found.filter(|value| !value.is_null())
@@ -107,9 +107,9 @@ impl Path {
     }
 }
 
-fn next<'a>(place: Found<'a>, step: &PathStep) -> Vec<Found<'a>> {
-    let Found { at, turns, value } = place;
-    let below = |at: String, turn: Option<Turn>, value: Option<&'a Value>| Found {
+fn next<'a>(place: FoundPlace<'a>, step: &PathStep) -> Vec<FoundPlace<'a>> {
+    let FoundPlace { at, turns, value } = place;
+    let below = |at: String, turn: Option<WildcardStep>, value: Option<&'a Value>| FoundPlace {
         at,
         turns: turns.iter().cloned().chain(turn).collect(),
         value: value.filter(|value| !value.is_null()),
@@ -119,13 +119,15 @@ fn next<'a>(place: Found<'a>, step: &PathStep) -> Vec<Found<'a>> {
             vec![below(join(&at, key), None, value.and_then(|value| value.get(key)))]
         }
         (PathStep::EachElement, Some(Value::Array(elements))) => {
-            let element =
-                |(index, value)| below(format!("{at}[{index}]"), Some(Turn::Element(index)), Some(value));
+            let element = |(index, value)| {
+                below(format!("{at}[{index}]"), Some(WildcardStep::Element(index)), Some(value))
+            };
             elements.iter().enumerate().map(element).collect()
         }
         (PathStep::EachValue, Some(Value::Object(fields))) => {
-            let field =
-                |(key, value): (&String, _)| below(join(&at, key), Some(Turn::Key(key.clone())), Some(value));
+            let field = |(key, value): (&String, _)| {
+                below(join(&at, key), Some(WildcardStep::Key(key.clone())), Some(value))
+            };
             fields.iter().map(field).collect()
         }
         (PathStep::EachElement | PathStep::EachValue, _) => Vec::new(),

@@ -4,7 +4,7 @@
 //! fills in.
 
 /// A kind of workload.
-pub(super) struct Row {
+pub(super) struct WorkloadRow {
     pub(super) group: &'static str,
     pub(super) kind: &'static str,
     pub(super) plural: &'static str,
@@ -16,15 +16,15 @@ pub(super) struct Row {
 /// A place in which a workload keeps a pod.
 pub(super) struct Keeps {
     pub(super) path: &'static str,
-    pub(super) form: Shape,
+    pub(super) form: PodShape,
     /// What stands between the workload's name and the number of a pod: a word, the path of a field, or the key of the mapping.
-    pub(super) part: Part,
+    pub(super) part: PartRow,
     pub(super) count: Times,
-    pub(super) need: Need,
+    pub(super) need: TemplateNeed,
 }
 
 /// How a pod is written down.
-pub(super) enum Shape {
+pub(super) enum PodShape {
     /// `PodTemplateSpec`: metadata and spec.
     Template,
     /// `PodSpec`, with labels and annotations among its fields. Each of these fields, where it is there, is one more container.
@@ -34,7 +34,7 @@ pub(super) enum Shape {
 }
 
 /// What names a group of pods.
-pub(super) enum Part {
+pub(super) enum PartRow {
     Nothing,
     Word(&'static str),
     Field(&'static str),
@@ -47,11 +47,11 @@ pub(super) enum Times {
     None,
     /// One on each node.
     EachNode,
-    Product(&'static [Factor]),
+    Product(&'static [FactorRow]),
 }
 
 /// One factor of a number of pods.
-pub(super) enum Factor {
+pub(super) enum FactorRow {
     /// One, with a number.
     One,
     /// A field, or this where it is absent.
@@ -68,15 +68,15 @@ pub(super) enum Factor {
 
 /// Whether a template must be there.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Need {
+pub(super) enum TemplateNeed {
     Must,
     May,
     /// Where it is absent, the one at this path is taken.
     Else(&'static str),
 }
 
-const fn keeps(path: &'static str, part: Part, count: Times) -> Keeps {
-    Keeps { path, form: Shape::Template, part, count, need: Need::Must }
+const fn keeps(path: &'static str, part: PartRow, count: Times) -> Keeps {
+    Keeps { path, form: PodShape::Template, part, count, need: TemplateNeed::Must }
 }
 
 const fn one(
@@ -84,14 +84,14 @@ const fn one(
     kind: &'static str,
     plural: &'static str,
     templates: &'static [Keeps],
-) -> Row {
-    Row { group, kind, plural, suspended: &[], templates }
+) -> WorkloadRow {
+    WorkloadRow { group, kind, plural, suspended: &[], templates }
 }
 
-const REPLICAS: Times = Times::Product(&[Factor::Field("spec.replicas", 1)]);
+const REPLICAS: Times = Times::Product(&[FactorRow::Field("spec.replicas", 1)]);
 
 /// Kubernetes `pkg/apis/apps/types.go`, `StatefulSetOrdinals`.
-const ORDINALS: Times = Times::Product(&[Factor::From("spec.replicas", 1, "spec.ordinals.start")]);
+const ORDINALS: Times = Times::Product(&[FactorRow::From("spec.replicas", 1, "spec.ordinals.start")]);
 
 /// kserve `pkg/apis/serving/v1beta1/predictor.go`, `PredictorSpec`: the frameworks, each a `Container` with more fields.
 const PREDICTORS: &[&str] = &[
@@ -112,15 +112,15 @@ const PREDICTORS: &[&str] = &[
 /// `pkg/apis/kubeflow.org/v1/{pytorch,tensorflow,xgboost,paddlepaddle,mxnet,jax}_types.go` and `common_types.go` (`ReplicaSpec`).
 macro_rules! kubeflow {
     ($kind:literal, $plural:literal, $specs:literal) => {
-        Row {
+        WorkloadRow {
             group: "kubeflow.org",
             kind: $kind,
             plural: $plural,
             suspended: &["spec.runPolicy.suspend"],
             templates: &[keeps(
                 concat!("spec.", $specs, ".*.template"),
-                Part::Key,
-                Times::Product(&[Factor::Field(concat!("spec.", $specs, ".*.replicas"), 1)]),
+                PartRow::Key,
+                Times::Product(&[FactorRow::Field(concat!("spec.", $specs, ".*.replicas"), 1)]),
             )],
         }
     };
@@ -133,17 +133,17 @@ macro_rules! ray {
         [
             Keeps {
                 need: $need,
-                ..keeps(concat!($spec, ".headGroupSpec.template"), Part::Word("head"), Times::Product(&[]))
+                ..keeps(concat!($spec, ".headGroupSpec.template"), PartRow::Word("head"), Times::Product(&[]))
             },
             keeps(
                 concat!($spec, ".workerGroupSpecs[*].template"),
-                Part::Field(concat!($spec, ".workerGroupSpecs[*].groupName")),
+                PartRow::Field(concat!($spec, ".workerGroupSpecs[*].groupName")),
                 Times::Product(&[
-                    Factor::Greater(
+                    FactorRow::Greater(
                         concat!($spec, ".workerGroupSpecs[*].replicas"),
                         concat!($spec, ".workerGroupSpecs[*].minReplicas"),
                     ),
-                    Factor::Field(concat!($spec, ".workerGroupSpecs[*].numOfHosts"), 1),
+                    FactorRow::Field(concat!($spec, ".workerGroupSpecs[*].numOfHosts"), 1),
                 ]),
             ),
             $($more,)?
@@ -151,45 +151,45 @@ macro_rules! ray {
     };
 }
 
-const RAY_CLUSTER: [Keeps; 2] = ray!("spec", Need::Must);
-const RAY_SERVICE: [Keeps; 2] = ray!("spec.rayClusterConfig", Need::Must);
-const RAY_JOB: [Keeps; 3] = ray!("spec.rayClusterSpec", Need::May, RAY_SUBMITTER);
+const RAY_CLUSTER: [Keeps; 2] = ray!("spec", TemplateNeed::Must);
+const RAY_SERVICE: [Keeps; 2] = ray!("spec.rayClusterConfig", TemplateNeed::Must);
+const RAY_JOB: [Keeps; 3] = ray!("spec.rayClusterSpec", TemplateNeed::May, RAY_SUBMITTER);
 const RAY_SUBMITTER: Keeps = Keeps {
-    need: Need::May,
-    ..keeps("spec.submitterPodTemplate", Part::Word("submitter"), Times::Product(&[]))
+    need: TemplateNeed::May,
+    ..keeps("spec.submitterPodTemplate", PartRow::Word("submitter"), Times::Product(&[]))
 };
 
 /// A training runtime of Kubeflow's trainer v2: the template of a JobSet, which jobs refer to. Source: kubeflow/trainer
 /// `pkg/apis/trainer/v1alpha1/trainingruntime_types.go`.
 const RUNTIME: &[Keeps] = &[keeps(
     "spec.template.spec.replicatedJobs[*].template.spec.template",
-    Part::Field("spec.template.spec.replicatedJobs[*].name"),
+    PartRow::Field("spec.template.spec.replicatedJobs[*].name"),
     Times::None,
 )];
 
 /// Every kind. Built-in kinds: Kubernetes `staging/src/k8s.io/api/{core,apps,batch}/v1/types.go`.
-pub(super) const ROWS: &[Row] = &[
-    one("apps", "Deployment", "deployments", &[keeps("spec.template", Part::Nothing, REPLICAS)]),
-    one("apps", "ReplicaSet", "replicasets", &[keeps("spec.template", Part::Nothing, REPLICAS)]),
-    one("apps", "StatefulSet", "statefulsets", &[keeps("spec.template", Part::Nothing, ORDINALS)]),
-    one("apps", "DaemonSet", "daemonsets", &[keeps("spec.template", Part::Nothing, Times::EachNode)]),
+pub(super) const ROWS: &[WorkloadRow] = &[
+    one("apps", "Deployment", "deployments", &[keeps("spec.template", PartRow::Nothing, REPLICAS)]),
+    one("apps", "ReplicaSet", "replicasets", &[keeps("spec.template", PartRow::Nothing, REPLICAS)]),
+    one("apps", "StatefulSet", "statefulsets", &[keeps("spec.template", PartRow::Nothing, ORDINALS)]),
+    one("apps", "DaemonSet", "daemonsets", &[keeps("spec.template", PartRow::Nothing, Times::EachNode)]),
     one(
         "",
         "ReplicationController",
         "replicationcontrollers",
-        &[keeps("spec.template", Part::Nothing, REPLICAS)],
+        &[keeps("spec.template", PartRow::Nothing, REPLICAS)],
     ),
-    one("", "PodTemplate", "podtemplates", &[keeps("template", Part::Nothing, Times::None)]),
-    Row {
+    one("", "PodTemplate", "podtemplates", &[keeps("template", PartRow::Nothing, Times::None)]),
+    WorkloadRow {
         suspended: &["spec.suspend"],
         ..one(
             "batch",
             "Job",
             "jobs",
-            &[keeps("spec.template", Part::Nothing, Times::Product(&[Factor::Job("spec")]))],
+            &[keeps("spec.template", PartRow::Nothing, Times::Product(&[FactorRow::Job("spec")]))],
         )
     },
-    Row {
+    WorkloadRow {
         suspended: &["spec.suspend", "spec.jobTemplate.spec.suspend"],
         ..one(
             "batch",
@@ -197,8 +197,8 @@ pub(super) const ROWS: &[Row] = &[
             "cronjobs",
             &[keeps(
                 "spec.jobTemplate.spec.template",
-                Part::Nothing,
-                Times::Product(&[Factor::Job("spec.jobTemplate.spec")]),
+                PartRow::Nothing,
+                Times::Product(&[FactorRow::Job("spec.jobTemplate.spec")]),
             )],
         )
     },
@@ -209,12 +209,12 @@ pub(super) const ROWS: &[Row] = &[
         "jobs",
         &[keeps(
             "spec.tasks[*].template",
-            Part::Field("spec.tasks[*].name"),
-            Times::Product(&[Factor::Field("spec.tasks[*].replicas", 0)]),
+            PartRow::Field("spec.tasks[*].name"),
+            Times::Product(&[FactorRow::Field("spec.tasks[*].replicas", 0)]),
         )],
     ),
     // kubernetes-sigs/jobset `api/jobset/v1alpha2/jobset_types.go`; names: `pkg/util/placement/placement.go`, `GenPodName`.
-    Row {
+    WorkloadRow {
         suspended: &["spec.suspend"],
         ..one(
             "jobset.x-k8s.io",
@@ -222,10 +222,10 @@ pub(super) const ROWS: &[Row] = &[
             "jobsets",
             &[keeps(
                 "spec.replicatedJobs[*].template.spec.template",
-                Part::Field("spec.replicatedJobs[*].name"),
+                PartRow::Field("spec.replicatedJobs[*].name"),
                 Times::Product(&[
-                    Factor::Field("spec.replicatedJobs[*].replicas", 1),
-                    Factor::Job("spec.replicatedJobs[*].template.spec"),
+                    FactorRow::Field("spec.replicatedJobs[*].replicas", 1),
+                    FactorRow::Job("spec.replicatedJobs[*].template.spec"),
                 ]),
             )],
         )
@@ -237,22 +237,22 @@ pub(super) const ROWS: &[Row] = &[
         "leaderworkersets",
         &[
             Keeps {
-                need: Need::Else("spec.leaderWorkerTemplate.workerTemplate"),
-                ..keeps("spec.leaderWorkerTemplate.leaderTemplate", Part::Nothing, REPLICAS)
+                need: TemplateNeed::Else("spec.leaderWorkerTemplate.workerTemplate"),
+                ..keeps("spec.leaderWorkerTemplate.leaderTemplate", PartRow::Nothing, REPLICAS)
             },
             keeps(
                 "spec.leaderWorkerTemplate.workerTemplate",
-                Part::Nothing,
+                PartRow::Nothing,
                 Times::Product(&[
-                    Factor::Field("spec.replicas", 1),
-                    Factor::Rest("spec.leaderWorkerTemplate.size", 1),
+                    FactorRow::Field("spec.replicas", 1),
+                    FactorRow::Rest("spec.leaderWorkerTemplate.size", 1),
                 ]),
             ),
         ],
     ),
-    Row { suspended: &["spec.suspend"], ..one("ray.io", "RayCluster", "rayclusters", &RAY_CLUSTER) },
-    Row { suspended: &["spec.suspend"], ..one("ray.io", "RayJob", "rayjobs", &RAY_JOB) },
-    Row { suspended: &["spec.suspend"], ..one("ray.io", "RayService", "rayservices", &RAY_SERVICE) },
+    WorkloadRow { suspended: &["spec.suspend"], ..one("ray.io", "RayCluster", "rayclusters", &RAY_CLUSTER) },
+    WorkloadRow { suspended: &["spec.suspend"], ..one("ray.io", "RayJob", "rayjobs", &RAY_JOB) },
+    WorkloadRow { suspended: &["spec.suspend"], ..one("ray.io", "RayService", "rayservices", &RAY_SERVICE) },
     kubeflow!("PyTorchJob", "pytorchjobs", "pytorchReplicaSpecs"),
     kubeflow!("TFJob", "tfjobs", "tfReplicaSpecs"),
     kubeflow!("XGBoostJob", "xgboostjobs", "xgbReplicaSpecs"),
@@ -260,7 +260,7 @@ pub(super) const ROWS: &[Row] = &[
     kubeflow!("MXJob", "mxjobs", "mxReplicaSpecs"),
     kubeflow!("JAXJob", "jaxjobs", "jaxReplicaSpecs"),
     // kubeflow/mpi-operator `pkg/apis/kubeflow/v2beta1/types.go`; a Worker without `replicas` has none (`default.go`).
-    Row {
+    WorkloadRow {
         suspended: &["spec.runPolicy.suspend"],
         ..one(
             "kubeflow.org",
@@ -269,34 +269,34 @@ pub(super) const ROWS: &[Row] = &[
             &[
                 keeps(
                     "spec.mpiReplicaSpecs.Launcher.template",
-                    Part::Word("launcher"),
-                    Times::Product(&[Factor::Field("spec.mpiReplicaSpecs.Launcher.replicas", 1)]),
+                    PartRow::Word("launcher"),
+                    Times::Product(&[FactorRow::Field("spec.mpiReplicaSpecs.Launcher.replicas", 1)]),
                 ),
                 Keeps {
-                    need: Need::May,
+                    need: TemplateNeed::May,
                     ..keeps(
                         "spec.mpiReplicaSpecs.Worker.template",
-                        Part::Word("worker"),
-                        Times::Product(&[Factor::Field("spec.mpiReplicaSpecs.Worker.replicas", 0)]),
+                        PartRow::Word("worker"),
+                        Times::Product(&[FactorRow::Field("spec.mpiReplicaSpecs.Worker.replicas", 0)]),
                     )
                 },
             ],
         )
     },
     // kubeflow/trainer `pkg/apis/trainer/v1alpha1/trainjob_types.go`: all but the resources of a node stands in the runtime.
-    Row {
+    WorkloadRow {
         suspended: &["spec.suspend"],
         ..one(
             "trainer.kubeflow.org",
             "TrainJob",
             "trainjobs",
             &[Keeps {
-                form: Shape::Resources,
-                need: Need::May,
+                form: PodShape::Resources,
+                need: TemplateNeed::May,
                 ..keeps(
                     "spec.trainer.resourcesPerNode",
-                    Part::Word("node"),
-                    Times::Product(&[Factor::Field("spec.trainer.numNodes", 1)]),
+                    PartRow::Word("node"),
+                    Times::Product(&[FactorRow::Field("spec.trainer.numNodes", 1)]),
                 )
             }],
         )
@@ -308,7 +308,7 @@ pub(super) const ROWS: &[Row] = &[
         "kubeflow.org",
         "Notebook",
         "notebooks",
-        &[keeps("spec.template", Part::Nothing, Times::Product(&[Factor::One]))],
+        &[keeps("spec.template", PartRow::Nothing, Times::Product(&[FactorRow::One]))],
     ),
     // kserve/kserve `pkg/apis/serving/v1beta1/{predictor,transformer,explainer,component,podspec}.go`; a worker set has
     // `pipelineParallelSize` nodes, the head included.
@@ -318,41 +318,41 @@ pub(super) const ROWS: &[Row] = &[
         "inferenceservices",
         &[
             Keeps {
-                form: Shape::Spec(PREDICTORS),
+                form: PodShape::Spec(PREDICTORS),
                 ..keeps(
                     "spec.predictor",
-                    Part::Word("predictor"),
-                    Times::Product(&[Factor::Field("spec.predictor.minReplicas", 1)]),
+                    PartRow::Word("predictor"),
+                    Times::Product(&[FactorRow::Field("spec.predictor.minReplicas", 1)]),
                 )
             },
             Keeps {
-                form: Shape::Spec(&[]),
-                need: Need::May,
+                form: PodShape::Spec(&[]),
+                need: TemplateNeed::May,
                 ..keeps(
                     "spec.predictor.workerSpec",
-                    Part::Word("predictor-worker"),
+                    PartRow::Word("predictor-worker"),
                     Times::Product(&[
-                        Factor::Field("spec.predictor.minReplicas", 1),
-                        Factor::Rest("spec.predictor.workerSpec.pipelineParallelSize", 2),
+                        FactorRow::Field("spec.predictor.minReplicas", 1),
+                        FactorRow::Rest("spec.predictor.workerSpec.pipelineParallelSize", 2),
                     ]),
                 )
             },
             Keeps {
-                form: Shape::Spec(&[]),
-                need: Need::May,
+                form: PodShape::Spec(&[]),
+                need: TemplateNeed::May,
                 ..keeps(
                     "spec.transformer",
-                    Part::Word("transformer"),
-                    Times::Product(&[Factor::Field("spec.transformer.minReplicas", 1)]),
+                    PartRow::Word("transformer"),
+                    Times::Product(&[FactorRow::Field("spec.transformer.minReplicas", 1)]),
                 )
             },
             Keeps {
-                form: Shape::Spec(&["art"]),
-                need: Need::May,
+                form: PodShape::Spec(&["art"]),
+                need: TemplateNeed::May,
                 ..keeps(
                     "spec.explainer",
-                    Part::Word("explainer"),
-                    Times::Product(&[Factor::Field("spec.explainer.minReplicas", 1)]),
+                    PartRow::Word("explainer"),
+                    Times::Product(&[FactorRow::Field("spec.explainer.minReplicas", 1)]),
                 )
             },
         ],

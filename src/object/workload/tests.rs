@@ -42,7 +42,7 @@ fn every_path_of_the_table_can_be_read_and_counts_by_its_own_wildcards() {
             for path in factors.iter().flat_map(Factor::paths) {
                 assert!(path.is_within(&template.path), "{}: {path} beside {}", kind.kind, template.path);
             }
-            if let Part::Field(path) = &template.part {
+            if let GroupPart::Field(path) = &template.part {
                 assert!(path.is_within(&template.path), "{}: {path}", kind.kind);
             }
         }

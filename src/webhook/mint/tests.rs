@@ -50,7 +50,8 @@ fn a_minted_bundle_holds_the_names_and_times_asked_for() {
 
 #[test]
 fn renewal_is_due_when_two_thirds_are_over() {
-    let validity = Validity { not_before: at("2026-01-01T00:00:00Z"), not_after: at("2026-01-31T00:00:00Z") };
+    let validity =
+        CertificateValidity { not_before: at("2026-01-01T00:00:00Z"), not_after: at("2026-01-31T00:00:00Z") };
     assert!(!needs_renewal(validity, at("2026-01-20T23:59:59Z")));
     assert!(needs_renewal(validity, at("2026-01-21T00:00:00Z")));
     assert!(needs_renewal(validity, at("2027-01-01T00:00:00Z")));

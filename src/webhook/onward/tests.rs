@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::{
-    admission::{Rule, Stage, Verdict, Violation},
+    admission::{AdmissionStage, Rule, Verdict, Violation},
     object::Workloads,
-    webhook::{answer, metrics::Metrics, review::Judge},
+    webhook::{answer, metrics::WebhookMetrics, review::Judge},
 };
 
 fn violation(message: &str) -> Violation {
@@ -49,7 +49,7 @@ struct Seen {
     metrics: String,
 }
 
-fn go_on(review: &Value, stage: Stage, verdict: Verdict, handed: Handed) -> Seen {
+fn go_on(review: &Value, stage: AdmissionStage, verdict: Verdict, handed: Handed) -> Seen {
     let called = |pod: &Pod| format!("{}/{}", pod.metadata.namespace, pod.metadata.name);
     let (placed, hinted) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(Vec::new())));
     let (place, hint) = (placed.clone(), hinted.clone());
@@ -65,7 +65,7 @@ fn go_on(review: &Value, stage: Stage, verdict: Verdict, handed: Handed) -> Seen
     };
     let judge: Judge = Arc::new(move |_| verdict.clone());
     let (body, mut registry) = (review.to_string(), Registry::default());
-    let metrics = Metrics::register(&mut registry);
+    let metrics = WebhookMetrics::register(&mut registry);
     let mut answer = answer(body.as_bytes(), stage, &judge, &Workloads::default()).unwrap();
     if let Some(handed) = onward.go_on(&mut answer, body.len()) {
         metrics.count_hint(handed);
@@ -79,7 +79,7 @@ fn go_on(review: &Value, stage: Stage, verdict: Verdict, handed: Handed) -> Seen
 #[test]
 fn a_dry_run_is_told_a_place_and_hints_at_nothing() {
     let review = review(|request| request["dryRun"] = true.into());
-    let seen = go_on(&review, Stage::Validate, admitted(), Handed::Taken);
+    let seen = go_on(&review, AdmissionStage::Validate, admitted(), Handed::Taken);
     assert_eq!(seen.warnings, ["first (r)", "there", "not elsewhere"]);
     assert_eq!((seen.placed, seen.hinted.len()), (vec!["train/p".to_owned()], 0));
     assert!(seen.metrics.contains("berth_admission_hints_total{outcome=\"taken\"} 0"), "{}", seen.metrics);
@@ -90,7 +90,7 @@ fn a_pod_that_is_let_in_is_hinted_at_and_told_nothing() {
     for (handed, label) in [(Handed::Taken, "taken"), (Handed::Dropped, "dropped")] {
         for dry_run in [json!(false), json!(null)] {
             let review = review(|request| request["dryRun"] = dry_run);
-            let seen = go_on(&review, Stage::Validate, admitted(), handed);
+            let seen = go_on(&review, AdmissionStage::Validate, admitted(), handed);
             assert_eq!(seen.warnings, ["first (r)"]);
             assert_eq!((seen.placed.len(), seen.hinted), (0, vec!["train/p".to_owned()]));
             let line = format!("berth_admission_hints_total{{outcome=\"{label}\"}} 1");
@@ -110,11 +110,11 @@ fn whatever_is_no_new_pod_that_is_let_in_goes_no_further() {
         request["object"] = json!({"spec": {"template": {"spec": {"containers": []}}}});
     };
     let cases = [
-        (review(|_| {}), Stage::Mutate, admitted()),
-        (review(|_| {}), Stage::Validate, denied()),
-        (review(|_| {}), Stage::Validate, Verdict::Ignored),
-        (review(update), Stage::Validate, admitted()),
-        (review(workload), Stage::Validate, admitted()),
+        (review(|_| {}), AdmissionStage::Mutate, admitted()),
+        (review(|_| {}), AdmissionStage::Validate, denied()),
+        (review(|_| {}), AdmissionStage::Validate, Verdict::Ignored),
+        (review(update), AdmissionStage::Validate, admitted()),
+        (review(workload), AdmissionStage::Validate, admitted()),
     ];
     for (mut review, stage, verdict) in cases {
         for dry_run in [true, false] {
@@ -130,7 +130,7 @@ fn a_pod_too_large_to_wait_in_memory_is_no_hint() {
     let large = review(|request| {
         request["object"]["metadata"]["annotations"] = json!({"note": "x".repeat(HINT_LIMIT)});
     });
-    let seen = go_on(&large, Stage::Validate, admitted(), Handed::Taken);
+    let seen = go_on(&large, AdmissionStage::Validate, admitted(), Handed::Taken);
     assert_eq!(seen.hinted.len(), 0);
     assert!(seen.metrics.contains("berth_admission_hints_total{outcome=\"dropped\"} 1"));
 }

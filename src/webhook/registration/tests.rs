@@ -62,8 +62,8 @@ fn configuration() -> Response<Body> {
     Response::new(Body::from(object.to_string()))
 }
 
-fn ours() -> Registration {
-    Registration { mutating: "berth".to_owned(), validating: "berth".to_owned() }
+fn ours() -> WebhookConfigurations {
+    WebhookConfigurations { mutating: "berth".to_owned(), validating: "berth".to_owned() }
 }
 
 #[tokio::test(start_paused = true)]

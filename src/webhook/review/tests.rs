@@ -8,7 +8,7 @@ use super::{
     *,
 };
 
-fn answer(body: &[u8], stage: Stage, judge: &Judge) -> Result<ReviewAnswer, BadReview> {
+fn answer(body: &[u8], stage: AdmissionStage, judge: &Judge) -> Result<ReviewAnswer, BadReview> {
     super::answer(body, stage, judge, &Workloads::default())
 }
 
@@ -54,13 +54,13 @@ fn wire(answer: &ReviewAnswer) -> Value {
 }
 
 fn refused(body: &[u8]) -> BadReview {
-    answer(body, Stage::Mutate, &never()).unwrap_err()
+    answer(body, AdmissionStage::Mutate, &never()).unwrap_err()
 }
 
 #[test]
 fn an_admitted_pod_gets_its_patch_in_base64() {
     let verdict = Verdict::Admitted { patch: patch(), warnings: vec![violation("gap", "", "mind the gap")] };
-    let answer = answer(&review(|_| {}), Stage::Mutate, &judge(verdict)).unwrap();
+    let answer = answer(&review(|_| {}), AdmissionStage::Mutate, &judge(verdict)).unwrap();
     let expected = STANDARD.encode(r#"[{"op":"add","path":"/spec/schedulerName","value":"berth"}]"#);
     let golden = json!({
         "apiVersion": "admission.k8s.io/v1",
@@ -77,7 +77,7 @@ fn an_admitted_pod_gets_its_patch_in_base64() {
 fn no_patch_and_no_patch_type_come_with_nothing_to_change_or_at_the_validating_stage() {
     let nothing = Verdict::Admitted { patch: Vec::new(), warnings: Vec::new() };
     let something = Verdict::Admitted { patch: patch(), warnings: Vec::new() };
-    for (stage, verdict) in [(Stage::Mutate, nothing), (Stage::Validate, something)] {
+    for (stage, verdict) in [(AdmissionStage::Mutate, nothing), (AdmissionStage::Validate, something)] {
         let answer = answer(&review(|_| {}), stage, &judge(verdict)).unwrap();
         assert_eq!(wire(&answer)["response"], json!({"uid": "u-1", "allowed": true}));
     }
@@ -92,7 +92,7 @@ fn a_denial_says_field_message_and_rule() {
         ],
         warnings: vec![violation("w", "spec", "careful")],
     };
-    let answer = answer(&review(|_| {}), Stage::Validate, &judge(verdict)).unwrap();
+    let answer = answer(&review(|_| {}), AdmissionStage::Validate, &judge(verdict)).unwrap();
     let golden = json!({
         "uid": "u-1",
         "allowed": false,
@@ -115,10 +115,10 @@ fn the_audit_log_keeps_the_rules_that_only_warned() {
         violation("hint-key", "metadata", "near"),
     ];
     let admitted = Verdict::Admitted { patch: Vec::new(), warnings: warnings.clone() };
-    let answered = answer(&review(|_| {}), Stage::Validate, &judge(admitted)).unwrap();
+    let answered = answer(&review(|_| {}), AdmissionStage::Validate, &judge(admitted)).unwrap();
     assert_eq!(wire(&answered)["response"]["auditAnnotations"], json!({"warnings": "preset-node,hint-key"}));
     let denied = Verdict::Denied { violations: vec![violation("quantity", "", "x")], warnings };
-    let answered = answer(&review(|_| {}), Stage::Validate, &judge(denied)).unwrap();
+    let answered = answer(&review(|_| {}), AdmissionStage::Validate, &judge(denied)).unwrap();
     let both = json!({"violations": "quantity", "warnings": "preset-node,hint-key"});
     assert_eq!(wire(&answered)["response"]["auditAnnotations"], both);
 }
@@ -126,7 +126,7 @@ fn the_audit_log_keeps_the_rules_that_only_warned() {
 #[test]
 fn the_judge_sees_stage_operation_and_the_namespace_of_the_request() {
     let seeing: Judge = Arc::new(|request| {
-        assert_eq!(request.stage, Stage::Validate);
+        assert_eq!(request.stage, AdmissionStage::Validate);
         assert!(matches!(request.operation, Operation::Update(old) if old.metadata.name == "before"));
         assert_eq!(request.namespace, "train");
         assert_eq!(request.pod.metadata.name, "p");
@@ -137,7 +137,7 @@ fn the_judge_sees_stage_operation_and_the_namespace_of_the_request() {
         review["request"]["oldObject"] = json!({"metadata": {"name": "before"}});
         review["request"]["object"]["metadata"]["namespace"] = "other".into();
     });
-    assert_eq!(answer(&body, Stage::Validate, &seeing).unwrap().outcome, ReviewOutcome::Ignored);
+    assert_eq!(answer(&body, AdmissionStage::Validate, &seeing).unwrap().outcome, ReviewOutcome::Ignored);
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn a_pod_that_cannot_be_read_is_refused_with_its_field() {
     let body = review(|review| {
         review["request"]["object"]["spec"]["containers"] = json!([{"resources": {"limits": 3}}]);
     });
-    let answer = answer(&body, Stage::Mutate, &never()).unwrap();
+    let answer = answer(&body, AdmissionStage::Mutate, &never()).unwrap();
     let response = answer.review.response;
     let status = response.status.unwrap();
     assert_eq!((answer.outcome, response.allowed, status.code), (ReviewOutcome::Unreadable, false, 422));
@@ -170,7 +170,7 @@ fn what_is_not_a_pod_being_written_is_allowed_unread() {
     ];
     for change in cases {
         let body = review(|review| change(&mut review["request"]));
-        let answer = answer(&body, Stage::Mutate, &never()).unwrap();
+        let answer = answer(&body, AdmissionStage::Mutate, &never()).unwrap();
         assert_eq!(wire(&answer)["response"], json!({"uid": "u-1", "allowed": true}));
     }
 }
@@ -231,7 +231,7 @@ fn depth_that_nobody_reads_is_skipped_without_a_stack() {
     let (open, close) = ("[".repeat(500_000), "]".repeat(500_000));
     let deep = text.replace("\"containers\":[]", &format!("\"containers\":[],\"unknown\":{open}{close}"));
     assert!(deep.len() > 1_000_000);
-    let answer = answer(deep.as_bytes(), Stage::Mutate, &judge(Verdict::Ignored)).unwrap();
+    let answer = answer(deep.as_bytes(), AdmissionStage::Mutate, &judge(Verdict::Ignored)).unwrap();
     assert!(answer.review.response.allowed);
 }
 
@@ -260,12 +260,16 @@ fn a_pod_without_metadata_is_refused_and_not_patched_where_nothing_is() {
     let body = review(|review| {
         review["request"]["object"].as_object_mut().unwrap().remove("metadata");
     });
-    let answer = answer(&body, Stage::Mutate, &never()).unwrap();
+    let answer = answer(&body, AdmissionStage::Mutate, &never()).unwrap();
     assert_eq!(answer.outcome, ReviewOutcome::Unreadable);
     assert_eq!(answer.review.response.status.unwrap().message, "metadata: is missing");
     let nameless = review(|review| review["request"]["object"]["metadata"] = json!({}));
     assert!(
-        self::answer(&nameless, Stage::Mutate, &judge(Verdict::Ignored)).unwrap().review.response.allowed
+        self::answer(&nameless, AdmissionStage::Mutate, &judge(Verdict::Ignored))
+            .unwrap()
+            .review
+            .response
+            .allowed
     );
 }
 
@@ -278,7 +282,7 @@ fn what_cannot_be_read_is_quoted_in_short_on_one_line() {
     ];
     for change in pods {
         let body = review(|review| change(&mut review["request"]["object"], long()));
-        let response = answer(&body, Stage::Mutate, &never()).unwrap().review.response;
+        let response = answer(&body, AdmissionStage::Mutate, &never()).unwrap().review.response;
         let message = response.status.unwrap().message;
         assert!(message.len() < 1300 && !message.contains(char::is_control), "{} bytes", message.len());
         assert!(message.ends_with(" more characters)"), "{message}");

@@ -8,8 +8,8 @@ use berth::{
     dialect::{
         Dialect as _,
         vendor::{
-            Row, ascend,
-            row::{Template, Templates},
+            VendorRow, ascend,
+            row::{SliceTemplate, Templates},
         },
     },
 };
@@ -67,12 +67,12 @@ fn numbered(name: &str, times: usize) -> Vec<String> {
     std::iter::once(name.to_owned()).chain(later).collect()
 }
 
-pub(crate) fn chip(word: &str) -> Row {
+pub(crate) fn chip(word: &str) -> VendorRow {
     ascend::row(word, ascend::resources(word), 1, ascend::known(word).unwrap())
 }
 
 /// A chip as upstream's `VNPUConfig` has it.
-pub(crate) fn configured(config: &Value) -> Row {
+pub(crate) fn configured(config: &Value) -> VendorRow {
     let word = text(config, "CommonWord").to_owned() + text(config, "commonWord");
     let factor = number(config, "MemoryFactor").max(1);
     ascend::row(&word, ascend::resources(&word), factor, templates(config))
@@ -81,7 +81,7 @@ pub(crate) fn configured(config: &Value) -> Row {
 pub(crate) fn templates(config: &Value) -> Templates {
     let either = |upper: &str, lower: &str| number(config, upper).max(number(config, lower));
     let listed = list(&config["Templates"]).iter().chain(list(&config["templates"]));
-    let template = |template: &Value| Template {
+    let template = |template: &Value| SliceTemplate {
         name: text(template, "Name").to_owned() + text(template, "name"),
         memory: MiB::new(number(template, "Memory").max(number(template, "memory")).into()),
     };

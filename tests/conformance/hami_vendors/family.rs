@@ -7,7 +7,7 @@ use berth::{
     dialect::{
         Dialect as _,
         vendor::{
-            Row, Vendor, VendorSettings, ascend, cambricon,
+            Vendor, VendorRow, VendorSettings, ascend, cambricon,
             row::{Cards, Sizes},
         },
     },
@@ -31,7 +31,7 @@ use crate::{
 
 /// One family of cards, held against its table.
 pub(crate) struct Family {
-    pub(crate) row: Row,
+    pub(crate) row: VendorRow,
 }
 
 impl Family {
@@ -200,7 +200,7 @@ impl Family {
     }
 }
 
-pub(crate) fn vendor(row: Row) -> Vendor {
+pub(crate) fn vendor(row: VendorRow) -> Vendor {
     let settings = VendorSettings {
         node_policy: NodePolicy::Binpack,
         card_policies: vec![CardPolicy::Spread],

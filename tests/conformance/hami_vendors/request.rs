@@ -6,7 +6,7 @@ use berth::{
     device::{MemoryRequest, MiB, PodRequest},
     dialect::{
         Unreadable,
-        vendor::{Row, row::Containers},
+        vendor::{VendorRow, row::Containers},
     },
     object::Pod,
 };
@@ -17,7 +17,7 @@ use crate::upstream::{number, pod};
 pub(crate) type Asked = Result<Option<PodRequest>, Vec<Unreadable>>;
 
 /// What asks for one card, or for the least part of one where it must be a part.
-pub(crate) fn one(row: &Row) -> Value {
+pub(crate) fn one(row: &VendorRow) -> Value {
     let parts = row.resources.shares().filter(|_| row.containers == Containers::OneStatingBoth);
     let names = std::iter::once(row.resources.count.as_str()).chain(parts);
     names.map(|name| (name.to_owned(), json!("1"))).collect::<Map<_, _>>().into()

@@ -7,7 +7,7 @@ use berth::{
     cli::demo::register,
     cluster::{self, Binder, Clock, Handoff, Leadership},
     config::Config,
-    webhook::{Readiness, mint::ServingNames, registration::Registration},
+    webhook::{ServerReadiness, mint::ServingNames, registration::WebhookConfigurations},
 };
 
 use super::{LIMIT, World};
@@ -76,7 +76,7 @@ impl World {
         self.berth.spawn(async move { app.run(std::future::pending()).await.unwrap() });
         if asked == Asked::Yes {
             // An installed webhook gets no review before: what rules read, such as hints, may be missing.
-            let ready = readiness.wait_for(|readiness| *readiness == Readiness::Ready);
+            let ready = readiness.wait_for(|readiness| *readiness == ServerReadiness::Ready);
             tokio::time::timeout(LIMIT, ready).await.expect("the webhook is ready in time").unwrap();
         }
     }
@@ -135,6 +135,9 @@ fn options(config: Config, client: kube::Client, leadership: Leadership, asked: 
         listen: "127.0.0.1:0".parse().unwrap(),
         certificates: CertificateSource::Minted(serving),
         client_ca_file: None,
-        registration: Registration { mutating: registered.to_owned(), validating: registered.to_owned() },
+        registration: WebhookConfigurations {
+            mutating: registered.to_owned(),
+            validating: registered.to_owned(),
+        },
     }
 }

@@ -4,7 +4,7 @@ use std::sync::{Arc, LazyLock};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use berth::{
-    admission::{Request, Stage, review},
+    admission::{AdmissionStage, Request, review},
     object::Workloads,
     webhook::{Judge, ReviewAnswer, answer},
 };
@@ -23,7 +23,7 @@ static JUDGES: LazyLock<Vec<Judge>> = LazyLock::new(|| {
 pub fn run(data: &[u8]) {
     let body = serde_json::from_slice::<Value>(data).ok();
     for judge in JUDGES.iter() {
-        for stage in [Stage::Mutate, Stage::Validate] {
+        for stage in [AdmissionStage::Mutate, AdmissionStage::Validate] {
             match answer(data, stage, judge, &WORKLOADS) {
                 Err(bad) => assert!(!bad.to_string().is_empty()),
                 Ok(answer) => answered(&answer, stage, body.as_ref(), judge),
@@ -32,14 +32,14 @@ pub fn run(data: &[u8]) {
     }
 }
 
-fn answered(answer: &ReviewAnswer, stage: Stage, body: Option<&Value>, judge: &Judge) {
+fn answered(answer: &ReviewAnswer, stage: AdmissionStage, body: Option<&Value>, judge: &Judge) {
     well_formed(answer, stage);
     // What is too deep or too large for this reader is no API server's.
     let Some(body) = body else { return };
     assert_eq!(body["request"]["uid"], answer.review.response.uid.as_str());
     let Some(patch) = &answer.review.response.patch else { return };
     let patched = patched(body, patch);
-    for stage in [Stage::Mutate, Stage::Validate] {
+    for stage in [AdmissionStage::Mutate, AdmissionStage::Validate] {
         let again = answer_of(&patched, stage, judge).review.response;
         assert!(again.allowed, "a pod was changed so that it is refused: {:?}", again.status);
         assert_eq!(again.patch, None, "a pod was changed twice: {patched}");
@@ -47,13 +47,13 @@ fn answered(answer: &ReviewAnswer, stage: Stage, body: Option<&Value>, judge: &J
 }
 
 /// The rules of `admission.k8s.io/v1`, and those of ours.
-fn well_formed(answer: &ReviewAnswer, stage: Stage) {
+fn well_formed(answer: &ReviewAnswer, stage: AdmissionStage) {
     let response = &answer.review.response;
     assert!(!response.uid.is_empty());
     assert_eq!(response.allowed, response.status.is_none());
     assert_eq!(response.patch.is_some(), response.patch_type.is_some());
     assert!(
-        response.patch.is_none() || (response.allowed && stage == Stage::Mutate),
+        response.patch.is_none() || (response.allowed && stage == AdmissionStage::Mutate),
         "a refusal or a validation changes nothing"
     );
     if let Some(status) = &response.status {
@@ -80,7 +80,7 @@ fn patched(body: &Value, patch: &str) -> Value {
     body
 }
 
-fn answer_of(body: &Value, stage: Stage, judge: &Judge) -> ReviewAnswer {
+fn answer_of(body: &Value, stage: AdmissionStage, judge: &Judge) -> ReviewAnswer {
     answer(body.to_string().as_bytes(), stage, judge, &WORKLOADS)
         .expect("it was a review before it was patched")
 }

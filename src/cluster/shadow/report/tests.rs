@@ -34,7 +34,7 @@ fn decided(name: &str, reason: ComparisonReason) -> Finding {
 }
 
 fn board() -> Board {
-    Board::new(Metrics::default(), Timestamp::UNIX_EPOCH)
+    Board::new(ShadowMetrics::default(), Timestamp::UNIX_EPOCH)
 }
 
 #[test]
