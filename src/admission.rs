@@ -16,6 +16,7 @@ pub mod hints;
 pub mod inventory;
 pub mod modes;
 pub mod named_nodes;
+pub mod namespace_pods;
 pub mod namespace_quota;
 pub mod preemptable;
 pub mod quantities;

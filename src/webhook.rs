@@ -21,6 +21,7 @@ pub mod metrics;
 pub mod mint;
 pub mod onward;
 mod parse;
+mod paths;
 mod places;
 mod record;
 mod refusal;

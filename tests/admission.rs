@@ -4,6 +4,7 @@
 mod cases;
 mod facts;
 mod hostile;
+mod namespaces;
 mod parsing;
 mod pods;
 mod properties;

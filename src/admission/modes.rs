@@ -73,6 +73,16 @@ impl Ways {
         })
     }
 
+    /// Whether the pod takes no way at all.
+    pub fn are_none(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether the pod takes no way but claims.
+    pub fn are_claims_alone(&self) -> bool {
+        self.0.keys().all(|way| *way == Way::Claim)
+    }
+
     /// Whether the pod asks for a share at all.
     pub fn ask_for_a_share(&self) -> bool {
         self.modes().next().is_some()

@@ -7,6 +7,9 @@ use crate::object::Pod;
 pub enum AdmissionStage {
     /// The mutating call: unreadable requests are denied, and missing values are set by a patch.
     Mutate,
+    /// The mutating call about pods without a share, for a namespace that gives all its pods to Berth: the scheduler's name is set by a patch, and
+    /// nothing is denied.
+    Adopt,
     /// The validating call: the final pod is judged; nothing is patched.
     Validate,
 }

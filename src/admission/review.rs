@@ -10,7 +10,7 @@ use super::{
     findings::ReviewFindings,
     hint_keys, hint_lists, hint_values, hints,
     modes::Ways,
-    preemptable, quantities, quota,
+    namespace_pods, preemptable, quantities, quota,
     request::{AdmissionStage, Operation, Request},
     resource_names, rules,
     scheduler_name::{self, PlacingScheduler},
@@ -35,12 +35,16 @@ pub fn review(request: &Request<'_>, facts: &Facts) -> Verdict {
 pub fn review_within(request: &Request<'_>, facts: &Facts, work: &mut Work) -> Verdict {
     match request.operation {
         Operation::Create => create(request, facts, work),
+        Operation::Update(_) if request.stage == AdmissionStage::Adopt => Verdict::Ignored,
         Operation::Update(old) => update(request, old, facts, work),
         Operation::Delete | Operation::Connect => Verdict::Ignored,
     }
 }
 
 fn create(request: &Request<'_>, facts: &Facts, work: &mut Work) -> Verdict {
+    if request.stage == AdmissionStage::Adopt {
+        return adopt(request, facts, work);
+    }
     let ways = Ways::of(request.pod, facts);
     let mut findings = ReviewFindings::within(*work);
     if !ways.ask_for_a_share() && !preemptable::is_marked(&request.pod.metadata) {
@@ -62,6 +66,22 @@ fn create(request: &Request<'_>, facts: &Facts, work: &mut Work) -> Verdict {
     mutate(&mut draft, request, &ways, facts, &mut findings);
     judge_created(&mut findings, draft.pod(), request, &ways, facts);
     verdict(findings, work, || draft.into_operations())
+}
+
+/// Names Berth in a pod without a share. A pod that the rules would deny once it names Berth is left alone.
+fn adopt(request: &Request<'_>, facts: &Facts, work: &mut Work) -> Verdict {
+    if !namespace_pods::is_adopted(request.pod, request.namespace, facts) || opts_out(request, facts) {
+        return Verdict::Ignored;
+    }
+    let mut draft = Draft::new(request.pod);
+    draft.set_scheduler_name(&facts.settings.scheduler_name);
+    let named = Request { stage: AdmissionStage::Validate, pod: draft.pod(), ..*request };
+    match create(&named, facts, work) {
+        Verdict::Denied { .. } => Verdict::Ignored,
+        Verdict::Ignored | Verdict::Admitted { .. } => {
+            Verdict::Admitted { patch: draft.into_operations(), warnings: Vec::new() }
+        }
+    }
 }
 
 /// Judges a pod that is being created, as this stage leaves it.

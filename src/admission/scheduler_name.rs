@@ -41,6 +41,11 @@ pub fn owner(pod: &Pod, settings: &AdmissionSettings) -> PlacingScheduler {
     }
 }
 
+/// Whether the pod names no scheduler, or the one that the API server fills in.
+pub fn is_default(pod: &Pod) -> bool {
+    matches!(pod.spec.scheduler_name.as_deref(), None | Some("" | DEFAULT))
+}
+
 /// Names Berth as the scheduler of an adopted pod.
 pub fn set(draft: &mut Draft, settings: &AdmissionSettings) {
     if owner(draft.pod(), settings) == PlacingScheduler::Adopted {

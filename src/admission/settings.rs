@@ -23,6 +23,8 @@ pub struct AdmissionSettings {
     pub resources: BTreeMap<SharingMode, ResourceNames>,
     /// What is set in pods of HAMi's mode.
     pub hami: HamiDefaults,
+    /// Whether pods with claims of devices are placed.
+    pub claims: ResourceClaims,
     /// The revocable zones that have a window.
     pub zones: BTreeSet<String>,
     /// The action of each guard.
@@ -36,6 +38,15 @@ pub enum DefaultScheduler {
     Overwrite,
     /// It is left alone, with a warning.
     Leave,
+}
+
+/// Whether Berth places pods with claims of devices.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum ResourceClaims {
+    /// It does.
+    Served,
+    /// `scheduling.claims.enabled` is `false`: it places none.
+    NotServed,
 }
 
 /// The names of one mode's resources.

@@ -62,6 +62,8 @@ pub struct ReviewArgs {
 pub enum Path {
     /// The mutating call.
     Mutate,
+    /// The mutating call about pods without a share, for a namespace with the label `berth.dev/pods: all`.
+    Adopt,
     /// The validating call.
     Validate,
 }
@@ -70,6 +72,7 @@ impl Path {
     fn stage(self) -> AdmissionStage {
         match self {
             Self::Mutate => AdmissionStage::Mutate,
+            Self::Adopt => AdmissionStage::Adopt,
             Self::Validate => AdmissionStage::Validate,
         }
     }
@@ -155,7 +158,10 @@ fn reviews(documents: &[Document], config: &Config) -> anyhow::Result<Vec<Review
     for document in documents {
         match document.kind() {
             "Pod" if is_bound(document) => {}
-            "Pod" => reviews.push(review(document, document, &Places::default(), &facts)?),
+            "Pod" => {
+                let judged = judge(document, &Places::default(), &facts)?;
+                reviews.push(Review::new(document, judged, &Places::default()));
+            }
             kind if FACTS.contains(&kind) => {}
             kind => {
                 let kept = document.kept_pods(&workloads)?;
@@ -165,9 +171,9 @@ fn reviews(documents: &[Document], config: &Config) -> anyhow::Result<Vec<Review
                 let several = kept.len() > 1;
                 for KeptPod { pod, places, part, .. } in kept {
                     let pod = document.with_pod(pod);
-                    let review = review(document, &pod, &places, &facts)?;
+                    let judged = judge::judge_made_by(Some(document), &pod, &places, &facts)?;
                     let part = (several && !part.is_empty()).then_some(part);
-                    reviews.push(Review { part, ..review });
+                    reviews.push(Review { part, ..Review::new(document, judged, &places) });
                 }
             }
         }
@@ -183,10 +189,4 @@ fn reviews(documents: &[Document], config: &Config) -> anyhow::Result<Vec<Review
 pub(super) fn is_bound(document: &Document) -> bool {
     let node = document.value.pointer("/spec/nodeName").and_then(serde_json::Value::as_str);
     node.is_some_and(|node| !node.is_empty())
-}
-
-/// Reviews a pod whose fields stand at these places of this document.
-fn review(of: &Document, pod: &Document, places: &Places, facts: &Facts) -> anyhow::Result<Review> {
-    let judged = judge(pod, places, facts)?;
-    Ok(Review::new(of, judged, places))
 }

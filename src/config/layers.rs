@@ -15,7 +15,7 @@ use super::{
 use crate::{
     admission::{
         self, DefaultScheduler,
-        settings::{Bystanders, HamiDefaults, ResourceNames},
+        settings::{Bystanders, HamiDefaults, ResourceClaims, ResourceNames},
     },
     cluster::{
         Reader,
@@ -124,6 +124,11 @@ impl Config {
             modes: self.modes(),
             resources: self.resource_names(),
             hami: self.dialects.hami.defaults(),
+            claims: if self.scheduling.claims.enabled {
+                ResourceClaims::Served
+            } else {
+                ResourceClaims::NotServed
+            },
             zones: self.dialects.volcano.arguments.tdm.revocable_zones.keys().cloned().collect(),
             guards: self.guards,
         }

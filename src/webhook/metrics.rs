@@ -55,6 +55,7 @@ struct HintLabels {
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 enum ReviewPath {
     Mutate,
+    Adopt,
     Validate,
 }
 
@@ -118,7 +119,7 @@ impl WebhookMetrics {
 
     /// Initialises every counter with 0, since Prometheus computes a rate from the value before the first event.
     fn begin_at_zero(&self) {
-        for path in [ReviewPath::Mutate, ReviewPath::Validate] {
+        for path in [ReviewPath::Mutate, ReviewPath::Adopt, ReviewPath::Validate] {
             drop(self.duration.get_or_create(&DurationLabels { path }));
             for outcome in CountedOutcome::ALL {
                 drop(self.reviews.get_or_create(&ReviewLabels { path, outcome }));
@@ -180,6 +181,7 @@ impl ReviewPath {
     fn of(stage: AdmissionStage) -> Self {
         match stage {
             AdmissionStage::Mutate => Self::Mutate,
+            AdmissionStage::Adopt => Self::Adopt,
             AdmissionStage::Validate => Self::Validate,
         }
     }
@@ -189,6 +191,7 @@ impl EncodeLabelValue for ReviewPath {
     fn encode(&self, encoder: &mut LabelValueEncoder) -> fmt::Result {
         encoder.write_str(match self {
             Self::Mutate => "mutate",
+            Self::Adopt => "adopt",
             Self::Validate => "validate",
         })
     }

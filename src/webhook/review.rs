@@ -32,7 +32,7 @@ pub type Judge = Arc<dyn Fn(&admission::Request<'_>) -> Verdict + Send + Sync>;
 /// The outcome of a review.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum ReviewOutcome {
-    /// Allowed without a change, since the pod does not concern Berth.
+    /// Allowed without a change, since the pod does not concern Berth, or no pod is denied at this stage.
     Ignored,
     /// Allowed, with or without a patch.
     Admitted,
@@ -158,6 +158,9 @@ pub fn answer(
     }
     let pod = match parse::pod(object) {
         Ok(pod) => pod,
+        Err(_) if stage == AdmissionStage::Adopt => {
+            return Ok(ReviewAnswer::to(uid, stage, Verdict::Ignored));
+        }
         Err(fault) => return Ok(ReviewAnswer::unreadable(uid, &fault)),
     };
     let old = if asks == Asks::Update {

@@ -19,9 +19,9 @@ use tokio::{
 use super::{
     limits::BODY_LIMIT,
     metrics::{CountedOutcome, WebhookMetrics},
+    paths::stage_of,
     refusal::ReviewRefusal,
 };
-use crate::admission::AdmissionStage;
 
 /// The bytes of one permit; the smallest review takes one permit.
 const PLACE: usize = 64 * 1024;
@@ -60,9 +60,9 @@ pub(super) async fn bounded(
     let started = Instant::now();
     let needed = places(&request);
     let Ok(held) = timeout(room.patience, room.places.acquire_many(needed)).await else {
-        let stage =
-            if request.uri().path() == "/mutate" { AdmissionStage::Mutate } else { AdmissionStage::Validate };
-        metrics.count(stage, CountedOutcome::TurnedAway, started);
+        if let Some(stage) = stage_of(request.uri().path()) {
+            metrics.count(stage, CountedOutcome::TurnedAway, started);
+        }
         let why = "too many reviews at once; ask again";
         let refusal = ReviewRefusal::new(StatusCode::TOO_MANY_REQUESTS, why);
         return ([(header::RETRY_AFTER, COME_AGAIN)], refusal).into_response();

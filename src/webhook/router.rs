@@ -35,6 +35,7 @@ use super::{
     limits::BODY_LIMIT,
     metrics::{CountedOutcome, WebhookMetrics},
     onward::Onward,
+    paths::{ADOPT, MUTATE, VALIDATE, stage_of},
     record::log,
     refusal::{ReviewRefusal, as_json},
     review::{Judge, ReviewAnswer, answer},
@@ -118,7 +119,7 @@ impl Webhook {
     }
 }
 
-/// The paths: `POST /mutate`, `POST /validate`, `GET /healthz`, `GET /readyz`, `GET /metrics`.
+/// The paths: `POST /mutate`, `POST /adopt`, `POST /validate`, `GET /healthz`, `GET /readyz`, `GET /metrics`.
 pub fn router(webhook: Webhook) -> Router {
     router_within(webhook, BodyRoom::default())
 }
@@ -127,8 +128,9 @@ pub fn router(webhook: Webhook) -> Router {
 pub fn router_within(webhook: Webhook, room: BodyRoom) -> Router {
     let bounded = axum::middleware::from_fn_with_state((room, webhook.metrics.clone()), bounded);
     Router::new()
-        .route("/mutate", post(mutate))
-        .route("/validate", post(validate))
+        .route(MUTATE, post(mutate))
+        .route(ADOPT, post(adopt))
+        .route(VALIDATE, post(validate))
         .route_layer(bounded)
         .route("/healthz", get(healthz))
         .route("/readyz", get(readyz))
@@ -149,7 +151,7 @@ pub fn verified_router(webhook: Webhook) -> Router {
 }
 
 async fn verified(request: Request, next: Next) -> Response {
-    let is_review = matches!(request.uri().path(), "/mutate" | "/validate");
+    let is_review = stage_of(request.uri().path()).is_some();
     if is_review && request.extensions().get::<Peer>() != Some(&Peer::Verified) {
         let why = "reviews are answered to clients with a certificate of the configured authority only";
         return ReviewRefusal::new(StatusCode::FORBIDDEN, why).into_response();
@@ -159,6 +161,10 @@ async fn verified(request: Request, next: Next) -> Response {
 
 async fn mutate(State(webhook): State<Webhook>, request: Request) -> Response {
     review(&webhook, AdmissionStage::Mutate, request).await
+}
+
+async fn adopt(State(webhook): State<Webhook>, request: Request) -> Response {
+    review(&webhook, AdmissionStage::Adopt, request).await
 }
 
 async fn validate(State(webhook): State<Webhook>, request: Request) -> Response {

@@ -21,10 +21,23 @@ struct Case {
     _about: String,
     #[serde(default)]
     facts: Given,
+    #[serde(default)]
+    asked: Asked,
     /// How the pod is stored now: the review is of an update.
     old: Option<Value>,
     pod: Value,
     outcome: Option<Outcome>,
+}
+
+/// Which mutating webhook is asked about a new pod.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq)]
+#[serde(rename_all = "camelCase")]
+enum Asked {
+    /// That for shares.
+    #[default]
+    Mutate,
+    /// That for pods without a share.
+    Adopt,
 }
 
 #[derive(Debug, Default, Deserialize, PartialEq, Serialize)]
@@ -69,13 +82,23 @@ fn judge(case: &Case) -> Outcome {
         let operation = old.as_ref().map_or(Operation::Create, Operation::Update);
         review(&Request { stage, operation, namespace: "train", pod }, &facts)
     };
-    let first = ask(if old.is_some() { AdmissionStage::Validate } else { AdmissionStage::Mutate }, &new);
+    let stage = match case.asked {
+        Asked::Mutate if old.is_some() => AdmissionStage::Validate,
+        Asked::Mutate => AdmissionStage::Mutate,
+        Asked::Adopt => AdmissionStage::Adopt,
+    };
+    let first = ask(stage, &new);
     if let Verdict::Admitted { patch, .. } = &first {
         let mut patched = case.pod.clone();
         json_patch::patch(&mut patched, patch).unwrap();
-        for stage in [AdmissionStage::Mutate, AdmissionStage::Validate] {
+        let stages = match case.asked {
+            Asked::Mutate => &[AdmissionStage::Mutate, AdmissionStage::Validate][..],
+            Asked::Adopt => &[AdmissionStage::Adopt, AdmissionStage::Mutate, AdmissionStage::Validate],
+        };
+        for &stage in stages {
             match ask(stage, &pod(&patched)) {
                 Verdict::Admitted { patch, .. } => assert_eq!(patch, [], "twice is once"),
+                Verdict::Ignored if case.asked == Asked::Adopt => {}
                 other => panic!("admitted, then {other:?}"),
             }
         }

@@ -42,16 +42,10 @@ async fn reviews_are_answered_to_the_authoritys_clients_and_probes_to_everybody(
     let server = Server::verifying(&authority.pem()).await;
     for protocol in [Protocol::Http1, Protocol::Http2] {
         let mut anonymous = Client::connect(&server, protocol).await.unwrap();
-        assert_eq!(
-            anonymous.post("/mutate", review("p")).await.status,
-            StatusCode::FORBIDDEN,
-            "{protocol:?}"
-        );
-        assert_eq!(
-            anonymous.post("/validate", review("p")).await.status,
-            StatusCode::FORBIDDEN,
-            "{protocol:?}"
-        );
+        for path in ["/mutate", "/adopt", "/validate"] {
+            let refused = anonymous.post(path, review("p")).await.status;
+            assert_eq!(refused, StatusCode::FORBIDDEN, "{path} {protocol:?}");
+        }
         assert_eq!(anonymous.get("/healthz").await.status, StatusCode::OK);
         let mut known = Client::connect_as(&server, protocol, Some(&authority.client())).await.unwrap();
         assert_eq!(known.post("/mutate", review("p")).await.status, StatusCode::OK, "{protocol:?}");

@@ -16,7 +16,7 @@ use super::{
     server::{Server, bundle},
 };
 
-/// Mutating: names the scheduler. Validating: denies. A pod named `trap` makes it panic.
+/// Mutating: names the scheduler. For pods without a share: names another. Validating: denies. A pod named `trap` makes it panic.
 fn judge() -> Judge {
     Arc::new(|request| {
         assert_ne!(request.pod.metadata.name, "trap", "the judge fell into the trap");
@@ -29,6 +29,10 @@ fn judge() -> Judge {
                     field: "metadata".to_owned(),
                     message: "a warning".to_owned(),
                 }],
+            },
+            AdmissionStage::Adopt => Verdict::Admitted {
+                patch: vec![PatchOperation::Add(AddOperation { path, value: "adopter".into() })],
+                warnings: Vec::new(),
             },
             AdmissionStage::Validate => Verdict::Denied {
                 violations: vec![Violation {
@@ -43,7 +47,7 @@ fn judge() -> Judge {
 }
 
 #[tokio::test]
-async fn both_paths_answer_over_both_protocols() {
+async fn each_path_answers_over_both_protocols() {
     let server = Server::start(judge()).await;
     for protocol in [Protocol::Http1, Protocol::Http2] {
         let mut client = Client::connect(&server, protocol).await.unwrap();
@@ -51,9 +55,15 @@ async fn both_paths_answer_over_both_protocols() {
         assert_eq!(mutated.status, StatusCode::OK, "{protocol:?}");
         let response = &mutated.json()["response"];
         assert_eq!((&response["uid"], &response["allowed"]), (&json!("uid-of-p"), &json!(true)));
-        let patch = STANDARD.decode(response["patch"].as_str().unwrap()).unwrap();
-        let patch: Value = serde_json::from_slice(&patch).unwrap();
-        assert_eq!(patch, json!([{"op": "add", "path": "/spec/schedulerName", "value": "berth"}]));
+        let patch = |response: &Value| -> Value {
+            let decoded = STANDARD.decode(response["patch"].as_str().unwrap()).unwrap();
+            serde_json::from_slice(&decoded).unwrap()
+        };
+        assert_eq!(patch(response), json!([{"op": "add", "path": "/spec/schedulerName", "value": "berth"}]));
+
+        let adopted = client.post("/adopt?timeout=2s", review("p")).await;
+        let named = json!([{"op": "add", "path": "/spec/schedulerName", "value": "adopter"}]);
+        assert_eq!(patch(&adopted.json()["response"]), named, "{protocol:?}");
 
         let validated = client.post("/validate", review("p")).await;
         assert_eq!(validated.status, StatusCode::OK, "a denial is a good answer");
@@ -93,6 +103,7 @@ async fn reviews_are_counted_by_path_and_outcome_and_violations_by_rule() {
     client.post("/mutate", review("p")).await;
     client.post("/mutate", review("trap")).await;
     client.post("/mutate", "nonsense").await;
+    client.post("/adopt", review("p")).await;
     client.post("/validate", review("p")).await;
     client.post("/validate", review("q")).await;
     let page = String::from_utf8(client.get("/metrics").await.body.to_vec()).unwrap();
@@ -100,6 +111,7 @@ async fn reviews_are_counted_by_path_and_outcome_and_violations_by_rule() {
         r#"berth_admission_reviews_total{path="mutate",outcome="admitted"} 1"#,
         r#"berth_admission_reviews_total{path="mutate",outcome="panicked"} 1"#,
         r#"berth_admission_reviews_total{path="mutate",outcome="refused"} 1"#,
+        r#"berth_admission_reviews_total{path="adopt",outcome="admitted"} 1"#,
         r#"berth_admission_reviews_total{path="validate",outcome="denied"} 2"#,
         r#"berth_admission_violations_total{rule="too-much"} 2"#,
         r#"berth_admission_review_duration_seconds_count{path="validate"} 2"#,

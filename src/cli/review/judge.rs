@@ -10,6 +10,7 @@ use crate::{
     admission::{
         self, AdmissionStage, Facts, NamespaceQuota, Operation, Request, Verdict, Violation,
         inventory::{InventorySummary, NodeOffer},
+        namespace_pods,
         namespace_quota::HolderStanding,
         quota::needs,
         shares::PodShares,
@@ -24,7 +25,7 @@ use crate::{
         marks,
     },
     dra::ExtendedResources,
-    object::{Device, Namespace, Node, Pod, PodGroup, ResourceQuota, workload::Places},
+    object::{Device, Namespace, Node, Pod, PodGroup, ResourceQuota, metadata::Controller, workload::Places},
 };
 
 /// What came of a review.
@@ -38,11 +39,24 @@ pub enum ReviewVerdict {
     Ignored,
 }
 
+/// Whether a pod concerns Berth, and why.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Concerned {
+    /// It does not.
+    No,
+    /// It does, by what it asks for or names.
+    ByItself,
+    /// It does, since its namespace gives Berth all its pods.
+    ByItsNamespace,
+}
+
 /// A reviewed pod.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReviewedPod {
     /// What came of it.
     pub outcome: ReviewVerdict,
+    /// Whether it concerns Berth.
+    pub concerned: Concerned,
     /// What was changed.
     pub patch: Vec<PatchOperation>,
     /// What the pod's author is warned of; fields are below the pod.
@@ -141,6 +155,16 @@ pub(super) fn unread_quotas(documents: &[Document], facts: &Facts) -> Result<Vec
 
 /// Judges the pod of a document; `places` is where its fields stand there, for errors.
 pub fn judge(document: &Document, places: &Places, facts: &Facts) -> Result<ReviewedPod, DocumentError> {
+    judge_made_by(None, document, places, facts)
+}
+
+/// As [`judge`], for a pod that this workload would make.
+pub(super) fn judge_made_by(
+    workload: Option<&Document>,
+    document: &Document,
+    places: &Places,
+    facts: &Facts,
+) -> Result<ReviewedPod, DocumentError> {
     let mut object = document.value.clone();
     if let Value::Object(fields) = &mut object {
         let metadata = fields.entry("metadata").or_insert(Value::Null);
@@ -150,21 +174,42 @@ pub fn judge(document: &Document, places: &Places, facts: &Facts) -> Result<Revi
     }
     let namespace = document.namespace().unwrap_or("default").to_owned();
     let ask = |object: &Value, stage| -> Result<Verdict, DocumentError> {
-        let pod: Pod = document.read_part(object, places)?;
+        let mut pod: Pod = document.read_part(object, places)?;
+        if let (AdmissionStage::Adopt, Some(workload)) = (stage, workload) {
+            let name = workload.name().unwrap_or_default();
+            pod.metadata.controller =
+                Some(Controller::new(workload.api_version(), workload.kind(), name, ""));
+        }
         let request = Request { stage, operation: Operation::Create, namespace: &namespace, pod: &pod };
         Ok(admission::review(&request, facts))
     };
+    let apply = |object: &mut Value, patch: &[PatchOperation]| {
+        json_patch::patch(object, patch)
+            .map_err(|error| document.error(&places.of(""), format!("the patch does not apply: {error}")))
+    };
     let verdict = ask(&object, AdmissionStage::Mutate)?;
     let warnings = verdict.warnings().to_vec();
-    let patch = match verdict {
-        Verdict::Ignored => return Ok(judged(ReviewVerdict::Ignored, warnings, object)),
+    let (concerned, mut patch) = match verdict {
+        Verdict::Ignored => (Concerned::No, Vec::new()),
         Verdict::Denied { violations, .. } => {
             return Ok(ReviewedPod { violations, ..judged(ReviewVerdict::Denied, warnings, object) });
         }
-        Verdict::Admitted { patch, .. } => patch,
+        Verdict::Admitted { patch, .. } => (Concerned::ByItself, patch),
     };
-    json_patch::patch(&mut object, &patch)
-        .map_err(|error| document.error(&places.of(""), format!("the patch does not apply: {error}")))?;
+    apply(&mut object, &patch)?;
+    let gives_all = facts.namespace(&namespace).is_some_and(namespace_pods::are_given);
+    let adopted = if gives_all { ask(&object, AdmissionStage::Adopt)? } else { Verdict::Ignored };
+    let concerned = match adopted {
+        Verdict::Admitted { patch: more, .. } => {
+            apply(&mut object, &more)?;
+            patch.extend(more);
+            Concerned::ByItsNamespace
+        }
+        Verdict::Ignored | Verdict::Denied { .. } => concerned,
+    };
+    if concerned == Concerned::No {
+        return Ok(judged(ReviewVerdict::Ignored, warnings, object));
+    }
     let outcome = match ask(&object, AdmissionStage::Validate)? {
         Verdict::Denied { violations, warnings: more } => {
             ReviewedPod { violations, ..judged(ReviewVerdict::Denied, united(warnings, more), object) }
@@ -174,7 +219,7 @@ pub fn judge(document: &Document, places: &Places, facts: &Facts) -> Result<Revi
             ReviewedPod { patch, ..judged(ReviewVerdict::Admitted, united(warnings, more), object) }
         }
     };
-    Ok(outcome)
+    Ok(ReviewedPod { concerned, ..outcome })
 }
 
 /// Both stages' warnings; what both say is said once, as kubectl shows it.
@@ -186,5 +231,6 @@ fn united(mut warnings: Vec<Violation>, more: Vec<Violation>) -> Vec<Violation> 
 }
 
 fn judged(outcome: ReviewVerdict, warnings: Vec<Violation>, object: Value) -> ReviewedPod {
-    ReviewedPod { outcome, patch: Vec::new(), warnings, violations: Vec::new(), object }
+    let concerned = if outcome == ReviewVerdict::Ignored { Concerned::No } else { Concerned::ByItself };
+    ReviewedPod { outcome, concerned, patch: Vec::new(), warnings, violations: Vec::new(), object }
 }

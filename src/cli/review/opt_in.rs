@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Review, ReviewVerdict};
+use super::{Review, judge::Concerned};
 use crate::{
     admission::review::OPT_OUT,
     cli::documents::{Document, DocumentError},
@@ -30,9 +30,8 @@ impl OptedIn {
     /// Puts a warning before the others of a review where the webhook would not be asked. A namespace that is not among the documents
     /// may be labelled either way.
     pub(super) fn warn(&self, review: &mut Review) {
-        let Some(label) =
-            self.labels.get(&review.namespace).filter(|_| review.outcome != ReviewVerdict::Ignored)
-        else {
+        let is_asked_about = review.concerned == Concerned::ByItself;
+        let Some(label) = self.labels.get(&review.namespace).filter(|_| is_asked_about) else {
             return;
         };
         let wanted = match (self.scope, label.as_deref()) {

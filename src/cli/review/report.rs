@@ -4,7 +4,7 @@ use json_patch::PatchOperation;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::judge::{ReviewVerdict, ReviewedPod};
+use super::judge::{Concerned, ReviewVerdict, ReviewedPod};
 use crate::{
     admission::Violation,
     cli::{documents::Document, output::Shown, table::Table},
@@ -33,6 +33,9 @@ pub struct Review {
     pub part: Option<String>,
     /// What came of it.
     pub outcome: ReviewVerdict,
+    /// Why it concerns Berth.
+    #[serde(skip)]
+    pub concerned: Concerned,
     /// What was changed, where it was admitted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub patch: Option<Vec<PatchOperation>>,
@@ -69,13 +72,14 @@ impl ViolationRow {
 impl Review {
     /// The review of the pod whose fields stand at these places of the document.
     pub fn new(document: &Document, judged: ReviewedPod, places: &Places) -> Self {
-        let ReviewedPod { outcome, patch, warnings, violations, object } = judged;
+        let ReviewedPod { outcome, concerned, patch, warnings, violations, object } = judged;
         Self {
             kind: document.kind().to_owned(),
             namespace: document.namespace().unwrap_or("default").to_owned(),
             name: document.name().map(str::to_owned),
             part: None,
             outcome,
+            concerned,
             patch: (outcome == ReviewVerdict::Admitted).then_some(patch),
             warnings: warnings.iter().map(|warning| warning.at(places).to_string()).collect(),
             violations: violations.iter().map(|row| ViolationRow::new(row, places)).collect(),

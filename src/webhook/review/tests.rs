@@ -157,6 +157,17 @@ fn a_pod_that_cannot_be_read_is_refused_with_its_field() {
 }
 
 #[test]
+fn no_pod_is_refused_where_the_scheduler_is_named_alone() {
+    let body = review(|review| review["request"]["object"]["spec"]["containers"] = json!([3]));
+    let unread = answer(&body, AdmissionStage::Adopt, &never()).unwrap();
+    assert_eq!((unread.outcome, unread.review.response.allowed), (ReviewOutcome::Ignored, true));
+    let verdict = Verdict::Admitted { patch: patch(), warnings: Vec::new() };
+    let named = answer(&review(|_| {}), AdmissionStage::Adopt, &judge(verdict)).unwrap();
+    assert_eq!(named.review.response.patch_type, Some("JSONPatch"));
+    assert_eq!(named.entrant, None, "the binder is told of a pod by the validating stage alone");
+}
+
+#[test]
 fn what_is_not_a_pod_being_written_is_allowed_unread() {
     let cases: [fn(&mut Value); 5] = [
         |request| request["resource"]["resource"] = "deployments".into(),
