@@ -75,6 +75,9 @@ async fn with_the_webhook_down_only_what_rules_read_of_a_share_pod_waits() {
     let pods = world.pods(USER, "train");
     pods.create(&PostParams::default(), &parsed(sized(share_pod("share", None)))).await.unwrap();
     pods.create(&PostParams::default(), &parsed(sized(plain_pod("plain", json!({}))))).await.unwrap();
+    let mut placed = sized(plain_pod("placed", json!({})));
+    placed["spec"]["schedulerName"] = "berth".into();
+    pods.create(&PostParams::default(), &parsed(placed)).await.unwrap();
     drop(serving);
 
     let down = "failed calling webhook \"update.berth.dev\"";
@@ -98,7 +101,9 @@ async fn with_the_webhook_down_only_what_rules_read_of_a_share_pod_waits() {
     let weights = annotate("hami.io/device-scoring-weights", json!("nonsense"));
     pods.patch("plain", &patching(), &weights).await.unwrap();
     change(&world, "resize", "plain", &resources("requests", "cpu", "200m")).await.unwrap();
-    change(&world, "ephemeralcontainers", "plain", &debug(&json!({}))).await.unwrap();
+    for pod in ["plain", "placed"] {
+        change(&world, "ephemeralcontainers", pod, &debug(&json!({}))).await.unwrap();
+    }
     // A share does not change by a resize, which the API server sees to.
     change(&world, "resize", "share", &resources("requests", "cpu", "200m")).await.unwrap();
 }
