@@ -74,6 +74,8 @@ mod support;
 mod time_division;
 #[path = "end_to_end/vendors.rs"]
 mod vendors;
+#[path = "end_to_end/whole_namespaces.rs"]
+mod whole_namespaces;
 #[path = "end_to_end/withdrawal.rs"]
 mod withdrawal;
 #[path = "end_to_end/world.rs"]
@@ -122,6 +124,10 @@ on_both_floors! {
     admission::a_pod_that_is_let_in_is_handed_to_the_binder,
     admission::a_replica_that_does_not_lead_answers_dry_runs_too,
     admission::what_is_not_berths_is_left_alone,
+    whole_namespaces::a_labelled_namespace_gives_berth_its_pods_without_a_share,
+    whole_namespaces::kube_system_and_berths_own_namespace_give_away_no_pod,
+    whole_namespaces::a_pod_with_a_share_is_admitted_once_beside_the_label,
+    whole_namespaces::pods_without_a_share_are_created_while_berth_is_away,
     adoption::pods_of_an_adopted_scheduler_are_placed_in_every_namespace,
     adoption::a_scheduler_that_runs_keeps_its_pods_until_it_is_stopped,
     adoption::a_pod_that_the_other_scheduler_binds_after_all_counts_as_it_stands,

@@ -126,15 +126,16 @@ fn webhooks_follow_their_own_values_and_leave_further_namespaces_alone() {
             assert!(leaves_alone(&webhook["namespaceSelector"]), "{name}");
             let seconds = match name {
                 "workload.berth.dev" => 1,
-                "custom-workload.berth.dev" => 2,
+                "custom-workload.berth.dev" | "adopt.berth.dev" => 2,
                 _ => 3,
             };
             assert_eq!(webhook["timeoutSeconds"], seconds, "{name}");
-            let ignores = name == "mutate.berth.dev" || name.ends_with("workload.berth.dev");
+            let ignores = ["mutate.berth.dev", "adopt.berth.dev"].contains(&name)
+                || name.ends_with("workload.berth.dev");
             assert_eq!(webhook["failurePolicy"], if ignores { "Ignore" } else { "Fail" }, "{name}");
         }
     }
-    assert_eq!(webhooks, 5, "the schema lists each by its name");
+    assert_eq!(webhooks, 6, "the schema lists each by its name");
     let backstop =
         &objects["ValidatingAdmissionPolicy /berth-backstop.berth.dev"]["spec"]["matchConstraints"];
     assert!(leaves_alone(&backstop["namespaceSelector"]), "{backstop}");

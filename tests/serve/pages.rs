@@ -49,7 +49,7 @@ const fn page(path: &'static str) -> Page {
 }
 
 /// Pages on installations by kubectl, in an order in which each finds what it needs.
-const WITH_KUBECTL: [Page; 7] = [
+const WITH_KUBECTL: [Page; 8] = [
     Page {
         path: "README.md",
         before: &[
@@ -72,6 +72,7 @@ const WITH_KUBECTL: [Page; 7] = [
             ),
         ],
     },
+    page("docs/packing.md"),
 ];
 
 /// Pages on installations by Helm.

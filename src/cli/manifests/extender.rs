@@ -9,6 +9,8 @@ use serde_json::{Value, json};
 const SERVICE: &str = "berth-extender";
 const SECRET: &str = "berth-extender-tls";
 const FOLDER: &str = "/etc/berth-extender";
+/// The webhook about pods without a share.
+const ADOPTION: &str = "adopt.berth.dev";
 /// The Deployment that `--split` makes of the binder.
 const BINDER: &str = "berth-binder";
 
@@ -25,10 +27,18 @@ fn changed(mut object: Value) -> Option<Value> {
     let of_binder = object["metadata"]["name"] == BINDER;
     match object["kind"].as_str().unwrap_or_default() {
         "PodDisruptionBudget" if of_binder => return None,
+        "MutatingWebhookConfiguration" => keep_pods_without_shares(&mut object["webhooks"]),
         "Deployment" if of_binder => serve(&mut object["spec"]),
         _ => {}
     }
     Some(object)
+}
+
+/// kube-scheduler places and binds pods without a share, so no namespace gives them to Berth.
+fn keep_pods_without_shares(webhooks: &mut Value) {
+    if let Some(webhooks) = webhooks.as_array_mut() {
+        webhooks.retain(|webhook| webhook["name"] != ADOPTION);
+    }
 }
 
 /// One replica, since one that does not lead can't bind; the old one ends before the new one starts, for the same reason.

@@ -145,21 +145,45 @@ fn typed_readers_take_every_webhook_and_workload() {
 }
 
 #[test]
-fn every_webhook_but_those_that_only_warn_fails_closed() {
+fn every_webhook_but_those_that_deny_no_pod_fails_closed() {
     let objects = objects(&args(&[])).unwrap();
     let webhooks = ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"]
         .into_iter()
         .flat_map(|kind| of_kind(&objects, kind)[0]["webhooks"].as_array().unwrap().clone());
     for webhook in webhooks {
-        let only_warns =
-            ["workload.berth.dev", "custom-workload.berth.dev"].contains(&webhook["name"].as_str().unwrap());
+        let denies_none = ["adopt.berth.dev", "workload.berth.dev", "custom-workload.berth.dev"]
+            .contains(&webhook["name"].as_str().unwrap());
         assert_eq!(
             webhook["failurePolicy"],
-            if only_warns { "Ignore" } else { "Fail" },
+            if denies_none { "Ignore" } else { "Fail" },
             "{}",
             webhook["name"]
         );
         assert_eq!(webhook["sideEffects"], "None");
+    }
+}
+
+/// A webhook is called after those before it in the list: a pod that the one for shares has given to Berth is not asked about again.
+#[test]
+fn pods_without_a_share_are_asked_about_after_those_with_one_and_in_labelled_namespaces_alone() {
+    let names = |flags: &[&str]| -> Vec<Value> {
+        let objects = objects(&args(flags)).unwrap();
+        let webhooks =
+            of_kind(&objects, "MutatingWebhookConfiguration")[0]["webhooks"].as_array().unwrap().clone();
+        webhooks.into_iter().map(|webhook| webhook["name"].clone()).collect()
+    };
+    assert_eq!(names(&[]), ["mutate.berth.dev", "adopt.berth.dev"]);
+    assert_eq!(names(&["--extender"]), ["mutate.berth.dev"], "kube-scheduler binds the others");
+    for settings in ["", "scope: opt-out"] {
+        let (settings, _) = InstallationSettings::parse(settings.to_owned(), "berth.yaml").unwrap();
+        let objects = super::objects(&args(&["--namespace", "gpu"]), &settings).unwrap();
+        let webhook = &of_kind(&objects, "MutatingWebhookConfiguration")[0]["webhooks"][1];
+        let selector = json!({"matchExpressions": [
+            {"key": "berth.dev/pods", "operator": "In", "values": ["all"]},
+            {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system", "gpu"]},
+        ]});
+        assert_eq!(webhook["namespaceSelector"], selector);
+        assert_eq!(webhook["clientConfig"]["service"]["path"], "/adopt");
     }
 }
 

@@ -1,6 +1,6 @@
 {{/*
 What an extender of kube-scheduler has of an object of a half, as a JSON list: the binder is one replica that asks for a
-certificate, has its own Service and no disruption budget. It follows src/cli/manifests/extender.rs. Input: the object.
+certificate, has its own Service and no disruption budget, and the webhook for pods without a share is left out. It follows src/cli/manifests/extender.rs. Input: the object.
 */}}
 {{- define "berth.extender" -}}
 {{- $object := . -}}
@@ -9,6 +9,13 @@ certificate, has its own Service and no disruption budget. It follows src/cli/ma
 []
 {{- else if and $isBinder (eq $object.kind "Deployment") -}}
 {{- $_ := include "berth.extender.deployment" $object.spec -}}
+{{- list $object | toJson -}}
+{{- else if eq $object.kind "MutatingWebhookConfiguration" -}}
+{{- $kept := list -}}
+{{- range $webhook := $object.webhooks -}}
+{{- if ne $webhook.name "adopt.berth.dev" -}}{{- $kept = append $kept $webhook -}}{{- end -}}
+{{- end -}}
+{{- $_ := set $object "webhooks" $kept -}}
 {{- list $object | toJson -}}
 {{- else if eq $object.kind "Service" -}}
 {{- $own := deepCopy $object -}}
