@@ -8,7 +8,12 @@ use super::{
     rules,
     workloads::Template,
 };
-use crate::{admission::review::OPT_OUT, config::AdmissionScope, dialect::hami, object::Namespace};
+use crate::{
+    admission::{namespace_pods, review::OPT_OUT},
+    config::AdmissionScope,
+    dialect::hami,
+    object::Namespace,
+};
 
 /// The namespace that never comes in, beside Berth's own.
 const KUBE_SYSTEM: &str = "kube-system";
@@ -101,6 +106,42 @@ pub fn findings(examination: &Examination<'_>, templates: &[Template<'_>]) -> Ve
     counts(examination, templates).into_iter().filter_map(finding).collect()
 }
 
+/// The webhooks of an installation for shares, and for pods without one, which is left out where kube-scheduler binds these.
+const FOR_SHARES: &str = "mutate.berth.dev";
+const FOR_OTHERS: &str = "adopt.berth.dev";
+
+/// The namespaces whose label for all their pods has no effect.
+pub fn labels_without_effect(examination: &Examination<'_>) -> Vec<PreflightFinding> {
+    let (label, seen) = (namespace_pods::LABEL, examination.seen);
+    let asks = |name: &str| {
+        let webhooks = seen.webhooks.iter().filter_map(|configuration| configuration["webhooks"].as_array());
+        webhooks.flatten().any(|webhook| webhook["name"] == name)
+    };
+    let is_not_asked = asks(FOR_SHARES) && !asks(FOR_OTHERS);
+    let finding = |namespace: &Namespace| {
+        let value = namespace.metadata.label(label)?;
+        let why = match coverage(namespace, examination) {
+            Coverage::System => "its pods are never given to Berth".to_owned(),
+            _ if !namespace_pods::are_given(&namespace.metadata) => {
+                format!("`{value}` is no value of it: write `all`")
+            }
+            Coverage::OptedOut => format!("the namespace opts out with the label `{OPT_OUT}: ignore`"),
+            Coverage::OptedOutOfHami => {
+                format!("the namespace opts out with the label `{}: ignore`", hami::names::OPT_OUT)
+            }
+            Coverage::Covered | Coverage::Unlabelled if is_not_asked => format!(
+                "the installed webhooks are without {FOR_OTHERS}: with --extender, kube-scheduler places these pods; otherwise apply the \
+                 manifests again"
+            ),
+            Coverage::Covered | Coverage::Unlabelled => return None,
+        };
+        let object = called("Namespace", "", &namespace.metadata.name);
+        let message = format!("the label `{label}` has no effect: {why}");
+        Some(PreflightFinding::new(&rules::PODS_LABEL_IGNORED, object, message))
+    };
+    seen.namespaces.values().filter_map(finding).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -139,5 +180,35 @@ mod tests {
             [not_covered("a"), not_covered("hami-out"), system.clone(), not_covered("out")]
         );
         assert_eq!(found("scope: opt-out"), [not_covered("hami-out"), system, not_covered("out")]);
+    }
+
+    #[test]
+    fn labels_that_give_no_pod_to_berth_are_found() {
+        let found = |webhooks: &[&str]| {
+            let mut seen = Seen::default();
+            for (name, labels) in [
+                ("web", json!({"berth.dev/pods": "all"})),
+                ("typo", json!({"berth.dev/pods": "al"})),
+                ("out", json!({"berth.dev/pods": "all", "berth.dev/admission": "ignore"})),
+                ("hami-out", json!({"berth.dev/pods": "all", "hami.io/webhook": "ignore"})),
+                ("kube-system", json!({"berth.dev/pods": "all"})),
+                ("berth-system", json!({"berth.dev/pods": "all"})),
+                ("none", json!({})),
+            ] {
+                seen.take(json!({"kind": "Namespace", "metadata": {"name": name, "labels": labels}}));
+            }
+            let webhooks: Vec<_> = webhooks.iter().map(|name| json!({"name": name})).collect();
+            let kind = "MutatingWebhookConfiguration";
+            seen.take(json!({"kind": kind, "metadata": {"name": "berth"}, "webhooks": webhooks}));
+            let config = Config::default();
+            let examination = Examination::new(&seen, &config, "berth-system", jiff::Timestamp::UNIX_EPOCH);
+            let objects = labels_without_effect(&examination).into_iter().map(|finding| finding.object);
+            objects.collect::<Vec<_>>()
+        };
+        let always = ["berth-system", "hami-out", "kube-system", "out", "typo"];
+        let names = |names: &[&str]| names.iter().map(|name| format!("Namespace {name}")).collect::<Vec<_>>();
+        assert_eq!(found(&[]), names(&always), "nothing is installed yet");
+        assert_eq!(found(&[FOR_SHARES, FOR_OTHERS]), names(&always));
+        assert_eq!(found(&[FOR_SHARES]), names(&[&always[..], &["web"]].concat()), "as with --extender");
     }
 }

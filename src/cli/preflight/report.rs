@@ -103,6 +103,7 @@ impl PreflightReport {
         found.extend(agents::findings(&examination));
         found.extend(webhooks::findings(seen));
         found.extend(namespaces::findings(&examination, &templates));
+        found.extend(namespaces::labels_without_effect(&examination));
         found.extend(pods::findings(&examination).into_iter().filter(|_| seen.reads_the_cluster()));
         found.extend(unreadable);
         found.extend(workloads::findings(&examination, &templates));

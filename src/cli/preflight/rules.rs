@@ -36,6 +36,7 @@ rules! {
     ACCESS_NOT_ASKED "access-not-asked" Warning "whether an account has the right could not be asked"
     NAMESPACE_NOT_COVERED "namespace-not-covered" Warning "a namespace has share pods, or workloads that make them, and would not come in"
     SYSTEM_NAMESPACE "system-namespace" Warning "the same, for kube-system or Berth's own namespace, which never come in"
+    PODS_LABEL_IGNORED "pods-label-ignored" Warning "a namespace has the label `berth.dev/pods`, and its pods without a share do not become Berth's"
     NO_CARDS "no-cards" Warning "no node has registered a card"
     UNREADABLE_NODE "unreadable-node" Warning "what a node's plugins registered can't be read: its cards are not used"
     NODE_WITHOUT_REGISTER "node-without-register" Warning "a node advertises shares, and no plugin has registered its cards"
