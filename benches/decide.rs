@@ -7,6 +7,7 @@ mod decide {
     pub(crate) mod claims;
     pub(crate) mod devices;
     pub(crate) mod family;
+    pub(crate) mod mix;
     pub(crate) mod rounds;
     pub(crate) mod storage;
     pub(crate) mod trials;

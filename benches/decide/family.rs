@@ -33,6 +33,8 @@ pub(crate) enum Family {
     Preempts,
     Gang,
     GangTooLarge,
+    LeastWaste,
+    LeastWasteReweighed,
     JointDevices,
     TemplateClaim(Kind),
 }
@@ -82,6 +84,8 @@ impl Family {
         Self::Preempts,
         Self::Gang,
         Self::GangTooLarge,
+        Self::LeastWaste,
+        Self::LeastWasteReweighed,
         Self::JointDevices,
         Self::TemplateClaim(Kind::Any),
         Self::TemplateClaim(Kind::Selected),
@@ -116,9 +120,16 @@ impl Family {
             Self::Preempts => "higher priority, and preempts",
             Self::Gang => "a gang of 8, all of it",
             Self::GangTooLarge => "a gang of 8, the last of which fits nowhere",
+            Self::LeastWaste => "least-waste, rooms of 400 sizes",
+            Self::LeastWasteReweighed => "least-waste, another mix of pods each time",
             Self::JointDevices => "a GPU and a NIC of one PCIe switch",
             Self::TemplateClaim(kind) => kind.name(),
         }
+    }
+
+    /// Whether pods go where they leave least of no use.
+    pub(crate) fn wastes_least(self) -> bool {
+        matches!(self, Self::LeastWaste | Self::LeastWasteReweighed)
     }
 
     /// Whether some node would have the pods.

@@ -20,6 +20,7 @@ use crate::fixtures;
 use super::{
     claims, devices,
     family::{Family, HOSTNAME, STANDING, ZONE},
+    mix,
     storage::objects,
 };
 
@@ -33,7 +34,7 @@ pub(crate) struct World {
 }
 
 /// The dialect of the cards.
-const PROFILE: &str = "hami";
+pub(super) const PROFILE: &str = "hami";
 
 /// Pods that can be placed: each has a claim of its own where its family has claims.
 const PODS: usize = 1_000;
@@ -46,11 +47,14 @@ impl World {
                 snapshot.set_object(devices::listed(&name(at)));
             }
             let mut info = node(at, family);
+            if family.wastes_least() {
+                info.allocatable = mix::size(at);
+            }
             snapshot.objects().join_devices(&mut info);
             snapshot.set_node(info);
             for (pod, spec) in [json!({}), family.neighbour(at)].into_iter().enumerate() {
                 let footprint = footprint(&read(&spec, STANDING));
-                let allocations = share(at, pod);
+                let allocations = if family.wastes_least() { mix::share(at, pod) } else { share(at, pod) };
                 let name = name(at);
                 snapshot.charge(
                     format!("{name}/{pod}").into(),
@@ -60,6 +64,9 @@ impl World {
         }
         for kind in Kind::ALL {
             snapshot.note_listed(*kind);
+        }
+        if family.wastes_least() {
+            snapshot.weigh(mix::shapes());
         }
         for object in objects(family, nodes, PODS) {
             snapshot.set_object(object);
@@ -78,6 +85,7 @@ impl World {
             Family::TemplateClaim(kind) => {
                 self.snapshot.set_object(claims::claim(self.placed, kind, memory));
             }
+            Family::LeastWasteReweighed => self.snapshot.weigh(vec![mix::another(self.placed)]),
             _ => {}
         }
         let demand = self.demand(self.family.memory(memory));
@@ -105,6 +113,7 @@ impl World {
         let ask = match self.family {
             Family::JointDevices => devices::ask(memory),
             Family::TemplateClaim(_) => claims::ask(memory),
+            family if family.wastes_least() => mix::ask(memory),
             family => ask(&pod, &footprint, family.cards(), memory),
         };
         Demand { footprint, ..fixtures::demand(&claims::uid(self.placed), ask) }

@@ -49,6 +49,8 @@ pub struct Packing {
     counted: Arc<BTreeMap<Arc<PodShape>, u32>>,
     pressure: Pressure,
     rooms: Arc<Rooms>,
+    /// Greater after every change of what a pod may cost.
+    version: u64,
 }
 
 impl Packing {
@@ -57,9 +59,9 @@ impl Packing {
         &self.kinds
     }
 
-    /// Greater after every change of what rooms are worth.
+    /// Greater after every change of what a pod may cost.
     pub fn version(&self) -> u64 {
-        self.mix.version
+        self.version
     }
 
     /// How much pods ask for cards of some kinds alone.
@@ -93,7 +95,12 @@ impl Packing {
         }
         self.mix.know(&self.kinds);
         self.make_up();
+        self.note_change();
+    }
+
+    fn note_change(&mut self) {
         self.pressure = Pressure::of(&self.mix, &self.fleet);
+        self.version += 1;
     }
 
     /// Takes in with how much shapes count from now on.
@@ -111,7 +118,7 @@ impl Packing {
             }
             self.mix.weigh(&shape, self.weight(&shape), &self.kinds);
         }
-        self.pressure = Pressure::of(&self.mix, &self.fleet);
+        self.note_change();
     }
 
     fn weight(&self, shape: &Arc<PodShape>) -> u32 {

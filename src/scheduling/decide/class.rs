@@ -22,6 +22,7 @@ use crate::scheduling::{
         pod::{Ask, Demand},
         steps::{Allowance, FOLD, JUDGE, LOOK, TEST},
     },
+    packing::vacancy::Vacancy,
     plugin::{
         cycle::Preferences,
         pod_counts::PodCounts,
@@ -53,6 +54,8 @@ struct Verdicts {
     relative: usize,
     /// For which version of the mix of pods nodes are scored.
     packing: u64,
+    /// What the pod would leave, by the address of the room that it finds: nodes with equal rooms share it.
+    vacancies: HashMap<usize, Arc<Vacancy>>,
 }
 
 /// The score of a node that does not fit.
@@ -88,13 +91,26 @@ impl Verdicts {
 
     /// Judges the node in this slot.
     fn judge(&mut self, slot: usize, ask: &Ask, node: &NodeState, scoring: &Scoring<'_>) {
-        let verdict = NodeVerdict::of(ask, node, scoring.around);
+        let mut verdict = NodeVerdict::of(ask, node, scoring.around);
+        if let NodeVerdict::Fits(fit) = &mut verdict {
+            fit.vacancy = fit.vacancy.take().map(|vacancy| self.share(vacancy));
+        }
         self.generations[slot] = node.generation;
         self.scores[slot] = match &verdict {
             NodeVerdict::Fits(fit) => scoring.total(node, fit.raw),
             NodeVerdict::Fails(_) => UNFIT,
         };
         self.set(slot, verdict);
+    }
+
+    /// The same, as other nodes with this room have it where as much is left of them.
+    fn share(&mut self, vacancy: Arc<Vacancy>) -> Arc<Vacancy> {
+        if self.vacancies.len() > self.of_nodes.len() {
+            self.vacancies.retain(|_, vacancy| Arc::strong_count(vacancy) > 1);
+        }
+        let known = self.vacancies.entry(Arc::as_ptr(&vacancy.before).addr());
+        let known = known.or_insert_with(|| vacancy.clone());
+        if known.is_alike(&vacancy) { known.clone() } else { vacancy }
     }
 
     fn set(&mut self, slot: usize, verdict: NodeVerdict) {

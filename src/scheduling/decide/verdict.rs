@@ -38,7 +38,7 @@ pub struct FittingNode {
     /// So much of the quotas would be taken.
     pub taken: Taken,
     /// The room that would be left, where a plugin scores by it.
-    pub vacancy: Option<Vacancy>,
+    pub vacancy: Option<Arc<Vacancy>>,
 }
 
 /// What judging a node depends on beside the node and the ask, the same for every node.

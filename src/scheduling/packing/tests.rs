@@ -129,6 +129,12 @@ fn cards_that_pods_ask_for_by_their_model_are_under_pressure() {
     for _ in 0..4096 {
         cluster.come(asking.clone());
     }
+    let version = cluster.packing.version();
+    cluster.put(node("c", 64, 4));
+    assert!(
+        cluster.packing.version() > version,
+        "there are more cards of the other kind: what it costs is asked anew"
+    );
     let [a, b] = of(&cluster);
     assert!(a == 0 && (950_000..=1_000_000).contains(&b), "{a} {b}");
 }

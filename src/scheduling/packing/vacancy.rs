@@ -1,30 +1,73 @@
-//! What a pod would leave of a node, whichever of the node's cards it gets.
+//! What a pod would leave of a node, whichever of the node's cards it gets. It is the same for all nodes with equal rooms.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use smallvec::SmallVec;
 
-use super::rooms::ValuedRoom;
-use crate::{device::CardId, scheduling::model::card_kind::KindId};
+use super::{Packing, rooms::ValuedRoom};
+use crate::scheduling::model::card_kind::KindId;
 
 /// A node's room before the pod, and after.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Vacancy {
     /// Before.
     pub before: Arc<ValuedRoom>,
     /// After, for each of the cards between which there is a choice.
-    pub after: SmallVec<[Left; 2]>,
+    pub after: SmallVec<[Remainder; 1]>,
+    /// What the pod costs, in millionths of a card, with the version of what rooms are worth by which that was found.
+    cost: Mutex<Option<(u64, i64)>>,
 }
 
 /// What is left of a node once the pod is there.
 #[derive(Clone, Debug)]
-pub struct Left {
+pub struct Remainder {
     /// The room.
     pub room: Arc<ValuedRoom>,
-    /// The card that is chosen; `None`: there is no choice.
-    pub card: Option<CardId>,
     /// Of which kind cards are taken, and how much, in thousandths of one; `None`: none are.
     pub taken: Option<(KindId, u32)>,
     /// What it costs whatever pods may come, in millionths of a card.
     pub fixed: i64,
+}
+
+impl Vacancy {
+    /// A node's room before the pod, and after.
+    pub fn new(before: Arc<ValuedRoom>, after: SmallVec<[Remainder; 1]>) -> Self {
+        Self { before, after, cost: Mutex::default() }
+    }
+
+    /// Whether both find as much room and leave as much.
+    pub fn is_alike(&self, other: &Self) -> bool {
+        let same = |(one, other): (&Remainder, &Remainder)| {
+            Arc::ptr_eq(&one.room, &other.room) && (one.taken, one.fixed) == (other.taken, other.fixed)
+        };
+        Arc::ptr_eq(&self.before, &other.before)
+            && self.after.len() == other.after.len()
+            && self.after.iter().zip(&other.after).all(same)
+    }
+
+    /// What each choice costs, in millionths of a card.
+    pub fn costs<'a>(&'a self, packing: &'a Packing) -> impl Iterator<Item = i64> + 'a {
+        let before = packing.worth(&self.before);
+        self.after.iter().map(move |left| {
+            let sought = left.taken.map_or(0, |(kind, thousandths)| {
+                // Thousandths of a card, and millionths of what there is.
+                let sought = u64::from(thousandths).saturating_mul(packing.pressure().of_kind(kind)) / 1000;
+                i64::try_from(sought).unwrap_or(i64::MAX / 4)
+            });
+            before - packing.worth(&left.room) + left.fixed + sought
+        })
+    }
+
+    /// What the best choice costs, in millionths of a card.
+    pub fn cost(&self, packing: &Packing) -> i64 {
+        let mut known = self.cost.lock().unwrap_or_else(PoisonError::into_inner);
+        match *known {
+            Some((version, cost)) if version == packing.version() => cost,
+            _ => {
+                let cost = self.costs(packing).min().unwrap_or(0);
+                *known = Some((packing.version(), cost));
+                cost
+            }
+        }
+    }
 }

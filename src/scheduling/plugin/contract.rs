@@ -3,7 +3,7 @@
 //! The points are kube-scheduler's (v1.36 `staging/src/k8s.io/kube-scheduler/framework/interface.go`). Which plugins there are, and in which
 //! order they run, is not said here.
 
-use std::{convert::Infallible, fmt};
+use std::{convert::Infallible, fmt, sync::Arc};
 
 use super::{pod_counts::PodCounts, scene::Scene};
 use crate::{
@@ -112,7 +112,7 @@ pub trait Score: SchedulingPlugin {
 /// changes; what that scores is asked anew when the mix of pods changes, of which the worth of rooms depends.
 pub trait RoomScore: SchedulingPlugin {
     /// `None`: it has nothing to score for the pod, whatever the node.
-    fn vacancy(placement: &Placement<'_>) -> Option<Vacancy>;
+    fn vacancy(placement: &Placement<'_>) -> Option<Arc<Vacancy>>;
 
     /// A cost: the less, the better.
     fn cost(vacancy: &Vacancy, packing: &Packing) -> f64;

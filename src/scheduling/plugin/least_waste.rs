@@ -3,7 +3,7 @@
 //! What a node's room is worth, [`packing`](crate::scheduling::packing) says. A pod costs what the room is worth less with the pod there; something for
 //! what stays free of the node's cards, so that nodes fill one after the other; and something for cards that other pods ask for by their model.
 
-use std::convert::Infallible;
+use std::{convert::Infallible, sync::Arc};
 
 use smallvec::{SmallVec, smallvec};
 
@@ -19,7 +19,8 @@ use crate::{
         packing::{
             Packing, cpu_and_memory,
             room::{Room, RoomCard},
-            vacancy::{Left, Vacancy},
+            rooms::ValuedRoom,
+            vacancy::{Remainder, Vacancy},
         },
         world::node_state::NodeState,
     },
@@ -52,13 +53,12 @@ impl SchedulingPlugin for LeastWaste {
 }
 
 impl RoomScore for LeastWaste {
-    fn vacancy(placement: &Placement<'_>) -> Option<Vacancy> {
-        placement.ask.wastes_least().then(|| vacancy(placement))
+    fn vacancy(placement: &Placement<'_>) -> Option<Arc<Vacancy>> {
+        placement.ask.wastes_least().then(|| Arc::new(vacancy(placement)))
     }
 
     fn cost(vacancy: &Vacancy, packing: &Packing) -> f64 {
-        let costs = costs(vacancy, packing).map(|(_, cost)| cost);
-        points(costs.min().unwrap_or(0))
+        points(vacancy.cost(packing))
     }
 }
 
@@ -67,33 +67,25 @@ fn points(cost: i64) -> f64 {
     cost as f64 / POINT
 }
 
-/// What each choice costs, in millionths of a card.
-fn costs<'a>(vacancy: &'a Vacancy, packing: &'a Packing) -> impl Iterator<Item = (&'a Left, i64)> {
-    let before = packing.worth(&vacancy.before);
-    vacancy.after.iter().map(move |left| {
-        let sought = left.taken.map_or(0, |(kind, thousandths)| {
-            // Thousandths of a card, and millionths of what there is.
-            let sought = u64::from(thousandths).saturating_mul(packing.pressure().of_kind(kind)) / 1000;
-            i64::try_from(sought).unwrap_or(i64::MAX / 4)
-        });
-        (left, before - packing.worth(&left.room) + left.fixed + sought)
-    })
-}
-
 /// The card that a pod is given first on this node; `None`: none is better than another.
 pub(in crate::scheduling) fn first_card(ask: &Ask, node: &NodeState, packing: &Packing) -> Option<CardId> {
-    let after = after_each_card(ask, node, packing)?;
-    let before = packing.valued(room(node, [0, 0], packing, |_| CardUsage::default()));
-    let vacancy = Vacancy { before, after };
-    let (left, _) = costs(&vacancy, packing).min_by_key(|(_, cost)| *cost)?;
-    left.card.clone()
+    let (cards, after) = after_each_card(ask, node, packing)?;
+    let vacancy = Vacancy::new(before(node, packing), after);
+    let (card, _) = cards.into_iter().zip(vacancy.costs(packing)).min_by_key(|(_, cost)| *cost)?;
+    Some(card.clone())
 }
 
 fn vacancy(placement: &Placement<'_>) -> Vacancy {
     let Placement { ask, node, packing, .. } = placement;
-    let before = packing.valued(room(node, [0, 0], packing, |_| CardUsage::default()));
-    let after = after_each_card(ask, node, packing).unwrap_or_else(|| smallvec![after_all(placement)]);
-    Vacancy { before, after }
+    let after = match after_each_card(ask, node, packing) {
+        Some((_, after)) => after,
+        None => smallvec![after_all(placement)],
+    };
+    Vacancy::new(before(node, packing), after)
+}
+
+fn before(node: &NodeState, packing: &Packing) -> Arc<ValuedRoom> {
+    packing.valued(room(node, [0, 0], packing, |_| CardUsage::default()))
 }
 
 /// The room of a node on which a pod takes so much more.
@@ -103,8 +95,11 @@ fn room(node: &NodeState, more: [i64; 2], packing: &Packing, used: impl Fn(&Card
     packing.room(&node.info, requested, |card| node.usage.card(card).and(used(card)))
 }
 
+/// Cards between which there is a choice, and what each leaves.
+type AfterEachCard<'a> = (SmallVec<[&'a CardId; 2]>, SmallVec<[Remainder; 1]>);
+
 /// What is left on each of the cards that a share of one card may get, those that are alike once; `None`: there is no choice.
-fn after_each_card(ask: &Ask, node: &NodeState, packing: &Packing) -> Option<SmallVec<[Left; 2]>> {
+fn after_each_card<'a>(ask: &Ask, node: &'a NodeState, packing: &Packing) -> Option<AfterEachCard<'a>> {
     let [device] = ask.devices.as_slice() else { return None };
     let shape = CardShape::of(&ask.devices).filter(|shape| shape.count == 1)?;
     let choice = &device.request.choice;
@@ -116,7 +111,8 @@ fn after_each_card(ask: &Ask, node: &NodeState, packing: &Packing) -> Option<Sma
     }
     let more = cpu_and_memory(&ask.resources);
     let mut seen: SmallVec<[RoomCard; 8]> = SmallVec::new();
-    let mut after: SmallVec<[Left; 2]> = SmallVec::new();
+    let mut after: SmallVec<[Remainder; 1]> = SmallVec::new();
+    let mut cards: SmallVec<[&CardId; 2]> = SmallVec::new();
     for card in node.info.devices.cards.iter() {
         let state = RoomCard::new(card.kind, packing.kinds(), node.usage.card(&card.id));
         let Some(portion) = shape.share.on(packing.kinds().get(card.kind)) else { continue };
@@ -125,16 +121,17 @@ fn after_each_card(ask: &Ask, node: &NodeState, packing: &Packing) -> Option<Sma
         }
         if let Some(at) = seen.iter().position(|one| *one == state) {
             if device.profile.tie == Tie::Highest {
-                after[at].card = Some(card.id.clone());
+                cards[at] = &card.id;
             }
             continue;
         }
         seen.push(state);
         let own = taken(&portion, &state);
         let room = room(node, more, packing, |id| if *id == card.id { own } else { CardUsage::default() });
-        after.push(left(room, Some(card.id.clone()), Some((card.kind, portion.worth)), packing));
+        after.push(left(room, Some((card.kind, portion.worth)), packing));
+        cards.push(&card.id);
     }
-    (!after.is_empty()).then_some(after)
+    (!after.is_empty()).then_some((cards, after))
 }
 
 /// What a share takes of a card in this state: one that is alone there takes all.
@@ -145,7 +142,7 @@ fn taken(portion: &Portion, card: &RoomCard) -> CardUsage {
 }
 
 /// What is left with the cards that the pod would get.
-fn after_all(placement: &Placement<'_>) -> Left {
+fn after_all(placement: &Placement<'_>) -> Remainder {
     let Placement { ask, node, allocations, packing } = placement;
     let own = Usage::of(allocations.iter().map(|one| (&*one.assignment, InitPhase::Ahead)));
     let room = room(node, cpu_and_memory(&ask.resources), packing, |card| own.card(card));
@@ -157,7 +154,7 @@ fn after_all(placement: &Placement<'_>) -> Left {
         let (kind, sum) = taken.unwrap_or((card.kind, 0));
         Some((kind, sum.saturating_add(part)))
     });
-    let mut left = left(room, None, taken, packing);
+    let mut left = left(room, taken, packing);
     if ask.devices.iter().any(|device| node.serves_by_claim(device)) {
         let cards = CardShape::of(&ask.devices).map_or(0, |shape| i64::from(shape.count));
         left.fixed = left.fixed.saturating_add(cards.saturating_mul(BY_CLAIM));
@@ -165,12 +162,12 @@ fn after_all(placement: &Placement<'_>) -> Left {
     left
 }
 
-fn left(room: Room, card: Option<CardId>, taken: Option<(KindId, u32)>, packing: &Packing) -> Left {
+fn left(room: Room, taken: Option<(KindId, u32)>, packing: &Packing) -> Remainder {
     let free = i64::from(room.free(packing.kinds()));
     let all = i64::try_from(room.cards.len()).unwrap_or(i64::MAX) * 1000;
     let part = if all == 0 { 0 } else { FREE * free / all };
     let tie = TIE * i64::from(room.cpu) / MUCH[0] + TIE * free / MUCH[1];
-    Left { room: packing.valued(room), card, taken, fixed: part + tie }
+    Remainder { room: packing.valued(room), taken, fixed: part + tie }
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! A plugin as a line of the table: the points at which it takes part as functions that know the reasons of all plugins.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use super::{
     NodeReasons, Plugin, Reason,
@@ -64,7 +64,7 @@ type Prepare =
 
 type ScoreNode = fn(&Placement<'_>) -> Option<f64>;
 
-type FindVacancy = fn(&Placement<'_>) -> Option<Vacancy>;
+type FindVacancy = fn(&Placement<'_>) -> Option<Arc<Vacancy>>;
 
 type Cost = fn(&Vacancy, &Packing) -> f64;
 

@@ -7,6 +7,8 @@ pub mod cards;
 pub mod range;
 pub mod weights;
 
+use std::sync::Arc;
+
 use super::{
     Plugin, TABLE,
     contract::{NodeScore, Normalisation, Placement, PreScored},
@@ -81,7 +83,7 @@ pub struct RawScores {
 
 impl RawScores {
     /// The scores of a node that the pod would be on, and the room that would be left there, where a plugin scores by it.
-    pub(in crate::scheduling) fn of(placement: &Placement<'_>) -> (Self, Option<Vacancy>) {
+    pub(in crate::scheduling) fn of(placement: &Placement<'_>) -> (Self, Option<Arc<Vacancy>>) {
         let (mut raw, mut vacant) = (Self::default(), None);
         for (place, row) in SCORERS.into_iter().enumerate() {
             if let Some((vacancy, _)) = TABLE[row].room_score {

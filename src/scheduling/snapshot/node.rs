@@ -62,7 +62,7 @@ impl Snapshot {
     }
 
     /// Takes in with how much shapes of pods count among those that may come.
-    pub(in crate::scheduling) fn weigh(&mut self, weighed: Vec<Weighed>) {
+    pub fn weigh(&mut self, weighed: Vec<Weighed>) {
         if !weighed.is_empty() {
             Arc::make_mut(&mut self.world.packing).weigh(weighed);
         }
