@@ -31,28 +31,28 @@ pub use amount::{CoreUnit, Cores, MiB, Percent};
 pub use amounts::{Amounts, NamedDimension, Proportion, Unit};
 pub use assignment::{Assignment, ContainerShares, Role, Share};
 pub use card::{Card, CardId, Health, Mode};
-pub use choice::{CardChoice, CardPolicy, LinkChoice, Measure, NumaBinding, Sharing, Weights};
+pub use choice::{CardChoice, CardPolicy, CardPreference, LinkChoice, NumaBinding, Sharing, Weights};
 pub use cut::Cuts;
 pub use inventory::{Inventory, Links};
 pub use joint::{
     ContainerDeviceRequest, ContainerDevices, DeviceAllocation, DeviceAllocations, DeviceCount, DevicePlace,
-    DeviceUse, DevicesUsed, Exclusive, Joint, JointRequest, JointScope, PartitionChoice, PartitionSpec,
-    Portion, TopologyScope, TypedRequest, together,
+    DevicePortion, DeviceUse, DevicesUsed, Exclusive, Joint, JointRequest, JointScope, PartitionChoice,
+    PartitionSpec, TopologyScope, TypedRequest, together,
 };
 pub use label_filter::{DeviceLabels, LabelFilter, LabelRule};
 pub use lock::{Lock, LockName, LockOwner};
 pub use mark::Mark;
 pub use node_devices::{
-    DeviceTopology, DeviceTraits, DeviceType, LockingPlugin, Minor, ModelTemplates, NodeDevice, NodeDevices,
-    Partition, PartitionPolicy, PartitionTable, ShareTemplates, VirtualFunction, VirtualFunctions,
+    DeviceLocation, DeviceTraits, DeviceType, LockingPlugin, Minor, ModelTemplates, NodeDevice, NodeDevices,
+    Partition, PartitionPolicy, PartitionTable, ShareTemplates, SriovFunction, VirtualFunctions,
 };
 pub use profile::{Blend, CoreBudget, Profile, ProfileName, SlicesOfCard, Tie};
 pub use quota::{CountedAmount, Dimension, Quota};
 pub use request::{
-    ByClass, ContainerRequest, CoreRequest, DeviceRequest, MemoryRequest, NodePolicy, PodRequest,
+    ByClass, ContainerRequest, CoreRequest, MemoryRequest, NodePolicy, PodRequest, ProfileRequest,
     ShareRequest,
 };
 pub use reservation::ReservationName;
 pub use selection::{IdFilter, ModelFilter, Selection};
-pub use slice::{Geometry, Instances, Placement, Slice, SliceProfile, Slicing};
+pub use slice::{Geometry, Instances, Slice, SlicePlacement, SliceProfile, Slicing};
 pub use usage::{CardUsage, Claimed, InitPhase, Usage, Users};

@@ -22,7 +22,7 @@ use pod::{constraints, importance, nominated, stage, told, unconstrained};
 use scope::{ClaimingPods, Division, ReadPurpose};
 
 use crate::{
-    device::{CoreUnit, DeviceRequest, Inventory, Lock, LockName, NodePolicy},
+    device::{CoreUnit, Inventory, Lock, LockName, NodePolicy, ProfileRequest},
     dialect::{
         Dialect, Dialects, LockForm, PluginRegistration, Problem, Registered, Unreadable, bounds::HardLimit,
         koordinator,
@@ -321,10 +321,10 @@ impl Reader {
     }
 
     /// What the pod asks of cards and devices, and the same of a class of devices.
-    fn asked(&self, pod: &Pod) -> Result<Option<(DeviceRequest, Option<ShareRequests>)>, Vec<Unreadable>> {
+    fn asked(&self, pod: &Pod) -> Result<Option<(ProfileRequest, Option<ShareRequests>)>, Vec<Unreadable>> {
         let Some((dialect, request)) = self.dialects.request(pod)? else { return Ok(None) };
         let joint = dialect.joint_request(pod)?.map(Arc::new);
-        let device = DeviceRequest { profile: dialect.profile().clone(), request, joint, by_class: None };
+        let device = ProfileRequest { profile: dialect.profile().clone(), request, joint, by_class: None };
         let shares = self.by_class(&**dialect, pod, &device);
         Ok(Some((device, shares)))
     }
@@ -341,7 +341,7 @@ impl Reader {
                 let by_class;
                 (*footprint, by_class) = std::mem::take(footprint).sharing(shares);
                 footprint.cards = CardShape::of(std::slice::from_ref(&device)).map(Arc::new);
-                self.place(pod, footprint, vec![DeviceRequest { by_class, ..device }])
+                self.place(pod, footprint, vec![ProfileRequest { by_class, ..device }])
             }
             Ok(None) if self.names.of(pod) != Named::Berth => Claim::None,
             Ok(None) if self.judged == ReadPurpose::Everything || self.asks_for_claims(pod, footprint) => {
@@ -366,7 +366,7 @@ impl Reader {
     }
 
     /// What a pod that wants a place asks for.
-    fn place(&self, pod: &Pod, footprint: &Footprint, devices: Vec<DeviceRequest>) -> Claim {
+    fn place(&self, pod: &Pod, footprint: &Footprint, devices: Vec<ProfileRequest>) -> Claim {
         let constraints = match self.judged {
             ReadPurpose::Everything => constraints(pod, footprint),
             ReadPurpose::Cards => unconstrained(pod),

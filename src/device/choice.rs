@@ -19,7 +19,7 @@ pub enum CardPolicy {
 
 /// A measure by which one card goes before another.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub enum Measure {
+pub enum CardPreference {
     /// The fuller one first.
     Fullest,
     /// The emptier one first.
@@ -85,7 +85,7 @@ impl Default for Weights {
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct CardChoice {
     /// The first measure in which two cards differ decides; the profile breaks ties.
-    pub order: Vec<Measure>,
+    pub order: Vec<CardPreference>,
     /// Whether a card may have other users.
     pub sharing: Sharing,
     /// Whether links count.
@@ -100,16 +100,16 @@ impl CardChoice {
     /// By one policy; ties go to the higher NUMA node (HAMi v2.10 `pkg/scheduler/policy/gpu_policy.go`).
     pub fn lone(policy: CardPolicy, numa: NumaBinding) -> Self {
         let first = match policy {
-            CardPolicy::Binpack => Measure::Fullest,
-            CardPolicy::Spread | CardPolicy::TopologyAware => Measure::Emptiest,
-            CardPolicy::Mutex => Measure::FewestUsers,
-            CardPolicy::LeastWaste => Measure::LeastWaste,
+            CardPolicy::Binpack => CardPreference::Fullest,
+            CardPolicy::Spread | CardPolicy::TopologyAware => CardPreference::Emptiest,
+            CardPolicy::Mutex => CardPreference::FewestUsers,
+            CardPolicy::LeastWaste => CardPreference::LeastWaste,
             CardPolicy::Numa => return Self::chain(&[policy], numa),
         };
         let order = match (numa, first) {
-            (NumaBinding::Free, _) => vec![first, Measure::HighestNuma],
-            (NumaBinding::OneNode, Measure::Fullest) => vec![Measure::LowestNuma, first],
-            (NumaBinding::OneNode, _) => vec![Measure::HighestNuma, first],
+            (NumaBinding::Free, _) => vec![first, CardPreference::HighestNuma],
+            (NumaBinding::OneNode, CardPreference::Fullest) => vec![CardPreference::LowestNuma, first],
+            (NumaBinding::OneNode, _) => vec![CardPreference::HighestNuma, first],
         };
         Self::new(&[policy], order, numa)
     }
@@ -119,13 +119,13 @@ impl CardChoice {
     pub fn chain(policies: &[CardPolicy], numa: NumaBinding) -> Self {
         let mut order = chained(policies);
         if numa == NumaBinding::OneNode {
-            order.retain(|measure| *measure != Measure::HighestNuma);
-            order.insert(0, Measure::HighestNuma);
+            order.retain(|measure| *measure != CardPreference::HighestNuma);
+            order.insert(0, CardPreference::HighestNuma);
         }
         Self::new(policies, order, numa)
     }
 
-    fn new(policies: &[CardPolicy], order: Vec<Measure>, numa: NumaBinding) -> Self {
+    fn new(policies: &[CardPolicy], order: Vec<CardPreference>, numa: NumaBinding) -> Self {
         let has = |policy| policies.contains(&policy);
         Self {
             order,
@@ -143,21 +143,21 @@ impl From<CardPolicy> for CardChoice {
     }
 }
 
-fn chained(policies: &[CardPolicy]) -> Vec<Measure> {
+fn chained(policies: &[CardPolicy]) -> Vec<CardPreference> {
     let mut order = Vec::new();
     for policy in policies {
         let measure = match policy {
-            CardPolicy::Binpack => Measure::Fullest,
-            CardPolicy::Spread => Measure::Emptiest,
-            CardPolicy::Numa => Measure::HighestNuma,
-            CardPolicy::LeastWaste => Measure::LeastWaste,
+            CardPolicy::Binpack => CardPreference::Fullest,
+            CardPolicy::Spread => CardPreference::Emptiest,
+            CardPolicy::Numa => CardPreference::HighestNuma,
+            CardPolicy::LeastWaste => CardPreference::LeastWaste,
             CardPolicy::Mutex | CardPolicy::TopologyAware => continue,
         };
         if !order.contains(&measure) {
             order.push(measure);
         }
     }
-    if order.is_empty() { vec![Measure::Emptiest] } else { order }
+    if order.is_empty() { vec![CardPreference::Emptiest] } else { order }
 }
 
 #[cfg(test)]
@@ -167,20 +167,20 @@ mod tests {
     #[test]
     fn one_policy_leaves_ties_to_numa_and_several_do_not() {
         let choice = CardChoice::from(CardPolicy::Binpack);
-        assert_eq!(choice.order, [Measure::Fullest, Measure::HighestNuma]);
+        assert_eq!(choice.order, [CardPreference::Fullest, CardPreference::HighestNuma]);
         let chain = [CardPolicy::Numa, CardPolicy::Mutex, CardPolicy::Spread, CardPolicy::Numa];
         let choice = CardChoice::chain(&chain, NumaBinding::Free);
-        assert_eq!(choice.order, [Measure::HighestNuma, Measure::Emptiest]);
+        assert_eq!(choice.order, [CardPreference::HighestNuma, CardPreference::Emptiest]);
         assert_eq!(choice.sharing, Sharing::Alone);
     }
 
     #[test]
     fn binding_puts_the_numa_node_first() {
         let bound = |policy| CardChoice::lone(policy, NumaBinding::OneNode).order;
-        assert_eq!(bound(CardPolicy::Binpack), [Measure::LowestNuma, Measure::Fullest]);
-        assert_eq!(bound(CardPolicy::Spread), [Measure::HighestNuma, Measure::Emptiest]);
-        assert_eq!(bound(CardPolicy::Mutex), [Measure::HighestNuma, Measure::FewestUsers]);
+        assert_eq!(bound(CardPolicy::Binpack), [CardPreference::LowestNuma, CardPreference::Fullest]);
+        assert_eq!(bound(CardPolicy::Spread), [CardPreference::HighestNuma, CardPreference::Emptiest]);
+        assert_eq!(bound(CardPolicy::Mutex), [CardPreference::HighestNuma, CardPreference::FewestUsers]);
         let chain = CardChoice::chain(&[CardPolicy::Binpack, CardPolicy::Numa], NumaBinding::OneNode);
-        assert_eq!(chain.order, [Measure::HighestNuma, Measure::Fullest]);
+        assert_eq!(chain.order, [CardPreference::HighestNuma, CardPreference::Fullest]);
     }
 }

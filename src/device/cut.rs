@@ -53,7 +53,7 @@ impl Cuts {
 mod tests {
     use super::*;
     use crate::device::{
-        ContainerShares, Cores, Geometry, Health, Instances, Mode, Placement, Role, Share, SliceProfile,
+        ContainerShares, Cores, Geometry, Health, Instances, Mode, Role, Share, SlicePlacement, SliceProfile,
     };
 
     fn card(id: &str, slicing: Slicing) -> Card {
@@ -94,7 +94,7 @@ mod tests {
     fn a_slice_holds_what_its_cards_cut_gives_it() {
         let numbered = |group: &str, position| Some(Slice::Numbered { group: group.into(), position });
         let placed =
-            Some(Slice::Placed { profile: "1g.5gb".into(), placement: Placement { start: 6, size: 1 } });
+            Some(Slice::Placed { profile: "1g.5gb".into(), placement: SlicePlacement { start: 6, size: 1 } });
         let cards =
             [card("GPU-a", geometries()), card("GPU-b", placements()), card("GPU-c", Slicing::Unknown)];
         let cuts: Cuts = cards.iter().collect();

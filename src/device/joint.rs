@@ -8,7 +8,7 @@ use std::{
 use super::{
     amounts::{Amounts, NamedDimension, Proportion},
     label_filter::LabelFilter,
-    node_devices::{DeviceType, Minor, NodeDevices, VirtualFunction},
+    node_devices::{DeviceType, Minor, NodeDevices, SriovFunction},
 };
 
 /// How many devices of a type.
@@ -22,7 +22,7 @@ pub enum DeviceCount {
 
 /// Whether a pod takes devices whole.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub enum Portion {
+pub enum DevicePortion {
     /// All of each device.
     Whole,
     /// A share of each device.
@@ -78,7 +78,7 @@ pub struct TypedRequest {
     /// Of how many.
     pub count: DeviceCount,
     /// Whether it takes them whole.
-    pub portion: Portion,
+    pub portion: DevicePortion,
     /// Labels that the devices must have.
     pub selector: Option<LabelFilter>,
     /// It takes a virtual function of each device, of a group with these labels; `None`: it takes none.
@@ -204,7 +204,7 @@ pub struct DeviceAllocation {
     /// How much of it.
     pub amounts: Amounts,
     /// Its virtual functions.
-    pub functions: Vec<VirtualFunction>,
+    pub functions: Vec<SriovFunction>,
     /// The template that the share is.
     pub template: Option<String>,
     /// What the pod does not share with others.

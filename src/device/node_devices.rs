@@ -54,7 +54,7 @@ pub type Minor = u32;
 
 /// Where a device is in the machine.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct DeviceTopology {
+pub struct DeviceLocation {
     /// The socket; `None`: not known.
     pub socket: Option<u32>,
     /// The NUMA node; `None`: not known, it is taken to be near every one.
@@ -67,7 +67,7 @@ pub struct DeviceTopology {
 
 /// A function of a device that a pod can be given as a device of its own. Its PCI address is its identity on the node.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub struct VirtualFunction {
+pub struct SriovFunction {
     /// Its PCI address.
     pub bus: String,
     /// Its number; koordlet does not know it and writes -1.
@@ -80,7 +80,7 @@ pub struct VirtualFunctions {
     /// The labels.
     pub labels: DeviceLabels,
     /// The functions.
-    pub functions: Vec<VirtualFunction>,
+    pub functions: Vec<SriovFunction>,
 }
 
 /// One device of a node.
@@ -95,7 +95,7 @@ pub struct NodeDevice {
     /// All that it has.
     pub total: Amounts,
     /// Where it is; `None`: not known.
-    pub topology: Option<DeviceTopology>,
+    pub topology: Option<DeviceLocation>,
     /// Its virtual functions.
     pub functions: Vec<VirtualFunctions>,
 }
@@ -112,7 +112,7 @@ impl NodeDevice {
     }
 
     /// The virtual functions of groups that the filter admits, by PCI address.
-    pub fn functions_of<'a>(&'a self, filter: &'a LabelFilter) -> BTreeSet<&'a VirtualFunction> {
+    pub fn functions_of<'a>(&'a self, filter: &'a LabelFilter) -> BTreeSet<&'a SriovFunction> {
         let admitted = self.functions.iter().filter(|group| filter.admits(&group.labels));
         admitted.flat_map(|group| &group.functions).collect()
     }

@@ -140,7 +140,7 @@ pub struct PodRequest {
 
 /// What a pod asks of the cards of one dialect, and how these are shared.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
-pub struct DeviceRequest {
+pub struct ProfileRequest {
     /// How the cards are shared, and which offers of a node count.
     pub profile: Profile,
     /// Shares of cards, container by container.

@@ -6,14 +6,14 @@ use super::amount::{Cores, MiB};
 
 /// Where on the card a slice lies.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-pub struct Placement {
+pub struct SlicePlacement {
     /// Its first memory slice.
     pub start: u32,
     /// How many memory slices it takes.
     pub size: u32,
 }
 
-impl Placement {
+impl SlicePlacement {
     /// Whether both take the same memory slice.
     pub fn overlaps(self, other: Self) -> bool {
         self.start < other.start.saturating_add(other.size)
@@ -33,7 +33,7 @@ pub struct SliceProfile {
     /// How many compute slices it takes.
     pub slices: u32,
     /// Where it may lie.
-    pub placements: Vec<Placement>,
+    pub placements: Vec<SlicePlacement>,
 }
 
 /// Slices of one size within a geometry.
@@ -101,7 +101,7 @@ pub enum Slice {
         /// The name of its profile.
         profile: Arc<str>,
         /// Where it lies.
-        placement: Placement,
+        placement: SlicePlacement,
     },
     /// One of a whole card's cut.
     Numbered {
@@ -129,10 +129,10 @@ mod tests {
 
     #[test]
     fn neighbours_do_not_overlap() {
-        let first = Placement { start: 0, size: 2 };
-        assert!(!first.overlaps(Placement { start: 2, size: 2 }));
-        assert!(first.overlaps(Placement { start: 1, size: 4 }));
-        assert!(!Placement { start: 3, size: 1 }.overlaps(first));
+        let first = SlicePlacement { start: 0, size: 2 };
+        assert!(!first.overlaps(SlicePlacement { start: 2, size: 2 }));
+        assert!(first.overlaps(SlicePlacement { start: 1, size: 4 }));
+        assert!(!SlicePlacement { start: 3, size: 1 }.overlaps(first));
     }
 
     #[test]

@@ -337,7 +337,7 @@ fn peaks(assignment: &Assignment, init: InitPhase) -> BTreeMap<&CardId, CardUsag
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::Placement;
+    use crate::device::SlicePlacement;
 
     fn container(role: Role, memory: u64, cores: u32) -> ContainerShares {
         let share =
@@ -403,7 +403,7 @@ mod tests {
     fn placed_slices_that_are_rounded_up_take_the_whole_card_at_most() {
         let slice = |start| {
             let mut container = container(Role::App, 4864, 15);
-            let placement = Placement { start, size: 1 };
+            let placement = SlicePlacement { start, size: 1 };
             container.shares[0].slice = Some(Slice::Placed { profile: "1g.5gb".into(), placement });
             Assignment { containers: vec![container], ..Assignment::default() }
         };

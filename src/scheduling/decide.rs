@@ -34,7 +34,7 @@ use super::{
         reservation::{Preference, Reserved},
     },
 };
-use crate::device::{Allocation, CardUsage, DeviceRequest, Quota};
+use crate::device::{Allocation, CardUsage, ProfileRequest, Quota};
 use fit_error::FitError;
 use nearest::{Closeness, Refused, nearest};
 use verdict::NodeVerdict;
@@ -157,7 +157,7 @@ impl<'a> Filters<'a> {
         let Demand { ask, footprint, .. } = self.demand;
         let of_pod = |reason| FitError::of_pod(self.world.nodes.by_slot().count(), reason);
         let exceeded = || {
-            let exceeded = |device: &DeviceRequest| {
+            let exceeded = |device: &ProfileRequest| {
                 let least = device.request.least();
                 self.world.quotas().exceeded(&footprint.namespace, &device.profile.name, least)
             };

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 
 use berth::{
-    device::{CardPolicy, Cores, MiB, Placement, PodRequest, Quota, Role, SliceProfile},
+    device::{CardPolicy, Cores, MiB, PodRequest, Quota, Role, SlicePlacement, SliceProfile},
     dialect::hami::Hami,
     scheduling::plugin::allocate::{allocate, links::subsets, slice::free_place},
 };
@@ -31,7 +31,7 @@ const DIFFERENCES: &[(&str, &str)] = &[
     ("Test_fitInDevices / device type the different from request type", OTHER_TYPE),
 ];
 
-fn judge(case: &Case, occupied: &RefCell<Vec<Placement>>) -> Verdict {
+fn judge(case: &Case, occupied: &RefCell<Vec<SlicePlacement>>) -> Verdict {
     let (input, expect) = (&case.input, &case.expect);
     match case.test.as_str() {
         "TestDevices_Fit" => {
@@ -158,7 +158,7 @@ fn a100(name: &str) -> SliceProfile {
         memory: MiB::new(u64::from(size) * 5120),
         cores: Cores::new(slices * 14),
         slices,
-        placements: starts.iter().map(|&start| Placement { start, size }).collect(),
+        placements: starts.iter().map(|&start| SlicePlacement { start, size }).collect(),
     }
 }
 

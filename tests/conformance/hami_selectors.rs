@@ -1,7 +1,7 @@
 //! HAMi's annotations by which pods choose cards.
 
 use berth::{
-    device::{CardChoice, CardPolicy, LinkChoice, Measure, NumaBinding, PodRequest, Sharing},
+    device::{CardChoice, CardPolicy, CardPreference, LinkChoice, NumaBinding, PodRequest, Sharing},
     dialect::{
         Dialect as _,
         hami::{Hami, HamiSettings, names},
@@ -151,7 +151,7 @@ fn contains(choice: &CardChoice, target: &str) -> bool {
     match target {
         "mutex" => choice.sharing == Sharing::Alone,
         "topology-aware" => choice.links == LinkChoice::Closest,
-        "numa" => choice.order.contains(&Measure::HighestNuma),
+        "numa" => choice.order.contains(&CardPreference::HighestNuma),
         other => panic!("no target {other}"),
     }
 }

@@ -9,7 +9,7 @@ use berth::{
         record,
         shape::{self, CountStrategy},
     },
-    scheduling::model::devices::{Settings, allocate},
+    scheduling::model::devices::{AllocationSettings, allocate},
 };
 use serde_json::{Value, json};
 
@@ -50,7 +50,7 @@ fn judge(case: &Case) -> Verdict {
     let pod = &input["pod"];
     let request = asked(&pod["requests"], &pod["annotations_decoded"]);
     let held = (!input["assigned"].is_null()).then(|| allocations(&input["assigned"]));
-    let settings = Settings { scoring: scoring(&input["scorer"]), numa: None };
+    let settings = AllocationSettings { scoring: scoring(&input["scorer"]), numa: None };
     let given = allocate(&node, &DevicesUsed::of(held.as_ref()), &request, &settings);
     let wanted = (input["expect_error"] == json!(false)).then(|| comparable(allocations(&input["expect"])));
     let given = given.map(comparable);
@@ -72,7 +72,7 @@ fn judge_raw(case: &Case) -> Verdict {
     let types = input["device_requests"].as_object().unwrap().iter();
     let types = types.map(|(kind, list)| typed(DeviceType::named(kind).unwrap(), list)).collect();
     let request = JointRequest { types, ..JointRequest::default() };
-    let settings = Settings { scoring: scoring(&input["scorer"]), numa: None };
+    let settings = AllocationSettings { scoring: scoring(&input["scorer"]), numa: None };
     let used = DevicesUsed::of([&remaining(&input["assigned"], &input["preemptible"])]);
     let given = allocate(&node, &used, &request, &settings).map(comparable);
     let given = given.map_err(|shortfalls| shortfalls.iter().map(ToString::to_string).collect::<Vec<_>>());

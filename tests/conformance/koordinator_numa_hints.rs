@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use berth::{
     device::{DeviceAllocations, DeviceType, DevicesUsed, JointRequest, NodeDevices},
-    scheduling::model::devices::{Settings, Shortfall, allocate},
+    scheduling::model::devices::{AllocationSettings, Shortfall, allocate},
 };
 use serde_json::{Value, json};
 
@@ -81,7 +81,7 @@ fn on(
     used: &DevicesUsed,
     request: &JointRequest,
 ) -> Result<DeviceAllocations, Vec<Shortfall>> {
-    allocate(&machine(), used, request, &Settings { scoring: None, numa })
+    allocate(&machine(), used, request, &AllocationSettings { scoring: None, numa })
 }
 
 /// NUMA nodes, whether no fewer would do, and whether the GPUs are those of the whole node.

@@ -6,7 +6,9 @@ use berth::{
     device::{DeviceAllocation, DeviceAllocations, DeviceCount, DeviceType, DevicesUsed, ModelTemplates},
     dialect::koordinator::{node, record, request},
     object::{Metadata, Pod},
-    scheduling::model::devices::{AllocatePolicy, ReservedDevices, Settings, allocate, allocate_within},
+    scheduling::model::devices::{
+        AllocatePolicy, AllocationSettings, ReservedDevices, allocate, allocate_within,
+    },
 };
 use serde_json::{Value, json};
 
@@ -136,7 +138,7 @@ fn on_a_node(
         })
         .collect();
     let scoring = strategy.map(|name| default_scoring(&name.into()));
-    let (used, settings) = (DevicesUsed::of(&held), Settings { scoring, numa: None });
+    let (used, settings) = (DevicesUsed::of(&held), AllocationSettings { scoring, numa: None });
     let given = if reserved.is_null() {
         allocate(&node, &used, &request, &settings)
     } else {

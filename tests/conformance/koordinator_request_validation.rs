@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use berth::{
     device::{
-        DeviceCount, DeviceType, Exclusive, JointRequest, PartitionChoice, Portion, TopologyScope,
+        DeviceCount, DevicePortion, DeviceType, Exclusive, JointRequest, PartitionChoice, TopologyScope,
         TypedRequest,
     },
     dialect::koordinator::{
@@ -108,8 +108,8 @@ fn count(value: &Value) -> DeviceCount {
     DeviceCount::Exactly(u32::try_from(value.as_u64().unwrap()).unwrap())
 }
 
-fn portion(shared: &Value) -> Portion {
-    if *shared == json!(true) { Portion::Share } else { Portion::Whole }
+fn portion(shared: &Value) -> DevicePortion {
+    if *shared == json!(true) { DevicePortion::Share } else { DevicePortion::Whole }
 }
 
 fn in_memory(input: &Value) -> Verdict {

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use berth::{
     device::{DeviceAllocation, DeviceAllocations, DeviceType, DevicesUsed},
     dialect::koordinator::{record, request},
-    scheduling::model::devices::{AllocatePolicy, ReservedDevices, Settings, allocate, allocate_within},
+    scheduling::model::devices::{
+        AllocatePolicy, AllocationSettings, ReservedDevices, allocate, allocate_within,
+    },
 };
 use serde_json::{Value, json};
 
@@ -38,7 +40,7 @@ fn judge(case: &Case) -> Verdict {
     let node = node_of_totals(&input["device_total"]);
     let pod = pod_of(&json!({}), &merged(&input["state"]["podRequests"]));
     let request = request::request(&pod).unwrap().unwrap();
-    let settings = Settings { scoring: None, numa: None };
+    let settings = AllocationSettings { scoring: None, numa: None };
     let Some(matched) = state["matched"].as_array() else {
         // Upstream leaves a pod without a Reservation to the allocation on the whole node.
         let fits = allocate(&node, &DevicesUsed::default(), &request, &settings).is_ok();

@@ -2,7 +2,7 @@
 
 use berth::{
     device::DevicesUsed,
-    scheduling::model::devices::{Settings, score},
+    scheduling::model::devices::{AllocationSettings, score},
 };
 use serde_json::Value;
 
@@ -46,7 +46,7 @@ fn judge(case: &Case) -> Verdict {
             berth::device::DeviceAllocations::from([(kind, vec![device])])
         })
         .collect();
-    let settings = Settings { scoring: Some(default_scoring(&input["strategy"])), numa: None };
+    let settings = AllocationSettings { scoring: Some(default_scoring(&input["strategy"])), numa: None };
     let score = score(&node_of_totals(&cache["deviceTotal"]), &DevicesUsed::of(&held), &request, &settings);
     let wanted = match list(&input["wantStatus"]["reasons"]) {
         [] => Ok(input["wantScore"].as_u64().unwrap()),

@@ -6,8 +6,8 @@ use berth::{
     config::Config,
     device::{
         Assignment, Card, CardPolicy, CardUsage, ContainerRequest, ContainerShares, CoreRequest, Cores,
-        Health, MemoryRequest, MiB, Mode, NodePolicy, Percent, Placement, Role, Share, ShareRequest, Slice,
-        SliceProfile, Slicing, Usage, Users,
+        Health, MemoryRequest, MiB, Mode, NodePolicy, Percent, Role, Share, ShareRequest, Slice,
+        SlicePlacement, SliceProfile, Slicing, Usage, Users,
     },
     dialect::{LockForm, LockSpec, hami, volcano},
     object::{Node, Pod},
@@ -114,9 +114,9 @@ fn profile(profile: &Value) -> SliceProfile {
 }
 
 /// A placement; its fields in either case.
-pub(crate) fn placement(place: &Value) -> Placement {
+pub(crate) fn placement(place: &Value) -> SlicePlacement {
     let field = |upper, lower| number(place, upper).max(number(place, lower));
-    Placement { start: field("Start", "start"), size: field("Size", "size") }
+    SlicePlacement { start: field("Start", "start"), size: field("Size", "size") }
 }
 
 /// What is in use of these `DeviceUsage`s.

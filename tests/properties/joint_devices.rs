@@ -5,12 +5,12 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use berth::{
     device::{
-        Amounts, DeviceAllocation, DeviceAllocations, DeviceCount, DeviceTopology, DeviceType, DevicesUsed,
-        Exclusive, Health, Joint, JointRequest, JointScope, LabelFilter, Minor, NamedDimension, NodeDevice,
-        NodeDevices, Partition, PartitionPolicy, PartitionTable, Portion, TopologyScope, TypedRequest, Unit,
-        VirtualFunction, VirtualFunctions,
+        Amounts, DeviceAllocation, DeviceAllocations, DeviceCount, DeviceLocation, DevicePortion, DeviceType,
+        DevicesUsed, Exclusive, Health, Joint, JointRequest, JointScope, LabelFilter, Minor, NamedDimension,
+        NodeDevice, NodeDevices, Partition, PartitionPolicy, PartitionTable, SriovFunction, TopologyScope,
+        TypedRequest, Unit, VirtualFunctions,
     },
-    scheduling::model::devices::{Scoring, Settings, Strategy as Order, allocate},
+    scheduling::model::devices::{AllocationSettings, Scoring, Strategy as Order, allocate},
 };
 use proptest::prelude::*;
 
@@ -30,13 +30,13 @@ pub(crate) fn amounts(percent: u64) -> Amounts {
 }
 
 fn device(kind: DeviceType, minor: Minor, (switch, functions, works): Made) -> NodeDevice {
-    let function = |number: usize| VirtualFunction { bus: format!("{kind}{minor}.{number}"), minor: -1 };
+    let function = |number: usize| SriovFunction { bus: format!("{kind}{minor}.{number}"), minor: -1 };
     NodeDevice {
         id: format!("{kind}-{minor}"),
         health: if works { Health::Healthy } else { Health::Unhealthy },
         labels: [].into(),
         total: amounts(100),
-        topology: Some(DeviceTopology {
+        topology: Some(DeviceLocation {
             socket: None,
             numa: Some(switch / 2),
             pcie: Arc::from(switch.to_string()),
@@ -107,7 +107,7 @@ pub(crate) fn typed(count: u32, percent: u64) -> TypedRequest {
     TypedRequest {
         each: amounts(percent),
         count: DeviceCount::Exactly(count),
-        portion: if percent == 100 { Portion::Whole } else { Portion::Share },
+        portion: if percent == 100 { DevicePortion::Whole } else { DevicePortion::Share },
         selector: None,
         functions: None,
         scope: None,
@@ -187,7 +187,7 @@ impl Rules<'_> {
         let of = &self.request.types[&DeviceType::Gpu];
         let switches = self.switches(DeviceType::Gpu, minors);
         let numa: BTreeSet<_> = switches.iter().map(|switch| switch.parse::<u32>().unwrap() / 2).collect();
-        let several_shares = of.portion == Portion::Share && minors.len() > 1;
+        let several_shares = of.portion == DevicePortion::Share && minors.len() > 1;
         let in_scope = match of.scope {
             None | Some(TopologyScope::Node) => true,
             Some(_) if several_shares => false,
@@ -195,7 +195,8 @@ impl Rules<'_> {
             Some(TopologyScope::Pcie) => switches.len() == 1,
             Some(TopologyScope::NumaNode) => numa.len() == 1,
         };
-        let binding = of.portion == Portion::Whole && self.node.partition_policy == PartitionPolicy::Honor;
+        let binding =
+            of.portion == DevicePortion::Whole && self.node.partition_policy == PartitionPolicy::Honor;
         let set: BTreeSet<_> = minors.iter().copied().collect();
         let mut partitions = self.node.partitions.iter().flat_map(PartitionTable::iter);
         in_scope && (!binding || partitions.any(|(_, partition)| partition.minors == set))
@@ -240,9 +241,9 @@ pub(crate) fn minors(given: &DeviceAllocations, kind: DeviceType) -> Vec<Minor> 
     given.get(&kind).into_iter().flatten().map(|device| device.minor).collect()
 }
 
-pub(crate) fn settings(order: Option<Order>) -> Settings {
+pub(crate) fn settings(order: Option<Order>) -> AllocationSettings {
     let scoring = order.map(|strategy| Scoring { strategy, weights: vec![(share(), 1)] });
-    Settings { scoring, numa: None }
+    AllocationSettings { scoring, numa: None }
 }
 
 pub(crate) fn orders() -> impl Strategy<Value = Option<Order>> {

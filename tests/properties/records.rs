@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, num::NonZeroU32};
 
 use berth::{
     config::Config,
-    device::{Assignment, ContainerRequest, ContainerShares, Cores, MiB, Placement, Role, Share, Slice},
+    device::{Assignment, ContainerRequest, ContainerShares, Cores, MiB, Role, Share, Slice, SlicePlacement},
     dialect::{
         Dialect,
         gpushare::{GpuShare, ShareUnit},
@@ -51,7 +51,7 @@ fn placed() -> impl Strategy<Value = Option<Slice>> {
     let slice = ("[1-7]g\\.[0-9]{1,2}gb", 0..8_u32, 1..8_u32);
     prop::option::of(slice.prop_map(|(profile, start, size)| Slice::Placed {
         profile: profile.into(),
-        placement: Placement { start, size },
+        placement: SlicePlacement { start, size },
     }))
 }
 

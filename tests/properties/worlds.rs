@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use berth::device::{
     Blend, Card, CardChoice, CardPolicy, ContainerRequest, CoreBudget, Cores, Geometry, Health, Instances,
-    MemoryRequest, MiB, Mode, NodePolicy, NumaBinding, Percent, Placement, PodRequest, Profile, Role,
-    ShareRequest, SliceProfile, SlicesOfCard, Slicing, Tie, Weights,
+    MemoryRequest, MiB, Mode, NodePolicy, NumaBinding, Percent, PodRequest, Profile, Role, ShareRequest,
+    SlicePlacement, SliceProfile, SlicesOfCard, Slicing, Tie, Weights,
 };
 use proptest::prelude::*;
 
@@ -30,7 +30,7 @@ fn placements() -> Slicing {
         // As HAMi's plugin registers them: rounded up.
         cores: Cores::new((slices * 100).div_ceil(7)),
         slices,
-        placements: starts.iter().map(|&start| Placement { start, size }).collect(),
+        placements: starts.iter().map(|&start| SlicePlacement { start, size }).collect(),
     };
     Slicing::Placements(vec![
         profile("1g.5gb", 4864, 1, 1, &[0, 1, 2, 3, 4, 5, 6]),

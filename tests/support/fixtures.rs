@@ -8,8 +8,8 @@ use std::{collections::BTreeSet, num::NonZeroU32, sync::Arc};
 use berth::{
     device::{
         Allocation, Answer, Assignment, Blend, Card, CardPolicy, ContainerRequest, ContainerShares,
-        CoreBudget, CoreRequest, CoreUnit, Cores, DeviceRequest, Health, InitPhase, Inventory, MemoryRequest,
-        MiB, Mode, NodePolicy, PodRequest, Profile, Role, Selection, Share, ShareRequest, SlicesOfCard,
+        CoreBudget, CoreRequest, CoreUnit, Cores, Health, InitPhase, Inventory, MemoryRequest, MiB, Mode,
+        NodePolicy, PodRequest, Profile, ProfileRequest, Role, Selection, Share, ShareRequest, SlicesOfCard,
         Slicing, Tie,
     },
     scheduling::{
@@ -112,7 +112,7 @@ pub(crate) fn request_of_one(share: ShareRequest) -> PodRequest {
 /// Cards of one dialect and nothing else.
 pub(crate) fn ask_for(profile: Profile, request: PodRequest) -> Ask {
     Ask {
-        devices: vec![DeviceRequest { profile, request, joint: None, by_class: None }],
+        devices: vec![ProfileRequest { profile, request, joint: None, by_class: None }],
         resources: ResourceAmounts::default(),
         constraints: Constraints::default(),
         policy: NodePolicy::Indifferent,

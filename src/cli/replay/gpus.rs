@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use crate::{
     cluster::cards::{NodeCards, OfferedCard},
-    device::{DeviceRequest, ShareRequest},
+    device::{ProfileRequest, ShareRequest},
     dialect::Dialects,
     scheduling::{Ask, NodeName, PodInfo, world::node_state::NodeState},
 };
@@ -23,7 +23,7 @@ struct TypicalPod {
     cpu: i64,
     memory: i64,
     /// What it asks of cards; `None`: no GPU.
-    shares: Option<(DeviceRequest, ShareRequest)>,
+    shares: Option<(ProfileRequest, ShareRequest)>,
 }
 
 /// What was found of one node.
@@ -63,7 +63,7 @@ fn part_of(share: &ShareRequest, card: &OfferedCard<'_>) -> f64 {
 }
 
 /// The share of cards that a pod asks for: that of the container with the most.
-pub(super) fn share(ask: &Ask) -> Option<(DeviceRequest, ShareRequest)> {
+pub(super) fn share(ask: &Ask) -> Option<(ProfileRequest, ShareRequest)> {
     let device = ask.devices.first()?;
     let shares = device.request.containers.iter().filter_map(|container| container.share);
     Some((device.clone(), shares.max_by_key(|share| share.cards)?))
@@ -179,14 +179,14 @@ fn left(node: &NodeState, resource: &str) -> i64 {
     node.info.allocatable.get(resource) - node.requested.get(resource)
 }
 
-fn admits(card: &OfferedCard<'_>, device: &DeviceRequest) -> bool {
+fn admits(card: &OfferedCard<'_>, device: &ProfileRequest) -> bool {
     let selection = &device.request.selection;
     selection.models.admits(&card.card.model)
         && selection.ids.admits(&card.card.id)
         && selection.admits_mode(card.card)
 }
 
-fn has_room(card: &OfferedCard<'_>, (device, share): &(DeviceRequest, ShareRequest)) -> bool {
+fn has_room(card: &OfferedCard<'_>, (device, share): &(ProfileRequest, ShareRequest)) -> bool {
     admits(card, device)
         && card.used.slots < card.card.slots
         && share.memory.of(card.card.memory).get() + card.used.memory.get() <= card.card.memory.get()
@@ -195,7 +195,7 @@ fn has_room(card: &OfferedCard<'_>, (device, share): &(DeviceRequest, ShareReque
 
 /// How many GPUs such a share is, in parts of the largest of these nodes' cards that it may have.
 pub(super) fn size<'a>(
-    (device, share): &(DeviceRequest, ShareRequest),
+    (device, share): &(ProfileRequest, ShareRequest),
     nodes: impl Iterator<Item = &'a NodeState>,
     dialects: &Dialects,
 ) -> f64 {

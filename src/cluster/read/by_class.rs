@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{ReadPurpose, Reader};
 use crate::{
-    device::{ByClass, DeviceRequest},
+    device::{ByClass, ProfileRequest},
     dialect::{
         Dialect, Dialects, SharingMode,
         claim::{HAMI_DRIVER, Target, class_resource, translate},
@@ -29,7 +29,7 @@ impl Reader {
         &self,
         dialect: &dyn Dialect,
         pod: &Pod,
-        asked: &DeviceRequest,
+        asked: &ProfileRequest,
     ) -> Option<ShareRequests> {
         let resource = class_resource(dialect).filter(|_| self.judged != ReadPurpose::Cards)?;
         // The class is the node's to decide, and with it the driver.

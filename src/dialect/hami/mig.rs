@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::names;
 use crate::{
-    device::{Assignment, ContainerShares, Cores, MiB, Placement, Role, Share, Slice},
+    device::{Assignment, ContainerShares, Cores, MiB, Role, Share, Slice, SlicePlacement},
     dialect::{Problem, Unreadable, segments},
 };
 
@@ -38,7 +38,7 @@ pub(super) struct MigPlace {
     pub(super) size: u32,
 }
 
-impl From<MigPlace> for Placement {
+impl From<MigPlace> for SlicePlacement {
     fn from(MigPlace { start, size }: MigPlace) -> Self {
         Self { start, size }
     }
@@ -138,7 +138,8 @@ mod tests {
 
     #[test]
     fn what_is_written_is_the_schedulers_part_only() {
-        let slice = Slice::Placed { profile: "2g.10gb".into(), placement: Placement { start: 2, size: 2 } };
+        let slice =
+            Slice::Placed { profile: "2g.10gb".into(), placement: SlicePlacement { start: 2, size: 2 } };
         let share = |slice| Share { card: "GPU-a".into(), memory: MiB::new(1), cores: Cores::NONE, slice };
         let container = |shares| ContainerShares { role: Role::App, shares };
         let containers = vec![container(vec![]), container(vec![share(None), share(Some(slice))])];

@@ -136,7 +136,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::device::{DeviceCount, Portion};
+    use crate::device::{DeviceCount, DevicePortion};
 
     fn pod(value: &str, containers: &Value, init: &Value) -> Pod {
         let pod = json!({
@@ -164,7 +164,7 @@ mod tests {
         let asked = super::super::request::request(&pod("true", &containers, &json!([]))).unwrap().unwrap();
         let gpu = |at: usize| &asked.containers[at].request.types[&DeviceType::Gpu];
         assert_eq!(asked.types.len(), 0);
-        assert_eq!((asked.containers[0].container.as_str(), gpu(0).portion), ("share", Portion::Share));
+        assert_eq!((asked.containers[0].container.as_str(), gpu(0).portion), ("share", DevicePortion::Share));
         assert_eq!(
             (asked.containers[1].container.as_str(), gpu(1).count),
             ("whole", DeviceCount::Exactly(2))

@@ -5,7 +5,7 @@
 
 use super::{hints, names};
 use crate::{
-    device::{DeviceAllocation, DeviceAllocations, DeviceTopology, DeviceType, NodeDevices},
+    device::{DeviceAllocation, DeviceAllocations, DeviceLocation, DeviceType, NodeDevices},
     dialect::Unreadable,
     object::Metadata,
 };
@@ -50,7 +50,7 @@ fn level(gpus: &[DeviceAllocation], nics: &[DeviceAllocation], node: &NodeDevice
     let nics: Option<Vec<_>> = nics.iter().map(|nic| place(DeviceType::Rdma, nic)).collect();
     let gpus: Option<Vec<_>> = gpus.iter().map(|gpu| place(DeviceType::Gpu, gpu)).collect();
     let (nics, gpus) = (nics?, gpus?);
-    let nearest = |gpu: &&DeviceTopology| nics.iter().map(|nic| distance(gpu, nic)).min();
+    let nearest = |gpu: &&DeviceLocation| nics.iter().map(|nic| distance(gpu, nic)).min();
     let nearest: Option<Vec<_>> = gpus.iter().map(nearest).collect();
     match nearest?.into_iter().max()? {
         Distance::Switches => Some("PXB"),
@@ -60,7 +60,7 @@ fn level(gpus: &[DeviceAllocation], nics: &[DeviceAllocation], node: &NodeDevice
 }
 
 /// koordlet names the root complex (`pci0000:3a`) in place of a switch; the way between two of its ports leads by the processor.
-fn distance(gpu: &DeviceTopology, nic: &DeviceTopology) -> Distance {
+fn distance(gpu: &DeviceLocation, nic: &DeviceLocation) -> Distance {
     let together = !gpu.pcie.is_empty() && gpu.pcie == nic.pcie;
     let same_node = gpu.numa.is_some() && gpu.numa == nic.numa;
     match (together, gpu.pcie.starts_with("pci")) {

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     device::{
-        DeviceTopology, DeviceTraits, DeviceType, Health, Minor, NodeDevice, NodeDevices, VirtualFunction,
+        DeviceLocation, DeviceTraits, DeviceType, Health, Minor, NodeDevice, NodeDevices, SriovFunction,
         VirtualFunctions, node_devices::CardDimensions,
     },
     dialect::{Problem, Unreadable},
@@ -76,9 +76,9 @@ fn one(info: &wire::DeviceInfo, path: &str) -> Result<NodeDevice, Unreadable> {
     })
 }
 
-fn topology(wire: &wire::DeviceTopology) -> DeviceTopology {
+fn topology(wire: &wire::DeviceTopology) -> DeviceLocation {
     let known = |number: i32| u32::try_from(number).ok();
-    DeviceTopology {
+    DeviceLocation {
         socket: known(wire.socket),
         numa: known(wire.numa),
         pcie: Arc::from(wire.pcie.as_str()),
@@ -100,7 +100,7 @@ fn functions(
                 "a virtual function without a PCI address can't be told from others",
             ));
         }
-        functions.push(VirtualFunction { bus: function.bus.clone(), minor: function.minor });
+        functions.push(SriovFunction { bus: function.bus.clone(), minor: function.minor });
     }
     Ok(VirtualFunctions { labels: group.labels.clone(), functions })
 }

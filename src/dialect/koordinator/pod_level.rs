@@ -12,7 +12,7 @@ use super::{
     templates,
 };
 use crate::{
-    device::{DeviceType, Joint, JointRequest, Portion, TypedRequest},
+    device::{DevicePortion, DeviceType, Joint, JointRequest, TypedRequest},
     dialect::{Problem, Unreadable},
     object::{Container, Pod},
 };
@@ -37,7 +37,7 @@ pub(super) fn request(pod: &Pod) -> Result<Option<JointRequest>, Vec<Unreadable>
         return Err(faults);
     }
     let joint = joint(pod, &types, &hints).map_err(|error| vec![error])?;
-    let shares = types.get(&DeviceType::Gpu).is_some_and(|gpu| gpu.portion == Portion::Share);
+    let shares = types.get(&DeviceType::Gpu).is_some_and(|gpu| gpu.portion == DevicePortion::Share);
     let isolation = pod.metadata.label(names::ISOLATION).filter(|name| shares && !name.is_empty());
     let isolation = isolation.map(str::to_owned);
     Ok(Some(JointRequest { types, joint, weights: weights(), isolation, ..JointRequest::default() }))
@@ -66,7 +66,7 @@ fn typed(pod: &Pod, kind: DeviceType, requests: &Requests, hint: Hint) -> Result
         shape::per_device(kind, &converted, hint.strategy, hint.exclusive).map_err(refuse)?;
     let gpu = kind == DeviceType::Gpu;
     let partition = if gpu { partition_spec(&pod.metadata)? } else { None };
-    let by_template = gpu && portion == Portion::Share && templates::are_needed(&each);
+    let by_template = gpu && portion == DevicePortion::Share && templates::are_needed(&each);
     Ok(TypedRequest {
         each,
         count,

@@ -11,7 +11,7 @@ use super::{
     hints, names,
 };
 use crate::{
-    device::{DeviceAllocation, DeviceAllocations, DeviceType, Minor, VirtualFunction},
+    device::{DeviceAllocation, DeviceAllocations, DeviceType, Minor, SriovFunction},
     dialect::{Problem, Unreadable},
     object::{Metadata, Pod, container::ResourceMap},
 };
@@ -130,7 +130,7 @@ fn allocation(kind: DeviceType, read: Read) -> Result<DeviceAllocation, String> 
         minor: read.minor,
         id: read.id.filter(|id| !id.is_empty()),
         amounts,
-        functions: functions.map(|vf| VirtualFunction { bus: vf.bus, minor: vf.minor }).collect(),
+        functions: functions.map(|vf| SriovFunction { bus: vf.bus, minor: vf.minor }).collect(),
         template: extension.gpu_shared_resource_template.filter(|name| !name.is_empty()),
         exclusive: None,
     })

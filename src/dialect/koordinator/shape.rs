@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::{dimension::dimension, names};
-use crate::device::{Amounts, DeviceCount, DeviceType, Exclusive, Portion};
+use crate::device::{Amounts, DeviceCount, DevicePortion, DeviceType, Exclusive};
 
 /// Resource to amount, none of them 0.
 pub type Requests = BTreeMap<String, u64>;
@@ -28,7 +28,7 @@ pub struct PerDevice {
     /// Of how many.
     pub count: DeviceCount,
     /// Whether the devices are taken whole.
-    pub portion: Portion,
+    pub portion: DevicePortion,
 }
 
 /// How the number of devices of a type is found.
@@ -161,7 +161,7 @@ fn per_gpu(converted: &Requests) -> Result<PerDevice, ShapeRefusal> {
         return Err(refusal(names::GPU_CORE, message));
     }
     let whole = ratio.is_some_and(|ratio| ratio / cards >= 100);
-    let portion = if whole { Portion::Whole } else { Portion::Share };
+    let portion = if whole { DevicePortion::Whole } else { DevicePortion::Share };
     Ok(PerDevice { each, count: exactly(cards), portion })
 }
 
@@ -179,7 +179,7 @@ fn per_other(
         CountStrategy::RequestsAsCount if exclusive == Some(Exclusive::Device) => (100, exactly(amount)),
         CountStrategy::RequestsAsCount => (1, exactly(amount)),
     };
-    let portion = if each >= 100 { Portion::Whole } else { Portion::Share };
+    let portion = if each >= 100 { DevicePortion::Whole } else { DevicePortion::Share };
     PerDevice { each: Amounts::from_iter([(dimension(name), each)]), count, portion }
 }
 
@@ -216,12 +216,12 @@ mod tests {
     #[test]
     fn cards_are_shared_unless_memory_is_asked_in_whole_percent_of_cards() {
         for (shape, count, portion) in [
-            (&[(names::GPU, 100)][..], 1, Portion::Whole),
-            (&[(names::GPU, 300)], 3, Portion::Whole),
-            (&[(names::GPU, 50)], 1, Portion::Share),
-            (&[(names::GPU_CORE, 100), (names::GPU_MEMORY, 80 << 30)], 1, Portion::Share),
-            (&[(names::GPU_SHARED, 2), (names::GPU_MEMORY_RATIO, 200)], 2, Portion::Whole),
-            (&[(names::GPU_SHARED, 2), (names::GPU_MEMORY_RATIO, 100)], 2, Portion::Share),
+            (&[(names::GPU, 100)][..], 1, DevicePortion::Whole),
+            (&[(names::GPU, 300)], 3, DevicePortion::Whole),
+            (&[(names::GPU, 50)], 1, DevicePortion::Share),
+            (&[(names::GPU_CORE, 100), (names::GPU_MEMORY, 80 << 30)], 1, DevicePortion::Share),
+            (&[(names::GPU_SHARED, 2), (names::GPU_MEMORY_RATIO, 200)], 2, DevicePortion::Whole),
+            (&[(names::GPU_SHARED, 2), (names::GPU_MEMORY_RATIO, 100)], 2, DevicePortion::Share),
         ] {
             let of = per_gpu(&converted(&requests(shape)).unwrap()).unwrap();
             assert_eq!((of.count, of.portion), (DeviceCount::Exactly(count), portion), "{shape:?}");

@@ -6,8 +6,8 @@
 use std::{collections::BTreeSet, fmt, num::NonZeroU32};
 
 use crate::device::{
-    Card, CardUsage, CoreRequest, Cores, DeviceRequest, IdFilter, Inventory, MemoryRequest, MiB, ModelFilter,
-    NumaBinding, Percent, PodRequest, Quota, ShareRequest, Sharing,
+    Card, CardUsage, CoreRequest, Cores, IdFilter, Inventory, MemoryRequest, MiB, ModelFilter, NumaBinding,
+    Percent, PodRequest, ProfileRequest, Quota, ShareRequest, Sharing,
 };
 use crate::scheduling::{
     model::pod::Ask,
@@ -110,7 +110,7 @@ fn wanted(request: &PodRequest) -> u32 {
 
 /// What is free of each card, and each of it in as many parts as containers may want one.
 fn free<'a>(
-    device: &'a DeviceRequest,
+    device: &'a ProfileRequest,
     node: &'a NodeState,
 ) -> impl Iterator<Item = (&'a Card, CardUsage, u32)> {
     let containers = u32::try_from(shares(&device.request).count()).unwrap_or(u32::MAX).min(8);
@@ -122,7 +122,7 @@ fn free<'a>(
     })
 }
 
-fn memory(device: &DeviceRequest, node: &NodeState, quota: Quota) -> Candidates {
+fn memory(device: &ProfileRequest, node: &NodeState, quota: Quota) -> Candidates {
     let exact = shares(&device.request).filter_map(|share| match share.memory {
         MemoryRequest::Exact(memory) => Some(memory.get()),
         MemoryRequest::Part(_) => None,
@@ -135,7 +135,7 @@ fn memory(device: &DeviceRequest, node: &NodeState, quota: Quota) -> Candidates 
     })
 }
 
-fn parts(device: &DeviceRequest, node: &NodeState) -> Candidates {
+fn parts(device: &ProfileRequest, node: &NodeState) -> Candidates {
     let part = shares(&device.request).filter_map(|share| match share.memory {
         MemoryRequest::Part(part) => Some(part.get()),
         MemoryRequest::Exact(_) => None,
@@ -147,7 +147,7 @@ fn parts(device: &DeviceRequest, node: &NodeState) -> Candidates {
     candidates(part.max(), free.filter(|&free| free > 0), |part| Remedy::MemoryPart(Percent::new(part)))
 }
 
-fn cores(device: &DeviceRequest, node: &NodeState, quota: Quota) -> Candidates {
+fn cores(device: &ProfileRequest, node: &NodeState, quota: Quota) -> Candidates {
     let cores = shares(&device.request).map(|share| share.cores).filter(|cores| cores.get() > 0);
     let Some(most) = cores.max_by_key(|cores| cores.get()) else { return Vec::new() };
     let left = quota.cores.map(|left| left.get() / wanted(&device.request));
@@ -163,7 +163,7 @@ fn cores(device: &DeviceRequest, node: &NodeState, quota: Quota) -> Candidates {
     candidates(Some(most.get()), smaller, |cores| Remedy::Cores(most.with(cores)))
 }
 
-fn cards(device: &DeviceRequest) -> Candidates {
+fn cards(device: &ProfileRequest) -> Candidates {
     let widest = device.request.widest();
     let fewer = (1..widest).rev().take(64).filter_map(NonZeroU32::new);
     candidates(NonZeroU32::new(widest).map(NonZeroU32::get), fewer.map(NonZeroU32::get), |cards| {

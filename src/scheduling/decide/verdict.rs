@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, iter, sync::Arc};
 
 use smallvec::SmallVec;
 
-use crate::device::{Allocation, CardUsage, DeviceRequest, InitPhase, Measure, Quota, usage};
+use crate::device::{Allocation, CardPreference, CardUsage, InitPhase, ProfileRequest, Quota, usage};
 use crate::scheduling::{
     model::{name::NodeName, pod::Ask},
     packing::{Packing, vacancy::Vacancy},
@@ -78,7 +78,7 @@ pub(in crate::scheduling) fn choose(
     quotas: &[Quota],
 ) -> Result<Vec<Allocation>, NodeReasons> {
     let resources = around.device_resources;
-    if ask.devices.iter().any(|device| device.request.choice.order.contains(&Measure::LeastWaste))
+    if ask.devices.iter().any(|device| device.request.choice.order.contains(&CardPreference::LeastWaste))
         && let Some(first) = first_card(ask, node, around.packing)
         // Whether a node fits does not depend on which card is tried first: a quota may have one card be too large.
         && let Ok(given) = filter_from(Some(&first), ask, node, resources, quotas)
@@ -91,7 +91,7 @@ pub(in crate::scheduling) fn choose(
 impl NodeVerdict {
     /// What becomes of the node for this ask, whatever the quotas.
     pub(in crate::scheduling) fn of(ask: &Ask, node: &NodeState, around: Surroundings<'_>) -> Self {
-        let taken = |device: &DeviceRequest, given: &[Allocation]| {
+        let taken = |device: &ProfileRequest, given: &[Allocation]| {
             let given = given.iter().find(|one| one.profile == device.profile.name);
             // Of what a claim serves, what the pod says.
             given

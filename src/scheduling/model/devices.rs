@@ -30,21 +30,22 @@ pub use scoring::{Scoring, Strategy};
 pub use shortfall::Shortfall;
 pub use topology::Scope;
 
-use self::{reserved::Reserved, view::View};
+use self::{reserved::ReservationEffect, view::View};
 use crate::device::{
-    DeviceAllocation, DeviceAllocations, DeviceType, DevicesUsed, JointRequest, Minor, NodeDevices, Portion,
+    DeviceAllocation, DeviceAllocations, DevicePortion, DeviceType, DevicesUsed, JointRequest, Minor,
+    NodeDevices,
 };
 
 /// What holds for every pod on the node.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct Settings {
+pub struct AllocationSettings {
     /// How the devices of a type are compared; `None`: by their number alone.
     pub scoring: Option<Scoring>,
     /// The NUMA nodes that devices may be on; `None`: any.
     pub numa: Option<BTreeSet<u32>>,
 }
 
-impl Settings {
+impl AllocationSettings {
     /// Koordinator's by default: devices with more left come first, by the request's own weights.
     pub fn of(request: &JointRequest) -> Self {
         let weights = request.weights.clone();
@@ -73,9 +74,9 @@ pub fn allocate(
     node: &NodeDevices,
     used: &DevicesUsed,
     request: &JointRequest,
-    settings: &Settings,
+    settings: &AllocationSettings,
 ) -> Result<DeviceAllocations, Vec<Shortfall>> {
-    choose(&views(node, used, request, (settings, Reserved::Nothing))?, request)
+    choose(&views(node, used, request, (settings, ReservationEffect::Nothing))?, request)
 }
 
 /// As [`allocate`], without these devices.
@@ -83,10 +84,10 @@ fn allocate_without(
     node: &NodeDevices,
     used: &DevicesUsed,
     request: &JointRequest,
-    settings: &Settings,
+    settings: &AllocationSettings,
     others: &BTreeSet<(DeviceType, Minor)>,
 ) -> Result<DeviceAllocations, Vec<Shortfall>> {
-    choose(&views(node, used, request, (settings, Reserved::Without(others)))?, request)
+    choose(&views(node, used, request, (settings, ReservationEffect::Without(others)))?, request)
 }
 
 /// The devices of these views that the pod is given.
@@ -114,13 +115,13 @@ pub fn score(
     node: &NodeDevices,
     used: &DevicesUsed,
     request: &JointRequest,
-    settings: &Settings,
+    settings: &AllocationSettings,
 ) -> Result<u64, Vec<Shortfall>> {
     let Some(scoring) = &settings.scoring else { return Ok(0) };
     if !request.containers.is_empty() {
         return containers::score_of(node, used, request, settings);
     }
-    let views = views(node, used, request, (settings, Reserved::Nothing))?;
+    let views = views(node, used, request, (settings, ReservationEffect::Nothing))?;
     let of = |view: &View<'_>| {
         let devices = view.candidates.values();
         scoring.of_all(&view.request.each, &devices.map(|one| (&one.device.total, &one.free)))
@@ -133,10 +134,10 @@ fn views<'a>(
     node: &'a NodeDevices,
     used: &DevicesUsed,
     request: &'a JointRequest,
-    (settings, reserved): (&Settings, Reserved<'_>),
+    (settings, reserved): (&AllocationSettings, ReservationEffect<'_>),
 ) -> Result<BTreeMap<DeviceType, View<'a>>, Vec<Shortfall>> {
     plugin::test(node, request).map_err(|shortfall| vec![shortfall])?;
-    let shares = request.types.get(&DeviceType::Gpu).is_some_and(|gpu| gpu.portion == Portion::Share);
+    let shares = request.types.get(&DeviceType::Gpu).is_some_and(|gpu| gpu.portion == DevicePortion::Share);
     if shares && request.isolation.is_some() && request.isolation != node.isolation {
         return Err(vec![Shortfall::Isolation]);
     }

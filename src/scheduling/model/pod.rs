@@ -16,7 +16,7 @@ use super::{
     tdm::{Revocable, job::JobMember},
 };
 use crate::{
-    device::{Allocation, DeviceRequest, DeviceType, InitPhase, NodePolicy, ProfileName},
+    device::{Allocation, DeviceType, InitPhase, NodePolicy, ProfileName, ProfileRequest},
     object::{Toleration, pod::ExtendedResourceClaimStatus},
 };
 
@@ -65,7 +65,7 @@ pub struct Constraints {
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct Ask {
     /// Shares of cards, one request for each dialect; a node has to serve all of them.
-    pub devices: Vec<DeviceRequest>,
+    pub devices: Vec<ProfileRequest>,
     /// Resources that Kubernetes accounts.
     pub resources: ResourceAmounts,
     /// Labels, taints and the rest.
@@ -102,7 +102,7 @@ impl Ask {
     /// Those of them whose agents serve the pod. Of devices by type, agents of other projects serve GPUs alone.
     pub fn served(&self) -> impl Iterator<Item = &ProfileName> {
         let serves =
-            |device: &&DeviceRequest| device.joint.as_ref().is_none_or(|joint| joint.asks(DeviceType::Gpu));
+            |device: &&ProfileRequest| device.joint.as_ref().is_none_or(|joint| joint.asks(DeviceType::Gpu));
         self.devices.iter().filter(serves).map(|device| &device.profile.name)
     }
 }

@@ -2,8 +2,8 @@
 
 use super::{card_kind::CardKind, resources::ResourceAmounts};
 use crate::device::{
-    CoreRequest, CoreUnit, Cores, DeviceRequest, MemoryRequest, MiB, Mode, ModelFilter, PodRequest,
-    ProfileName, Role, ShareRequest, Sharing,
+    CoreRequest, CoreUnit, Cores, MemoryRequest, MiB, Mode, ModelFilter, PodRequest, ProfileName,
+    ProfileRequest, Role, ShareRequest, Sharing,
 };
 
 /// A share of one card.
@@ -59,7 +59,7 @@ pub struct Portion {
 impl CardShape {
     /// What these requests ask for; `None`: no shares of cards. Several containers count as one with as many cards as all have at once, each as
     /// large as the largest share.
-    pub fn of(devices: &[DeviceRequest]) -> Option<Self> {
+    pub fn of(devices: &[ProfileRequest]) -> Option<Self> {
         let device = devices.iter().find(|device| device.joint.is_none())?;
         let PodRequest { containers, selection, choice, .. } = &device.request;
         let shares = || containers.iter().filter_map(|one| Some((one.role, one.share?)));

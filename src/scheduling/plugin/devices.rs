@@ -14,8 +14,8 @@ use super::{
 };
 use crate::{
     device::{
-        Allocation, Answer, Assignment, DeviceRequest, DeviceType, JointRequest, NodeDevices, Profile, Quota,
-        together,
+        Allocation, Answer, Assignment, DeviceType, JointRequest, NodeDevices, Profile, ProfileRequest,
+        Quota, together,
     },
     scheduling::{
         model::devices::{self, Shortfall},
@@ -64,7 +64,7 @@ pub(in crate::scheduling) fn allocations(
     let quotas = quotas.iter().copied().chain(iter::repeat(Quota::default()));
     let requests = scene.ask.devices.iter().zip(quotas);
     let requests = requests.filter(|(device, _)| !scene.node.serves_by_claim(device));
-    let allocation = |(device, quota): (&DeviceRequest, Quota)| {
+    let allocation = |(device, quota): (&ProfileRequest, Quota)| {
         let shares = shares(scene, device, quota)?;
         let answer = answer(scene.node, device);
         Ok(Allocation::new(device.profile.name.clone(), Arc::new(shares), answer))
@@ -73,7 +73,7 @@ pub(in crate::scheduling) fn allocations(
 }
 
 /// What the node's agent will have made of the pod once it is bound. Koordinator's own answers nothing, and reads what is written.
-fn answer(node: &NodeState, device: &DeviceRequest) -> Answer {
+fn answer(node: &NodeState, device: &ProfileRequest) -> Answer {
     let Some(joint) = &device.joint else { return Answer::Awaited };
     let offered = node.info.devices.offer(&device.profile.name).and_then(|offer| offer.inventory.as_ref());
     let plugin = offered.and_then(|inventory| inventory.devices().plugin.as_ref());
@@ -84,11 +84,11 @@ fn answer(node: &NodeState, device: &DeviceRequest) -> Answer {
 /// The shares that the node would give each container.
 fn shares(
     scene: &Scene<'_>,
-    device: &DeviceRequest,
+    device: &ProfileRequest,
     quota: Quota,
 ) -> Result<Assignment, Reasons<DeviceReason>> {
     let Scene { node, first_card, .. } = *scene;
-    let DeviceRequest { profile, request, joint, .. } = device;
+    let ProfileRequest { profile, request, joint, .. } = device;
     let offer =
         node.info.devices.offer(&profile.name).ok_or_else(|| smallvec![DeviceReason::Unregistered])?;
     if node.agents.expired.contains(&profile.name) {
@@ -117,7 +117,7 @@ fn typed(
     if node.usage.unread().contains(&profile.name) {
         return Err(smallvec![DeviceReason::UnreadableAssignment]);
     }
-    let (used, settings) = (node.usage.devices(), devices::Settings::of(joint));
+    let (used, settings) = (node.usage.devices(), devices::AllocationSettings::of(joint));
     let reasons =
         |shortfalls: Vec<Shortfall>| shortfalls.into_iter().map(DeviceReason::Typed).collect::<Reasons<_>>();
     if !joint.containers.is_empty() {

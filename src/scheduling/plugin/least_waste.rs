@@ -9,7 +9,7 @@ use smallvec::{SmallVec, smallvec};
 
 use super::contract::{Placement, RoomScore, SchedulingPlugin};
 use crate::{
-    device::{CardId, CardUsage, Cores, IdFilter, InitPhase, Measure, MiB, Tie, Usage},
+    device::{CardId, CardPreference, CardUsage, Cores, IdFilter, InitPhase, MiB, Tie, Usage},
     scheduling::{
         model::{
             card_kind::KindId,
@@ -103,7 +103,7 @@ fn after_each_card<'a>(ask: &Ask, node: &'a NodeState, packing: &Packing) -> Opt
     let [device] = ask.devices.as_slice() else { return None };
     let shape = CardShape::of(&ask.devices).filter(|shape| shape.count == 1)?;
     let choice = &device.request.choice;
-    let free = choice.order.first() == Some(&Measure::LeastWaste)
+    let free = choice.order.first() == Some(&CardPreference::LeastWaste)
         && device.request.selection.ids == IdFilter::default()
         && device.request.shuns.is_empty();
     if !free {
@@ -176,7 +176,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        device::{CardPolicy, DeviceRequest, NodePolicy, PodRequest},
+        device::{CardPolicy, NodePolicy, PodRequest, ProfileRequest},
         object::Quantity,
         scheduling::{
             NodeInfo, ResourceAmounts, Snapshot,
@@ -200,7 +200,7 @@ mod tests {
     /// What a pod asks for that wants so many cpus and so much memory of one card; none: no card.
     fn ask(cpu: u32, memory: u64) -> Ask {
         let mut ask = fixtures::ask(1, memory.max(1), 0);
-        let of_cards = |device: DeviceRequest| DeviceRequest {
+        let of_cards = |device: ProfileRequest| ProfileRequest {
             request: PodRequest {
                 node_policy: NodePolicy::LeastWaste,
                 choice: CardPolicy::LeastWaste.into(),

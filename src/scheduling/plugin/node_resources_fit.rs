@@ -14,7 +14,7 @@ use super::{
     score::range::MOST,
 };
 use crate::{
-    device::DeviceRequest,
+    device::ProfileRequest,
     scheduling::{
         model::{pod::Demand, resources::ResourceAmounts},
         world::{World, node_state::NodeState},
@@ -54,7 +54,7 @@ fn short(scene: &Scene<'_>) -> Reasons<ResourceReason> {
         let capacity = allocatable.get(name);
         let free = capacity.saturating_sub(node.requested.get(name));
         let counts =
-            |device: &&DeviceRequest| device.by_class.as_ref().is_some_and(|by| *by.resource == *name);
+            |device: &&ProfileRequest| device.by_class.as_ref().is_some_and(|by| *by.resource == *name);
         let shares =
             || scene.ask.devices.iter().find(counts).is_some_and(|device| node.serves_by_claim(device));
         let by_claim = || node.class_of(name).is_some() || shares();

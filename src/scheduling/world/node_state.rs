@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use super::reservation::Reserved;
 use crate::{
-    device::{Allocation, ByClass, DeviceRequest, InitPhase, ProfileName, Usage},
+    device::{Allocation, ByClass, InitPhase, ProfileName, ProfileRequest, Usage},
     dra::ExtendedResources,
     scheduling::model::{
         extended_resources::{ExtendedRequests, Served, Shares},
@@ -109,7 +109,7 @@ impl NodeState {
     }
 
     /// Whether a claim serves the request here.
-    pub(in crate::scheduling) fn serves_by_claim(&self, device: &DeviceRequest) -> bool {
+    pub(in crate::scheduling) fn serves_by_claim(&self, device: &ProfileRequest) -> bool {
         let class = device.by_class.as_ref().and_then(|by| self.class_of_shares(&device.profile.name, by));
         class.is_some()
     }

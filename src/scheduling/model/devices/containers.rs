@@ -8,9 +8,10 @@ mod search;
 
 use std::cmp::Reverse;
 
-use super::{Settings, Shortfall, score};
+use super::{AllocationSettings, Shortfall, score};
 use crate::device::{
-    ContainerDeviceRequest, ContainerDevices, DeviceCount, DevicesUsed, JointRequest, NodeDevices, Portion,
+    ContainerDeviceRequest, ContainerDevices, DeviceCount, DevicePortion, DevicesUsed, JointRequest,
+    NodeDevices,
 };
 
 /// What each container of the request is given on this node, in the order of the request; otherwise why one is given nothing.
@@ -18,7 +19,7 @@ pub fn by_container(
     node: &NodeDevices,
     used: &DevicesUsed,
     request: &JointRequest,
-    settings: &Settings,
+    settings: &AllocationSettings,
 ) -> Result<Vec<ContainerDevices>, Vec<Shortfall>> {
     let mut order: Vec<_> = request.containers.iter().enumerate().collect();
     order.sort_by_key(|(_, one)| Reverse(size(one)));
@@ -37,7 +38,7 @@ pub(super) fn score_of(
     node: &NodeDevices,
     used: &DevicesUsed,
     request: &JointRequest,
-    settings: &Settings,
+    settings: &AllocationSettings,
 ) -> Result<u64, Vec<Shortfall>> {
     let Some(largest) = request.containers.iter().max_by_key(|one| size(one)) else { return Ok(0) };
     let types = u64::try_from(largest.request.types.len()).unwrap_or(u64::MAX).max(1);
@@ -46,7 +47,7 @@ pub(super) fn score_of(
 
 /// Whole devices count before shares, and every device of a type most of all.
 fn size(one: &ContainerDeviceRequest) -> (u64, usize) {
-    let whole = one.request.types.values().filter(|typed| typed.portion == Portion::Whole);
+    let whole = one.request.types.values().filter(|typed| typed.portion == DevicePortion::Whole);
     let whole = whole.map(|typed| match typed.count {
         DeviceCount::Exactly(count) => count.into(),
         DeviceCount::All => u64::from(u32::MAX),

@@ -9,7 +9,7 @@ use super::{
     topology::{self, Scope},
     view::View,
 };
-use crate::device::{Minor, Portion, node_devices::matching};
+use crate::device::{DevicePortion, Minor, node_devices::matching};
 
 /// The pod's GPUs.
 pub(super) fn choose(view: &View<'_>) -> Result<Chosen, Shortfall> {
@@ -28,7 +28,7 @@ pub(super) fn template(view: &View<'_>) -> Result<Option<String>, Shortfall> {
 }
 
 fn minors(view: &View<'_>) -> Result<Vec<Minor>, Shortfall> {
-    if view.request.portion == Portion::Whole {
+    if view.request.portion == DevicePortion::Whole {
         match partition::feasible(view) {
             Ok(partitions) => return Ok(partitions[0].minors.iter().copied().collect()),
             Err(shortfall) if partition::is_required(view) => return Err(shortfall),

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Settings, Shortfall, choose, views};
+use super::{AllocationSettings, Shortfall, choose, views};
 use crate::device::{Amounts, DeviceAllocations, DeviceType, DevicesUsed, JointRequest, Minor, NodeDevices};
 
 /// What is left of a Reservation: each type of which it holds devices, and what is left of each.
@@ -15,7 +15,7 @@ const PREFERENCE: u64 = 1_000_000;
 
 /// How the devices of a Reservation bear on a choice.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Reserved<'a> {
+pub(super) enum ReservationEffect<'a> {
     /// There is none.
     Nothing,
     /// They come first.
@@ -26,7 +26,7 @@ pub(super) enum Reserved<'a> {
     Without(&'a BTreeSet<(DeviceType, Minor)>),
 }
 
-impl Reserved<'_> {
+impl ReservationEffect<'_> {
     /// Whether the device may be given.
     pub(super) fn admits(self, kind: DeviceType, minor: Minor) -> bool {
         match self {
@@ -62,12 +62,12 @@ pub fn allocate_within(
     node: &NodeDevices,
     used: &DevicesUsed,
     request: &JointRequest,
-    settings: &Settings,
+    settings: &AllocationSettings,
     (left, policy): (&ReservedDevices, AllocatePolicy),
 ) -> Result<DeviceAllocations, Vec<Shortfall>> {
     let within = |reserved| choose(&views(node, used, request, (settings, reserved))?, request);
-    match (within(Reserved::Only(left)), policy) {
-        (Err(_), AllocatePolicy::Aligned) => within(Reserved::First(left)),
+    match (within(ReservationEffect::Only(left)), policy) {
+        (Err(_), AllocatePolicy::Aligned) => within(ReservationEffect::First(left)),
         (given, _) => given,
     }
 }

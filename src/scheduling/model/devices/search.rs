@@ -13,7 +13,7 @@ use super::{
     topology::{self, Scope},
     view::{Switch, View},
 };
-use crate::device::{DeviceType, Minor, Portion};
+use crate::device::{DevicePortion, DeviceType, Minor};
 
 /// A switch below which there is a fitting device of every joined type.
 struct Below {
@@ -30,7 +30,7 @@ pub(super) fn choose(joined: &[&View<'_>]) -> Option<Choice> {
         return anywhere(joined, None);
     };
     gpu::template(gpus).ok()?;
-    if gpus.request.portion == Portion::Whole {
+    if gpus.request.portion == DevicePortion::Whole {
         let partitions = partition::feasible(gpus).unwrap_or_default();
         let found = partitions.into_iter().find_map(|one| beside(joined, gpus, &one.minors));
         if found.is_some() || partition::is_required(gpus) {
@@ -65,7 +65,7 @@ fn anywhere(joined: &[&View<'_>], gpus: Option<&[Minor]>) -> Option<Choice> {
     let below = below(joined, gpus);
     let needs: Vec<_> = joined.iter().map(|view| view.count).collect();
     let most = most_switches(joined).min(below.len());
-    let chosen = (1..=most).find_map(|size| Search::new(&below).find(0, size, &needs))?;
+    let chosen = (1..=most).find_map(|size| SwitchSearch::new(&below).find(0, size, &needs))?;
     let chosen: Vec<_> = chosen.into_iter().map(|at| &below[at]).collect();
     let gpus = gpus.map(|gpus| gpus.iter().copied().collect());
     Some(devices(joined, &chosen, gpus.as_ref()))
@@ -108,7 +108,7 @@ fn counts(view: &View<'_>, minor: Minor, gpus: Option<&[Minor]>) -> bool {
 }
 
 /// A search for so many switches that have enough of every type.
-struct Search<'a> {
+struct SwitchSearch<'a> {
     below: &'a [Below],
     /// From each switch on, how many devices of each type there are.
     rest: Vec<Vec<usize>>,
@@ -116,7 +116,7 @@ struct Search<'a> {
     failed: HashSet<(usize, usize, Vec<usize>)>,
 }
 
-impl<'a> Search<'a> {
+impl<'a> SwitchSearch<'a> {
     fn new(below: &'a [Below]) -> Self {
         let types = below.first().map_or(0, |one| one.counts.len());
         let mut rest = vec![vec![0; types]];

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::device::{
-    Amounts, DeviceCount, DeviceTopology, Exclusive, Health, Joint, JointScope, NamedDimension, NodeDevice,
+    Amounts, DeviceCount, DeviceLocation, Exclusive, Health, Joint, JointScope, NamedDimension, NodeDevice,
     Partition, PartitionChoice, PartitionPolicy, PartitionSpec, PartitionTable, TopologyScope, TypedRequest,
     Unit,
 };
@@ -24,7 +24,7 @@ fn device(kind: DeviceType, minor: Minor, switch: u32) -> NodeDevice {
         health: Health::Healthy,
         labels: BTreeMap::new(),
         total: amounts(100),
-        topology: Some(DeviceTopology { socket: None, numa: Some(switch / 2), pcie, bus: String::new() }),
+        topology: Some(DeviceLocation { socket: None, numa: Some(switch / 2), pcie, bus: String::new() }),
         functions: Vec::new(),
     }
 }
@@ -41,7 +41,7 @@ fn typed(count: u32, percent: u64) -> TypedRequest {
     TypedRequest {
         each: amounts(percent),
         count: DeviceCount::Exactly(count),
-        portion: if percent == 100 { Portion::Whole } else { Portion::Share },
+        portion: if percent == 100 { DevicePortion::Whole } else { DevicePortion::Share },
         selector: None,
         functions: None,
         scope: None,
@@ -76,7 +76,7 @@ fn scored(
     strategy: Option<Strategy>,
 ) -> Result<Vec<(DeviceType, Vec<Minor>)>, Vec<Shortfall>> {
     let scoring = strategy.map(|strategy| Scoring { strategy, weights: vec![(share(), 1)] });
-    let given = allocate(node, &DevicesUsed::of(pods), request, &Settings { scoring, numa: None })?;
+    let given = allocate(node, &DevicesUsed::of(pods), request, &AllocationSettings { scoring, numa: None })?;
     let minors = |devices: Vec<DeviceAllocation>| devices.into_iter().map(|device| device.minor).collect();
     Ok(given.into_iter().map(|(kind, devices)| (kind, minors(devices))).collect())
 }
@@ -112,7 +112,8 @@ fn pods_share_what_an_exclusive_pod_has_in_neither_direction() {
     assert_eq!(given(&machine(), &pods, &of([(DeviceType::Rdma, typed(1, 10))])), nic(0));
     for policy in [Exclusive::Device, Exclusive::Pcie] {
         assert_eq!(given(&machine(), &pods, &exclusive(policy)), nic(1));
-        let first = allocate(&machine(), &DevicesUsed::default(), &exclusive(policy), &Settings::default());
+        let first =
+            allocate(&machine(), &DevicesUsed::default(), &exclusive(policy), &AllocationSettings::default());
         assert_eq!(given(&machine(), &[first.unwrap()], &of([(DeviceType::Rdma, typed(1, 10))])), nic(1));
     }
     let below = held(DeviceType::Gpu, &[0], 50);

@@ -10,7 +10,7 @@ use std::{
 };
 
 use super::{Shortfall, view::View};
-use crate::device::{DeviceType, Minor, NodeDevices, Portion, TopologyScope};
+use crate::device::{DevicePortion, DeviceType, Minor, NodeDevices, TopologyScope};
 
 /// A part of the machine and the GPUs in it.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -24,7 +24,7 @@ pub struct Scope {
 }
 
 /// The GPUs found in a part of the machine.
-struct Found {
+struct FoundGpus {
     minors: Vec<Minor>,
     /// How deep the part is: the deeper, the nearer the cards are to each other.
     depth: usize,
@@ -108,7 +108,7 @@ pub(super) fn is_possible(view: &View<'_>, tree: Option<&Scope>) -> Result<(), S
     }
     match tree {
         None => Err(Shortfall::NoTopology),
-        Some(_) if view.request.portion == Portion::Share && view.count > 1 => {
+        Some(_) if view.request.portion == DevicePortion::Share && view.count > 1 => {
             Err(Shortfall::SharesOfSeveral)
         }
         Some(_) => Ok(()),
@@ -122,29 +122,29 @@ pub(super) fn choose(view: &View<'_>, tree: &Scope) -> Result<Vec<Minor>, Shortf
     found.ok_or(shortfall)
 }
 
-fn within(view: &View<'_>, scope: &Scope, depth: usize, busy: usize) -> Option<Found> {
+fn within(view: &View<'_>, scope: &Scope, depth: usize, busy: usize) -> Option<FoundGpus> {
     if scope.minors.len() < view.count {
         return None;
     }
     let (depth, busy) = (depth + 1, busy + usize::from(scope.is_busy(view)));
-    let shares = view.request.portion == Portion::Share;
-    let mut best: Option<Found> = None;
+    let shares = view.request.portion == DevicePortion::Share;
+    let mut best: Option<FoundGpus> = None;
     for found in scope.parts.iter().filter_map(|part| within(view, part, depth, busy)) {
-        let rank = |found: &Found| (found.depth, found.busy, if shares { found.score } else { 0 });
+        let rank = |found: &FoundGpus| (found.depth, found.busy, if shares { found.score } else { 0 });
         if best.as_ref().is_none_or(|best| rank(best) < rank(&found)) {
             best = Some(found);
         }
     }
     best.or_else(|| {
         let (minors, worth) = (scope.level >= required(view)).then(|| cards(view, scope))??;
-        Some(Found { minors, depth, busy, score: worth })
+        Some(FoundGpus { minors, depth, busy, score: worth })
     })
 }
 
 /// Cards of this part, wherever in it: the first of them whole, or the best share.
 fn cards(view: &View<'_>, scope: &Scope) -> Option<(Vec<Minor>, u64)> {
     let fitting = scope.minors.iter().copied().filter(|&minor| view.fits(minor));
-    if view.request.portion == Portion::Share {
+    if view.request.portion == DevicePortion::Share {
         let best = fitting.map(|minor| (view.candidates[&minor].score, Reverse(minor))).max()?;
         return Some((vec![best.1.0], best.0));
     }

@@ -7,29 +7,29 @@ use std::{
     sync::Arc,
 };
 
-use super::{Settings, Shortfall, reserved::Reserved};
+use super::{AllocationSettings, Shortfall, reserved::ReservationEffect};
 use crate::device::{
-    Amounts, DeviceCount, DeviceType, DevicesUsed, Exclusive, Minor, NodeDevice, NodeDevices, TypedRequest,
-    VirtualFunction,
+    Amounts, DeviceCount, DeviceType, DevicesUsed, Exclusive, Minor, NodeDevice, NodeDevices, SriovFunction,
+    TypedRequest,
 };
 
 /// A PCIe switch by its name.
 pub(super) type Switch = Arc<str>;
 
 /// A device that the pod may be given, if enough of it is left.
-pub(super) struct Candidate<'a> {
+pub(super) struct EligibleDevice<'a> {
     pub(super) device: &'a NodeDevice,
     /// What is left of it.
     pub(super) free: Amounts,
     /// Whether that is enough.
     pub(super) fits: bool,
     /// The virtual function that the pod would have.
-    pub(super) function: Option<&'a VirtualFunction>,
+    pub(super) function: Option<&'a SriovFunction>,
     /// How well the pod would sit on it.
     pub(super) score: u64,
 }
 
-impl Candidate<'_> {
+impl EligibleDevice<'_> {
     /// Whether it is on one of these switches.
     pub(super) fn is_on(&self, switches: &BTreeSet<Switch>) -> bool {
         self.device.pcie().is_some_and(|pcie| switches.contains(pcie))
@@ -44,7 +44,7 @@ pub(super) struct View<'a> {
     /// How many devices the pod takes.
     pub(super) count: usize,
     /// The devices that it may be given.
-    pub(super) candidates: BTreeMap<Minor, Candidate<'a>>,
+    pub(super) candidates: BTreeMap<Minor, EligibleDevice<'a>>,
     /// The devices of the node of which something is used.
     pub(super) used: BTreeSet<Minor>,
 }
@@ -55,7 +55,7 @@ impl<'a> View<'a> {
         node: &'a NodeDevices,
         used: &DevicesUsed,
         request: &'a TypedRequest,
-        (settings, reserved): (&Settings, Reserved<'_>),
+        (settings, reserved): (&AllocationSettings, ReservationEffect<'_>),
     ) -> Result<Self, Shortfall> {
         let count = count(kind, node, request)?;
         if request.functions.is_some() && node.of(kind).all(|(_, device)| device.functions.is_empty()) {
@@ -79,7 +79,7 @@ impl<'a> View<'a> {
     }
 
     /// The devices with enough left, by minor.
-    pub(super) fn fitting(&self) -> impl Iterator<Item = (Minor, &Candidate<'a>)> {
+    pub(super) fn fitting(&self) -> impl Iterator<Item = (Minor, &EligibleDevice<'a>)> {
         self.candidates.iter().filter(|(_, one)| one.fits).map(|(&minor, one)| (minor, one))
     }
 
@@ -113,9 +113,9 @@ fn candidate<'a>(
     kind: DeviceType,
     used: &DevicesUsed,
     request: &'a TypedRequest,
-    (settings, reserved): (&Settings, Reserved<'_>),
+    (settings, reserved): (&AllocationSettings, ReservationEffect<'_>),
     (minor, device): (Minor, &'a NodeDevice),
-) -> Candidate<'a> {
+) -> EligibleDevice<'a> {
     let mut held = used.get(kind, minor).map(|of| of.amounts.clone()).unwrap_or_default();
     if let Some(proportion) = &request.proportion {
         // Another scheduler may have written one dimension of two.
@@ -128,7 +128,7 @@ fn candidate<'a>(
         free = free.at_most(&bound);
     }
     let taken = used.get(kind, minor).map(|of| &of.functions);
-    let is_taken = |function: &VirtualFunction| taken.is_some_and(|taken| taken.contains(&function.bus));
+    let is_taken = |function: &SriovFunction| taken.is_some_and(|taken| taken.contains(&function.bus));
     let function = request.functions.as_ref().and_then(|filter| {
         let mut functions = device.functions_of(filter).into_iter();
         functions.find(|function| !is_taken(function))
@@ -138,7 +138,7 @@ fn candidate<'a>(
     let scoring = settings.scoring.as_ref();
     let score = scoring.map_or(0, |scoring| scoring.of_one(&request.each, &device.total, &free));
     let score = score.saturating_add(reserved.preference(kind, minor));
-    Candidate { device, free, fits, function, score }
+    EligibleDevice { device, free, fits, function, score }
 }
 
 /// Whether the device is on one of these NUMA nodes; one whose NUMA node is not known is near each.

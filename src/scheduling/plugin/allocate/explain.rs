@@ -3,7 +3,7 @@
 use super::{Scene, core_budget, fit::Held, order, walk};
 use crate::{
     device::{
-        Card, CardId, ContainerRequest, DeviceRequest, Inventory, PodRequest, Profile, Quota, Role,
+        Card, CardId, ContainerRequest, Inventory, PodRequest, Profile, ProfileRequest, Quota, Role,
         ShareRequest, Usage,
     },
     scheduling::{model::pod::Ask, plugin::devices::reason::CardReason, world::node_state::NodeState},
@@ -57,7 +57,7 @@ pub struct Short {
 /// The first request of cards that finds too few on the node, by its place in the ask; `None` where each finds enough, or its plugin
 /// offers no cards that can be read.
 pub fn short_on(ask: &Ask, node: &NodeState, quotas: &[Quota]) -> Option<(usize, Short)> {
-    ask.devices.iter().enumerate().find_map(|(at, DeviceRequest { profile, request, .. })| {
+    ask.devices.iter().enumerate().find_map(|(at, ProfileRequest { profile, request, .. })| {
         let inventory = node.info.devices.offer(&profile.name)?.inventory.as_ref()?;
         let quota = quotas.get(at).copied().unwrap_or_default();
         Some((at, short(request, inventory, &node.usage, profile, quota)?))

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use super::{Scene, core_budget};
 use crate::{
-    device::{Blend, Card, CardUsage, Measure, Share, ShareRequest, Tie},
+    device::{Blend, Card, CardPreference, CardUsage, Share, ShareRequest, Tie},
     scheduling::plugin::score,
 };
 
@@ -47,16 +47,20 @@ impl<'a> Standing<'a> {
 }
 
 /// Less: the first is tried before the second.
-fn compare(scene: &Scene<'_>, measure: Measure, a: &Standing<'_>, b: &Standing<'_>) -> Ordering {
+fn compare(scene: &Scene<'_>, measure: CardPreference, a: &Standing<'_>, b: &Standing<'_>) -> Ordering {
     match (measure, scene.profile.blend) {
-        (Measure::Fullest | Measure::LeastWaste, Blend::Even) => b.fullness.total_cmp(&a.fullness),
-        (Measure::Emptiest, Blend::Even) => a.fullness.total_cmp(&b.fullness),
-        (Measure::Fullest | Measure::LeastWaste, Blend::MemoryThenSlots) => b.now.memory.cmp(&a.now.memory),
-        (Measure::FewestUsers, _) | (Measure::Emptiest, Blend::MemoryThenSlots) => {
+        (CardPreference::Fullest | CardPreference::LeastWaste, Blend::Even) => {
+            b.fullness.total_cmp(&a.fullness)
+        }
+        (CardPreference::Emptiest, Blend::Even) => a.fullness.total_cmp(&b.fullness),
+        (CardPreference::Fullest | CardPreference::LeastWaste, Blend::MemoryThenSlots) => {
+            b.now.memory.cmp(&a.now.memory)
+        }
+        (CardPreference::FewestUsers, _) | (CardPreference::Emptiest, Blend::MemoryThenSlots) => {
             a.now.slots.cmp(&b.now.slots)
         }
-        (Measure::HighestNuma, _) => b.card.numa.cmp(&a.card.numa),
-        (Measure::LowestNuma, _) => a.card.numa.cmp(&b.card.numa),
+        (CardPreference::HighestNuma, _) => b.card.numa.cmp(&a.card.numa),
+        (CardPreference::LowestNuma, _) => a.card.numa.cmp(&b.card.numa),
     }
 }
 

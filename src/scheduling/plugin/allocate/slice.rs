@@ -3,7 +3,7 @@
 //! Placements: HAMi v2.10 `pkg/device/nvidia/mig_allocations.go`. Geometries: Volcano `vgpu/mig.go`, by its rules but with each
 //! slice counted once, all sizes of the geometry in use offered, and the geometry free again after its last user.
 
-use crate::device::{Card, Geometry, MiB, Placement, Share, Slice, SliceProfile, Slicing, Users};
+use crate::device::{Card, Geometry, MiB, Share, Slice, SlicePlacement, SliceProfile, Slicing, Users};
 
 /// The share as a slice of the card: the smallest that is free and large enough. `own` are slices that the same pod has already.
 pub(super) fn cut<'a>(
@@ -25,7 +25,7 @@ pub(super) fn cut<'a>(
 }
 
 /// The places that are taken; `None` where one of them is not known.
-fn occupied(taken: &[&Slice]) -> Option<Vec<Placement>> {
+fn occupied(taken: &[&Slice]) -> Option<Vec<SlicePlacement>> {
     let placement = |slice: &&Slice| match slice {
         Slice::Placed { placement, .. } => Some(*placement),
         Slice::Numbered { .. } => None,
@@ -33,7 +33,7 @@ fn occupied(taken: &[&Slice]) -> Option<Vec<Placement>> {
     taken.iter().map(placement).collect()
 }
 
-fn place(profiles: &[SliceProfile], occupied: &[Placement], want: Share) -> Option<Share> {
+fn place(profiles: &[SliceProfile], occupied: &[SlicePlacement], want: Share) -> Option<Share> {
     let mut fitting: Vec<_> = profiles.iter().filter(|profile| profile.memory >= want.memory).collect();
     fitting.sort_by_key(|profile| (profile.memory, profile.slices));
     let free = |profile: &&SliceProfile| Some(((*profile).clone(), free_place(profile, occupied)?));
@@ -44,7 +44,7 @@ fn place(profiles: &[SliceProfile], occupied: &[Placement], want: Share) -> Opti
 
 /// Slices of one and three compute slices are placed from the end of the card, others from its start: so they leave most room
 /// for each other.
-pub fn free_place(profile: &SliceProfile, occupied: &[Placement]) -> Option<Placement> {
+pub fn free_place(profile: &SliceProfile, occupied: &[SlicePlacement]) -> Option<SlicePlacement> {
     let mut places = profile.placements.clone();
     places.sort_unstable();
     if profile.name.starts_with("1g.") || profile.name.starts_with("3g.") {

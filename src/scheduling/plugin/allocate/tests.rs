@@ -4,7 +4,7 @@ use super::*;
 use crate::{
     device::{
         CardChoice, CardPolicy, ContainerRequest, Cores, Geometry, InitPhase, Instances, MiB, NodePolicy,
-        NumaBinding, Placement, Role, Share, SliceProfile, SlicesOfCard, Tie,
+        NumaBinding, Role, Share, SlicePlacement, SliceProfile, SlicesOfCard, Tie,
     },
     scheduling::{
         fixtures::{self, PROFILE},
@@ -177,7 +177,7 @@ fn a_card_whose_users_slices_are_unknown_is_not_cut() {
         memory: MiB::new(5120),
         cores: Cores::new(14),
         slices: 1,
-        placements: (0..7).map(|start| Placement { start, size: 1 }).collect(),
+        placements: (0..7).map(|start| SlicePlacement { start, size: 1 }).collect(),
     };
     let request = ask(&[(Role::App, 1, 4000, 0)]);
     let card = || sliced(Slicing::Placements(vec![profile.clone()]));
@@ -223,7 +223,7 @@ fn a100() -> Card {
         memory: MiB::new(memory),
         cores: Cores::new(cores),
         slices,
-        placements: starts.iter().map(|&start| Placement { start, size }).collect(),
+        placements: starts.iter().map(|&start| SlicePlacement { start, size }).collect(),
     };
     let profiles = vec![
         profile("1g.5gb", 4864, 15, 1, 1, &[0, 1, 2, 3, 4, 5, 6]),

@@ -2,8 +2,8 @@
 
 use crate::{
     device::{
-        Allocation, Assignment, Blend, Card, CardUsage, Cores, DeviceRequest, InitPhase, Inventory,
-        JointRequest, MiB, NodePolicy, Profile, Usage, Weights,
+        Allocation, Assignment, Blend, Card, CardUsage, Cores, InitPhase, Inventory, JointRequest, MiB,
+        NodePolicy, Profile, ProfileRequest, Usage, Weights,
     },
     scheduling::{model::devices, plugin::allocate, world::node_state::NodeState},
 };
@@ -18,11 +18,11 @@ pub fn fullness(usage: CardUsage, card: &Card, budget: Cores, weights: Weights) 
 
 /// The mean of what the cards of each request make of the node, each from 0 to 100; 0 where the pod asks for no cards.
 pub(in crate::scheduling::plugin) fn of_node(
-    devices: &[DeviceRequest],
+    devices: &[ProfileRequest],
     node: &NodeState,
     allocations: &[Allocation],
 ) -> f64 {
-    let score = |(device, allocation): (&DeviceRequest, &Allocation)| {
+    let score = |(device, allocation): (&ProfileRequest, &Allocation)| {
         let offer = node.info.devices.offer(&device.profile.name).and_then(|offer| offer.inventory.as_ref());
         let inventory = offer.expect("a node without an inventory does not pass the filter");
         if let Some(joint) = &device.joint {
@@ -42,7 +42,7 @@ pub(in crate::scheduling::plugin) fn of_node(
 
 /// The mean of what the devices of each type make of the node, 0 to 100.
 fn of_typed(joint: &JointRequest, inventory: &Inventory, usage: &Usage) -> f64 {
-    let settings = devices::Settings::of(joint);
+    let settings = devices::AllocationSettings::of(joint);
     let score = devices::score(inventory.devices(), usage.devices(), joint, &settings);
     let sum = score.ok().and_then(|score| u32::try_from(score).ok()).map_or(0.0, f64::from);
     sum / u32::try_from(joint.types.len()).map_or(f64::MAX, f64::from).max(1.0)

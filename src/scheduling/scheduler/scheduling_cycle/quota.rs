@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::SchedulingCycle;
 use crate::{
-    device::DeviceRequest,
+    device::ProfileRequest,
     scheduling::{
         decide::fit_error::FitError,
         model::{
@@ -71,7 +71,7 @@ impl SchedulingCycle {
         let quotas = self.snapshot.quotas();
         let within = |uid: &&Uid| match self.pods.get(uid).map(|entry| &entry.info.claim) {
             Some(Claim::Place(ask)) => {
-                let exceeded = |device: &DeviceRequest| {
+                let exceeded = |device: &ProfileRequest| {
                     quotas.exceeded(namespace, &device.profile.name, device.request.least())
                 };
                 ask.devices.iter().find_map(exceeded).is_none()

@@ -23,12 +23,12 @@ pub(super) struct Barred {
 }
 
 /// The devices of a node by kinds that are alike.
-pub(super) struct Alike {
+pub(super) struct AlikeDevices {
     kind_of: BTreeMap<Key, usize>,
     with_functions: BTreeSet<Key>,
 }
 
-impl Alike {
+impl AlikeDevices {
     /// Devices are alike if they differ in nothing but their names. Cards that a request may have by a partition are each of their own kind, and so are
     /// devices with virtual functions.
     pub(super) fn of(node: &NodeDevices, requests: &[&JointRequest]) -> Self {

@@ -6,9 +6,9 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use super::alike::{Alike, Barred, State};
+use super::alike::{AlikeDevices, Barred, State};
 use crate::device::{DeviceAllocations, DeviceCount, DeviceType, DevicesUsed, JointRequest, NodeDevices};
-use crate::scheduling::model::devices::{Settings, Shortfall, allocate_without};
+use crate::scheduling::model::devices::{AllocationSettings, Shortfall, allocate_without};
 
 /// So many choices are tried for one pod on one node.
 const MOST_STEPS: u32 = 4_000;
@@ -18,23 +18,23 @@ pub(super) fn choose(
     node: &NodeDevices,
     used: &DevicesUsed,
     requests: &[&JointRequest],
-    settings: &Settings,
+    settings: &AllocationSettings,
 ) -> Result<Vec<DeviceAllocations>, Vec<Shortfall>> {
     // A container that finds nothing where it is alone finds nothing beside others.
     for request in requests {
         allocate_without(node, used, request, settings, &BTreeSet::new())?;
     }
-    let alike = Alike::of(node, requests);
+    let alike = AlikeDevices::of(node, requests);
     let (steps, failed) = (MOST_STEPS, BTreeSet::new());
-    let mut search = Search { node, requests, settings, alike, steps, failed, shortfalls: None };
+    let mut search = ContainerSearch { node, requests, settings, alike, steps, failed, shortfalls: None };
     search.from(0, used).ok_or_else(|| search.shortfalls.unwrap_or_default())
 }
 
-struct Search<'a> {
+struct ContainerSearch<'a> {
     node: &'a NodeDevices,
     requests: &'a [&'a JointRequest],
-    settings: &'a Settings,
-    alike: Alike,
+    settings: &'a AllocationSettings,
+    alike: AlikeDevices,
     steps: u32,
     /// From which request on there was no solution, and what was used by then.
     failed: BTreeSet<(usize, State)>,
@@ -42,7 +42,7 @@ struct Search<'a> {
     shortfalls: Option<Vec<Shortfall>>,
 }
 
-impl Search<'_> {
+impl ContainerSearch<'_> {
     /// What the requests from this one on are given beside what is used.
     fn from(&mut self, at: usize, used: &DevicesUsed) -> Option<Vec<DeviceAllocations>> {
         let Some(request) = self.requests.get(at).copied() else { return Some(Vec::new()) };
