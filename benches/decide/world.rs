@@ -8,7 +8,7 @@ use berth::{
     scheduling::{
         Ask, Constraints, Demand, Footprint, NodeInfo, ResourceAmounts, Snapshot, Stage,
         decide::{Decision, class::Classes},
-        model::{kind::Kind, node_affinity::NodeAffinity, prebind_step::PrebindStep},
+        model::{kind::Kind, node_affinity::NodeAffinityTerms, prebind_step::PrebindStep},
         world::ledger::{Charge, Commitment},
     },
 };
@@ -197,10 +197,10 @@ fn ask(pod: &Pod, footprint: &Footprint, cards: u32, memory: u64) -> Ask {
     let request = fixtures::request_of_one(fixtures::share_request(cards, memory, 1));
     Ask {
         constraints: Constraints {
-            affinity: NodeAffinity {
+            affinity: NodeAffinityTerms {
                 required: affinity.required,
                 preferred: affinity.preferred,
-                ..NodeAffinity::default()
+                ..NodeAffinityTerms::default()
             },
             tolerations: pod.spec.tolerations.clone(),
             exclusive: footprint.exclusive.clone(),

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::scheduling::{
     model::plugin_arguments::PluginArguments,
-    plugin::node_resources_fit::{MOST_OF_POINT, ScoringStrategy, ShapePoint, Strategy},
+    plugin::node_resources_fit::{MOST_OF_POINT, ScoringStrategy, ScoringStrategyType, ShapePoint},
 };
 
 /// What is said to single plugins.
@@ -62,15 +62,17 @@ fn scoring_strategy(mut section: Section) -> Result<ScoringStrategy, Trouble> {
     let ratio = section.take(RATIO).map(|field| Ok((shape(&field)?, field))).transpose()?;
     section.finish()?;
     let strategy = match (name, kind, ratio) {
-        ("RequestedToCapacityRatio", _, Some((shape, _))) => Strategy::RequestedToCapacityRatio(shape),
+        ("RequestedToCapacityRatio", _, Some((shape, _))) => {
+            ScoringStrategyType::RequestedToCapacityRatio(shape)
+        }
         ("RequestedToCapacityRatio", Some(kind), None) => {
             return Err(kind.trouble(format!("`{name}` needs `{RATIO}` beside it")));
         }
         (_, _, Some((_, ratio))) => {
             return Err(ratio.trouble("needs `type: RequestedToCapacityRatio` beside it"));
         }
-        ("MostAllocated", ..) => Strategy::MostAllocated,
-        _ => Strategy::LeastAllocated,
+        ("MostAllocated", ..) => ScoringStrategyType::MostAllocated,
+        _ => ScoringStrategyType::LeastAllocated,
     };
     let by_default = ScoringStrategy::default().resources;
     Ok(ScoringStrategy { strategy, resources: if resources.is_empty() { by_default } else { resources } })
@@ -126,9 +128,9 @@ fn written<S: serde::Serializer>(strategy: &ScoringStrategy, serializer: S) -> R
     let resource = |(name, weight): &(String, i64)| json!({"name": name, "weight": weight});
     let resources: Vec<_> = strategy.resources.iter().map(resource).collect();
     let written = match &strategy.strategy {
-        Strategy::LeastAllocated => json!({"type": TYPES[0], "resources": resources}),
-        Strategy::MostAllocated => json!({"type": TYPES[1], "resources": resources}),
-        Strategy::RequestedToCapacityRatio(shape) => {
+        ScoringStrategyType::LeastAllocated => json!({"type": TYPES[0], "resources": resources}),
+        ScoringStrategyType::MostAllocated => json!({"type": TYPES[1], "resources": resources}),
+        ScoringStrategyType::RequestedToCapacityRatio(shape) => {
             let point = |point: &ShapePoint| json!({"utilization": point.utilization, "score": point.score});
             let shape: Vec<_> = shape.iter().map(point).collect();
             json!({"type": TYPES[2], "resources": resources, RATIO: {"shape": shape}})
@@ -172,12 +174,12 @@ mod tests {
         let resources = vec![("cpu".to_owned(), 3), ("example.com/foo".to_owned(), 1)];
         assert_eq!(
             read("{type: MostAllocated, resources: [{name: cpu, weight: 3}, {name: example.com/foo}]}"),
-            Ok(ScoringStrategy { strategy: Strategy::MostAllocated, resources })
+            Ok(ScoringStrategy { strategy: ScoringStrategyType::MostAllocated, resources })
         );
         let shape = "[{utilization: 0, score: 0}, {utilization: 100, score: 10}]";
         let ratio = read(&format!("{{type: RequestedToCapacityRatio, {RATIO}: {{shape: {shape}}}}}"));
         let points = [(0, 0), (100, 10)].map(|(utilization, score)| ShapePoint { utilization, score });
-        assert_eq!(ratio.unwrap().strategy, Strategy::RequestedToCapacityRatio(points.into()));
+        assert_eq!(ratio.unwrap().strategy, ScoringStrategyType::RequestedToCapacityRatio(points.into()));
     }
 
     #[test]

@@ -41,7 +41,7 @@ use super::{
     model::{change::Change, footprint::Footprint},
     world::object::Objects,
 };
-use contract::{Cure, Reach, Rejection, Shortage, Stage};
+use contract::{Cure, FilterStage, Reach, Rejection, Shortage};
 use row::{InTable, Row};
 
 /// Makes the table: each line is a plugin, the module that it is in, its reasons, and the points at which it takes part (the builders of [`Row`]).
@@ -208,11 +208,11 @@ impl Reason {
     /// How many filters a node has passed that is rejected for this, in the order in which they run.
     pub fn passed(&self) -> usize {
         let plugin = self.plugin();
-        let only = if plugin.row().test.is_some() { Stage::Node } else { Stage::Prepared };
+        let only = if plugin.row().test.is_some() { FilterStage::Node } else { FilterStage::Prepared };
         match self.rejection().stage().unwrap_or(only) {
-            Stage::Node => plugin as usize,
-            Stage::Prepared => TABLE.len() + plugin as usize,
-            Stage::Quota => 2 * TABLE.len(),
+            FilterStage::Node => plugin as usize,
+            FilterStage::Prepared => TABLE.len() + plugin as usize,
+            FilterStage::Quota => 2 * TABLE.len(),
         }
     }
 }

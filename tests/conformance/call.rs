@@ -11,7 +11,7 @@ use berth::{
     scheduling::{
         DeviceReason,
         plugin::{
-            allocate::{Held, Scene, walk::walk},
+            allocate::{CardScene, HeldByPod, walk::walk},
             rejection::Rejection,
         },
     },
@@ -35,7 +35,7 @@ pub(crate) struct Call<'a> {
     /// What the namespace may still take.
     pub(crate) quota: Quota,
     /// What earlier containers hold.
-    pub(crate) held: Held,
+    pub(crate) held: HeldByPod,
 }
 
 /// Card, memory, percent of each share; or the reasons as HAMi words them.
@@ -57,7 +57,7 @@ impl Call<'_> {
         let asked = dialect.request(&pod, berth::dialect::MissingCount::Refuse).unwrap().unwrap();
         let given: Vec<Value> = self.devices.iter().map(|&device| device.clone()).collect();
         let usage = usage(&given);
-        let scene = Scene {
+        let scene = CardScene {
             request: &asked,
             inventory,
             usage: &usage,
@@ -81,7 +81,7 @@ impl Call<'_> {
     }
 }
 
-fn walked<'a>(scene: &Scene<'_>, ask: ShareRequest, order: impl Iterator<Item = &'a str>) -> Outcome {
+fn walked<'a>(scene: &CardScene<'_>, ask: ShareRequest, order: impl Iterator<Item = &'a str>) -> Outcome {
     let find = |id: &str| scene.inventory.cards().iter().find(|card| card.id.as_str() == id).unwrap();
     let cards: Vec<_> = order.map(find).collect();
     let shares = walk(scene, Role::App, ask, &cards).map_err(|reasons| words(&reasons))?;
@@ -123,8 +123,8 @@ pub(crate) fn links(pairs: &[&Value]) -> Links {
 }
 
 /// What earlier containers of the pod hold; the first so many are init containers.
-pub(crate) fn held(allocated: &Value, init: usize) -> Held {
-    let mut held = Held::default();
+pub(crate) fn held(allocated: &Value, init: usize) -> HeldByPod {
+    let mut held = HeldByPod::default();
     for (at, container) in list(&allocated["NVIDIA"]).iter().enumerate() {
         let role = if at < init { Role::Init } else { Role::App };
         let shares: Vec<_> = list(container).iter().map(super::upstream::share).collect();

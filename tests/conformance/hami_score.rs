@@ -7,7 +7,7 @@ use berth::{
     },
     dialect::hami::{Hami, names},
     scheduling::plugin::{
-        allocate::{Held, Scene, allocate, order::preferred},
+        allocate::{CardScene, HeldByPod, allocate, order::preferred},
         score,
     },
 };
@@ -88,13 +88,13 @@ fn first_card(input: &Value) -> String {
     });
     let asked = super::hami_selectors::asked(&annotations);
     let inventory = Inventory::new(devices.iter().map(card).collect());
-    let scene = Scene {
+    let scene = CardScene {
         request: &asked,
         inventory: &inventory,
         usage: &usage(&devices),
         profile: &Hami::profile(),
         quota: Quota::default(),
-        held: Held::default(),
+        held: HeldByPod::default(),
         first: None,
     };
     preferred(&scene, request(&json!({"Nums": 1, "MemPercentagereq": 101})).unwrap())[0].id.to_string()

@@ -5,7 +5,7 @@ use berth::{
     scheduling::{
         Claim, Effect, Event, QuotaChange,
         decide::remedy::remedy,
-        plugin::allocate::explain::{Amounts, short_on},
+        plugin::allocate::explain::{InsufficientAmount, short_on},
     },
 };
 use serde_json::{Value, json};
@@ -101,7 +101,7 @@ fn what_a_card_lacks_is_told_in_units_and_what_would_fit_in_percent_of_it() {
     let (info, _) = machine.reader().pod(&parsed(&asking("whole", 100)));
     let Claim::Place(ask) = info.claim else { panic!("it asks for a share") };
     let (at, short) = short_on(&ask, &state, &[]).unwrap();
-    assert_eq!(short.failures[0].amounts, Some(Amounts { needed: 304, free: 152 }));
+    assert_eq!(short.failures[0].amounts, Some(InsufficientAmount { needed: 304, free: 152 }));
     let remedy = remedy(&ask, at, &state, &machine.reader().device_resources(), &[]);
     assert_eq!(remedy.unwrap().to_string(), "with at most 50% of a card's compute");
 }

@@ -10,7 +10,7 @@ use crate::{
         Node, Pod,
         workload::{Count, KeptPod, Places, Workloads},
     },
-    scheduling::{model::node_affinity::NodeAffinity, plugin::taint_toleration::tolerates_all},
+    scheduling::{model::node_affinity::NodeAffinityTerms, plugin::taint_toleration::tolerates_all},
 };
 
 /// A pod of a workload, as a document, and where its fields stand in the workload.
@@ -135,7 +135,7 @@ impl<'a> Expansion<'a> {
             tolerate(spec);
         }
         let pod: Pod = of.read_part(&daemon, &kept.places)?;
-        let affinity = NodeAffinity {
+        let affinity = NodeAffinityTerms {
             selector: pod.spec.node_selector.unwrap_or_default(),
             required: pod.spec.affinity.node_affinity.and_then(|affinity| affinity.required),
             preferred: Vec::new(),

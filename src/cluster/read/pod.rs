@@ -7,7 +7,7 @@ use crate::{
     scheduling::{
         Claim, Constraints, Importance, PreemptionPolicy, ResourceAmounts, Stage,
         model::{
-            feature::Feature, footprint::Footprint, name::NodeName, node_affinity::NodeAffinity,
+            feature::Feature, footprint::Footprint, name::NodeName, node_affinity::NodeAffinityTerms,
             pod::Deletion,
         },
     },
@@ -98,7 +98,7 @@ pub(super) fn unconstrained(pod: &Pod) -> Constraints {
 pub(super) fn constraints(pod: &Pod, footprint: &Footprint) -> Constraints {
     let affinity = pod.spec.affinity.node_affinity.clone().unwrap_or_default();
     Constraints {
-        affinity: NodeAffinity {
+        affinity: NodeAffinityTerms {
             selector: pod.spec.node_selector.clone().unwrap_or_default(),
             required: affinity.required,
             preferred: affinity.preferred,

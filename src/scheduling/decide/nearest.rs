@@ -14,7 +14,7 @@ use crate::scheduling::{
     model::{name::NodeName, pod::Ask},
     plugin::{
         NodeReasons, Reason,
-        allocate::explain::{self, Amounts, CardFailure},
+        allocate::explain::{self, CardFailure, InsufficientAmount},
         devices::{CardReason, DeviceReason},
         rejection::Shortage,
     },
@@ -174,7 +174,7 @@ impl Lack {
     /// thousandths.
     pub fn by(&self) -> Option<u64> {
         match self {
-            Self::Card(CardFailure { amounts, .. }) => amounts.map(Amounts::missing),
+            Self::Card(CardFailure { amounts, .. }) => amounts.map(InsufficientAmount::missing),
             Self::Cards(count) => u64::try_from(*count).ok(),
             Self::Node(reason) => {
                 let Shortage { requested, free, .. } = reason.shortage()?;
@@ -191,7 +191,7 @@ impl Lack {
             Self::Node(reason) => {
                 reason.shortage().map_or(NOT_AN_AMOUNT, |Shortage { requested, free, .. }| {
                     let amount = |amount: i64| u64::try_from(amount).unwrap_or(0);
-                    Amounts { needed: amount(requested), free: amount(free) }.part_missing()
+                    InsufficientAmount { needed: amount(requested), free: amount(free) }.part_missing()
                 })
             }
             Self::Card(_) => NOT_AN_AMOUNT,

@@ -36,7 +36,7 @@ pub struct Footprint {
     /// Shares of cards.
     pub cards: Option<Arc<CardShape>>,
     /// Ports and disks of a node that only one pod can have.
-    pub exclusive: Arc<Exclusive>,
+    pub exclusive: Arc<PortsAndDisks>,
     /// Claims of volumes, in the order of the pod's volumes.
     pub claims: Vec<ClaimUse>,
     /// Claims of devices, in the order of the pod's entries.
@@ -82,7 +82,7 @@ pub struct ClaimUse {
 
 /// Ports and disks of a node that only one pod can have.
 #[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
-pub struct Exclusive {
+pub struct PortsAndDisks {
     /// Ports of the node.
     pub ports: Vec<HostPort>,
     /// Disks that are named in the pod itself.
@@ -197,7 +197,7 @@ impl Footprint {
             terminating: pod.metadata.deletion_timestamp.is_some(),
             resources,
             cards: None,
-            exclusive: Arc::new(Exclusive::of_pod(pod)),
+            exclusive: Arc::new(PortsAndDisks::of_pod(pod)),
             claims: pod.spec.volumes.iter().filter_map(|volume| ClaimUse::read(volume, pod)).collect(),
             resource_claims: ResourceClaimUse::all(pod),
             extended: ExtendedRequests::of_pod(pod).map(Arc::new),
@@ -307,7 +307,7 @@ impl SpreadConstraint {
     }
 }
 
-impl Exclusive {
+impl PortsAndDisks {
     fn of_pod(pod: &Pod) -> Self {
         let spec = &pod.spec;
         // Ports of an init container that ends are free again before the pod is.

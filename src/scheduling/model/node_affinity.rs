@@ -6,7 +6,7 @@ use crate::object::{NodeSelector, NodeSelectorTerm, PreferredTerm, Requirement};
 
 /// What a pod wants of a node's labels and name.
 #[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
-pub struct NodeAffinity {
+pub struct NodeAffinityTerms {
     /// Labels that must be equal.
     pub selector: BTreeMap<String, String>,
     /// Terms of which one must match.
@@ -15,7 +15,7 @@ pub struct NodeAffinity {
     pub preferred: Vec<PreferredTerm>,
 }
 
-impl NodeAffinity {
+impl NodeAffinityTerms {
     /// How many requirements and values are compared with a node at most.
     pub fn requirements(&self) -> usize {
         let required = self.required.iter().map(NodeSelector::requirements);
@@ -61,9 +61,9 @@ mod tests {
     use super::*;
 
     fn check(required: &str, expected: bool) {
-        let affinity = NodeAffinity {
+        let affinity = NodeAffinityTerms {
             required: Some(serde_json::from_str(required).unwrap()),
-            ..NodeAffinity::default()
+            ..NodeAffinityTerms::default()
         };
         let labels =
             BTreeMap::from([("zone".to_owned(), "a".to_owned()), ("gen".to_owned(), "4".to_owned())]);

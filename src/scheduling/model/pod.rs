@@ -6,10 +6,10 @@ use jiff::Timestamp;
 
 use super::{
     feature::Feature,
-    footprint::{Exclusive, Footprint},
+    footprint::{Footprint, PortsAndDisks},
     gang::Member,
     name::{NodeName, Uid},
-    node_affinity::NodeAffinity,
+    node_affinity::NodeAffinityTerms,
     origin::Origin,
     resources::ResourceAmounts,
     steps::{COMPARE, JUDGE},
@@ -50,11 +50,11 @@ impl fmt::Display for PodKey {
 #[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
 pub struct Constraints {
     /// Labels and names.
-    pub affinity: NodeAffinity,
+    pub affinity: NodeAffinityTerms,
     /// Taints that it bears.
     pub tolerations: Vec<Toleration>,
     /// Ports and disks of the node that only one pod can have.
-    pub exclusive: Arc<Exclusive>,
+    pub exclusive: Arc<PortsAndDisks>,
     /// Features of the kubelet that it needs.
     pub features: Vec<Feature>,
     /// Which revocable zones it may use, and how long it runs.

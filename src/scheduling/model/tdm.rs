@@ -9,5 +9,5 @@ pub mod window;
 pub mod zones;
 
 pub use permission::{Permission, Revocable};
-pub use window::{Clock, UnreadableWindow, Window, WindowState};
+pub use window::{TimeOfDay, UnreadableWindow, Window, WindowState};
 pub use zones::{RevocableZones, ZoneState};

@@ -11,7 +11,7 @@ use std::{
 };
 
 use crate::scheduling::model::tdm::{
-    Clock, ZoneState,
+    TimeOfDay, ZoneState,
     job::{Evictable, JobBudget, JobMember, JobName, Readiness, WITHOUT_BUDGET},
 };
 use crate::{
@@ -36,7 +36,7 @@ pub struct Eviction {
     /// The zone that is closed.
     pub zone: Arc<str>,
     /// When the zone opens again; `None`: never.
-    pub until: Option<Clock>,
+    pub until: Option<TimeOfDay>,
 }
 
 /// A pod of a closed zone that stays for now.

@@ -18,7 +18,7 @@ use crate::device::{
     SlicesOfCard, Slicing, Usage,
 };
 use crate::scheduling::plugin::devices::reason::DeviceReason;
-pub use fit::{Held, Scene};
+pub use fit::{CardScene, HeldByPod};
 
 /// The shares for each container, or why a container finds too few cards.
 pub fn allocate(
@@ -44,7 +44,8 @@ pub(super) fn allocate_from(
     if request.widest() as usize > inventory.cards().len() && !several {
         return Err(vec![DeviceReason::TooFewCards]);
     }
-    let mut scene = Scene { request, inventory, usage, profile, quota, held: Held::default(), first };
+    let mut scene =
+        CardScene { request, inventory, usage, profile, quota, held: HeldByPod::default(), first };
     let mut containers = Vec::with_capacity(request.containers.len());
     for container in &request.containers {
         let shares = match container.share {

@@ -20,7 +20,7 @@ use crate::{
     },
 };
 
-pub use super::rejection::{Cure, Reasons, Rejection, Shortage, Stage};
+pub use super::rejection::{Cure, FilterStage, Reasons, Rejection, Shortage};
 
 /// A plugin. At which points it takes part is said by the traits below that it implements, and by its line in the table.
 pub trait SchedulingPlugin: 'static {

@@ -11,7 +11,7 @@ use smallvec::smallvec;
 
 use super::{
     contract::{PreFilter, PreFiltered, PreScore, Reach, Reasons, Rejection, SchedulingPlugin},
-    pod_counts::{Counted, PodCounts, Terminating},
+    pod_counts::{CountedPods, PodCounts, Terminating},
 };
 use crate::scheduling::{
     model::{change::Change, footprint::Footprint, kind::Kind, pod::Demand, pod_selector::PodTerm},
@@ -162,7 +162,7 @@ impl PreFiltered<'_, NeighbourReason> for Neighbours {
 }
 
 /// The domains of the term's key in which one of these pods stands.
-fn occupied(term: &PodTerm, counted: &Counted, world: &World, counts: &mut PodCounts) -> Occupied {
+fn occupied(term: &PodTerm, counted: &CountedPods, world: &World, counts: &mut PodCounts) -> Occupied {
     let mut domains = Occupied::of(counts.topology(&term.topology_key, world));
     for (slot, _, _) in counts.of(counted, world).filter(|(_, _, pods)| *pods > 0) {
         if let Some(occupied) = domains.of_slot(slot) {
@@ -173,9 +173,9 @@ fn occupied(term: &PodTerm, counted: &Counted, world: &World, counts: &mut PodCo
 }
 
 /// Pods that match every one of the terms, those that are being deleted too.
-fn counted<'a>(terms: impl IntoIterator<Item = &'a PodTerm>) -> Counted {
+fn counted<'a>(terms: impl IntoIterator<Item = &'a PodTerm>) -> CountedPods {
     let selectors = terms.into_iter().map(|term| term.pods.clone()).collect();
-    Counted { selectors, terminating: Terminating::Counted }
+    CountedPods { selectors, terminating: Terminating::Counted }
 }
 
 /// For each topology key, the domains with a pod whose required anti-affinity is about this one.

@@ -124,14 +124,14 @@ impl Rejection for ResourceReason {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct ScoringStrategy {
     /// What is better.
-    pub strategy: Strategy,
+    pub strategy: ScoringStrategyType,
     /// The resources, each with its weight above 0.
     pub resources: Vec<(String, i64)>,
 }
 
 /// What is better.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Strategy {
+pub enum ScoringStrategyType {
     /// The less is requested, the better.
     LeastAllocated,
     /// The more is requested, the better.
@@ -155,7 +155,7 @@ pub const MOST_OF_POINT: i64 = 10;
 impl Default for ScoringStrategy {
     fn default() -> Self {
         let resources = ["cpu", "memory"].map(|name| (name.to_owned(), 1));
-        Self { strategy: Strategy::LeastAllocated, resources: resources.into() }
+        Self { strategy: ScoringStrategyType::LeastAllocated, resources: resources.into() }
     }
 }
 
@@ -199,7 +199,9 @@ impl PodRequests<'_> {
             }
             let score =
                 self.strategy.strategy.score(node.requested.scored(name).saturating_add(own), capacity);
-            if score == 0 && matches!(self.strategy.strategy, Strategy::RequestedToCapacityRatio(_)) {
+            if score == 0
+                && matches!(self.strategy.strategy, ScoringStrategyType::RequestedToCapacityRatio(_))
+            {
                 // As upstream: a resource by which the node is worth nothing does not lower the mean.
                 continue;
             }
@@ -208,8 +210,8 @@ impl PodRequests<'_> {
         }
         match self.strategy.strategy {
             _ if weights == 0 => 0,
-            Strategy::RequestedToCapacityRatio(_) => (2 * sum + weights) / (2 * weights),
-            Strategy::LeastAllocated | Strategy::MostAllocated => sum / weights,
+            ScoringStrategyType::RequestedToCapacityRatio(_) => (2 * sum + weights) / (2 * weights),
+            ScoringStrategyType::LeastAllocated | ScoringStrategyType::MostAllocated => sum / weights,
         }
     }
 }
@@ -222,7 +224,7 @@ fn counts(name: &str, requested: i64) -> bool {
     is_native || requested > 0 && is_scalar()
 }
 
-impl Strategy {
+impl ScoringStrategyType {
     /// 0 to 100, by one resource.
     fn score(&self, requested: i64, capacity: i64) -> i64 {
         // Containers that request nothing count, so that more may seem to be requested than there is.
@@ -268,7 +270,7 @@ mod tests {
     }
 
     /// The score of a node with 8 cpu and 8 foo, of which 2 cpu and 1 foo are requested, for a pod that requests this much.
-    fn score(own: &[(&str, &str)], strategy: Strategy, resources: &[(&str, i64)]) -> i64 {
+    fn score(own: &[(&str, &str)], strategy: ScoringStrategyType, resources: &[(&str, i64)]) -> i64 {
         let resources = resources.iter().map(|&(name, weight)| (name.to_owned(), weight)).collect();
         let own = amounts(own);
         let requests =
@@ -281,18 +283,18 @@ mod tests {
         requests.score(&node)
     }
 
-    fn ratio(shape: &[(i64, i64)]) -> Strategy {
+    fn ratio(shape: &[(i64, i64)]) -> ScoringStrategyType {
         let point = |&(utilization, score): &(i64, i64)| ShapePoint { utilization, score };
-        Strategy::RequestedToCapacityRatio(shape.iter().map(point).collect())
+        ScoringStrategyType::RequestedToCapacityRatio(shape.iter().map(point).collect())
     }
 
     #[test]
     fn a_node_is_worth_what_its_strategy_says() {
         let asks = [("cpu", "1"), ("example.com/foo", "1")];
         let (cpu, both) = ([("cpu", 1)], [("cpu", 3), ("example.com/foo", 1)]);
-        assert_eq!(score(&asks, Strategy::LeastAllocated, &cpu), 62);
-        assert_eq!(score(&asks, Strategy::MostAllocated, &cpu), 37);
-        assert_eq!(score(&asks, Strategy::LeastAllocated, &both), (3 * 62 + 75) / 4);
+        assert_eq!(score(&asks, ScoringStrategyType::LeastAllocated, &cpu), 62);
+        assert_eq!(score(&asks, ScoringStrategyType::MostAllocated, &cpu), 37);
+        assert_eq!(score(&asks, ScoringStrategyType::LeastAllocated, &both), (3 * 62 + 75) / 4);
         // From 0 at 25 % to 100 at 75 %: 24 at 37 %, and 0 at 25 %, which is left out.
         assert_eq!(score(&asks, ratio(&[(25, 0), (75, 10)]), &both), 24);
         assert_eq!(score(&asks, ratio(&[(25, 10), (75, 0)]), &both), 82, "(3 · 76 + 100) / 4");
@@ -304,10 +306,14 @@ mod tests {
         let cpu = [("cpu", "1")];
         for other in ["example.com/foo", "memory", "ephemeral-storage", "pods", "example.com/bar"] {
             let resources = [("cpu", 1), (other, 5)];
-            assert_eq!(score(&cpu, Strategy::LeastAllocated, &resources), 62, "{other}");
-            assert_eq!(score(&cpu, Strategy::LeastAllocated, &resources[1..]), 0, "{other}");
+            assert_eq!(score(&cpu, ScoringStrategyType::LeastAllocated, &resources), 62, "{other}");
+            assert_eq!(score(&cpu, ScoringStrategyType::LeastAllocated, &resources[1..]), 0, "{other}");
         }
-        assert_eq!(score(&[("cpu", "7")], Strategy::LeastAllocated, &[("cpu", 1)]), 0, "more than there is");
-        assert_eq!(score(&[("cpu", "7")], Strategy::MostAllocated, &[("cpu", 1)]), 100);
+        assert_eq!(
+            score(&[("cpu", "7")], ScoringStrategyType::LeastAllocated, &[("cpu", 1)]),
+            0,
+            "more than there is"
+        );
+        assert_eq!(score(&[("cpu", "7")], ScoringStrategyType::MostAllocated, &[("cpu", 1)]), 100);
     }
 }

@@ -26,14 +26,14 @@ pub enum Terminating {
 
 /// Which pods are counted: those that match every selector.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
-pub struct Counted {
+pub struct CountedPods {
     /// The selectors.
     pub selectors: Vec<PodSelector>,
     /// Whether pods that are being deleted are among them.
     pub terminating: Terminating,
 }
 
-impl Counted {
+impl CountedPods {
     /// How many requirements are compared with a pod.
     fn cost(&self) -> u64 {
         u64::try_from(self.selectors.iter().map(PodSelector::cost).sum::<usize>()).unwrap_or(u64::MAX)
@@ -60,7 +60,7 @@ struct Counts {
 /// The counts of every selector that was asked for lately.
 #[derive(Debug, Default)]
 pub struct PodCounts {
-    by_selector: HashMap<Counted, Counts>,
+    by_selector: HashMap<CountedPods, Counts>,
     asked: u64,
     topologies: HashMap<Arc<str>, Arc<Topology>>,
     claim_fits: ClaimFits,
@@ -84,7 +84,7 @@ impl PodCounts {
     /// Every node with its slot, and how many of these pods stand on it.
     pub fn of<'s, 'a>(
         &'s mut self,
-        counted: &Counted,
+        counted: &CountedPods,
         world: &'a World,
     ) -> impl Iterator<Item = (usize, &'a NodeState, i64)> + use<'s, 'a> {
         self.asked += 1;

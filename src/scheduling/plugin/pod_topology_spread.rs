@@ -11,11 +11,11 @@ use smallvec::smallvec;
 
 use super::{
     contract::{PreFilter, PreFiltered, PreScore, Reach, Reasons, Rejection, SchedulingPlugin},
-    pod_counts::{Counted, PodCounts, Terminating},
+    pod_counts::{CountedPods, PodCounts, Terminating},
     taint_toleration::tolerates_all,
 };
 use crate::object::Toleration;
-use crate::scheduling::model::node_affinity::NodeAffinity;
+use crate::scheduling::model::node_affinity::NodeAffinityTerms;
 use crate::scheduling::{
     model::{
         change::Change,
@@ -184,7 +184,7 @@ fn counted<'a>(
     counts: &mut PodCounts,
 ) -> impl Iterator<Item = (usize, &'a NodeState, i64)> {
     let selects = constraint.pods.labels.as_ref().is_some_and(|labels| !labels.is_empty());
-    let pods = Counted { selectors: vec![constraint.pods.clone()], terminating: Terminating::Skipped };
+    let pods = CountedPods { selectors: vec![constraint.pods.clone()], terminating: Terminating::Skipped };
     counts.of(&pods, world).map(move |(slot, node, count)| (slot, node, if selects { count } else { 0 }))
 }
 
@@ -193,7 +193,7 @@ struct Counting<'a> {
     /// The topology keys that a node must have.
     keyed: &'a [Arc<Topology>],
     /// What a node must pass; `None`: every node does.
-    affinity: Option<&'a NodeAffinity>,
+    affinity: Option<&'a NodeAffinityTerms>,
     tolerations: Option<&'a [Toleration]>,
 }
 

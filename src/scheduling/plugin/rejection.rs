@@ -42,7 +42,7 @@ pub trait Rejection: fmt::Display {
     }
 
     /// The filter that rejects a node for this; `None`: the only one that the plugin has.
-    fn stage(&self) -> Option<Stage> {
+    fn stage(&self) -> Option<FilterStage> {
         None
     }
 }
@@ -78,7 +78,7 @@ pub struct Shortage<'a> {
 
 /// The filters, in the order in which they run: of each stage every plugin in the order of the table.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub enum Stage {
+pub enum FilterStage {
     /// Those of one node by itself.
     Node,
     /// Those by what a plugin has found out for the pod.

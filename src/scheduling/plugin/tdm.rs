@@ -10,7 +10,8 @@ use smallvec::smallvec;
 
 use super::{
     contract::{
-        Cure, Filter, Placement, PreFilter, PreFiltered, Reasons, Rejection, SchedulingPlugin, Score, Stage,
+        Cure, Filter, FilterStage, Placement, PreFilter, PreFiltered, Reasons, Rejection, SchedulingPlugin,
+        Score,
     },
     pod_counts::PodCounts,
     scene::Scene,
@@ -19,7 +20,7 @@ use super::{
 use crate::scheduling::{
     model::{
         pod::{Ask, Demand},
-        tdm::{Clock, Permission, WindowState, ZoneState},
+        tdm::{Permission, TimeOfDay, WindowState, ZoneState},
     },
     world::{World, node_state::NodeState},
 };
@@ -84,14 +85,14 @@ pub enum ZoneReason {
         /// The zone.
         zone: Arc<str>,
         /// When it opens; `None`: never.
-        until: Option<Clock>,
+        until: Option<TimeOfDay>,
     },
     /// The zone closes before the pod could finish.
     ClosesTooSoon {
         /// The zone.
         zone: Arc<str>,
         /// When it closes.
-        until: Option<Clock>,
+        until: Option<TimeOfDay>,
     },
 }
 
@@ -108,10 +109,10 @@ impl Rejection for ZoneReason {
         Cure::Time
     }
 
-    fn stage(&self) -> Option<Stage> {
+    fn stage(&self) -> Option<FilterStage> {
         match self {
-            Self::NotPermitted | Self::Closed { .. } => Some(Stage::Node),
-            Self::ClosesTooSoon { .. } => Some(Stage::Prepared),
+            Self::NotPermitted | Self::Closed { .. } => Some(FilterStage::Node),
+            Self::ClosesTooSoon { .. } => Some(FilterStage::Prepared),
         }
     }
 }

@@ -7,7 +7,7 @@ use std::{borrow::Cow, convert::Infallible};
 use smallvec::smallvec;
 
 use super::{
-    contract::{Filter, PreFilter, Reach, Reasons, Rejection, SchedulingPlugin, Stage},
+    contract::{Filter, FilterStage, PreFilter, Reach, Reasons, Rejection, SchedulingPlugin},
     pod_counts::PodCounts,
     scene::Scene,
 };
@@ -98,10 +98,10 @@ impl Rejection for VolumeInUse {
         }
     }
 
-    fn stage(&self) -> Option<Stage> {
+    fn stage(&self) -> Option<FilterStage> {
         match self {
-            Self::Disk => Some(Stage::Node),
-            Self::Claim => Some(Stage::Prepared),
+            Self::Disk => Some(FilterStage::Node),
+            Self::Claim => Some(FilterStage::Prepared),
         }
     }
 }

@@ -36,14 +36,14 @@ impl SchedulingPlugin for VolumeZone {
 }
 
 impl PreFilter for VolumeZone {
-    type Found<'a> = Zones;
+    type Found<'a> = VolumeZones;
 
     fn prepare<'a>(
         demand: &'a Demand,
         world: &'a World,
         _counts: &mut PodCounts,
-    ) -> Result<Option<Zones>, OtherZone> {
-        Ok(Zones::of(demand, world.objects()))
+    ) -> Result<Option<VolumeZones>, OtherZone> {
+        Ok(VolumeZones::of(demand, world.objects()))
     }
 }
 
@@ -68,7 +68,7 @@ const TOPOLOGY_LABELS: [(&str, &str); 4] = [
 
 /// The zones and regions of one pod's bound volumes.
 #[derive(Debug)]
-pub struct Zones(Vec<Zone>);
+pub struct VolumeZones(Vec<Zone>);
 
 #[derive(Debug)]
 struct Zone {
@@ -77,7 +77,7 @@ struct Zone {
     values: BTreeSet<String>,
 }
 
-impl Zones {
+impl VolumeZones {
     /// The zones of the pod's volumes; `None`: they have none.
     fn of(demand: &Demand, objects: &Objects) -> Option<Self> {
         // Upstream looks at claims that are named in the pod, not at those that live as long as it.
@@ -101,7 +101,7 @@ impl Zones {
     }
 }
 
-impl PreFiltered<'_, OtherZone> for Zones {
+impl PreFiltered<'_, OtherZone> for VolumeZones {
     fn test(&self, node: &NodeState) -> Result<(), Reasons<OtherZone>> {
         if self.admits(&node.info.labels) { Ok(()) } else { Err(smallvec![OtherZone]) }
     }

@@ -12,7 +12,7 @@ use berth::{
         },
     },
     object::Node,
-    scheduling::plugin::allocate::Held,
+    scheduling::plugin::allocate::HeldByPod,
 };
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value, json};
@@ -177,7 +177,7 @@ impl Family {
             node: &Value::Null,
             links: links(&[]),
             quota: Quota::default(),
-            held: Held::default(),
+            held: HeldByPod::default(),
         };
         call.outcome_on(&vendor, &one(vendor.row()), &inventory)
     }

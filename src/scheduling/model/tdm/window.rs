@@ -13,9 +13,9 @@ const AHEAD: i8 = 8;
 
 /// A time of the day, in whole minutes after midnight; 24:00 is the midnight that follows.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-pub struct Clock(u16);
+pub struct TimeOfDay(u16);
 
-impl Clock {
+impl TimeOfDay {
     /// The time that the clock of a time zone shows, without its seconds.
     pub fn at(time: Timestamp, zone: &TimeZone) -> Self {
         let time = zone.to_datetime(time);
@@ -31,7 +31,7 @@ impl Clock {
 }
 
 /// `01:00`.
-impl fmt::Display for Clock {
+impl fmt::Display for TimeOfDay {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{:02}:{:02}", self.0 / 60, self.0 % 60)
     }
@@ -40,8 +40,8 @@ impl fmt::Display for Clock {
 /// From one time of the day up to another, which is not part of it. An end that is not after the start is on the next day.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Window {
-    start: Clock,
-    end: Clock,
+    start: TimeOfDay,
+    end: TimeOfDay,
 }
 
 /// A text that is not a window.
@@ -64,7 +64,7 @@ impl FromStr for Window {
 }
 
 /// A time of the day up to `24:00`.
-fn clock(text: &str) -> Option<Clock> {
+fn clock(text: &str) -> Option<TimeOfDay> {
     let (hours, minutes) = text.split_once(':')?;
     let number = |digits: &str| {
         let plain = !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit());
@@ -72,13 +72,13 @@ fn clock(text: &str) -> Option<Clock> {
     };
     let sized = hours.len() <= 2 && minutes.len() == 2;
     let (hours, minutes) = (number(hours)?, number(minutes).filter(|minutes| *minutes < 60)?);
-    Some(Clock(hours * 60 + minutes)).filter(|clock| sized && clock.0 <= 24 * 60)
+    Some(TimeOfDay(hours * 60 + minutes)).filter(|clock| sized && clock.0 <= 24 * 60)
 }
 
 /// As Volcano writes it, hours without a leading zero: `1:00-4:00`.
 impl fmt::Display for Window {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let time = |clock: Clock| format!("{}:{:02}", clock.0 / 60, clock.0 % 60);
+        let time = |clock: TimeOfDay| format!("{}:{:02}", clock.0 / 60, clock.0 % 60);
         write!(formatter, "{}-{}", time(self.start), time(self.end))
     }
 }
@@ -172,7 +172,7 @@ fn spans(windows: &[Window], zone: &TimeZone, now: Timestamp) -> Vec<(Timestamp,
             _ => spans.push((start, end)),
         }
     }
-    let horizon = days.last().and_then(|day| Clock(0).on(*day, zone)).unwrap_or(now);
+    let horizon = days.last().and_then(|day| TimeOfDay(0).on(*day, zone)).unwrap_or(now);
     let end = |end: Timestamp| if end > horizon { SpanEnd::Beyond } else { SpanEnd::At(end) };
     // What reaches behind the last day and has only just begun is no span without an end: it has been looked at in part.
     let known = |(start, last): &(Timestamp, Timestamp)| end(*last) != SpanEnd::Beyond || *start <= now;

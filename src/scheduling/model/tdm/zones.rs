@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 
-use super::window::{Clock, Window, WindowState, last_closed, state_of};
+use super::window::{TimeOfDay, Window, WindowState, last_closed, state_of};
 use crate::object::Labels;
 
 /// The revocable zones of a cluster: which label of a node names its zone, and the windows of each zone.
@@ -42,7 +42,7 @@ pub struct ZoneState {
     /// Whether it takes pods.
     pub window: WindowState,
     /// What the clock shows at the zone's next change.
-    pub until: Option<Clock>,
+    pub until: Option<TimeOfDay>,
     /// When it closed last, if it was open in the days before.
     pub closed: Option<Timestamp>,
 }
@@ -86,7 +86,7 @@ impl RevocableZones {
             until: None,
             closed: last_closed(windows, &self.time_zone, self.grace, now),
         };
-        state.until = state.changes().map(|at| Clock::at(at, &self.time_zone));
+        state.until = state.changes().map(|at| TimeOfDay::at(at, &self.time_zone));
         state
     }
 }

@@ -1,6 +1,6 @@
 //! Which card of a node fails which test, one by one, where a container finds too few.
 
-use super::{Scene, core_budget, fit::Held, order, walk};
+use super::{CardScene, core_budget, fit::HeldByPod, order, walk};
 use crate::{
     device::{
         Card, CardId, ContainerRequest, Inventory, PodRequest, Profile, ProfileRequest, Quota, Role,
@@ -18,19 +18,19 @@ pub struct CardFailure {
     pub reason: CardReason,
     /// What the container needs and what is free, where the test is about an amount: MiB, compute in the profile's unit,
     /// or slots.
-    pub amounts: Option<Amounts>,
+    pub amounts: Option<InsufficientAmount>,
 }
 
 /// What is needed and what there is.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Amounts {
+pub struct InsufficientAmount {
     /// By the container.
     pub needed: u64,
     /// On the card.
     pub free: u64,
 }
 
-impl Amounts {
+impl InsufficientAmount {
     /// How much is missing.
     pub fn missing(self) -> u64 {
         self.needed.saturating_sub(self.free)
@@ -72,7 +72,8 @@ pub fn short(
     profile: &Profile,
     quota: Quota,
 ) -> Option<Short> {
-    let mut scene = Scene { request, inventory, usage, profile, quota, held: Held::default(), first: None };
+    let mut scene =
+        CardScene { request, inventory, usage, profile, quota, held: HeldByPod::default(), first: None };
     for ContainerRequest { role, share } in &request.containers {
         let Some(ask) = *share else { continue };
         if let Ok(shares) = walk::walk(&scene, *role, ask, &order::preferred(&scene, ask)) {
@@ -87,7 +88,7 @@ pub fn short(
     None
 }
 
-fn failure(scene: &Scene<'_>, card: &Card, role: Role, ask: ShareRequest) -> Option<CardFailure> {
+fn failure(scene: &CardScene<'_>, card: &Card, role: Role, ask: ShareRequest) -> Option<CardFailure> {
     let tested = scene.suits(card).and_then(|()| scene.fit(card, role, ask, &[]));
     let reason = tested.err()?;
     let used = scene.in_use(card);
@@ -102,6 +103,6 @@ fn failure(scene: &Scene<'_>, card: &Card, role: Role, ask: ShareRequest) -> Opt
         CardReason::CardTimeSlicingExhausted => Some((1, 0)),
         _ => None,
     };
-    let amounts = amounts.map(|(needed, free)| Amounts { needed, free });
+    let amounts = amounts.map(|(needed, free)| InsufficientAmount { needed, free });
     Some(CardFailure { card: card.id.clone(), reason, amounts })
 }

@@ -13,7 +13,7 @@ use crate::{
 
 /// All that a card's tests look at.
 #[derive(Clone, Debug)]
-pub struct Scene<'a> {
+pub struct CardScene<'a> {
     /// The pod's wishes.
     pub request: &'a PodRequest,
     /// The node's cards.
@@ -25,20 +25,20 @@ pub struct Scene<'a> {
     /// What the namespace may still take.
     pub quota: Quota,
     /// What earlier containers of the pod were given.
-    pub held: Held,
+    pub held: HeldByPod,
     /// The card that is tried before others.
     pub first: Option<&'a CardId>,
 }
 
 /// What the pod itself holds so far.
 #[derive(Clone, Debug, Default)]
-pub struct Held {
+pub struct HeldByPod {
     cards: BTreeMap<CardId, (usage::Held, Vec<Slice>)>,
     /// All cards together.
     total: usage::Held,
 }
 
-impl Held {
+impl HeldByPod {
     /// Takes in what a further container was given.
     pub fn take(&mut self, role: Role, shares: &[Share]) {
         for (id, amounts) in usage::amounts(shares) {
@@ -57,7 +57,7 @@ impl Held {
     }
 }
 
-impl Scene<'_> {
+impl CardScene<'_> {
     /// What is in use of the card while the next container runs.
     pub(super) fn in_use(&self, card: &Card) -> CardUsage {
         let own = self.held.cards.get(&card.id).map(|(amounts, _)| amounts.beside()).unwrap_or_default();

@@ -2,23 +2,23 @@
 
 use std::cmp::Ordering;
 
-use super::{Scene, core_budget};
+use super::{CardScene, core_budget};
 use crate::{
     device::{Blend, Card, CardPreference, CardUsage, Share, ShareRequest, Tie},
     scheduling::plugin::score,
 };
 
 /// A card as it would stand with the share on it, beside what is in use now.
-struct Standing<'a> {
+struct CardStanding<'a> {
     card: &'a Card,
     now: CardUsage,
     fullness: f64,
 }
 
 /// The node's cards, the one to be tried first first. What the container asks counts into how full a card is.
-pub fn preferred<'a>(scene: &Scene<'a>, ask: ShareRequest) -> Vec<&'a Card> {
+pub fn preferred<'a>(scene: &CardScene<'a>, ask: ShareRequest) -> Vec<&'a Card> {
     let mut cards: Vec<_> =
-        scene.inventory.cards().iter().map(|card| Standing::of(scene, card, ask)).collect();
+        scene.inventory.cards().iter().map(|card| CardStanding::of(scene, card, ask)).collect();
     let is_first = |card: &Card| scene.first.is_some_and(|first| *first == card.id);
     cards.sort_by(|a, b| {
         if is_first(a.card) != is_first(b.card) {
@@ -31,8 +31,8 @@ pub fn preferred<'a>(scene: &Scene<'a>, ask: ShareRequest) -> Vec<&'a Card> {
     cards.into_iter().map(|standing| standing.card).collect()
 }
 
-impl<'a> Standing<'a> {
-    fn of(scene: &Scene<'_>, card: &'a Card, ask: ShareRequest) -> Self {
+impl<'a> CardStanding<'a> {
+    fn of(scene: &CardScene<'_>, card: &'a Card, ask: ShareRequest) -> Self {
         let now = scene.in_use(card);
         let share = Share {
             card: card.id.clone(),
@@ -47,7 +47,12 @@ impl<'a> Standing<'a> {
 }
 
 /// Less: the first is tried before the second.
-fn compare(scene: &Scene<'_>, measure: CardPreference, a: &Standing<'_>, b: &Standing<'_>) -> Ordering {
+fn compare(
+    scene: &CardScene<'_>,
+    measure: CardPreference,
+    a: &CardStanding<'_>,
+    b: &CardStanding<'_>,
+) -> Ordering {
     match (measure, scene.profile.blend) {
         (CardPreference::Fullest | CardPreference::LeastWaste, Blend::Even) => {
             b.fullness.total_cmp(&a.fullness)

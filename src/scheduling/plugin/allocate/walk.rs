@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Scene, links, takes_several};
+use super::{CardScene, links, takes_several};
 use crate::{
     device::{Card, LinkChoice, NumaBinding, Role, Share, ShareRequest},
     scheduling::plugin::devices::reason::{CardReason, DeviceReason},
@@ -10,7 +10,7 @@ use crate::{
 
 /// The shares for a container of this role from the cards in this order, or why there are too few.
 pub fn walk(
-    scene: &Scene<'_>,
+    scene: &CardScene<'_>,
     role: Role,
     ask: ShareRequest,
     cards: &[&Card],
@@ -42,7 +42,7 @@ pub fn walk(
 }
 
 struct Walk<'a, 'b> {
-    scene: &'a Scene<'b>,
+    scene: &'a CardScene<'b>,
     role: Role,
     ask: ShareRequest,
     chosen: Vec<Share>,

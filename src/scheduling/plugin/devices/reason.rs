@@ -4,7 +4,7 @@ use std::{borrow::Cow, fmt};
 
 use crate::scheduling::{
     model::devices::Shortfall,
-    plugin::rejection::{Cure, Rejection, Stage},
+    plugin::rejection::{Cure, FilterStage, Rejection},
 };
 
 /// Why one card can't serve one container. The names are HAMi's, so that people find them again.
@@ -171,10 +171,10 @@ impl Rejection for DeviceReason {
         }
     }
 
-    fn stage(&self) -> Option<Stage> {
+    fn stage(&self) -> Option<FilterStage> {
         match self {
-            Self::Card { reason: CardReason::ResourceQuotaNotFit, .. } => Some(Stage::Quota),
-            _ => Some(Stage::Node),
+            Self::Card { reason: CardReason::ResourceQuotaNotFit, .. } => Some(FilterStage::Quota),
+            _ => Some(FilterStage::Node),
         }
     }
 }

@@ -16,7 +16,7 @@ use crate::{
         model::{
             images::NodeImages,
             kind::Kind,
-            node_affinity::NodeAffinity,
+            node_affinity::NodeAffinityTerms,
             origin::{Origin, PodImages},
         },
         plugin::pod_counts::PodCounts,
@@ -124,7 +124,7 @@ fn demand(pod: &str) -> Demand {
     ask.resources = ResourceAmounts::of_pod(&read).unwrap();
     let preferred =
         read.spec.affinity.node_affinity.clone().map(|affinity| affinity.preferred).unwrap_or_default();
-    ask.constraints.affinity = NodeAffinity { preferred, ..NodeAffinity::default() };
+    ask.constraints.affinity = NodeAffinityTerms { preferred, ..NodeAffinityTerms::default() };
     let footprint = footprint(pod, ask.resources.clone());
     let origin = Origin { images: PodImages::of_pod(&read), controller: read.metadata.controller.clone() };
     Demand { footprint, origin: Some(Arc::new(origin)), ..fixtures::demand("pod", ask) }

@@ -53,7 +53,7 @@ fn a_window_is_two_times_of_the_day() {
 
 /// Whether the clock shows a time that is in the window, as a reader of the clock on the wall would say.
 fn on_the_wall(window: Window, zone: &TimeZone, now: Timestamp) -> bool {
-    let shown = Clock::at(now, zone);
+    let shown = TimeOfDay::at(now, zone);
     if window.start < window.end {
         window.start <= shown && shown < window.end
     } else {
