@@ -22,7 +22,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use crate::{
     excerpt::brief,
     object::Pod,
-    scheduling::{NodeName, PodKey, plan::extension::Standing},
+    scheduling::{NodeName, PodKey, plan::extension::NodeStanding},
 };
 use room::ExtenderRoom;
 use wire::{
@@ -38,7 +38,7 @@ const BODY_LIMIT: usize = 64 * 1024 * 1024;
 
 /// What nodes make of a pod, in the order of their names; or why nothing can be said.
 pub type Judge =
-    Arc<dyn Fn(Pod, Vec<String>) -> BoxFuture<'static, Result<Vec<Standing>, String>> + Send + Sync>;
+    Arc<dyn Fn(Pod, Vec<String>) -> BoxFuture<'static, Result<Vec<NodeStanding>, String>> + Send + Sync>;
 
 /// Binds a pod to a node; or why it is not bound.
 pub type Bind = Arc<dyn Fn(PodKey, NodeName) -> BoxFuture<'static, Result<(), String>> + Send + Sync>;
@@ -86,9 +86,9 @@ async fn filtered(extender: &Extender, args: ExtenderArgs) -> FilterResult {
     let mut fitting = Vec::new();
     for (name, standing) in names.into_iter().zip(standings) {
         match standing {
-            Standing::Fits(_) => fitting.push(name),
-            Standing::Fails(why) => drop(result.failed.insert(name, why)),
-            Standing::FailsEmpty(why) => drop(result.unresolvable.insert(name, why)),
+            NodeStanding::Fits(_) => fitting.push(name),
+            NodeStanding::Fails(why) => drop(result.failed.insert(name, why)),
+            NodeStanding::FailsEmpty(why) => drop(result.unresolvable.insert(name, why)),
         }
     }
     match args.nodes {
@@ -109,8 +109,9 @@ async fn prioritized(extender: &Extender, args: ExtenderArgs) -> Vec<HostPriorit
         tracing::warn!(error, "nodes could not be compared for kube-scheduler");
         Vec::new()
     });
-    let scores =
-        standings.into_iter().map(|standing| if let Standing::Fits(score) = standing { score } else { 0 });
+    let scores = standings
+        .into_iter()
+        .map(|standing| if let NodeStanding::Fits(score) = standing { score } else { 0 });
     let scores = scores.chain(std::iter::repeat(0));
     names.into_iter().zip(scores).map(|(host, score)| HostPriority { host, score }).collect()
 }

@@ -47,7 +47,7 @@ pub use model::{
     name::Uid,
     pod::{
         Ask, Claim, Constraints, Demand, Holding, Importance, Lifetime, PodGroups, PodInfo, PodKey,
-        PodStatus, PreemptionPolicy, Stage,
+        PreemptionPolicy, Stage, WaitingPodStatus,
     },
 };
 pub use pending::PendingReason;

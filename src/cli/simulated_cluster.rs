@@ -15,8 +15,8 @@ use crate::{
     device::{Allocation, Answer, InitPhase, Lock, LockName},
     scheduling::{
         BindOutcome, Claim, Effect, Event, EvictionOutcome, Holding, LockOutcome, NodeChange, NodeInfo,
-        NodeName, ObjectChange, PodChange, PodInfo, PodKey, PodStatus, QuotaChange, QuotaInfo, ReadAnswer,
-        ReadRequest, ReleaseOutcome, Scheduler, TellOutcome, Uid, WithdrawOutcome, WriteOutcome,
+        NodeName, ObjectChange, PodChange, PodInfo, PodKey, QuotaChange, QuotaInfo, ReadAnswer, ReadRequest,
+        ReleaseOutcome, Scheduler, TellOutcome, Uid, WaitingPodStatus, WithdrawOutcome, WriteOutcome,
         effect::PrebindWrite,
         model::{kind::Kind, pod::Binding, steps::Allowance},
         scheduler::Settings,
@@ -246,7 +246,7 @@ impl SimulatedCluster {
             takeable: Vec::new(),
             binding: Binding::Bound,
         };
-        let status = PodStatus { nominated: None, told: None, ..info.status.clone() };
+        let status = WaitingPodStatus { nominated: None, told: None, ..info.status.clone() };
         let bound =
             PodInfo { claim: Claim::None, holding: Some(holding), status, resource_version, ..info.clone() };
         *info = bound;

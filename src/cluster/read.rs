@@ -29,8 +29,8 @@ use crate::{
     },
     object::{ConfigMap, Device, Node, Pod, ResourceQuota, quota::key_of},
     scheduling::{
-        Ask, Claim, Lifetime, NodeInfo, Offer, PodGroups, PodInfo, PodKey, PodStatus, QuotaInfo, QuotaKey,
-        ResourceAmounts,
+        Ask, Claim, Lifetime, NodeInfo, Offer, PodGroups, PodInfo, PodKey, QuotaInfo, QuotaKey,
+        ResourceAmounts, WaitingPodStatus,
         model::{
             extended_resources::ShareRequests,
             footprint::Footprint,
@@ -183,7 +183,7 @@ impl Reader {
                 created: pod.metadata.creation_timestamp.unwrap_or(Timestamp::UNIX_EPOCH),
                 leaving: pod.metadata.deletion_timestamp,
             },
-            status: PodStatus {
+            status: WaitingPodStatus {
                 nominated: nominated(pod).filter(|_| holding.is_none()),
                 served,
                 told: told(pod),

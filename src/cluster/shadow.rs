@@ -21,7 +21,7 @@ use super::{
 };
 use crate::scheduling::{
     Event, Scheduler, scheduler,
-    shadow::{Finding, Shadow, comparison::Outcome},
+    shadow::{Shadow, ShadowFinding, comparison::Outcome},
 };
 use report::Board;
 
@@ -88,18 +88,20 @@ pub async fn run(shadowing: Shadowing, stopped: impl Future<Output = ()>) -> Res
 }
 
 /// Logs a decision that Berth holds infeasible or would not have taken; of the others the counts say enough.
-fn log(finding: &Finding) {
+fn log(finding: &ShadowFinding) {
     match finding {
-        Finding::Decided(found) if matches!(found.outcome(), Outcome::Infeasible | Outcome::WouldWait) => {
+        ShadowFinding::Decided(found)
+            if matches!(found.outcome(), Outcome::Infeasible | Outcome::WouldWait) =>
+        {
             let message = crate::excerpt::shortened(found.reason.to_string(), crate::excerpt::MESSAGE);
             tracing::info!(
                 pod = %found.pod, node = %found.chosen.node, outcome = %found.outcome(), reason = &*found.reason.name(),
                 "Berth would not have placed the pod there: {message}"
             );
         }
-        Finding::LeftPending(found) => {
+        ShadowFinding::LeftPending(found) => {
             tracing::info!(pod = %found.pod, node = %found.own.node, "Berth would have placed the pending pod");
         }
-        Finding::Decided(_) => {}
+        ShadowFinding::Decided(_) => {}
     }
 }

@@ -12,9 +12,9 @@ type Seen = Arc<Mutex<Vec<String>>>;
 /// Nodes whose name begins with `good` fit, with `full` only without pods, and others never; `gone` pods help.
 fn extender(seen: &Seen) -> Extender {
     let standing = |name: &String| match name.as_str() {
-        name if name.starts_with("good") => Standing::Fits(7),
-        name if name.starts_with("full") => Standing::Fails("Insufficient GPU memory".to_owned()),
-        _ => Standing::FailsEmpty("node(s) didn't match Pod's GPU type".to_owned()),
+        name if name.starts_with("good") => NodeStanding::Fits(7),
+        name if name.starts_with("full") => NodeStanding::Fails("Insufficient GPU memory".to_owned()),
+        _ => NodeStanding::FailsEmpty("node(s) didn't match Pod's GPU type".to_owned()),
     };
     let bound = Arc::clone(seen);
     Extender {

@@ -28,7 +28,7 @@ pub struct Plan<'a> {
 
 /// A point of a plan that can be gone back to.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Mark(usize);
+pub struct Savepoint(usize);
 
 impl<'a> Plan<'a> {
     /// A plan in which nothing is done yet.
@@ -65,12 +65,12 @@ impl<'a> Plan<'a> {
     }
 
     /// The point that has been reached.
-    pub fn mark(&self) -> Mark {
-        Mark(self.done.len())
+    pub fn mark(&self) -> Savepoint {
+        Savepoint(self.done.len())
     }
 
     /// Undoes every step since that point.
-    pub fn undo(&mut self, to: Mark) {
+    pub fn undo(&mut self, to: Savepoint) {
         while self.done.len() > to.0 {
             if let Some(before) = self.done.pop() {
                 before.restore(self.snapshot);
@@ -90,7 +90,7 @@ impl<'a> Plan<'a> {
 
 impl Drop for Plan<'_> {
     fn drop(&mut self) {
-        self.undo(Mark(0));
+        self.undo(Savepoint(0));
     }
 }
 

@@ -14,7 +14,7 @@ use std::{
 use jiff::{SignedDuration, Timestamp};
 
 use super::model::{name::Uid, pod::PodInfo};
-pub use shares::{SHARE, Shares};
+pub use shares::{LoopShares, SHARE};
 
 /// A pod's place among others: priority, creation, first sighting.
 type Place = (Reverse<i32>, Timestamp, u64, Uid);

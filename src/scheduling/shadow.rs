@@ -19,7 +19,7 @@ use super::{
     plugin::score::weights::ScoreWeights,
     scheduler::Scheduler,
 };
-use comparison::{Comparison, ComparisonReason, Placement, compare, prospect};
+use comparison::{ComparedPlacement, Comparison, ComparisonReason, compare, prospect};
 use workload::Workload;
 
 /// Pending pods that are judged in one turn at most: each costs as much as a decision.
@@ -37,14 +37,14 @@ pub struct LeftPending {
     /// When it was first seen waiting.
     pub since: Timestamp,
     /// Where Berth would place it now.
-    pub own: Placement,
+    pub own: ComparedPlacement,
     /// The reason of the other scheduler for which it waits, where the pod's condition has one.
     pub told: Option<String>,
 }
 
 /// What was found out.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Finding {
+pub enum ShadowFinding {
     /// A decision of another scheduler, beside Berth's.
     Decided(Box<Comparison>),
     /// A pod that should not have to wait.
@@ -55,7 +55,7 @@ pub enum Finding {
 type Asked = Result<Demand, String>;
 
 #[derive(Debug)]
-struct Waiting {
+struct UnscheduledPod {
     key: PodKey,
     workload: Option<Workload>,
     asked: Asked,
@@ -74,11 +74,11 @@ struct Waiting {
 pub struct Shadow {
     weights: ScoreWeights,
     settle: SignedDuration,
-    waiting: HashMap<Uid, Waiting>,
+    waiting: HashMap<Uid, UnscheduledPod>,
     due: BTreeSet<(Timestamp, Uid)>,
     /// The pods that were found to be left pending and may still wait.
     counted: HashSet<Uid>,
-    findings: Vec<Finding>,
+    findings: Vec<ShadowFinding>,
 }
 
 impl Shadow {
@@ -144,7 +144,7 @@ impl Shadow {
     }
 
     /// What was found out since this was last asked.
-    pub fn take_findings(&mut self) -> Vec<Finding> {
+    pub fn take_findings(&mut self) -> Vec<ShadowFinding> {
         std::mem::take(&mut self.findings)
     }
 
@@ -187,7 +187,7 @@ impl Shadow {
         }
         let since = self.waiting.get(&pod.key.uid).map_or(now, |known| known.since);
         self.forget(&pod.key.uid);
-        let waiting = Waiting {
+        let waiting = UnscheduledPod {
             key: pod.key.clone(),
             workload: Workload::of(pod),
             asked,
@@ -232,7 +232,7 @@ impl Shadow {
         }
         if holding.binding == Binding::Bound {
             let (found, workload) = (waiting.intended.take(), waiting.workload.clone());
-            let found = found.map(|found| Finding::Decided(Box::new(Comparison { workload, ..found })));
+            let found = found.map(|found| ShadowFinding::Decided(Box::new(Comparison { workload, ..found })));
             self.findings.extend(found);
             self.forget(uid);
             self.counted.remove(uid);
@@ -250,7 +250,7 @@ impl Shadow {
         let key = waiting.key.clone();
         let found = known.unwrap_or_else(|| Comparison::bare(key, holding, ComparisonReason::WatchGap));
         let workload = waiting.workload.clone();
-        self.findings.push(Finding::Decided(Box::new(Comparison { workload, ..found })));
+        self.findings.push(ShadowFinding::Decided(Box::new(Comparison { workload, ..found })));
         self.forget(uid);
         self.counted.remove(uid);
     }
@@ -270,7 +270,7 @@ impl Shadow {
             if let Some(own) = found.filter(|_| long) {
                 due = None;
                 self.counted.insert(uid.clone());
-                self.findings.push(Finding::LeftPending(Box::new(LeftPending {
+                self.findings.push(ShadowFinding::LeftPending(Box::new(LeftPending {
                     pod: waiting.key.clone(),
                     workload: waiting.workload.clone(),
                     since: waiting.since,

@@ -14,7 +14,7 @@ use berth::{
     device::{Allocation, Card},
     scheduling::{
         Claim, Effect, Event, Finding, Importance, Lifetime, NodeChange, NodeInfo, ObjectChange, PodChange,
-        PodGroups, PodInfo, PodStatus, QuotaChange, ReadRequest, Scheduler, Stage,
+        PodGroups, PodInfo, QuotaChange, ReadRequest, Scheduler, Stage, WaitingPodStatus,
         model::{
             gang::{Gang, GangName, Group, GroupApi, Member, Policy},
             kind::{Kind, PodGroupKind},
@@ -104,7 +104,7 @@ impl Pod {
                 ..Importance::default()
             },
             lifetime: Lifetime { created: self.created, leaving: self.is_leaving().then_some(self.created) },
-            status: PodStatus { nominated: self.nominated.clone(), ..PodStatus::default() },
+            status: WaitingPodStatus { nominated: self.nominated.clone(), ..WaitingPodStatus::default() },
             stage: if self.bound.is_some() && self.started { Stage::Running } else { Stage::Pending },
             holding,
             groups: PodGroups { gang: self.gang.as_ref().map(of_group), ..PodGroups::default() },

@@ -11,7 +11,7 @@ use berth::{
             claim_use::ResourceClaimUse,
             prebind_step::{ClaimChoice, PrebindStep, VolumeChoice},
         },
-        plan::{Mark, Plan},
+        plan::{Plan, Savepoint},
         world::{
             ledger::{Charge, Commitment},
             node_state::NodeState,
@@ -141,7 +141,7 @@ impl Seen {
 }
 
 fn run(plan: &mut Plan<'_>, steps: &[Step]) -> Result<(), TestCaseError> {
-    let mut marks: Vec<(Mark, Seen)> = vec![(plan.mark(), Seen::of(plan))];
+    let mut marks: Vec<(Savepoint, Seen)> = vec![(plan.mark(), Seen::of(plan))];
     for step in steps {
         match step {
             Step::Place(pod, node, memory) => plan.place(&uid(*pod), charge(*pod, *node, *memory)),

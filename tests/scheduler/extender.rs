@@ -4,7 +4,7 @@ use berth::{
     config::Config,
     scheduling::{
         Effect, Event, Finding, NodeName, Uid,
-        plan::extension::{Standing, standings},
+        plan::extension::{NodeStanding, standings},
         scheduler::Directed,
     },
 };
@@ -165,10 +165,10 @@ fn each_node_is_told_to_fit_to_be_full_or_to_be_of_no_use() {
     let names = ["n3", "n2", "n1", "n9"].map(str::to_owned);
     let found = standings(&demand, &machine.scheduler().view().outlook(), &names);
     let [of_t4, full, free, unseen] = &found[..] else { panic!("{found:?}") };
-    assert_eq!(*of_t4, Standing::FailsEmpty("node(s) didn't match Pod's GPU type".to_owned()));
-    assert_eq!(*full, Standing::Fails("Insufficient GPU memory".to_owned()));
-    assert!(matches!(free, Standing::Fits(0..=10)), "{free:?}");
-    assert_eq!(*unseen, Standing::Fails("Berth has not seen the node yet".to_owned()));
+    assert_eq!(*of_t4, NodeStanding::FailsEmpty("node(s) didn't match Pod's GPU type".to_owned()));
+    assert_eq!(*full, NodeStanding::Fails("Insufficient GPU memory".to_owned()));
+    assert!(matches!(free, NodeStanding::Fits(0..=10)), "{free:?}");
+    assert_eq!(*unseen, NodeStanding::Fails("Berth has not seen the node yet".to_owned()));
 }
 
 #[test]
@@ -178,7 +178,7 @@ fn the_fuller_of_two_nodes_scores_higher_where_pods_are_packed() {
     let demand = machine.reader().pod(&parsed(&share("p", 1000))).0.demand().unwrap();
     let found =
         standings(&demand, &machine.scheduler().view().outlook(), &["n1".to_owned(), "n2".to_owned()]);
-    let [Standing::Fits(empty), Standing::Fits(fuller)] = found[..] else { panic!("{found:?}") };
+    let [NodeStanding::Fits(empty), NodeStanding::Fits(fuller)] = found[..] else { panic!("{found:?}") };
     assert!(empty < fuller && fuller <= 10, "{found:?}");
     // A node with a full line is the last choice, however well its cards suit.
     for number in 0..9 {
@@ -188,7 +188,7 @@ fn the_fuller_of_two_nodes_scores_higher_where_pods_are_packed() {
     }
     machine.settle();
     let found = standings(&demand, &machine.scheduler().view().outlook(), &["n2".to_owned()]);
-    assert_eq!(found, [Standing::Fits(0)]);
+    assert_eq!(found, [NodeStanding::Fits(0)]);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use berth::{
         Event, NodeChange, ObjectChange, PodChange, QuotaChange, Scheduler, Uid,
         model::kind::Kind,
         shadow::{
-            Finding, LeftPending, Shadow,
+            LeftPending, Shadow, ShadowFinding,
             comparison::{Comparison, Outcome},
         },
     },
@@ -123,7 +123,7 @@ impl World {
     /// The one comparison since this was last asked.
     fn compared(&mut self) -> Comparison {
         match <[_; 1]>::try_from(self.shadow.take_findings()) {
-            Ok([Finding::Decided(found)]) => *found,
+            Ok([ShadowFinding::Decided(found)]) => *found,
             other => panic!("not one decision: {other:?}"),
         }
     }
@@ -132,8 +132,8 @@ impl World {
         let findings = self.shadow.take_findings().into_iter();
         findings
             .map(|finding| match finding {
-                Finding::LeftPending(found) => *found,
-                Finding::Decided(found) => panic!("a decision: {found:?}"),
+                ShadowFinding::LeftPending(found) => *found,
+                ShadowFinding::Decided(found) => panic!("a decision: {found:?}"),
             })
             .collect()
     }

@@ -14,8 +14,8 @@ use berth::{
     },
     scheduling::{
         Ask, Claim, Constraints, Demand, Event, Footprint, Holding, Importance, Lifetime, NodeChange,
-        NodeInfo, ObjectChange, Offer, PodChange, PodGroups, PodInfo, PodKey, PodStatus, PreemptionPolicy,
-        QuotaChange, ResourceAmounts, Stage,
+        NodeInfo, ObjectChange, Offer, PodChange, PodGroups, PodInfo, PodKey, PreemptionPolicy, QuotaChange,
+        ResourceAmounts, Stage, WaitingPodStatus,
         model::{
             claim_use::DeviceClaims,
             kind::Kind,
@@ -149,7 +149,7 @@ pub(crate) fn pod(name: &str, claim: Claim) -> PodInfo {
         claim,
         holding: None,
         origin: None,
-        status: PodStatus::default(),
+        status: WaitingPodStatus::default(),
         groups: PodGroups::default(),
     }
 }

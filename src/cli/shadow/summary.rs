@@ -31,7 +31,7 @@ pub(super) struct Summary {
     /// How many decisions there were.
     decisions: u64,
     /// By outcome and reason.
-    outcomes: Vec<DecisionRow>,
+    outcomes: Vec<OutcomeRow>,
     /// Pods that were left pending although Berth would have placed them.
     left_pending: u64,
     /// The workloads that a switch concerns.
@@ -45,7 +45,7 @@ pub(super) struct Summary {
 
 /// How many decisions had an outcome for a reason.
 #[derive(Clone, Debug, Serialize)]
-struct DecisionRow {
+struct OutcomeRow {
     outcome: String,
     reason: String,
     count: u64,
@@ -213,7 +213,7 @@ impl Summary {
             self.decisions.to_string(),
         ]);
         let mut outcomes = Table::new(&["OUTCOME", "REASON", "PODS", "SHARE", "MEANING"]);
-        for DecisionRow { outcome, reason, count, percent } in &self.outcomes {
+        for OutcomeRow { outcome, reason, count, percent } in &self.outcomes {
             let share = percent.map(|percent| format!("{percent:.1}%")).unwrap_or_default();
             outcomes.row([outcome.as_str(), reason, &count.to_string(), &share, meaning(outcome)]);
         }
@@ -255,13 +255,13 @@ impl Summary {
 }
 
 /// The rows in the order in which a reader should look at them, with their part of what was compared.
-fn rows(outcomes: BTreeMap<(String, String), u64>) -> Vec<DecisionRow> {
+fn rows(outcomes: BTreeMap<(String, String), u64>) -> Vec<OutcomeRow> {
     let is_compared = |outcome: &str| outcome != Outcome::NotCompared.name();
     let compared = outcomes.iter().filter(|((outcome, _), _)| is_compared(outcome));
     let compared = compared.map(|(_, count)| *count).fold(0, u64::saturating_add);
     let row = |((outcome, reason), count): ((String, String), u64)| {
         let percent = is_compared(&outcome).then(|| percent(count, compared));
-        DecisionRow { outcome, reason, count, percent }
+        OutcomeRow { outcome, reason, count, percent }
     };
     let mut rows: Vec<_> = outcomes.into_iter().filter(|(_, count)| *count > 0).map(row).collect();
     rows.sort_by_key(|row| (order(&row.outcome), std::cmp::Reverse(row.count)));

@@ -11,7 +11,7 @@ use crate::{
         model::{devices::AllocatePolicy, pod_reservation::PodReservation, resources::ResourceAmounts},
         world::{
             object::Object,
-            reservation::{Admission, Reservation, Use},
+            reservation::{Admission, ReservationState, Use},
         },
     },
 };
@@ -55,7 +55,7 @@ pub fn reservation(read: &object::Reservation) -> Reading<Object> {
     let whole = Allocation::new(koordinator::NAME.into(), assignment, Answer::Succeeded);
     let allocation = Allocation { unread, unknown, ..whole };
     let closed = spec.unschedulable || !spec.taints.is_empty();
-    let reservation = Reservation {
+    let reservation = ReservationState {
         name: ReservationName { name: metadata.name.clone(), uid: metadata.uid.clone() },
         labels: metadata.labels.clone().unwrap_or_default(),
         node: koordinator::reservation::is_available(read).then(|| status.node_name.as_str().into()),

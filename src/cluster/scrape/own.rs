@@ -12,7 +12,7 @@ use super::{
 };
 use crate::scheduling::{
     model::measure::Waiting,
-    world::quota::{Quotas, Standing},
+    world::quota::{BoundStanding, Quotas},
 };
 
 /// Name, help and value of a gauge of cards.
@@ -128,8 +128,8 @@ pub(super) fn quotas(encoder: &mut DescriptorEncoder, quotas: &Quotas) -> fmt::R
     gauge(encoder, names, quotas.standings().map(|one| (labels_of(one), one.used)))
 }
 
-fn labels_of(standing: Standing<'_>) -> [(&'static str, &str); 3] {
-    let Standing { namespace, quota, key, .. } = standing;
+fn labels_of(standing: BoundStanding<'_>) -> [(&'static str, &str); 3] {
+    let BoundStanding { namespace, quota, key, .. } = standing;
     [("namespace", namespace), ("resource_quota", quota), ("resource", key)]
 }
 

@@ -17,8 +17,8 @@ use crate::{
     scheduling::{
         PodKey, Uid,
         shadow::{
-            Finding,
-            comparison::{Outcome, Placement},
+            ShadowFinding,
+            comparison::{ComparedPlacement, Outcome},
             workload::Workload,
         },
     },
@@ -52,7 +52,7 @@ struct Report {
     decisions: BTreeMap<(Outcome, String), u64>,
     left_pending: u64,
     /// By the workload, what was found of its pods, and why.
-    workloads: BTreeMap<Concerned, WorkloadPods>,
+    workloads: BTreeMap<WorkloadOutcome, WorkloadPods>,
     further_workloads: u64,
     /// The newest first.
     divergences: VecDeque<Divergence>,
@@ -62,7 +62,7 @@ struct Report {
 
 /// A workload of which pods were decided so.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
-struct Concerned {
+struct WorkloadOutcome {
     namespace: Arc<str>,
     workload: Workload,
     outcome: &'static str,
@@ -227,10 +227,10 @@ impl Board {
     }
 
     /// Takes in a finding.
-    pub(super) fn note(&self, finding: &Finding, now: Timestamp) {
+    pub(super) fn note(&self, finding: &ShadowFinding, now: Timestamp) {
         let mut report = self.report();
         match finding {
-            Finding::Decided(found) => {
+            ShadowFinding::Decided(found) => {
                 let outcome = found.outcome();
                 let reason = report.count(outcome, &found.reason.name());
                 self.metrics.decided(outcome, &reason, found.rank);
@@ -238,7 +238,7 @@ impl Board {
                     report.concern(&found.pod, found.workload.as_ref(), (outcome.name(), reason), now);
                 }
             }
-            Finding::LeftPending(found) => {
+            ShadowFinding::LeftPending(found) => {
                 report.left_pending += 1;
                 self.metrics.left_pending();
                 report.concern(&found.pod, found.workload.as_ref(), (LEFT_PENDING, String::new()), now);
@@ -310,7 +310,7 @@ impl Report {
     ) {
         let bare = || Workload { kind: "Pod".into(), name: pod.name.clone() };
         let workload = workload.cloned().unwrap_or_else(bare);
-        let concerned = Concerned { namespace: pod.namespace.clone(), workload, outcome, reason };
+        let concerned = WorkloadOutcome { namespace: pod.namespace.clone(), workload, outcome, reason };
         if self.workloads.len() >= WORKLOADS && !self.workloads.contains_key(&concerned) {
             self.further_workloads += 1;
             return;
@@ -326,8 +326,8 @@ fn matters(outcome: Outcome) -> bool {
     matches!(outcome, Outcome::Infeasible | Outcome::WouldWait | Outcome::Unreadable)
 }
 
-fn entry((concerned, pods): (&Concerned, &WorkloadPods)) -> WorkloadEntry {
-    let Concerned { namespace, workload, outcome, reason } = concerned;
+fn entry((concerned, pods): (&WorkloadOutcome, &WorkloadPods)) -> WorkloadEntry {
+    let WorkloadOutcome { namespace, workload, outcome, reason } = concerned;
     WorkloadEntry {
         namespace: namespace.to_string(),
         kind: workload.kind.to_string(),
@@ -340,10 +340,12 @@ fn entry((concerned, pods): (&Concerned, &WorkloadPods)) -> WorkloadEntry {
 }
 
 /// What is kept of a finding; `None`: nothing diverged, or nothing was compared.
-fn divergence(finding: &Finding, now: Timestamp) -> Option<Divergence> {
+fn divergence(finding: &ShadowFinding, now: Timestamp) -> Option<Divergence> {
     match finding {
-        Finding::Decided(found) if matches!(found.outcome(), Outcome::Same | Outcome::NotCompared) => None,
-        Finding::Decided(found) => Some(Divergence {
+        ShadowFinding::Decided(found) if matches!(found.outcome(), Outcome::Same | Outcome::NotCompared) => {
+            None
+        }
+        ShadowFinding::Decided(found) => Some(Divergence {
             reason: shortened(found.reason.name(), FIELD),
             message: shortened(found.reason.to_string(), MESSAGE),
             chosen: Some(placed(&found.chosen)),
@@ -352,7 +354,7 @@ fn divergence(finding: &Finding, now: Timestamp) -> Option<Divergence> {
             feasible: Some(found.feasible),
             ..bare(&found.pod, found.outcome().name(), now)
         }),
-        Finding::LeftPending(found) => Some(Divergence {
+        ShadowFinding::LeftPending(found) => Some(Divergence {
             message: shortened(found.told.as_deref().unwrap_or_default(), MESSAGE),
             berth: Some(placed(&found.own)),
             waiting_since: Some(found.since.to_string()),
@@ -378,7 +380,7 @@ fn bare(pod: &PodKey, outcome: &'static str, now: Timestamp) -> Divergence {
     }
 }
 
-fn placed(placement: &Placement) -> Placed {
+fn placed(placement: &ComparedPlacement) -> Placed {
     let share = |share: &Share| PlacedShare {
         card: shortened(share.card.to_string(), FIELD),
         memory: share.memory.get(),

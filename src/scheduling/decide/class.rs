@@ -31,7 +31,7 @@ use crate::scheduling::{
     snapshot::Snapshot,
     world::node_state::NodeState,
 };
-pub use waiting::Held;
+pub use waiting::HeldChange;
 
 /// How a class came to be known.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -62,7 +62,7 @@ struct Verdicts {
 const UNFIT: f64 = f64::NEG_INFINITY;
 
 /// By what scores of nodes are made.
-struct Scoring<'a> {
+struct NodeScoring<'a> {
     around: Surroundings<'a>,
     scale: Scale<'a>,
     weights: ScoreWeights,
@@ -90,7 +90,7 @@ impl Verdicts {
     }
 
     /// Judges the node in this slot.
-    fn judge(&mut self, slot: usize, ask: &Ask, node: &NodeState, scoring: &Scoring<'_>) {
+    fn judge(&mut self, slot: usize, ask: &Ask, node: &NodeState, scoring: &NodeScoring<'_>) {
         let mut verdict = NodeVerdict::of(ask, node, scoring.around);
         if let NodeVerdict::Fits(fit) = &mut verdict {
             fit.vacancy = fit.vacancy.take().map(|vacancy| self.share(vacancy));
@@ -122,7 +122,7 @@ impl Verdicts {
     }
 
     /// Scores a node anew for another mix of pods.
-    fn value(&mut self, slot: usize, node: &NodeState, scoring: &Scoring<'_>) {
+    fn value(&mut self, slot: usize, node: &NodeState, scoring: &NodeScoring<'_>) {
         if let NodeVerdict::Fits(fit) = &mut self.of_nodes[slot]
             && let Some(vacancy) = &fit.vacancy
         {
@@ -132,7 +132,7 @@ impl Verdicts {
     }
 }
 
-impl Scoring<'_> {
+impl NodeScoring<'_> {
     fn total(&self, node: &NodeState, raw: RawScores) -> f64 {
         self.scale.scores(&Feasible { node, raw }).total(&self.weights)
     }
@@ -366,8 +366,11 @@ impl Classes {
         let class = self.by_ask.get_mut(ask).expect("it was just made known");
         let (slots, generations) = (snapshot.nodes.slots(), snapshot.nodes.generations());
         let alone = Preferences::default();
-        let scoring =
-            Scoring { around: snapshot.world().into(), scale: Scale::of(&alone, &[]), weights: self.weights };
+        let scoring = NodeScoring {
+            around: snapshot.world().into(),
+            scale: Scale::of(&alone, &[]),
+            weights: self.weights,
+        };
         let verdicts = &mut class.verdicts;
         verdicts.resize(slots.len());
         let is_revalued = verdicts.packing != scoring.around.packing.version();

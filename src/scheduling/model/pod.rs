@@ -250,7 +250,7 @@ pub struct Lifetime {
 
 /// What the status of a waiting pod says.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct PodStatus {
+pub struct WaitingPodStatus {
     /// The node that is kept for it.
     pub nominated: Option<NodeName>,
     /// The claim that serves extended resources of it.
@@ -292,7 +292,7 @@ pub struct PodInfo {
     /// What it is made from, while it waits.
     pub origin: Option<Arc<Origin>>,
     /// What its status says while it waits.
-    pub status: PodStatus,
+    pub status: WaitingPodStatus,
     /// The groups of pods that it belongs to.
     pub groups: PodGroups,
 }

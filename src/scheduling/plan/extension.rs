@@ -34,7 +34,7 @@ const PER_POINT: f64 = 10.0;
 
 /// What one node makes of a pod.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Standing {
+pub enum NodeStanding {
     /// It would have the pod; its score is from 0 to [`MOST_PRIORITY`].
     Fits(i64),
     /// It would not as it is, but might without some of its pods.
@@ -44,21 +44,21 @@ pub enum Standing {
 }
 
 /// What each of these nodes makes of a pod, in their order.
-pub fn standings(demand: &Demand, outlook: &Outlook, names: &[String]) -> Vec<Standing> {
+pub fn standings(demand: &Demand, outlook: &Outlook, names: &[String]) -> Vec<NodeStanding> {
     let world = outlook.world();
     let quotas = world.quotas().left_for(demand, &Held::default());
     let of = |name: &String| match world.node(name) {
         Some(state) => judged(demand, state, world, &quotas),
-        None => Err(Standing::Fails("Berth has not seen the node yet".to_owned())),
+        None => Err(NodeStanding::Fails("Berth has not seen the node yet".to_owned())),
     };
     let judged: Vec<_> = names.iter().map(of).collect();
     let fitting: Vec<_> = judged.iter().filter_map(|one| one.as_ref().ok()).copied().collect();
     let alone = Preferences::default();
     let scale = Scale::of(&alone, &fitting);
-    let standing = |(name, judged): (&String, Result<Feasible<'_>, Standing>)| match judged {
+    let standing = |(name, judged): (&String, Result<Feasible<'_>, NodeStanding>)| match judged {
         // A pod would wait there for longer than kube-scheduler does.
-        Ok(_) if outlook.is_passed_over(name) => Standing::Fits(0),
-        Ok(feasible) => Standing::Fits(priority(&scale.scores(&feasible))),
+        Ok(_) if outlook.is_passed_over(name) => NodeStanding::Fits(0),
+        Ok(feasible) => NodeStanding::Fits(priority(&scale.scores(&feasible))),
         Err(standing) => standing,
     };
     names.iter().zip(judged).map(standing).collect()
@@ -70,14 +70,14 @@ fn judged<'a>(
     node: &'a NodeState,
     world: &World,
     quotas: &[Quota],
-) -> Result<Feasible<'a>, Standing> {
+) -> Result<Feasible<'a>, NodeStanding> {
     let reasons = match judge(&demand.ask, node, world.into(), quotas) {
         Ok((_, raw)) => return Ok(Feasible { node, raw }),
         Err(reasons) => words(&reasons),
     };
     match filter(&demand.ask, &without_pods(node), world.device_resources(), &[]) {
-        Ok(_) => Err(Standing::Fails(reasons)),
-        Err(_) => Err(Standing::FailsEmpty(reasons)),
+        Ok(_) => Err(NodeStanding::Fails(reasons)),
+        Err(_) => Err(NodeStanding::FailsEmpty(reasons)),
     }
 }
 

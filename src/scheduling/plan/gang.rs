@@ -11,7 +11,7 @@ mod search;
 mod shortfall;
 
 pub use made_room::{Candidates, MadeRoom};
-pub use place::{AsItIs, Room, Shortfall};
+pub use place::{AsItIs, GangShortfall, TrialRoom};
 pub use pool::{Applicant, Pool};
 pub use search::{GangSearch, Placed, place};
 pub use shortfall::{GangNoRoom, GangReason, GangRefusal, Ungathered};

@@ -74,7 +74,7 @@ pub(in crate::scheduling) fn choose(
 ) -> Option<BTreeSet<Uid>> {
     let mut nodes: Vec<_> = holders.into_iter().collect();
     nodes.sort_by(|(_, one), (_, other)| one.cmp(other));
-    let mut search = Search { demand, classes };
+    let mut search = HeldPlaceSearch { demand, classes };
     let mut plan = Plan::new(snapshot);
     let nodes = nodes.iter().filter(|(node, _)| search.may_help(&plan, node));
     let nodes: Vec<_> = nodes.take(MOST_NODES).collect();
@@ -87,12 +87,12 @@ pub(in crate::scheduling) fn choose(
 }
 
 /// Looks for places of pods that give them to others.
-struct Search<'a> {
+struct HeldPlaceSearch<'a> {
     demand: &'a Demand,
     classes: &'a mut Classes,
 }
 
-impl Search<'_> {
+impl HeldPlaceSearch<'_> {
     /// Whether the node could have the pod if fewer pods were there.
     fn may_help(&self, plan: &Plan<'_>, node: &NodeName) -> bool {
         let Some(state) = plan.node(node) else { return false };

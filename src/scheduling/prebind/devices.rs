@@ -103,8 +103,8 @@ pub(super) fn with_devices(
     }
     if is_reserved(claim, pod) {
         return match readiness(claim, allocation) {
-            Ok(Readiness::Ready) => ClaimProgress::Bound,
-            Ok(Readiness::Awaited) => ClaimProgress::Awaited,
+            Ok(DriverReadiness::Ready) => ClaimProgress::Bound,
+            Ok(DriverReadiness::Awaited) => ClaimProgress::Awaited,
             Err(failure) => failed(name, failure),
         };
     }
@@ -119,13 +119,16 @@ fn is_reserved(claim: &ResourceClaim, pod: &PodKey) -> bool {
 }
 
 /// How far drivers are with the devices of a claim (KEP-5007).
-enum Readiness {
+enum DriverReadiness {
     Ready,
     Awaited,
 }
 
 /// Whether every device has the conditions that it must have before a pod is bound, and none of those that it must not have.
-fn readiness(claim: &ResourceClaim, allocation: &AllocationResult) -> Result<Readiness, DevicesFailure> {
+fn readiness(
+    claim: &ResourceClaim,
+    allocation: &AllocationResult,
+) -> Result<DriverReadiness, DevicesFailure> {
     let mut ready = true;
     for device in &allocation.devices.results {
         let status = claim.status.devices.iter().find(|status| is_of(status, device));
@@ -140,7 +143,7 @@ fn readiness(claim: &ResourceClaim, allocation: &AllocationResult) -> Result<Rea
         }
         ready &= device.binding_conditions.iter().all(|kind| is_true(&kind));
     }
-    Ok(if ready { Readiness::Ready } else { Readiness::Awaited })
+    Ok(if ready { DriverReadiness::Ready } else { DriverReadiness::Awaited })
 }
 
 fn is_of(status: &AllocatedDeviceStatus, device: &AllocatedDevice) -> bool {

@@ -17,7 +17,7 @@ const PER_MILLISECOND_PASSED: u64 = PER_MILLISECOND / 4;
 
 /// The use of the loop by namespace.
 #[derive(Debug, Default)]
-pub struct Shares(HashMap<Arc<str>, Bucket>);
+pub struct LoopShares(HashMap<Arc<str>, Bucket>);
 
 #[derive(Clone, Copy, Debug)]
 struct Bucket {
@@ -34,7 +34,7 @@ impl Bucket {
     }
 }
 
-impl Shares {
+impl LoopShares {
     /// A decision for a pod of the namespace took so many steps.
     pub fn charge(&mut self, namespace: &Arc<str>, steps: u64, now: Timestamp) {
         let bucket = self.0.entry(namespace.clone()).or_insert(Bucket { steps: 0, since: now });
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn a_namespace_that_has_used_its_share_gets_a_quarter_of_the_time() {
-        let (mut shares, greedy) = (Shares::default(), Arc::from("greedy"));
+        let (mut shares, greedy) = (LoopShares::default(), Arc::from("greedy"));
         let mut decided = 0;
         for millisecond in 0..1_000 {
             while !shares.is_used_up(&greedy, at(millisecond)) {
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn it_is_known_when_a_namespace_is_no_longer_passed_over() {
-        let (mut shares, greedy, other) = (Shares::default(), Arc::from("greedy"), Arc::from("other"));
+        let (mut shares, greedy, other) = (LoopShares::default(), Arc::from("greedy"), Arc::from("other"));
         shares.charge(&greedy, SHARE + 30 * PER_MILLISECOND, at(0));
         shares.charge(&other, SHARE + 10 * PER_MILLISECOND, at(0));
         let next = shares.next([&greedy, &other].into_iter()).unwrap();
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn a_clock_that_goes_back_empties_no_bucket_and_empty_ones_are_forgotten() {
-        let (mut shares, greedy) = (Shares::default(), Arc::from("greedy"));
+        let (mut shares, greedy) = (LoopShares::default(), Arc::from("greedy"));
         shares.charge(&greedy, 2 * SHARE, at(1_000));
         assert!(shares.is_used_up(&greedy, at(0)));
         shares.forget_empty(at(1_001));

@@ -24,7 +24,7 @@ use crate::scheduling::{
         name::Uid,
         pod::Claim,
     },
-    plan::gang::{Applicant, GangReason, Pool, Shortfall},
+    plan::gang::{Applicant, GangReason, GangShortfall, Pool},
     prebind::PrebindInput,
     preempt::PreemptInput,
 };
@@ -162,7 +162,7 @@ impl Scheduler {
         &mut self,
         attempt: &mut UnfinishedAttempt,
         pool: &Pool<'_>,
-        shortfall: &Shortfall,
+        shortfall: &GangShortfall,
     ) -> ControlFlow<()> {
         let view = self.binding.cycle.preempt_view();
         let awaits =

@@ -175,14 +175,14 @@ impl fmt::Display for ComparisonReason {
 
 /// A node and what a pod gets of its cards.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Placement {
+pub struct ComparedPlacement {
     /// The node.
     pub node: NodeName,
     /// Every share, in order of containers; empty: the cards are not known.
     pub shares: Vec<Share>,
 }
 
-impl Placement {
+impl ComparedPlacement {
     fn of(holding: &Holding) -> Self {
         let shares = holding.allocations.iter().flat_map(|allocation| allocation.assignment.shares());
         Self { node: holding.node.clone(), shares: shares.cloned().collect() }
@@ -199,9 +199,9 @@ pub struct Comparison {
     /// How they compare, and why.
     pub reason: ComparisonReason,
     /// What the other scheduler decided.
-    pub chosen: Placement,
+    pub chosen: ComparedPlacement,
     /// What Berth would have decided.
-    pub own: Option<Placement>,
+    pub own: Option<ComparedPlacement>,
     /// The place of the chosen node among the feasible ones by Berth's score: 1 is the best, equals have the same.
     pub rank: Option<usize>,
     /// How many nodes Berth holds feasible.
@@ -211,7 +211,7 @@ pub struct Comparison {
 impl Comparison {
     /// Without what Berth would have decided.
     pub(super) fn bare(pod: PodKey, holding: &Holding, reason: ComparisonReason) -> Self {
-        let chosen = Placement::of(holding);
+        let chosen = ComparedPlacement::of(holding);
         Self { pod, workload: None, reason, chosen, own: None, rank: None, feasible: 0 }
     }
 
@@ -222,7 +222,7 @@ impl Comparison {
 
     /// Whether it compares this very decision.
     pub(super) fn is_of(&self, holding: &Holding) -> bool {
-        self.chosen == Placement::of(holding)
+        self.chosen == ComparedPlacement::of(holding)
     }
 }
 
@@ -258,7 +258,7 @@ pub(super) fn compare(
             let others = judged.iter().filter_map(|(_, judged)| judged.as_ref().ok());
             let rank = 1 + others.filter(|other| other.total(weights) > score).count();
             let reason = if own.node == holding.node {
-                of_cards(state, &own.shares, &Placement::of(holding).shares)
+                of_cards(state, &own.shares, &ComparedPlacement::of(holding).shares)
             } else if rank == 1 {
                 ComparisonReason::EqualScore
             } else {
@@ -271,7 +271,7 @@ pub(super) fn compare(
 }
 
 /// Where Berth would place a pod on this cluster, which must not hold it.
-pub(super) fn prospect(demand: &Demand, now: &Snapshot, weights: &ScoreWeights) -> Option<Placement> {
+pub(super) fn prospect(demand: &Demand, now: &Snapshot, weights: &ScoreWeights) -> Option<ComparedPlacement> {
     let mut counts = PodCounts::default();
     let filters = Filters::prepare(demand, now.world(), &mut counts);
     if filters.rejected().is_some() {
@@ -281,11 +281,11 @@ pub(super) fn prospect(demand: &Demand, now: &Snapshot, weights: &ScoreWeights) 
     best(&evaluation, weights)
 }
 
-fn best(evaluation: &Evaluation<'_>, weights: &ScoreWeights) -> Option<Placement> {
+fn best(evaluation: &Evaluation<'_>, weights: &ScoreWeights) -> Option<ComparedPlacement> {
     let (node, _) = evaluation.best(weights, |_| 0)?;
     let decision = evaluation.filters().decision(node);
     let shares = decision.allocations.iter().flat_map(|one| one.assignment.shares());
-    Some(Placement { shares: shares.cloned().collect(), node: decision.node })
+    Some(ComparedPlacement { shares: shares.cloned().collect(), node: decision.node })
 }
 
 /// How two sets of shares of one node compare; a card may have two names.

@@ -14,7 +14,7 @@ use std::{
 use selecting::SelectingObject;
 use storage::StorageIndex;
 
-use super::reservation::Reservation;
+use super::reservation::ReservationState;
 use crate::{
     device::ModelTemplates,
     object::{
@@ -66,7 +66,7 @@ pub enum Object {
     /// The ConfigMap's full name, and the templates of shares that it lists.
     ShareTemplates(Arc<str>, Arc<ModelTemplates>),
     /// A Reservation's name, and what it holds.
-    Reservation(Arc<str>, Arc<Reservation>),
+    Reservation(Arc<str>, Arc<ReservationState>),
     /// The full name of an object that selects pods, and which ones.
     Selecting(Arc<str>, SelectingObject),
     /// A DaemonSet's full name, and its uid.

@@ -239,13 +239,13 @@ impl Quotas {
     }
 
     /// Every bound with what is used of it, by namespace and quota.
-    pub fn standings(&self) -> impl Iterator<Item = Standing<'_>> {
+    pub fn standings(&self) -> impl Iterator<Item = BoundStanding<'_>> {
         let bounds = self.bounds.iter().flat_map(|(namespace, quotas)| {
             quotas
                 .iter()
                 .flat_map(move |(quota, bounds)| bounds.iter().map(move |bound| (namespace, quota, bound)))
         });
-        bounds.map(|(namespace, quota, bound)| Standing {
+        bounds.map(|(namespace, quota, bound)| BoundStanding {
             namespace,
             quota,
             profile: &bound.profile,
@@ -274,7 +274,7 @@ impl Quotas {
 
 /// One bound of a quota, and what is used of it.
 #[derive(Clone, Copy, Debug)]
-pub struct Standing<'a> {
+pub struct BoundStanding<'a> {
     /// The quota's namespace.
     pub namespace: &'a str,
     /// The quota's name.

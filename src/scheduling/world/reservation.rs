@@ -39,7 +39,7 @@ pub enum Admission {
 
 /// A Reservation.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Reservation {
+pub struct ReservationState {
     /// Its name and uid.
     pub name: ReservationName,
     /// Its labels.
@@ -75,7 +75,7 @@ pub struct Preference {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reserved {
     /// The Reservation.
-    pub reservation: Arc<Reservation>,
+    pub reservation: Arc<ReservationState>,
     /// The devices that are left of it.
     pub devices: DeviceAllocations,
     /// What is left of its other resources.
@@ -88,7 +88,7 @@ pub struct Reserved {
     pub requested: ResourceAmounts,
 }
 
-impl Reservation {
+impl ReservationState {
     /// Whether it is for a pod, used up or not.
     pub fn is_for(&self, demand: &Demand) -> bool {
         let Some(pod) = &demand.footprint.reservation else { return false };
@@ -229,14 +229,16 @@ impl Reserved {
 
 /// Every Reservation that holds something of a node, by node and name.
 #[derive(Clone, Debug, Default)]
-pub(in crate::scheduling) struct NodeReservations(BTreeMap<NodeName, BTreeMap<Arc<str>, Arc<Reservation>>>);
+pub(in crate::scheduling) struct NodeReservations(
+    BTreeMap<NodeName, BTreeMap<Arc<str>, Arc<ReservationState>>>,
+);
 
 impl NodeReservations {
     /// The Reservations on a node, by name; `None`: there are none.
     pub(in crate::scheduling) fn on_node(
         &self,
         node: &NodeName,
-    ) -> Option<&BTreeMap<Arc<str>, Arc<Reservation>>> {
+    ) -> Option<&BTreeMap<Arc<str>, Arc<ReservationState>>> {
         self.0.get(node)
     }
 
@@ -244,7 +246,7 @@ impl NodeReservations {
     pub(in crate::scheduling) fn set(
         &mut self,
         name: &Arc<str>,
-        reservation: Option<&Arc<Reservation>>,
+        reservation: Option<&Arc<ReservationState>>,
     ) -> Vec<NodeName> {
         let mut nodes = Vec::new();
         self.0.retain(|node, of_node| {
@@ -267,7 +269,7 @@ impl NodeReservations {
 /// Reservation as it stands. `join` counts what the node's cards have beside it and by other names.
 pub(in crate::scheduling) fn fold<'r>(
     join: impl Fn(Usage) -> Usage,
-    reservations: impl Iterator<Item = &'r Arc<Reservation>>,
+    reservations: impl Iterator<Item = &'r Arc<ReservationState>>,
     charges: &[&Charge],
     (usage, requested): (Usage, ResourceAmounts),
 ) -> (Usage, ResourceAmounts, Vec<Arc<Reserved>>) {

@@ -24,7 +24,7 @@ use crate::{
 };
 use cards::ClaimedCards;
 use spec::Specs;
-use versions::Versions;
+use versions::DeviceVersions;
 
 pub use crate::dra::held::unreadable;
 pub(in crate::scheduling) use cards::{Doubt, NodeClaims};
@@ -49,7 +49,7 @@ pub(in crate::scheduling) type Asked = (SpecId, Result<Arc<WaitingClaim>, Alloca
 
 /// A claim as it stands.
 #[derive(Clone, Debug, Default)]
-struct Standing {
+struct ClaimStanding {
     /// As it was last seen; `None`: it is gone.
     seen: Option<Arc<ResourceClaim>>,
     /// What it asks for while it waits, read by the classes as they stand.
@@ -60,7 +60,7 @@ struct Standing {
     lingering: Option<Arc<AllocationResult>>,
 }
 
-impl Standing {
+impl ClaimStanding {
     /// What the claim holds.
     fn allocation(&self) -> Option<&AllocationResult> {
         let seen = self.seen.as_ref().and_then(|claim| claim.status.allocation.as_ref());
@@ -116,7 +116,7 @@ pub struct ResourceClaims {
     classes: CompiledClasses,
     /// The extended resources for which classes stand.
     extended: Arc<ExtendedResources>,
-    claims: BTreeMap<Arc<str>, Standing>,
+    claims: BTreeMap<Arc<str>, ClaimStanding>,
     /// The claims that hold devices of each pool.
     by_pool: BTreeMap<PoolId, BTreeSet<Arc<str>>>,
     held: HeldDevices,
@@ -127,7 +127,7 @@ pub struct ResourceClaims {
     /// The nodes for which that has changed since it was last asked.
     moved: BTreeSet<NodeName>,
     /// What has changed when.
-    versions: Versions,
+    versions: DeviceVersions,
     /// What claims asked for lately.
     specs: Specs,
 }
@@ -184,7 +184,7 @@ impl ResourceClaims {
 
     /// What the claim was known to ask for, if it is the same claim, asks for the same and has no devices yet.
     fn asked_before(&self, name: &Arc<str>, claim: &ResourceClaim) -> Option<Asked> {
-        let Standing { seen, asked, .. } = self.claims.get(name)?;
+        let ClaimStanding { seen, asked, .. } = self.claims.get(name)?;
         let seen = seen.as_ref().filter(|_| claim.status.allocation.is_none())?;
         let is_same = seen.metadata.uid == claim.metadata.uid && seen.spec == claim.spec;
         asked.clone().filter(|_| is_same)
@@ -291,7 +291,7 @@ impl ResourceClaims {
         self.change(name, |standing| standing.lingering = allocation)
     }
 
-    fn change(&mut self, name: &Arc<str>, change: impl FnOnce(&mut Standing)) -> Freed {
+    fn change(&mut self, name: &Arc<str>, change: impl FnOnce(&mut ClaimStanding)) -> Freed {
         let standing = self.claims.entry(name.clone()).or_default();
         let before = standing.source();
         change(standing);

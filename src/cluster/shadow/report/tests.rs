@@ -21,12 +21,12 @@ fn unhealthy() -> ComparisonReason {
     ComparisonReason::NodeRejected(vec![Reason::Devices(card), insufficient(&"m".repeat(100_000))])
 }
 
-fn decided(name: &str, reason: ComparisonReason) -> Finding {
-    Finding::Decided(Box::new(Comparison {
+fn decided(name: &str, reason: ComparisonReason) -> ShadowFinding {
+    ShadowFinding::Decided(Box::new(Comparison {
         pod: PodKey { uid: name.into(), namespace: "default".into(), name: name.into() },
         workload: Some(Workload { kind: "Job".into(), name: "train".into() }),
         reason,
-        chosen: Placement { node: "n1".into(), shares: Vec::new() },
+        chosen: ComparedPlacement { node: "n1".into(), shares: Vec::new() },
         own: None,
         rank: None,
         feasible: 0,
@@ -87,10 +87,12 @@ fn pods_are_counted_by_workload_and_only_so_many_workloads_are_kept() {
     assert_eq!((page.since, page.until), (at(0), at(9)));
 
     for number in 0..2 * WORKLOADS {
-        let Finding::Decided(mut found) = decided("p", ComparisonReason::NodeUnknown) else { unreachable!() };
+        let ShadowFinding::Decided(mut found) = decided("p", ComparisonReason::NodeUnknown) else {
+            unreachable!()
+        };
         found.pod.name = format!("p{number}").into();
         found.workload = None;
-        board.note(&Finding::Decided(found), at(10));
+        board.note(&ShadowFinding::Decided(found), at(10));
     }
     let page = board.page(at(11));
     assert_eq!(page.workloads.len(), WORKLOADS);

@@ -41,7 +41,7 @@ fn a_flood_of_hints_pushes_out_hints_only() {
     let mut roomier = tests::node("a", 1, 9_000);
     roomier.generation = 99;
     assert_eq!(
-        classes.wake(0, &roomier, &BTreeSet::new(), (Held::Less, jiff::Timestamp::UNIX_EPOCH)),
+        classes.wake(0, &roomier, &BTreeSet::new(), (HeldChange::Less, jiff::Timestamp::UNIX_EPOCH)),
         ["pod".into()]
     );
 }
@@ -90,7 +90,7 @@ fn any_number_of_classes_with_waiting_pods_keep_the_verdicts_of_so_many_and_all_
     assert_eq!((verdicts(&classes), classes.waiting()), (REMEMBERED, asks.len()));
     let mut roomier = tests::node("a", 1, 20_000);
     roomier.generation = 99;
-    let woken = classes.wake(0, &roomier, &BTreeSet::new(), (Held::Less, jiff::Timestamp::UNIX_EPOCH));
+    let woken = classes.wake(0, &roomier, &BTreeSet::new(), (HeldChange::Less, jiff::Timestamp::UNIX_EPOCH));
     assert_eq!(woken.len(), asks.len(), "those without verdicts too");
     for (at, ask) in asks.iter().enumerate() {
         classes.leave(ask, &format!("{at}").as_str().into());

@@ -16,7 +16,7 @@ use crate::{
 
 /// How a node has changed whose waiting pods are looked for.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub enum Held {
+pub enum HeldChange {
     /// Less is held of it, or it has become another: every pod may fit.
     Less,
     /// More is held of it: only pods of several shares may fit for that.
@@ -99,10 +99,10 @@ impl Classes {
         slot: usize,
         node: &NodeState,
         device_resources: &BTreeSet<String>,
-        (held, now): (Held, Timestamp),
+        (held, now): (HeldChange, Timestamp),
     ) -> Vec<Uid> {
         let several = |ask: &Ask| ask.devices.iter().any(|device| device.request.has_several_shares());
-        let may_fit = |ask: &Ask| held == Held::Less || several(ask);
+        let may_fit = |ask: &Ask| held == HeldChange::Less || several(ask);
         let (mut woken, mut left) = (Vec::new(), Vec::new());
         self.counts.steps().add(LOOK, self.waiting.len());
         for (place, ask) in self.waiting.iter().filter(|(_, ask)| may_fit(ask)) {

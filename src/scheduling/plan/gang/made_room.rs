@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use super::{
-    place::{OUTSIDE, Room},
+    place::{OUTSIDE, TrialRoom},
     pool::Applicant,
 };
 use crate::scheduling::{
@@ -63,7 +63,7 @@ impl<'a, C: Fn(&Uid, &Decision) -> Charge> MadeRoom<'a, C> {
     }
 }
 
-impl<C: Fn(&Uid, &Decision) -> Charge> Room for MadeRoom<'_, C> {
+impl<C: Fn(&Uid, &Decision) -> Charge> TrialRoom for MadeRoom<'_, C> {
     fn find(
         &mut self,
         applicant: &Applicant,

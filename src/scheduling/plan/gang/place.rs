@@ -31,7 +31,7 @@ impl Applicant {
 }
 
 /// What one pod needs to be placed on trial, beside the plan itself.
-pub trait Room {
+pub trait TrialRoom {
     /// Where the pod goes, by the cluster as the plan has it: a node with a smaller `rank` comes first. It may evict others in the plan.
     ///
     /// # Errors
@@ -56,7 +56,7 @@ pub trait Room {
 
 /// Why a gang is not placed.
 #[derive(Clone, Debug)]
-pub struct Shortfall {
+pub struct GangShortfall {
     /// How many pods find a place together at most, those that hold one included.
     pub fitting: usize,
     /// The pods that find none beside the others, and why; `None`: they would outside the domain.
@@ -65,7 +65,7 @@ pub struct Shortfall {
     pub domain: Option<(Arc<str>, Option<Arc<str>>)>,
 }
 
-impl Shortfall {
+impl GangShortfall {
     /// Why this pod finds no place; `None`: it does, or was not tried. The error is none where it would outside the domain.
     pub fn failure_of(&self, uid: &Uid) -> Option<Option<&FitError>> {
         let failed = self.failed.iter().find(|(failed, _)| failed == uid);
@@ -95,8 +95,8 @@ impl Pool<'_> {
         placed: usize,
         failed: Vec<(Uid, Option<FitError>)>,
         domain: Option<(Arc<str>, Option<Arc<str>>)>,
-    ) -> Shortfall {
-        Shortfall { fitting: self.placed.total() + placed, failed, domain }
+    ) -> GangShortfall {
+        GangShortfall { fitting: self.placed.total() + placed, failed, domain }
     }
 }
 
@@ -109,7 +109,7 @@ pub struct AsItIs<'a, C> {
     pub charge: C,
 }
 
-impl<C: Fn(&Uid, &Decision) -> Charge> Room for AsItIs<'_, C> {
+impl<C: Fn(&Uid, &Decision) -> Charge> TrialRoom for AsItIs<'_, C> {
     fn find(
         &mut self,
         applicant: &Applicant,

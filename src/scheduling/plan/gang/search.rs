@@ -16,7 +16,7 @@ use std::{
 
 use super::{
     order::by_size,
-    place::{LAST, NodesByValue, OUTSIDE, Room, Shortfall},
+    place::{GangShortfall, LAST, NodesByValue, OUTSIDE, TrialRoom},
     pool::{Applicant, Pool},
 };
 use crate::scheduling::{
@@ -26,7 +26,7 @@ use crate::scheduling::{
         name::{NodeName, Uid},
         pod::Demand,
     },
-    plan::{Mark, Plan},
+    plan::{Plan, Savepoint},
     snapshot::Snapshot,
 };
 
@@ -34,7 +34,7 @@ use crate::scheduling::{
 type Found = Result<Decision, Option<FitError>>;
 
 /// The places of a gang's pods, or why there are not enough.
-pub type Placed = Result<Vec<(Uid, Decision)>, Shortfall>;
+pub type Placed = Result<Vec<(Uid, Decision)>, GangShortfall>;
 
 /// Places as many pods as find room, in the plan. Where they are not enough, nothing is placed.
 ///
@@ -44,7 +44,7 @@ pub type Placed = Result<Vec<(Uid, Decision)>, Shortfall>;
 pub fn place(
     pool: &Pool<'_>,
     plan: &mut Plan<'_>,
-    room: &mut impl Room,
+    room: &mut impl TrialRoom,
     rank: &dyn Fn(&NodeName) -> usize,
 ) -> Placed {
     let found = GangSearch::default().go_on(pool, plan, room, rank, u64::MAX);
@@ -141,7 +141,7 @@ impl GangSearch {
         &mut self,
         pool: &Pool<'_>,
         plan: &mut Plan<'_>,
-        room: &mut impl Room,
+        room: &mut impl TrialRoom,
         rank: &dyn Fn(&NodeName) -> usize,
         most_steps: u64,
     ) -> Option<Placed> {
@@ -208,9 +208,9 @@ impl GangSearch {
     }
 }
 
-impl<R: Room> Ground<'_, '_, R> {
+impl<R: TrialRoom> Ground<'_, '_, R> {
     /// The end of the search: the gang is whole, or nothing of it is placed.
-    fn end(&mut self, mark: Mark, trial: Trial) -> Placed {
+    fn end(&mut self, mark: Savepoint, trial: Trial) -> Placed {
         if trial.whole {
             return Ok(trial.placed);
         }
@@ -234,7 +234,7 @@ impl CandidateDomains {
     /// # Errors
     ///
     /// No domain has room for enough pods: what is missing in the best one.
-    fn choose(&mut self, pool: &Pool<'_>) -> Result<SearchStage, Shortfall> {
+    fn choose(&mut self, pool: &Pool<'_>) -> Result<SearchStage, GangShortfall> {
         let SharedTopology { key, strictness } = self.topology.clone();
         let best = self.best.take();
         if strictness == Strictness::Preferred || best.as_ref().is_some_and(|(_, trial)| trial.whole) {
@@ -263,7 +263,7 @@ fn nodes_by_value(snapshot: &Snapshot, key: &str) -> NodesByValue {
 impl Trials {
     /// Places the pods in the order of the queue, or by their size where that does not make the gang whole. If neither does, the result is what
     /// is missing in the order of the queue; what the plan holds is to be undone then. `None`: interrupted.
-    fn in_orders<R: Room>(
+    fn in_orders<R: TrialRoom>(
         &mut self,
         ground: &mut Ground<'_, '_, R>,
         rank: &dyn Fn(&NodeName) -> usize,
@@ -287,7 +287,7 @@ impl Trials {
     }
 
     /// Places the pods one after another, until those that are left can't be enough any more. `None`: interrupted.
-    fn in_order<R: Room>(
+    fn in_order<R: TrialRoom>(
         &mut self,
         order: &[&Applicant],
         ground: &mut Ground<'_, '_, R>,
@@ -336,7 +336,7 @@ impl Trials {
     }
 
     /// Where the pod goes beside those before it: where it went before, if that still holds. `None`: interrupted.
-    fn place_of<R: Room>(
+    fn place_of<R: TrialRoom>(
         &mut self,
         applicant: &Applicant,
         ground: &mut Ground<'_, '_, R>,
@@ -350,7 +350,7 @@ impl Trials {
     }
 }
 
-impl<R: Room> Ground<'_, '_, R> {
+impl<R: TrialRoom> Ground<'_, '_, R> {
     /// What was found for the pod before, if that still holds.
     fn confirm(&mut self, applicant: &Applicant, found: Found) -> Option<Found> {
         match found {

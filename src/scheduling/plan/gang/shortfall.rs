@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::{Pool, Shortfall};
+use super::{GangShortfall, Pool};
 use crate::scheduling::{
     decide::{blame::Blame, fit_error::FitError, no_room::NoRoom},
     model::{
@@ -128,7 +128,7 @@ pub struct GangRefusal<'a> {
     name: &'a GangName,
     gang: Arc<Gang>,
     pods: usize,
-    shortfall: &'a Shortfall,
+    shortfall: &'a GangShortfall,
     /// What a pod is told that is not among those which find no place.
     others: Failing,
     paused: Option<Timestamp>,
@@ -139,7 +139,7 @@ impl<'a> GangRefusal<'a> {
     pub fn new(
         name: &'a GangName,
         pool: &Pool<'_>,
-        shortfall: &'a Shortfall,
+        shortfall: &'a GangShortfall,
         named: impl Fn(&Uid) -> Arc<str>,
         paused: Option<Timestamp>,
     ) -> Self {

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use super::BindingCycle;
 use crate::scheduling::{
     decide::{
-        class::Held,
+        class::HeldChange,
         fit_error::{Awaits, FitError},
     },
     effect::Effect,
@@ -95,7 +95,7 @@ impl BindingCycle {
         self.cycle.queue.rejections.keep(before, &self.cycle.snapshot);
         let Some(state) = state else { return };
         let (resources, now) = (self.cycle.snapshot.device_resources(), self.cycle.snapshot.now());
-        for uid in self.cycle.classes.wake(slot, &state, resources, (Held::Less, now)) {
+        for uid in self.cycle.classes.wake(slot, &state, resources, (HeldChange::Less, now)) {
             self.cycle.enqueue(&uid);
         }
     }

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::BindingCycle;
 use crate::scheduling::{
-    decide::class::Held,
+    decide::class::HeldChange,
     model::{
         change::Change,
         name::{NodeName, Uid},
@@ -19,7 +19,7 @@ impl BindingCycle {
     pub(in crate::scheduling::scheduler) fn wake(&mut self, node: &NodeName) {
         let Some(state) = self.cycle.snapshot.node(node).cloned() else { return };
         self.flows.touch_held_up();
-        self.cycle.queue.note_moved(node, Held::Less);
+        self.cycle.queue.note_moved(node, HeldChange::Less);
         let reservations = &state.reservations.all;
         if !reservations.is_empty() {
             let profiles = reservations.iter().map(|one| one.reservation.allocation.profile.clone());
@@ -44,7 +44,7 @@ impl BindingCycle {
                 for uid in self.cycle.classes.wake(slot, state, resources, (held, now)) {
                     self.cycle.enqueue(&uid);
                 }
-                if held == Held::Less {
+                if held == HeldChange::Less {
                     self.wake_for_held(&node);
                 }
             }
@@ -66,7 +66,7 @@ impl BindingCycle {
             }
         }
         for node in charged {
-            self.cycle.queue.note_moved(node, Held::More);
+            self.cycle.queue.note_moved(node, HeldChange::More);
         }
         for node in claimed {
             self.wake(node);

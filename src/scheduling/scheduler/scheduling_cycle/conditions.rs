@@ -34,7 +34,7 @@ enum Telling {
 
 /// What is said of one pod.
 #[derive(Debug, Default)]
-struct Condition {
+struct PodScheduledCondition {
     /// Why it waits.
     reason: Option<PendingReason>,
     /// What was said last, and what its condition says for that.
@@ -65,7 +65,7 @@ pub(in crate::scheduling::scheduler) enum ConditionInput<'a> {
 /// What is said of the pods that wait.
 #[derive(Debug, Default)]
 pub(in crate::scheduling::scheduler) struct Conditions {
-    pods: HashMap<Uid, Condition>,
+    pods: HashMap<Uid, PodScheduledCondition>,
     /// The pods whose conditions could not be written, and when that is tried again.
     retries: BTreeSet<(Timestamp, Uid)>,
 }

@@ -21,7 +21,7 @@ use jiff::Timestamp;
 use super::pods::Entry;
 use crate::scheduling::{
     decide::{
-        class::{Classes, Held},
+        class::{Classes, HeldChange},
         fit_error::{Awaits, FitError},
     },
     model::{
@@ -29,12 +29,12 @@ use crate::scheduling::{
         pod::{Ask, PodInfo, PodKey},
     },
     plugin::{Plugin, contract::Reach},
-    queue::{Queue, Shares, backoff_end, flush_time},
+    queue::{LoopShares, Queue, backoff_end, flush_time},
 };
 use comparisons::Comparisons;
 use initial_lists::InitialLists;
 use over_quota::OverQuota;
-use requeue::{Rejection, Requeue};
+use requeue::{QueuedRejection, Requeue};
 use turn::Turn;
 use unlisted::Unlisted;
 
@@ -101,9 +101,9 @@ pub(in crate::scheduling::scheduler) struct SchedulingQueue {
     /// How much was decided in this turn of the loop.
     turn: Turn,
     /// How much of the loop each namespace has used lately.
-    shares: Shares,
+    shares: LoopShares,
     /// Nodes that have changed and for which waiting pods are to be woken.
-    moved: BTreeMap<NodeName, Held>,
+    moved: BTreeMap<NodeName, HeldChange>,
     /// Pods that wait for the quota of their namespace.
     pub(in crate::scheduling::scheduler) over_quota: OverQuota,
     /// Pods that a plugin which looks at more than one node has rejected.
@@ -258,7 +258,7 @@ impl SchedulingQueue {
         let itself = of_cluster.is_empty() || error.is_beside_nominated() || awaits == Awaits::NodeOrQuota;
         let rejected_by = if itself { Reach::Node } else { Reach::Cluster };
         classes.wait(ask, uid.clone(), rejected_by);
-        self.requeue.wait(uid, Rejection { plugins: of_cluster, kept: error.is_beside_nominated() });
+        self.requeue.wait(uid, QueuedRejection { plugins: of_cluster, kept: error.is_beside_nominated() });
         self.set_progress(uid, PodProgress::Waiting(ask.clone()));
     }
 
@@ -312,7 +312,7 @@ impl SchedulingQueue {
     }
 
     /// Waiting pods that the node would have now that so much is held of it are to be woken, in this turn or the next.
-    pub(in crate::scheduling::scheduler) fn note_moved(&mut self, node: &NodeName, held: Held) {
+    pub(in crate::scheduling::scheduler) fn note_moved(&mut self, node: &NodeName, held: HeldChange) {
         if self.pace != Pace::Standby {
             let known = self.moved.entry(node.clone()).or_insert(held);
             *known = (*known).min(held);

@@ -6,7 +6,7 @@ use super::play::{Play, Sent, pod, setback};
 use crate::{
     device::Answer,
     scheduling::{
-        Event, Lifetime, NodeChange, NodeInfo, PodChange, PodInfo, PodStatus, WriteOutcome,
+        Event, Lifetime, NodeChange, NodeInfo, PodChange, PodInfo, WaitingPodStatus, WriteOutcome,
         event::BindOutcome, fixtures::key, model::pod::Deletion, world::ledger::Commitment,
     },
 };
@@ -181,7 +181,10 @@ fn a_victim_that_is_not_bound_after_all_is_not_deleted() {
 fn a_new_term_knows_what_was_begun() {
     let (mut play, high) = full();
     let low = leaving(play.foreign_pod("low", 8_000), Deletion::Preempted, &play);
-    let high = PodInfo { status: PodStatus { nominated: Some(NODE.into()), ..PodStatus::default() }, ..high };
+    let high = PodInfo {
+        status: WaitingPodStatus { nominated: Some(NODE.into()), ..WaitingPodStatus::default() },
+        ..high
+    };
     play.listed(vec![low, high]);
     assert_eq!(play.sent(), [Sent::Unschedulable("high")], "its victim goes already");
     let small = pod("small", 1_500, play.now);
@@ -225,7 +228,7 @@ fn a_status_that_states_a_node_which_is_not_kept_is_cleared_until_it_states_none
     equal.importance.priority = 100;
     seen(&mut play, equal);
     let high = PodInfo {
-        status: PodStatus { nominated: Some(NODE.into()), ..PodStatus::default() },
+        status: WaitingPodStatus { nominated: Some(NODE.into()), ..WaitingPodStatus::default() },
         ..high(&play, 9_000)
     };
     assert_eq!(seen(&mut play, high), [Sent::Nominate("high", false), Sent::Unschedulable("high")]);
@@ -276,6 +279,9 @@ fn a_nomination_to_a_node_that_can_never_have_the_pod_is_withdrawn() {
     let bare = NodeInfo { name: NODE.into(), resource_version: "1000".to_owned(), ..NodeInfo::default() };
     play.happens(Event::Node(NodeChange::Seen(Box::new(bare))));
     play.sent();
-    let high = PodInfo { status: PodStatus { nominated: Some(NODE.into()), ..PodStatus::default() }, ..high };
+    let high = PodInfo {
+        status: WaitingPodStatus { nominated: Some(NODE.into()), ..WaitingPodStatus::default() },
+        ..high
+    };
     assert_eq!(seen(&mut play, high), [Sent::Nominate("high", false), Sent::Unschedulable("high")]);
 }

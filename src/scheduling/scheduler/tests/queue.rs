@@ -99,9 +99,9 @@ fn what_is_found_for_a_pod_with_claims_or_with_a_node_kept_for_it_holds_for_no_o
     let alone = pod("a", 1000, play.now);
     assert!(Alike::of(&alone).is_some());
     let kept = crate::scheduling::PodInfo {
-        status: crate::scheduling::PodStatus {
+        status: crate::scheduling::WaitingPodStatus {
             nominated: Some("n1".into()),
-            ..crate::scheduling::PodStatus::default()
+            ..crate::scheduling::WaitingPodStatus::default()
         },
         ..alone.clone()
     };

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fmt, sync::Arc};
 
-use super::{ResourceClaims, Standing};
+use super::{ClaimStanding, ResourceClaims};
 use crate::dra::{PoolId, device::DeviceId};
 
 /// What holds a device.
@@ -59,7 +59,7 @@ impl ResourceClaims {
         let mut claimed = BTreeSet::new();
         let mut holders = BTreeSet::new();
         for claim in claims.flat_map(|claims| claims.iter().take(MOST_CLAIMS)) {
-            let allocation = self.claims.get(claim).and_then(Standing::allocation);
+            let allocation = self.claims.get(claim).and_then(ClaimStanding::allocation);
             let results = allocation.into_iter().flat_map(|allocation| &allocation.devices.results);
             let held = results.map(|result| DeviceId::new(&result.driver, &result.pool, &result.device));
             let held: Vec<_> = held.filter(|device| sought.contains(device)).collect();

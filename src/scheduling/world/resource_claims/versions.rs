@@ -6,7 +6,7 @@ use crate::dra::PoolId;
 
 /// Versions of devices and of what claims hold of them: greater after every change.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Versions {
+pub(super) struct DeviceVersions {
     now: u64,
     /// By pool, the version at which its devices or what is held of them changed last.
     of_pools: BTreeMap<PoolId, u64>,
@@ -18,7 +18,7 @@ pub(super) struct Versions {
     classes: u64,
 }
 
-impl Versions {
+impl DeviceVersions {
     /// Something changes.
     pub(super) fn move_on(&mut self) {
         self.now += 1;

@@ -10,7 +10,7 @@ use crate::scheduling::{
         gang::{Gang, GangName, Membership, Policy},
         name::Uid,
     },
-    plan::gang::{Applicant, GangReason, GangRefusal, Pool, Shortfall, Ungathered},
+    plan::gang::{Applicant, GangReason, GangRefusal, GangShortfall, Pool, Ungathered},
     scheduler::scheduling_cycle::{scheduling_queue::PodProgress, unlisted::unlisted_kinds},
 };
 
@@ -136,7 +136,7 @@ impl GangView<'_> {
         self,
         name: &GangName,
         pool: &Pool<'_>,
-        shortfall: &Shortfall,
+        shortfall: &GangShortfall,
         paused: Option<Timestamp>,
     ) -> Vec<GangRequest> {
         let named = |uid: &Uid| match self.pods.get(uid) {

@@ -13,7 +13,7 @@ use crate::scheduling::{
     node_flow::NodeFlows,
     plan::{
         Plan,
-        gang::{AsItIs, GangSearch, MadeRoom, Placed, Pool, Shortfall},
+        gang::{AsItIs, GangSearch, GangShortfall, MadeRoom, Placed, Pool},
         held_places::{HeldCard, cards},
         preemption::{Candidate, Rules},
     },
@@ -53,7 +53,7 @@ pub(in crate::scheduling::scheduler) enum GangOutcome {
     /// It finds room once these pods have given it their places.
     InTheWay(Vec<Uid>),
     /// It finds no room.
-    NoRoom(Shortfall),
+    NoRoom(GangShortfall),
 }
 
 impl GangTrial<'_> {
@@ -149,7 +149,7 @@ impl GangTrial<'_> {
         attempt: &mut UnfinishedAttempt,
         pool: &Pool<'_>,
         rules: Rules,
-    ) -> Option<Result<Vec<(Uid, Candidate)>, Shortfall>> {
+    ) -> Option<Result<Vec<(Uid, Candidate)>, GangShortfall>> {
         let before = Versions::of(self.snapshot);
         let pods = self.pods;
         let names = |pod: &Uid| pods.get(pod).map(|entry| entry.info.key.name.clone());
@@ -169,7 +169,7 @@ impl GangTrial<'_> {
 }
 
 /// Whether a pod of the gang fits nowhere, whichever pods go.
-pub(in crate::scheduling::scheduler) fn is_in_vain(shortfall: &Shortfall) -> bool {
+pub(in crate::scheduling::scheduler) fn is_in_vain(shortfall: &GangShortfall) -> bool {
     let is_lost = |(_, error): &(Uid, Option<FitError>)| {
         error.as_ref().is_some_and(|error| error.blame().resolvable() == Resolvable::No)
     };

@@ -14,7 +14,7 @@ use crate::scheduling::{
         gang::{Gang, GangName, Tally},
         name::{NodeName, Uid},
     },
-    plan::gang::{Candidates, GangSearch, Pool, Shortfall},
+    plan::gang::{Candidates, GangSearch, GangShortfall, Pool},
     scheduler::scheduling_cycle::scheduling_queue::MOST_STEPS,
     snapshot::Snapshot,
 };
@@ -29,7 +29,7 @@ pub(in crate::scheduling::scheduler) struct UnfinishedAttempt {
     /// The search under way.
     pub(in crate::scheduling::scheduler) search: GangSearch,
     /// Why the gang finds no room as it is; pods are to be preempted for it then.
-    pub(in crate::scheduling::scheduler) shortfall: Option<Shortfall>,
+    pub(in crate::scheduling::scheduler) shortfall: Option<GangShortfall>,
     /// For which pods of the gang others would go, as far as the search is.
     pub(super) candidates: Candidates,
     /// What the cluster was when the attempt was interrupted for the first time.

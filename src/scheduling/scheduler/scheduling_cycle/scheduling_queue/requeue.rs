@@ -11,14 +11,14 @@ use crate::scheduling::{
 
 /// Why a pod waits for more than a change of the one node that would have it.
 #[derive(Debug)]
-pub(super) struct Rejection {
+pub(super) struct QueuedRejection {
     /// The plugins that rejected it and that look at more than one node.
     pub(super) plugins: BTreeSet<Plugin>,
     /// Whether a node is kept for other pods.
     pub(super) kept: bool,
 }
 
-impl Rejection {
+impl QueuedRejection {
     /// Whether one of the changes could help the pod.
     fn is_helped(&self, pod: &Footprint, changes: &[Change], objects: &Objects) -> bool {
         let freed = self.kept && changes.iter().any(|change| matches!(change, Change::Nomination));
@@ -29,11 +29,11 @@ impl Rejection {
 
 /// Pods that wait for more than a change of the one node that would have them.
 #[derive(Debug, Default)]
-pub(in crate::scheduling::scheduler) struct Requeue(BTreeMap<Uid, Rejection>);
+pub(in crate::scheduling::scheduler) struct Requeue(BTreeMap<Uid, QueuedRejection>);
 
 impl Requeue {
     /// The pod waits for this reason.
-    pub(super) fn wait(&mut self, uid: &Uid, rejection: Rejection) {
+    pub(super) fn wait(&mut self, uid: &Uid, rejection: QueuedRejection) {
         if rejection.kept || !rejection.plugins.is_empty() {
             self.0.insert(uid.clone(), rejection);
         }

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 
 use super::{PodProgress, SchedulingQueue};
 use crate::scheduling::{
-    decide::class::Held,
+    decide::class::HeldChange,
     model::{
         name::{NodeName, Uid},
         steps::PER_MILLISECOND,
@@ -196,7 +196,7 @@ impl SchedulingQueue {
     }
 
     /// The next node that has changed and for which waiting pods are to be woken; `None`: none in this turn, of which half may go into that.
-    pub(in crate::scheduling::scheduler) fn pop_moved(&mut self) -> Option<(NodeName, Held)> {
+    pub(in crate::scheduling::scheduler) fn pop_moved(&mut self) -> Option<(NodeName, HeldChange)> {
         if self.turn.woken < MOST_STEPS / 2 { self.moved.pop_first() } else { None }
     }
 
