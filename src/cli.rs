@@ -103,14 +103,14 @@ pub enum Command {
 
 /// What a command came to.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Answer {
+pub enum CommandAnswer {
     /// Yes, or done.
     Yes,
     /// No.
     No,
 }
 
-impl From<()> for Answer {
+impl From<()> for CommandAnswer {
     /// What answers no question is done.
     fn from((): ()) -> Self {
         Self::Yes
@@ -124,8 +124,8 @@ pub fn run() -> ExitCode {
         Err(error) => return usage(&error),
     };
     match outcome {
-        Ok(Answer::Yes) => ExitCode::SUCCESS,
-        Ok(Answer::No) => ExitCode::from(1),
+        Ok(CommandAnswer::Yes) => ExitCode::SUCCESS,
+        Ok(CommandAnswer::No) => ExitCode::from(1),
         Err(error) => {
             for line in told(&error) {
                 output::remark(&format!("error: {line}"));
@@ -145,7 +145,7 @@ fn parse() -> Result<Cli, clap::Error> {
     Cli::from_arg_matches(&command.try_get_matches()?)
 }
 
-fn execute(cli: &Cli) -> anyhow::Result<Answer> {
+fn execute(cli: &Cli) -> anyhow::Result<CommandAnswer> {
     match &cli.command {
         Command::Review(args) => args.run(|| settings(cli)),
         Command::Simulate(args) => args.run(&settings(cli)?),
@@ -162,7 +162,7 @@ fn execute(cli: &Cli) -> anyhow::Result<Answer> {
             let (text, notices) = manifests::run(args, cli.config.as_deref())?;
             tell(&notices);
             output::write(&text)?;
-            Ok(Answer::Yes)
+            Ok(CommandAnswer::Yes)
         }
         Command::Completions(args) => args.run(),
         Command::Man(args) => args.run(),
@@ -193,10 +193,10 @@ fn run_async<E, T>(
     format: LogFormat,
     level: &str,
     command: impl Future<Output = Result<T, E>>,
-) -> anyhow::Result<Answer>
+) -> anyhow::Result<CommandAnswer>
 where
     anyhow::Error: From<E>,
-    T: Into<Answer>,
+    T: Into<CommandAnswer>,
 {
     let (filter, trouble) = match EnvFilter::try_from_default_env() {
         Ok(filter) => (filter, None),

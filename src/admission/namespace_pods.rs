@@ -3,7 +3,7 @@
 //! The API server asks about pods of namespaces with this label alone, so the label is not looked for again: a namespace that was labelled a moment
 //! ago may not be known here yet.
 
-use super::{facts::Facts, modes::Ways, scheduler_name, settings::ResourceClaims};
+use super::{facts::Facts, modes::Ways, scheduler_name, settings::ResourceClaimSupport};
 use crate::object::{Metadata, Pod};
 
 /// The label of a namespace that gives Berth its pods.
@@ -39,7 +39,7 @@ fn is_of_a_daemon_set(pod: &Pod) -> bool {
 /// Whether the pod asks for no card, in Berth's modes or another program's, and for claims only where Berth serves them.
 fn asks_for_nothing_else(ways: &Ways, facts: &Facts) -> bool {
     match facts.settings.claims {
-        ResourceClaims::Served => ways.are_claims_alone(),
-        ResourceClaims::NotServed => ways.are_none(),
+        ResourceClaimSupport::Served => ways.are_claims_alone(),
+        ResourceClaimSupport::NotServed => ways.are_none(),
     }
 }

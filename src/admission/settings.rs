@@ -24,7 +24,7 @@ pub struct AdmissionSettings {
     /// What is set in pods of HAMi's mode.
     pub hami: HamiDefaults,
     /// Whether pods with claims of devices are placed.
-    pub claims: ResourceClaims,
+    pub claims: ResourceClaimSupport,
     /// The revocable zones that have a window.
     pub zones: BTreeSet<String>,
     /// The action of each guard.
@@ -42,7 +42,7 @@ pub enum DefaultScheduler {
 
 /// Whether Berth places pods with claims of devices.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum ResourceClaims {
+pub enum ResourceClaimSupport {
     /// It does.
     Served,
     /// `scheduling.claims.enabled` is `false`: it places none.

@@ -3,7 +3,7 @@
 use clap::{Args, CommandFactory as _};
 use clap_complete::Shell;
 
-use super::{Answer, Cli, output};
+use super::{Cli, CommandAnswer, output};
 
 /// Arguments of `berth completions`.
 #[derive(Args, Clone, Debug)]
@@ -16,10 +16,10 @@ pub struct CompletionsArgs {
 
 impl CompletionsArgs {
     /// Prints the shell's script.
-    pub fn run(&self) -> anyhow::Result<Answer> {
+    pub fn run(&self) -> anyhow::Result<CommandAnswer> {
         let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut Cli::command(), "berth", &mut script);
         output::write(&String::from_utf8(script)?)?;
-        Ok(Answer::Yes)
+        Ok(CommandAnswer::Yes)
     }
 }

@@ -4,7 +4,7 @@ use clap::Args;
 use serde_json::Value;
 
 use super::{
-    Answer, output,
+    CommandAnswer, output,
     output::{Format, Shown},
     table::Table,
 };
@@ -21,10 +21,10 @@ pub struct ConfigArgs {
 
 impl ConfigArgs {
     /// Prints the settings in force.
-    pub fn run(&self, config: &Config) -> anyhow::Result<Answer> {
+    pub fn run(&self, config: &Config) -> anyhow::Result<CommandAnswer> {
         let value = serde_json::to_value(config)?;
         output::print(config, self.output, || table(&value))?;
-        Ok(Answer::Yes)
+        Ok(CommandAnswer::Yes)
     }
 }
 

@@ -6,7 +6,7 @@ use anyhow::{Context, bail};
 use clap::{Args, Command, CommandFactory as _};
 use clap_mangen::Man;
 
-use super::{Answer, Cli, output};
+use super::{Cli, CommandAnswer, output};
 
 /// Arguments of `berth man`.
 #[derive(Args, Clone, Debug)]
@@ -24,7 +24,7 @@ pub struct ManArgs {
 
 impl ManArgs {
     /// Prints a page, or writes all of them.
-    pub fn run(&self) -> anyhow::Result<Answer> {
+    pub fn run(&self) -> anyhow::Result<CommandAnswer> {
         match &self.dir {
             Some(folder) => {
                 fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
@@ -35,7 +35,7 @@ impl ManArgs {
             }
             None => output::write(&self.page()?)?,
         }
-        Ok(Answer::Yes)
+        Ok(CommandAnswer::Yes)
     }
 
     fn page(&self) -> anyhow::Result<String> {

@@ -17,7 +17,7 @@ use anyhow::bail;
 use clap::{Args, ValueEnum};
 
 use super::{
-    Answer,
+    CommandAnswer,
     connection::{ConnectionArgs, not_reached},
     documents::{self, Document},
     output,
@@ -80,7 +80,7 @@ pub enum PlanFormat {
 }
 
 /// Plans, and prints the plan. No: a pod would not be given all that it asks for.
-pub async fn run(args: MigrateArgs, config: Config) -> anyhow::Result<Answer> {
+pub async fn run(args: MigrateArgs, config: Config) -> anyhow::Result<CommandAnswer> {
     if !args.plan {
         bail!("only planning is supported: add --plan");
     }
@@ -101,7 +101,7 @@ pub async fn run(args: MigrateArgs, config: Config) -> anyhow::Result<Answer> {
         PlanFormat::Yaml => output::print(&plan, output::Format::Yaml, output::Shown::default)?,
         PlanFormat::Claims => output::print(&plan.list(), output::Format::Json, output::Shown::default)?,
     }
-    Ok(if plan.is_complete() { Answer::Yes } else { Answer::No })
+    Ok(if plan.is_complete() { CommandAnswer::Yes } else { CommandAnswer::No })
 }
 
 /// The plan for what the documents hold.

@@ -31,7 +31,7 @@ use jiff::Timestamp;
 use kube::Client;
 
 use super::{
-    Answer,
+    CommandAnswer,
     connection::{ConnectionArgs, not_reached},
     manifests::{NAMESPACE, image, namespace},
     output::{self, Format},
@@ -75,7 +75,7 @@ pub struct PreflightArgs {
 }
 
 /// Examines the cluster of the caller's kubeconfig and prints the report.
-pub async fn run(args: PreflightArgs, config: Option<&Path>) -> anyhow::Result<Answer> {
+pub async fn run(args: PreflightArgs, config: Option<&Path>) -> anyhow::Result<CommandAnswer> {
     let given = config.map(given).transpose()?;
     let (client, cluster) = args.connection.client().await?;
     let report = examine(&client, &args, given.as_ref(), Clock::System.now()).await;
@@ -87,10 +87,10 @@ pub async fn run(args: PreflightArgs, config: Option<&Path>) -> anyhow::Result<A
             output::remark(&format!("notice: {}: {}", finding.object, finding.message));
         }
         output::write(&report.settings)?;
-        return Ok(Answer::Yes);
+        return Ok(CommandAnswer::Yes);
     }
     output::print(&report, args.output, || report.text())?;
-    Ok(if report.verdict == PreflightVerdict::Blocked { Answer::No } else { Answer::Yes })
+    Ok(if report.verdict == PreflightVerdict::Blocked { CommandAnswer::No } else { CommandAnswer::Yes })
 }
 
 /// Reads the cluster and judges it. The error is an API server that does not answer, or does not know the caller.

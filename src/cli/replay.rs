@@ -15,7 +15,7 @@ use anyhow::{Context as _, bail, ensure};
 use clap::Args;
 use jiff::SignedDuration;
 
-use super::{Answer, documents, output, output::Format};
+use super::{CommandAnswer, documents, output, output::Format};
 use crate::config::{Config, duration};
 use arrivals::Order;
 use report::{PolicyRow, Replay};
@@ -74,7 +74,7 @@ fn time(text: &str) -> Result<SignedDuration, String> {
 
 impl ReplayArgs {
     /// Plays the pods under each policy, and prints what has come of them.
-    pub fn run(&self, config: &Config) -> anyhow::Result<Answer> {
+    pub fn run(&self, config: &Config) -> anyhow::Result<CommandAnswer> {
         ensure!(!(self.file.is_empty() && self.trace.is_empty()), "give nodes and pods with -f or --trace");
         let documents = self.documents()?;
         let order = if self.shuffle {
@@ -103,7 +103,7 @@ impl ReplayArgs {
             std::fs::write(file, chart::svg(&replay)?).with_context(|| file.display().to_string())?;
         }
         output::print(&replay, self.output, || replay.table())?;
-        Ok(Answer::Yes)
+        Ok(CommandAnswer::Yes)
     }
 
     /// Objects of files and rows of tables.

@@ -12,7 +12,7 @@ use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 
 use super::{
-    Answer,
+    CommandAnswer,
     documents::{self, Document, DocumentError},
     output,
     output::Format,
@@ -44,8 +44,8 @@ pub struct ReviewArgs {
     )]
     pub file: Vec<PathBuf>,
     /// The webhook path for an AdmissionReview; pods and workloads are judged on both.
-    #[arg(long, value_enum, default_value_t = Path::Mutate)]
-    pub path: Path,
+    #[arg(long, value_enum, default_value_t = WebhookPath::Mutate)]
+    pub path: WebhookPath,
     /// Review as for `kubectl apply --dry-run=server`.
     #[arg(long)]
     pub dry_run: bool,
@@ -59,7 +59,7 @@ pub struct ReviewArgs {
 
 /// A path of the webhook.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
-pub enum Path {
+pub enum WebhookPath {
     /// The mutating call.
     Mutate,
     /// The mutating call about pods without a share, for a namespace with the label `berth.dev/pods: all`.
@@ -68,7 +68,7 @@ pub enum Path {
     Validate,
 }
 
-impl Path {
+impl WebhookPath {
     fn stage(self) -> AdmissionStage {
         match self {
             Self::Mutate => AdmissionStage::Mutate,
@@ -83,10 +83,10 @@ const FACTS: [&str; 5] = ["Device", "Namespace", "Node", "PodGroup", "ResourceQu
 
 impl ReviewArgs {
     /// Reviews what the files hold; the settings are read only where rules are asked.
-    pub fn run(&self, config: impl FnOnce() -> Result<Config, ConfigError>) -> anyhow::Result<Answer> {
+    pub fn run(&self, config: impl FnOnce() -> Result<Config, ConfigError>) -> anyhow::Result<CommandAnswer> {
         if self.rules {
             self.print_rules()?;
-            return Ok(Answer::Yes);
+            return Ok(CommandAnswer::Yes);
         }
         let config = config()?;
         let documents = documents::read(&self.file)?;
@@ -96,14 +96,14 @@ impl ReviewArgs {
         let reviews = Reviews { reviews: reviews(&documents, &config)? };
         output::print(&reviews, self.output, || reviews.table())?;
         let denied = reviews.reviews.iter().any(|review| review.outcome == ReviewVerdict::Denied);
-        Ok(if denied { Answer::No } else { Answer::Yes })
+        Ok(if denied { CommandAnswer::No } else { CommandAnswer::Yes })
     }
 
     /// Answers each AdmissionReview as the server would on this path.
-    fn answer(&self, documents: &[Document], config: &Config) -> anyhow::Result<Answer> {
+    fn answer(&self, documents: &[Document], config: &Config) -> anyhow::Result<CommandAnswer> {
         let facts = known(documents, config)?;
         let judge: Judge = Arc::new(move |request| admission::review(request, &facts));
-        let mut answer = Answer::Yes;
+        let mut answer = CommandAnswer::Yes;
         for document in documents.iter().filter(|document| !FACTS.contains(&document.kind())) {
             match document.kind() {
                 "AdmissionReview" => {
@@ -113,7 +113,7 @@ impl ReviewArgs {
                     let format = if self.output == Format::Yaml { Format::Yaml } else { Format::Json };
                     output::print(&answered.review, format, output::Shown::default)?;
                     if !answered.review.response.allowed {
-                        answer = Answer::No;
+                        answer = CommandAnswer::No;
                     }
                 }
                 "Pod" if is_bound(document) => {}

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::{Answer, output};
+use super::{CommandAnswer, output};
 use crate::config::schema;
 
 /// Arguments of `berth schema`.
@@ -14,8 +14,8 @@ pub struct SchemaArgs {}
 
 impl SchemaArgs {
     /// Prints the schema.
-    pub fn run(self) -> anyhow::Result<Answer> {
+    pub fn run(self) -> anyhow::Result<CommandAnswer> {
         output::write(&(serde_json::to_string_pretty(&schema())? + "\n"))?;
-        Ok(Answer::Yes)
+        Ok(CommandAnswer::Yes)
     }
 }

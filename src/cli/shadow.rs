@@ -13,7 +13,7 @@ use std::{
 use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand};
 
-use super::{Answer, output, output::Format};
+use super::{CommandAnswer, output, output::Format};
 use crate::cluster::shadow::report::Page;
 
 use summary::Summary;
@@ -58,7 +58,7 @@ pub struct ReportArgs {
 
 impl ShadowArgs {
     /// Prints the report. No: something speaks against a switch, or too little is known.
-    pub fn run(&self) -> anyhow::Result<Answer> {
+    pub fn run(&self) -> anyhow::Result<CommandAnswer> {
         let ShadowCommand::Report(args) = &self.command;
         let mut pages = Vec::new();
         for file in &args.file {
@@ -69,7 +69,7 @@ impl ShadowArgs {
         }
         let summary = Summary::of(pages, args.days);
         output::print(&summary, args.output, || summary.table())?;
-        Ok(if summary.is_ready() { Answer::Yes } else { Answer::No })
+        Ok(if summary.is_ready() { CommandAnswer::Yes } else { CommandAnswer::No })
     }
 }
 

@@ -26,14 +26,14 @@ use clap::Args;
 use jiff::Timestamp;
 
 use super::{
-    Answer,
+    CommandAnswer,
     documents::{self, Document},
     output,
     output::Format,
 };
 use crate::config::Config;
 
-pub(super) use prepare::{Prepared, prepare};
+pub(super) use prepare::{PreparedSimulation, prepare};
 pub use report::{SimulatedPod, Simulation};
 pub use run::Explain;
 
@@ -66,7 +66,7 @@ pub struct SimulateArgs {
 
 impl SimulateArgs {
     /// Places what the files hold.
-    pub fn run(&self, config: &Config) -> anyhow::Result<Answer> {
+    pub fn run(&self, config: &Config) -> anyhow::Result<CommandAnswer> {
         let documents = documents::read(&self.file)?;
         let now = self.at.unwrap_or_else(wall_clock);
         let explain = if self.explain { Explain::EveryNode } else { Explain::Nothing };
@@ -86,7 +86,8 @@ impl SimulateArgs {
         let unread = input.unread.iter().map(Document::kind);
         documents::tell_skipped(unread, "is not used by the simulation");
         output::print(&simulation, self.output, || simulation.table(&self.node))?;
-        let answer = if self.strict && simulation.is_short() { Answer::No } else { Answer::Yes };
+        let answer =
+            if self.strict && simulation.is_short() { CommandAnswer::No } else { CommandAnswer::Yes };
         Ok(answer)
     }
 }

@@ -15,7 +15,7 @@ use super::{
 use crate::{
     admission::{
         self, DefaultScheduler,
-        settings::{Bystanders, HamiDefaults, ResourceClaims, ResourceNames},
+        settings::{Bystanders, HamiDefaults, ResourceClaimSupport, ResourceNames},
     },
     cluster::{
         Reader,
@@ -125,9 +125,9 @@ impl Config {
             resources: self.resource_names(),
             hami: self.dialects.hami.defaults(),
             claims: if self.scheduling.claims.enabled {
-                ResourceClaims::Served
+                ResourceClaimSupport::Served
             } else {
-                ResourceClaims::NotServed
+                ResourceClaimSupport::NotServed
             },
             zones: self.dialects.volcano.arguments.tdm.revocable_zones.keys().cloned().collect(),
             guards: self.guards,

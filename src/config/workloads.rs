@@ -6,7 +6,7 @@ use super::{
     section::{Field, Section},
     trouble::Trouble,
 };
-use crate::object::workload::{Kind, Path};
+use crate::object::workload::{Path, WorkloadKind};
 
 /// A kind of workload.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
@@ -34,10 +34,10 @@ pub struct WorkloadTemplate {
 
 impl WorkloadConfig {
     /// The kind as it is looked up.
-    pub(super) fn kind(&self) -> Kind {
+    pub(super) fn kind(&self) -> WorkloadKind {
         let templates =
             self.templates.iter().map(|template| (template.path.clone(), template.replicas.clone()));
-        Kind::with_templates(&self.api_group, &self.kind, &self.plural, templates)
+        WorkloadKind::with_templates(&self.api_group, &self.kind, &self.plural, templates)
     }
 }
 

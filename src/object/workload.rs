@@ -16,17 +16,17 @@ pub use place::Places;
 
 use count::Factor;
 use path::FoundPlace;
-use table::{PodShape, TemplateNeed};
+use table::{FormRow, TemplateNeed};
 
 /// The kinds that are known.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Workloads {
-    kinds: Vec<Kind>,
+    kinds: Vec<WorkloadKind>,
 }
 
 /// A kind of workload.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Kind {
+pub struct WorkloadKind {
     /// Its API group; empty: the core group.
     pub group: String,
     /// Its name, such as `Deployment`.
@@ -117,36 +117,36 @@ impl UnreadableWorkload {
 impl Default for Workloads {
     /// The built-in kinds.
     fn default() -> Self {
-        Self { kinds: table::ROWS.iter().map(Kind::built_in).collect() }
+        Self { kinds: table::ROWS.iter().map(WorkloadKind::built_in).collect() }
     }
 }
 
 impl Workloads {
     /// The built-in kinds and these, which come first: a kind that is given twice is what is given here.
     #[must_use]
-    pub fn and(mut self, more: Vec<Kind>) -> Self {
+    pub fn and(mut self, more: Vec<WorkloadKind>) -> Self {
         self.kinds.splice(0..0, more);
         self
     }
 
     /// Every kind.
-    pub fn kinds(&self) -> impl Iterator<Item = &Kind> {
+    pub fn kinds(&self) -> impl Iterator<Item = &WorkloadKind> {
         self.kinds.iter()
     }
 
     /// The kind of objects with this `apiVersion` and `kind`; an object without an `apiVersion` is of the first kind of its name.
-    pub fn of_object(&self, api_version: &str, kind: &str) -> Option<&Kind> {
+    pub fn of_object(&self, api_version: &str, kind: &str) -> Option<&WorkloadKind> {
         let group = api_version.split_once('/').map_or("", |(group, _)| group);
         self.kinds.iter().find(|known| known.kind == kind && (api_version.is_empty() || known.group == group))
     }
 
     /// The kind of a resource, by its group and its plural name.
-    pub fn of_resource(&self, group: &str, plural: &str) -> Option<&Kind> {
+    pub fn of_resource(&self, group: &str, plural: &str) -> Option<&WorkloadKind> {
         self.kinds.iter().find(|known| known.group == group && known.plural == plural)
     }
 }
 
-impl Kind {
+impl WorkloadKind {
     /// A kind that keeps pods at these paths. Each may be followed by the path of the number of pods, which is 1 where the path or
     /// the field is absent; it may have the wildcards of the template's path and no others.
     pub fn with_templates(
@@ -218,11 +218,11 @@ impl TemplatePlace {
         Self {
             path: known(row.path),
             form: match row.form {
-                PodShape::Template => Form::Template,
-                PodShape::Spec(containers) => {
+                FormRow::Template => Form::Template,
+                FormRow::Spec(containers) => {
                     Form::Spec(containers.iter().map(|&name| name.to_owned()).collect())
                 }
-                PodShape::Resources => Form::Resources,
+                FormRow::Resources => Form::Resources,
             },
             part: match row.part {
                 table::PartRow::Nothing => GroupPart::Nothing,

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use crate::{
     excerpt::{VALUE, excerpt},
-    object::workload::{Kind, Workloads},
+    object::workload::{WorkloadKind, Workloads},
 };
 
 use super::{
@@ -22,7 +22,7 @@ pub(super) const KIND: &str = "AdmissionReview";
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Subject<'a> {
     Pod,
-    Workload(&'a Kind),
+    Workload(&'a WorkloadKind),
     Other,
 }
 

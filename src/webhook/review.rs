@@ -22,7 +22,7 @@ use crate::{
     excerpt::{FIELD, MESSAGE, excerpt},
     object::{
         Pod,
-        workload::{Kind, Workloads},
+        workload::{WorkloadKind, Workloads},
     },
 };
 
@@ -220,7 +220,7 @@ impl AskedPod {
 fn of_workload(
     uid: String,
     stage: AdmissionStage,
-    (kind, object): (&Kind, &str),
+    (kind, object): (&WorkloadKind, &str),
     namespace: &str,
     judge: &Judge,
 ) -> ReviewAnswer {

@@ -6,14 +6,14 @@ use serde_json::Value;
 
 use crate::{
     admission::{self, AdmissionStage, Operation, Verdict, Violation},
-    object::{Pod, metadata::Controller, workload::Kind},
+    object::{Pod, metadata::Controller, workload::WorkloadKind},
 };
 
 /// What the rules would say of the pods of a workload, as warnings whose paths are the workload's. One that can't be read is warned of
 /// nothing.
 pub(super) fn warnings(
     judge: &dyn Fn(&admission::Request<'_>) -> Verdict,
-    kind: &Kind,
+    kind: &WorkloadKind,
     object: &Value,
     namespace: &str,
 ) -> Vec<Violation> {

@@ -17,7 +17,7 @@ use super::{
     input::MigrationInput,
     objects::PlanObjects,
     pool::{MigrationPool, PoolNode},
-    refusal::{self, Left},
+    refusal::{self, LeftOnNode},
     report::{ContainerRow, MigrationPlan, MigrationRow},
 };
 
@@ -166,7 +166,7 @@ impl<'a> MigrationRun<'a> {
             return Ok(allocation);
         }
         let alone = matches!(beside(&HeldDevices::default()), Ok(Some(_)));
-        Err(refusal::of(spec, node, self.pool, &Left { held: &self.held, alone }))
+        Err(refusal::of(spec, node, self.pool, &LeftOnNode { held: &self.held, alone }))
     }
 }
 

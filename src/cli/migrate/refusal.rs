@@ -7,7 +7,7 @@ use crate::{
 };
 
 /// What is left on a node.
-pub(super) struct Left<'a> {
+pub(super) struct LeftOnNode<'a> {
     pub(super) held: &'a HeldDevices,
     /// Whether the claim would be given devices if no other claim had any.
     pub(super) alone: bool,
@@ -18,7 +18,7 @@ pub(super) fn of(
     spec: &ResourceClaimSpec,
     node: &PoolNode,
     pool: &MigrationPool<'_>,
-    left: &Left<'_>,
+    left: &LeftOnNode<'_>,
 ) -> String {
     let driver = pool.class.driver;
     if node.cards.is_empty() {

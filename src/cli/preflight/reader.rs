@@ -22,7 +22,7 @@ use super::{
 use crate::{
     cluster::list::{self, ListError, ListForm, Strange},
     excerpt::brief,
-    object::workload::{Kind, Workloads},
+    object::workload::{WorkloadKind, Workloads},
 };
 
 /// Objects in one page of a list.
@@ -132,7 +132,7 @@ struct ServedKind {
 
 /// The kinds of workloads beside those of [`LISTS`] whose groups are served, in the first version of each group.
 fn further_workloads(seen: &Seen) -> Vec<ServedKind> {
-    let served = |kind: &Kind| {
+    let served = |kind: &WorkloadKind| {
         let version = seen.groups.get(&kind.group)?.first()?;
         let version = format!("{}/{version}", kind.group);
         let path = format!("/apis/{version}/{}", kind.plural);

@@ -55,7 +55,7 @@ pub struct Seen {
     /// DRA's classes of devices.
     pub device_classes: Vec<Value>,
     /// ConfigMaps of the trusted namespaces in which schedulers run.
-    pub config_maps: Vec<ConfigMap>,
+    pub config_maps: Vec<SeenConfigMap>,
     /// Whether an account may write assignments, by `namespace/name`.
     pub access: BTreeMap<String, bool>,
     /// What could not be read.
@@ -75,7 +75,7 @@ pub struct Writer {
 
 /// A ConfigMap.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct ConfigMap {
+pub struct SeenConfigMap {
     /// Its namespace.
     pub namespace: String,
     /// Its name.
@@ -249,9 +249,9 @@ fn writers(node: &Value) -> Vec<Writer> {
     entries.into_iter().flatten().filter_map(writer).collect()
 }
 
-fn config_map(object: &Value) -> ConfigMap {
+fn config_map(object: &Value) -> SeenConfigMap {
     let data = object.get("data").and_then(Value::as_object).into_iter().flatten();
-    ConfigMap {
+    SeenConfigMap {
         namespace: text(object, "/metadata/namespace").to_owned(),
         name: text(object, "/metadata/name").to_owned(),
         data: data.filter_map(|(key, text)| Some((key.clone(), text.as_str()?.to_owned()))).collect(),

@@ -21,7 +21,7 @@ use crate::{
     cli::{
         documents::{Document, DocumentError},
         output,
-        simulate::{Prepared, prepare},
+        simulate::{PreparedSimulation, prepare},
         simulated_cluster::SimulatedCluster,
     },
     config::Config,
@@ -61,7 +61,8 @@ pub(super) fn play(
     until: Option<SignedDuration>,
 ) -> Result<PolicyRow> {
     let documents = named(documents, &config.scheduler_name);
-    let Prepared { reader, settings, lists, incoming, warnings } = prepare(&documents, config, START)?;
+    let PreparedSimulation { reader, settings, lists, incoming, warnings } =
+        prepare(&documents, config, START)?;
     for warning in &warnings {
         output::remark(&format!("warning: {warning}"));
     }

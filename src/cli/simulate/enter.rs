@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// What a pod has to pass before it wants a place.
-pub(super) struct Entry<'a> {
+pub(super) struct PodEntry<'a> {
     /// The documents.
     pub(super) input: &'a SimulationInput,
     /// What reads objects.
@@ -32,7 +32,7 @@ pub(super) struct Entry<'a> {
     pub(super) now: Timestamp,
 }
 
-impl Entry<'_> {
+impl PodEntry<'_> {
     /// Lists the pod, unless it is denied. Returns its row so far.
     pub(super) fn enter(&self, incoming: &Incoming, lists: &mut SimulationLists) -> Result<SimulatedPod> {
         let document = &incoming.document;

@@ -6,7 +6,7 @@ use anyhow::Result;
 use jiff::Timestamp;
 
 use super::{
-    admit::Entrance, enter::Entry, input::SimulationInput, lists::SimulationLists, reader,
+    admit::Entrance, enter::PodEntry, input::SimulationInput, lists::SimulationLists, reader,
     report::SimulatedPod,
 };
 use crate::{
@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// What a simulation starts with.
-pub(super) struct Gathered {
+pub(super) struct SimulationStart {
     /// What has read the documents.
     pub(super) reader: Reader,
     /// The settings of the scheduler.
@@ -35,16 +35,16 @@ pub(super) fn gather(
     pace: Pace,
     entrance: Entrance,
     now: Timestamp,
-) -> Result<Gathered> {
+) -> Result<SimulationStart> {
     let reader = reader::of(input, config);
     let settings =
         Settings { device_resources: reader.device_resources(), pace, ..config.scheduler_settings() };
     let mut lists = SimulationLists::read(input, &reader, settings.claims);
     let facts = Facts { dialects: reader.dialects().clone(), ..input.facts.clone() };
-    let entry = Entry { input, reader: &reader, facts, entrance, now };
+    let entry = PodEntry { input, reader: &reader, facts, entrance, now };
     let mut rows = BTreeMap::new();
     for incoming in &input.pods {
         rows.insert(incoming.position, entry.enter(incoming, &mut lists)?);
     }
-    Ok(Gathered { reader, settings, lists, rows })
+    Ok(SimulationStart { reader, settings, lists, rows })
 }

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 
 use super::{
     admit::Entrance,
-    gather::{Gathered, gather},
+    gather::{SimulationStart, gather},
     input,
     report::{SimulatedOutcome, SimulatedPod},
 };
@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// What the documents hold.
-pub(in crate::cli) struct Prepared {
+pub(in crate::cli) struct PreparedSimulation {
     /// What has read them.
     pub(in crate::cli) reader: Reader,
     /// The settings of the scheduler.
@@ -34,9 +34,13 @@ pub(in crate::cli) struct Prepared {
 }
 
 /// Reads the documents. A pod without a creation time is created at `now`.
-pub(in crate::cli) fn prepare(documents: &[Document], config: &Config, now: Timestamp) -> Result<Prepared> {
+pub(in crate::cli) fn prepare(
+    documents: &[Document],
+    config: &Config,
+    now: Timestamp,
+) -> Result<PreparedSimulation> {
     let input = input::read(documents, config)?;
-    let Gathered { reader, settings, mut lists, rows } =
+    let SimulationStart { reader, settings, mut lists, rows } =
         gather(&input, config, Pace::Shared, Entrance::Guarded, now)?;
     let wants = |pod: &PodInfo| lists.positions.contains_key(&pod.key.uid);
     let (incoming, others) = std::mem::take(&mut lists.lists.pods).into_iter().partition(wants);
@@ -44,7 +48,7 @@ pub(in crate::cli) fn prepare(documents: &[Document], config: &Config, now: Time
     let left_out = rows.into_values().filter_map(left_out);
     let warnings =
         input.warnings.into_iter().chain(std::mem::take(&mut lists.warnings)).chain(left_out).collect();
-    Ok(Prepared { reader, settings, lists: lists.into_lists(), incoming, warnings })
+    Ok(PreparedSimulation { reader, settings, lists: lists.into_lists(), incoming, warnings })
 }
 
 /// Says that the pod wants no place, and why; `None`: there is nothing to say.

@@ -9,7 +9,7 @@ use super::{
     admit::Entrance,
     claims::ClaimRow,
     explain::Explanation,
-    gather::{Gathered, gather},
+    gather::{SimulationStart, gather},
     input::SimulationInput,
     report::{EvictionRow, SimulatedPod, Simulation},
     volume::VolumeRow,
@@ -66,7 +66,7 @@ pub(super) fn simulate(
     explain: Explain,
     now: Timestamp,
 ) -> Result<(Simulation, Vec<String>)> {
-    let Gathered { reader, settings, mut lists, rows } =
+    let SimulationStart { reader, settings, mut lists, rows } =
         gather(input, config, Pace::OneByOne, entrance, now)?;
     let (names, warnings) = (std::mem::take(&mut lists.names), std::mem::take(&mut lists.warnings));
     let positions = std::mem::take(&mut lists.positions);

@@ -16,7 +16,7 @@ pub(super) struct WorkloadRow {
 /// A place in which a workload keeps a pod.
 pub(super) struct Keeps {
     pub(super) path: &'static str,
-    pub(super) form: PodShape,
+    pub(super) form: FormRow,
     /// What stands between the workload's name and the number of a pod: a word, the path of a field, or the key of the mapping.
     pub(super) part: PartRow,
     pub(super) count: Times,
@@ -24,7 +24,7 @@ pub(super) struct Keeps {
 }
 
 /// How a pod is written down.
-pub(super) enum PodShape {
+pub(super) enum FormRow {
     /// `PodTemplateSpec`: metadata and spec.
     Template,
     /// `PodSpec`, with labels and annotations among its fields. Each of these fields, where it is there, is one more container.
@@ -76,7 +76,7 @@ pub(super) enum TemplateNeed {
 }
 
 const fn keeps(path: &'static str, part: PartRow, count: Times) -> Keeps {
-    Keeps { path, form: PodShape::Template, part, count, need: TemplateNeed::Must }
+    Keeps { path, form: FormRow::Template, part, count, need: TemplateNeed::Must }
 }
 
 const fn one(
@@ -291,7 +291,7 @@ pub(super) const ROWS: &[WorkloadRow] = &[
             "TrainJob",
             "trainjobs",
             &[Keeps {
-                form: PodShape::Resources,
+                form: FormRow::Resources,
                 need: TemplateNeed::May,
                 ..keeps(
                     "spec.trainer.resourcesPerNode",
@@ -318,7 +318,7 @@ pub(super) const ROWS: &[WorkloadRow] = &[
         "inferenceservices",
         &[
             Keeps {
-                form: PodShape::Spec(PREDICTORS),
+                form: FormRow::Spec(PREDICTORS),
                 ..keeps(
                     "spec.predictor",
                     PartRow::Word("predictor"),
@@ -326,7 +326,7 @@ pub(super) const ROWS: &[WorkloadRow] = &[
                 )
             },
             Keeps {
-                form: PodShape::Spec(&[]),
+                form: FormRow::Spec(&[]),
                 need: TemplateNeed::May,
                 ..keeps(
                     "spec.predictor.workerSpec",
@@ -338,7 +338,7 @@ pub(super) const ROWS: &[WorkloadRow] = &[
                 )
             },
             Keeps {
-                form: PodShape::Spec(&[]),
+                form: FormRow::Spec(&[]),
                 need: TemplateNeed::May,
                 ..keeps(
                     "spec.transformer",
@@ -347,7 +347,7 @@ pub(super) const ROWS: &[WorkloadRow] = &[
                 )
             },
             Keeps {
-                form: PodShape::Spec(&["art"]),
+                form: FormRow::Spec(&["art"]),
                 need: TemplateNeed::May,
                 ..keeps(
                     "spec.explainer",

@@ -198,7 +198,7 @@ fn a_kind_of_the_settings_keeps_templates_or_specs_at_its_paths() {
     let path = |text: &str| Path::parse(text).unwrap();
     let templates =
         [(path("spec.runs[*].pod"), Some(path("spec.runs[*].count"))), (path("spec.driver.template"), None)];
-    let kind = Kind::with_templates("example.com", "Run", "runs", templates);
+    let kind = WorkloadKind::with_templates("example.com", "Run", "runs", templates);
     let workloads = Workloads::default().and(vec![kind]);
     let kind = workloads.of_object("example.com/v7", "Run").unwrap();
     assert_eq!(workloads.of_resource("example.com", "runs"), Some(kind));

@@ -10,7 +10,7 @@ use crate::cli::preflight::{
     finding::{PreflightFinding, called},
     program::{Part, Program, Project},
     rules,
-    seen::{ConfigMap, Seen},
+    seen::{Seen, SeenConfigMap},
     trust,
     webhooks::{Covers, webhooks},
 };
@@ -229,7 +229,7 @@ impl Sources {
 }
 
 /// The ConfigMap with this key that the program mounts, or that HAMi's chart would have made for it.
-fn mounted<'a>(program: &Program, seen: &'a Seen, key: &str) -> Option<(&'a ConfigMap, &'a String)> {
+fn mounted<'a>(program: &Program, seen: &'a Seen, key: &str) -> Option<(&'a SeenConfigMap, &'a String)> {
     let named = program.config_maps.iter().filter_map(|name| of_name(seen, &program.namespace, name));
     let made = seen
         .config_maps
@@ -238,7 +238,7 @@ fn mounted<'a>(program: &Program, seen: &'a Seen, key: &str) -> Option<(&'a Conf
     named.chain(made).find_map(|map| Some((map, map.data.get(key)?)))
 }
 
-fn of_name<'a>(seen: &'a Seen, namespace: &str, name: &str) -> Option<&'a ConfigMap> {
+fn of_name<'a>(seen: &'a Seen, namespace: &str, name: &str) -> Option<&'a SeenConfigMap> {
     seen.config_maps.iter().find(|map| map.namespace == namespace && map.name == name)
 }
 
