@@ -177,6 +177,8 @@ impl Family {
             | Self::Preempts
             | Self::Gang
             | Self::GangTooLarge
+            | Self::LeastWaste
+            | Self::LeastWasteReweighed
             | Self::JointDevices
             | Self::TemplateClaim(_) => json!({}),
             Self::NodeAffinity => json!({

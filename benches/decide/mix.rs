@@ -18,7 +18,7 @@ use super::world::PROFILE;
 use crate::fixtures;
 
 /// So many shapes of pods come.
-const SHAPES: usize = 256;
+const SHAPES: u32 = 256;
 
 fn amounts(cpu: usize, memory: usize) -> ResourceAmounts {
     let quantities = [("cpu", format!("{cpu}")), ("memory", format!("{memory}Gi"))];
@@ -38,23 +38,20 @@ pub(super) fn share(node: usize, index: usize) -> Vec<Allocation> {
     vec![fixtures::allocation(PROFILE, share, Answer::Awaited)]
 }
 
-fn shape(number: usize) -> Arc<PodShape> {
-    let whole = number % 4 == 0;
+fn shape(number: u32) -> Arc<PodShape> {
+    let whole = number.is_multiple_of(4);
+    let memory = if whole { 81_920 } else { 1_024 * u64::from(1 + number % 70) };
     let share = ShareShape {
         profile: PROFILE.into(),
-        memory: MemoryRequest::Exact(MiB::new(if whole { 81_920 } else { 1_024 * (1 + number % 70) as u64 })),
+        memory: MemoryRequest::Exact(MiB::new(memory)),
         cores: CoreRequest::Exact(Cores::new(if whole { 100 } else { 0 })),
         alone: false,
         models: ModelFilter::default(),
         modes: None,
     };
-    let number = u32::try_from(number).unwrap();
     let count = if whole { 1 << (number % 16 / 4) } else { 1 };
-    PodShape {
-        cpu: 1_000 * (1 + number % 16),
-        memory: 1_024 * (1 + number % 64),
-        cards: CardShape { count, share },
-    }
+    let (cpu, memory) = (1_000 * (1 + number % 16), 1_024 * (1 + number % 64));
+    Arc::new(PodShape { cpu, memory, cards: CardShape { count, share } })
 }
 
 /// The shapes that come, some of them often.
@@ -64,7 +61,8 @@ pub(super) fn shapes() -> Vec<Weighed> {
 
 /// One of the shapes, with another weight each time.
 pub(super) fn another(round: usize) -> Weighed {
-    (shape(round * 31 % SHAPES), if round / SHAPES % 2 == 0 { 2 } else { 8 })
+    let round = u32::try_from(round).unwrap_or(u32::MAX);
+    (shape(round * 31 % SHAPES), if (round / SHAPES).is_multiple_of(2) { 2 } else { 8 })
 }
 
 /// What a pod asks for that wants so much memory of a card, in MiB.

@@ -174,7 +174,10 @@ fn gangs(mut section: Section) -> Result<GangsConfig, Trouble> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Config;
+    use crate::{
+        config::Config,
+        device::{CardPolicy, NodePolicy},
+    };
 
     fn error(text: &str) -> String {
         Config::parse(text, "berth.yaml").unwrap_err().to_string()
@@ -200,7 +203,6 @@ mod tests {
             let hami = config.dialects.hami.settings();
             (config.scheduling.pods.policy, hami.node_policy, hami.card_policies[0])
         };
-        use crate::device::{CardPolicy, NodePolicy};
         assert_eq!(node(""), (PodsPolicy::LeastWaste, NodePolicy::LeastWaste, CardPolicy::LeastWaste));
         let set = "scheduling: {pods: {policy: balanced}}\n\
             dialects: {hami: {nodeSchedulerPolicy: binpack, gpuSchedulerPolicy: spread}}";

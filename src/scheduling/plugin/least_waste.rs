@@ -77,10 +77,8 @@ pub(in crate::scheduling) fn first_card(ask: &Ask, node: &NodeState, packing: &P
 
 fn vacancy(placement: &Placement<'_>) -> Vacancy {
     let Placement { ask, node, packing, .. } = placement;
-    let after = match after_each_card(ask, node, packing) {
-        Some((_, after)) => after,
-        None => smallvec![after_all(placement)],
-    };
+    let of_each = after_each_card(ask, node, packing).map(|(_, after)| after);
+    let after = of_each.unwrap_or_else(|| smallvec![after_all(placement)]);
     Vacancy::new(before(node, packing), after)
 }
 
