@@ -51,6 +51,7 @@ pub(crate) async fn parts_and_whole_cards_are_cut_as_the_profile_says(floor: Flo
         let here = |name: &str, limits: Value| {
             let mut pod = pod(&format!("{name}-{node}"), &limits);
             pod["spec"]["nodeSelector"] = json!({"kubernetes.io/hostname": node});
+            pod["metadata"]["annotations"] = json!({"hami.io/gpu-scheduler-policy": "spread"});
             pod
         };
         for (name, limits, profile, record) in [

@@ -69,18 +69,23 @@ fn amd(count: u32, memory: Option<u32>, cores: Option<u32>) -> Value {
 
 pub(crate) async fn amd_turns_percent_into_compute_units(floor: Floor) {
     let Some(world) = world(floor, amd_node("amd-1", 2)).await else { return };
+    let spread = |name: &str, limits: &Value| {
+        let mut pod = pod(name, limits);
+        pod["metadata"]["annotations"] = json!({"hami.io/gpu-scheduler-policy": "spread"});
+        pod
+    };
     let allocated = async |name: &str| kept(&world, name, "amd").await;
     let masked =
         async |name: &str| annotation(&world.running(name).await, "hami.io/amd-cu-allocated").to_owned();
-    world.create(pod("share", &amd(1, Some(65_536), Some(33)))).await;
+    world.create(spread("share", &amd(1, Some(65_536), Some(33)))).await;
     assert_eq!(allocated("share").await, "AMD-amd-1-1,AMD,65536,100:;");
     assert_eq!(masked("share").await, r#"{"AMD-amd-1-1":"0-99"}"#);
-    world.create(pod("pair", &amd(2, Some(1024), Some(50)))).await;
+    world.create(spread("pair", &amd(2, Some(1024), Some(50)))).await;
     assert_eq!(allocated("pair").await, "AMD-amd-1-0,AMD,1024,152:AMD-amd-1-1,AMD,1024,152:;");
     assert_eq!(masked("pair").await, r#"{"AMD-amd-1-0":"0-151","AMD-amd-1-1":"100-251"}"#);
-    world.create(pod("least", &amd(1, Some(1024), Some(1)))).await;
+    world.create(spread("least", &amd(1, Some(1024), Some(1)))).await;
     assert_eq!(allocated("least").await, "AMD-amd-1-0,AMD,1024,3:;");
-    world.create(pod("whole", &amd(2, None, None))).await;
+    world.create(spread("whole", &amd(2, None, None))).await;
     assert_eq!(world.unschedulable("whole").await, "0/1 nodes are available: 1 Insufficient GPU memory.");
     for name in ["share", "pair", "least"] {
         world.delete(name).await;

@@ -99,7 +99,9 @@ pub(crate) async fn a_card_that_nobody_can_tell_counts_on_each_card_of_its_node(
     world.pods().patch_status("broken", &PatchParams::default(), &running).await.unwrap();
     world.start_berth();
     // The other node goes on.
-    world.create(pod("small", &json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "9000"}))).await;
+    let mut small = pod("small", &json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "9000"}));
+    small["spec"]["nodeSelector"] = json!({"kubernetes.io/hostname": "gpu-2"});
+    world.create(small).await;
     assert_eq!(node_of(&world.running("small").await), "gpu-2");
     // Of each card of 16,000 MiB the pod may have the 1,000 that it asks for.
     world.create(pod("next", &json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "15500"}))).await;
