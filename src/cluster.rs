@@ -15,6 +15,7 @@ pub mod event_loop;
 pub mod evict;
 pub mod extender;
 pub mod fence;
+pub mod gpus;
 pub mod handoff;
 pub mod keep;
 mod leading;

@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 
 use crate::{
     device::{
-        Allocation, Card, CardId, CardUsage, CoreUnit, Cores, Health, InitPhase, Inventory, MiB, Usage,
+        Allocation, Card, CardId, CardUsage, CoreUnit, Cores, Health, InitPhase, Inventory, MiB, ProfileName,
+        Usage,
     },
     dialect::{CardNaming, Dialects},
     scheduling::{plugin::allocate::core_budget, world::node_state::NodeState},
@@ -55,39 +56,49 @@ pub struct NodeCards<'a> {
     node: &'a NodeState,
     /// By plugin, then by number.
     pub cards: Vec<OfferedCard<'a>>,
+    /// The dialects whose plugins name a card, by its place.
+    profiles: Vec<Vec<&'a ProfileName>>,
     places: BTreeMap<&'a CardId, usize>,
 }
 
 impl<'a> NodeCards<'a> {
     /// The cards of a node whose offers these dialects have read.
     pub fn of(node: &'a NodeState, dialects: &Dialects) -> Self {
-        let mut found = Self { node, cards: Vec::new(), places: BTreeMap::new() };
+        let mut found = Self { node, cards: Vec::new(), profiles: Vec::new(), places: BTreeMap::new() };
         for offer in &node.info.devices.offers {
             let dialect = dialects.named(&offer.profile).expect("an offer is of one of the dialects");
             for card in offer.inventory.iter().flat_map(Inventory::cards) {
                 let cores = core_budget(dialect.profile(), card);
-                found.add(OfferedCard {
+                let card = OfferedCard {
                     card,
                     naming: dialect.naming(),
                     unit: offer.core_unit,
                     cores,
                     used: node.usage.card(&card.id),
-                });
+                };
+                found.add(card, &offer.profile);
             }
         }
         found
     }
 
     /// Takes a card in, unless a plugin before has named it.
-    fn add(&mut self, card: OfferedCard<'a>) {
+    fn add(&mut self, card: OfferedCard<'a>, profile: &'a ProfileName) {
         let names: Vec<&CardId> = self.node.info.devices.names_of(&card.card.id).collect();
-        if names.iter().any(|name| self.places.contains_key(name)) {
+        if let Some(place) = names.iter().find_map(|name| self.places.get(name)) {
+            self.profiles[*place].push(profile);
             return;
         }
         let place = self.cards.len();
         self.places.extend(names.into_iter().map(|name| (name, place)));
         let used = card.bounded(card.used);
         self.cards.push(OfferedCard { used, ..card });
+        self.profiles.push(vec![profile]);
+    }
+
+    /// The cards, each with the dialects whose plugins name it.
+    pub fn offering(&self) -> impl Iterator<Item = (&OfferedCard<'a>, &[&'a ProfileName])> {
+        self.cards.iter().zip(self.profiles.iter().map(|profiles| &**profiles))
     }
 
     /// The card of this name.

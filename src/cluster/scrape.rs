@@ -1,9 +1,10 @@
-//! What one scrape of `/metrics` shows of the cluster: cards, devices by type, pods, namespaces, quotas, and why pods wait.
+//! What one scrape of `/metrics` shows of the cluster: cards, GPUs that are of use, devices by type, pods, namespaces, quotas, and why pods wait.
 //!
 //! Rendered from what the leader's loop holds at the moment of the scrape; no gauge is kept between two. The loop only copies
 //! references: all counting is done outside it. Must not change anything.
 
 mod devices;
+mod gpus;
 mod hami;
 mod legacy;
 mod own;
@@ -23,7 +24,7 @@ use crate::{
     dialect::Dialects,
     scheduling::{
         PodKey, Scheduler,
-        model::{measure::Waiting, name::NodeName},
+        model::{measure::Waiting, name::NodeName, pod_shape::PodShape},
         world::{node_state::NodeState, quota::Quotas},
     },
 };
@@ -36,6 +37,8 @@ pub struct Holdings {
     pods: Vec<PodHolding>,
     quotas: Quotas,
     waiting: Waiting,
+    /// The shapes of pods that may come, and how much each counts.
+    shapes: Vec<(Arc<PodShape>, u32)>,
 }
 
 /// What one pod holds.
@@ -75,12 +78,14 @@ impl Holdings {
             allocations: charge.allocations.clone(),
             init: charge.init,
         });
+        let shapes = snapshot.packing().shapes();
         Some(Self {
             dialects: dialects.clone(),
             nodes: snapshot.nodes().cloned().collect(),
             pods: pods.collect(),
             quotas: snapshot.quotas().clone(),
             waiting: scheduler.view().waiting(),
+            shapes: shapes.map(|(shape, weight)| (shape.clone(), weight)).collect(),
         })
     }
 
@@ -101,10 +106,12 @@ struct Exposition {
 
 impl Collector for Exposition {
     fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
-        let cards = rows::node_cards(&self.holdings);
-        let cards: BTreeMap<&str, _> = cards.iter().map(|(name, cards)| (&**name, cards)).collect();
+        let nodes = rows::nodes(&self.holdings);
+        let cards: BTreeMap<&str, _> =
+            nodes.iter().map(|node| (&*node.state.info.name, &node.cards)).collect();
         let rows = rows::Rows::of(&self.holdings, &cards);
         own::cards(&mut encoder, &rows.cards)?;
+        gpus::gpus(&mut encoder, &nodes, &self.holdings.shapes)?;
         devices::devices(&mut encoder, &self.holdings)?;
         if self.shown.pods == Series::Exported {
             own::pods(&mut encoder, &rows.pods)?;

@@ -64,6 +64,11 @@ impl Packing {
         self.version
     }
 
+    /// The shapes of pods that may come, in no order, each with how much it counts: in parts of a pod, the same for all.
+    pub fn shapes(&self) -> impl Iterator<Item = (&Arc<PodShape>, u32)> {
+        self.mix.weights()
+    }
+
     /// How much pods ask for cards of some kinds alone.
     pub fn pressure(&self) -> &Pressure {
         &self.pressure

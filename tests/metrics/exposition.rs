@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::metrics::{
-    machine::Machine,
+    machine::{Machine, bound, pod},
     promtool::Promtool,
     world::{cluster, cluster_with_devices, config, gpu_node, holder, lines, page},
 };
@@ -80,6 +80,47 @@ async fn capacity_and_use_of_devices_show_by_type() {
     each("berth_device_virtual_functions", &[(nic, 2.0)]);
     each("berth_device_virtual_functions_allocated", &[(nic, 1.0)]);
     each("berth_device_healthy", &[(gpu, 1.0), (nic, 1.0), (fpga, 0.0)]);
+}
+
+#[tokio::test]
+async fn gpus_show_in_parts_with_those_that_are_of_no_use() {
+    let config = config("");
+    let page = page(&cluster(&config), &config, "text/plain").await;
+    let one = |name: &str, value: f64| {
+        assert_eq!(
+            lines(&page, &format!("{name}{{")),
+            [format!(r#"{name}{{model="NVIDIA A100"}} {value:?}"#)]
+        );
+    };
+    one("berth_gpus_capacity", 2.0);
+    one("berth_gpus_allocated", 0.375);
+    one("berth_gpus_free", 1.625);
+    let pods: Vec<_> =
+        [("0.125", 5 + 8), ("0.25", 2 + 4), ("0.5", 1 + 2), ("1", 1), ("2", 0), ("4", 0), ("8", 0)]
+            .map(|(cards, pods)| {
+                format!(r#"berth_gpus_fitting_pods{{model="NVIDIA A100",cards="{cards}"}} {pods}"#)
+            })
+            .into();
+    assert_eq!(lines(&page, "berth_gpus_fitting_pods{"), pods);
+    assert_eq!(stranded(&page), ["model 0.0", "slots 0.0", "partlyUsed 0.0", "cpu 0.0", "memory 0.0"]);
+}
+
+/// Reasons and values of what is stranded.
+fn stranded(page: &str) -> Vec<String> {
+    let lines = lines(page, "berth_gpus_stranded{");
+    lines.iter().map(|line| line.rsplit_once("reason=").unwrap().1.replace(['"', '}'], "")).collect()
+}
+
+#[tokio::test]
+async fn cards_of_a_node_without_cpu_are_stranded_and_fragmented() {
+    let config = config("");
+    let filler = bound(pod("filler", &json!({"cpu": "64"})), "n1", json!({}));
+    let mut machine = Machine::new(&config, &[gpu_node("n1", &["GPU-a", "GPU-b"], "A100")], &[filler]);
+    machine.run();
+    let page = page(&machine, &config, "text/plain").await;
+    assert_eq!(stranded(&page), ["model 0.0", "slots 0.0", "partlyUsed 0.0", "cpu 2.0", "memory 0.0"]);
+    assert_eq!(lines(&page, "berth_gpus_fragmented{"), [r#"berth_gpus_fragmented{model="A100"} 2.0"#]);
+    assert!(page.contains(r#"berth_gpus_fitting_pods{model="A100",cards="2"} 1"#), "by the cards alone");
 }
 
 #[tokio::test]

@@ -53,6 +53,7 @@ fn a_scrape_has_as_many_series_as_documented() {
     let cards = nodes * CARDS;
     assert_eq!((series("berth_card_"), series("berth_pod_")), (7 * cards, 3 * cards));
     assert_eq!(series("berth_namespace_"), 30.min(3 * cards));
+    assert_eq!(series("berth_gpus_"), 16);
     assert_eq!((series("hami_gpu_") + series("hami_node_"), series("hami_vgpu_")), (7 * cards, 2 * cards));
     let size = page.len() / 1024;
     say(&format!(

@@ -85,8 +85,8 @@ pub(super) fn play(
         let runs = runs.get(&pod.key.to_string()).copied();
         arrivals.push(Arrival { at: pod.lifetime.created, pod, runs, gpus });
     }
-    let arrivals = arrivals::ordered(arrivals, order, gpus.capacity)?;
-    let curve = Curve::new(gpus.capacity);
+    let arrivals = arrivals::ordered(arrivals, order, gpus.capacity())?;
+    let curve = Curve::new(gpus.capacity());
     let mut play = Play {
         cluster,
         dialects,
@@ -222,13 +222,13 @@ impl Play<'_> {
         self.gpus.update(state, self.dialects);
     }
 
-    fn row(self, name: String) -> PolicyRow {
+    fn row(mut self, name: String) -> PolicyRow {
         let nodes = self.cluster.scheduler().snapshot().nodes().map(|state: &Arc<NodeState>| &**state);
         let stranded: BTreeMap<_, _> = self.gpus.stranded(nodes, self.dialects);
         PolicyRow::new(
             name,
             (self.arrived, self.waits.len()),
-            (self.gpus.capacity, self.gpus.allocated(), stranded),
+            (self.gpus.capacity(), self.gpus.allocated(), stranded),
             Waits::of(self.waits),
             self.deciding,
             &self.curve,

@@ -8,8 +8,14 @@ use super::{Holdings, PodHolding};
 use crate::{
     cluster::cards::{HeldCard, NodeCards, OfferedCard, held_nowhere},
     excerpt::{FIELD, excerpt},
-    scheduling::model::name::NodeName,
+    scheduling::world::node_state::NodeState,
 };
+
+/// A node with its cards.
+pub(super) struct NodeRow<'a> {
+    pub(super) state: &'a NodeState,
+    pub(super) cards: NodeCards<'a>,
+}
 
 /// One card of a node.
 pub(super) struct CardRow<'a> {
@@ -34,11 +40,13 @@ pub(super) struct Rows<'a> {
     pub(super) pods: Vec<HeldCardRow<'a>>,
 }
 
-/// The cards of each node that has some, by name.
-pub(super) fn node_cards(holdings: &Holdings) -> Vec<(NodeName, NodeCards<'_>)> {
-    let cards =
-        holdings.nodes.iter().map(|node| (node.info.name.clone(), NodeCards::of(node, &holdings.dialects)));
-    cards.filter(|(_, cards)| !cards.cards.is_empty()).collect()
+/// Each node that has cards.
+pub(super) fn nodes(holdings: &Holdings) -> Vec<NodeRow<'_>> {
+    let nodes = holdings
+        .nodes
+        .iter()
+        .map(|node| NodeRow { state: node, cards: NodeCards::of(node, &holdings.dialects) });
+    nodes.filter(|node| !node.cards.cards.is_empty()).collect()
 }
 
 impl<'a> Rows<'a> {
@@ -56,7 +64,7 @@ fn card_row<'a>(node: &'a str, offered: &'a OfferedCard<'a>) -> CardRow<'a> {
 }
 
 /// A node's annotation says what model a card is: as much of it as a label should hold.
-fn model(text: &str) -> Cow<'_, str> {
+pub(super) fn model(text: &str) -> Cow<'_, str> {
     excerpt(text, FIELD)
 }
 

@@ -115,6 +115,11 @@ impl Mix {
         &self.shapes
     }
 
+    /// Every shape that counts, with its weight.
+    pub(super) fn weights(&self) -> impl Iterator<Item = (&Arc<PodShape>, u32)> {
+        self.shapes.iter().filter(|shape| shape.weight > 0).map(|shape| (&shape.shape, shape.weight))
+    }
+
     /// Every share that they ask for.
     pub(super) fn shares(&self) -> &[MixedShare] {
         &self.shares
