@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 
 use super::cards::{NodeCards, OfferedCard};
 use crate::{
-    device::{Cores, ProfileRequest, IdFilter, MiB, Mode, ProfileName, ShareRequest, Sharing},
+    device::{Cores, IdFilter, MiB, Mode, ProfileName, ProfileRequest, ShareRequest, Sharing},
     scheduling::{
         model::pod_shape::{PodShape, ShareShape},
         world::node_state::NodeState,
