@@ -12,7 +12,7 @@ pub mod event;
 pub mod finding;
 #[cfg(test)]
 #[path = "../tests/support/fixtures.rs"]
-mod fixtures;
+pub(crate) mod fixtures;
 pub mod model;
 pub mod node_flow;
 pub mod packing;

@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 
 use super::cards::{NodeCards, OfferedCard};
 use crate::{
-    device::{Cores, IdFilter, MiB, Mode, ProfileName, ProfileRequest, ShareRequest, Sharing},
+    device::{Cores, IdFilter, MiB, Mode, ProfileName, ProfileRequest, ShareRequest},
     scheduling::{
         model::pod_shape::{PodShape, ShareShape},
         world::node_state::NodeState,
@@ -152,30 +152,13 @@ impl Lack {
 impl AskedShare {
     /// What this share of this request asks of each card.
     pub fn of(device: &ProfileRequest, share: &ShareRequest) -> Self {
-        let selection = &device.request.selection;
-        Self {
-            shape: ShareShape {
-                profile: device.profile.name.clone(),
-                memory: share.memory,
-                cores: share.cores,
-                alone: device.request.choice.sharing == Sharing::Alone,
-                models: selection.models.clone(),
-                modes: selection.modes.clone(),
-            },
-            ids: selection.ids.clone(),
-        }
-    }
-
-    fn serves(&self, class: &CardClass) -> bool {
-        let ShareShape { profile, models, modes, .. } = &self.shape;
-        class.profiles.contains(profile)
-            && models.admits(&class.model)
-            && modes.as_ref().is_none_or(|modes| modes.contains(&class.mode))
+        Self { shape: ShareShape::of(device, share), ids: device.request.selection.ids.clone() }
     }
 
     fn portion(&self, class: &CardClass) -> Option<(MiB, Cores)> {
         let ShareShape { memory, cores, .. } = &self.shape;
-        self.serves(class).then(|| (memory.of(class.memory), cores.of(class.cores)))
+        let serves = self.shape.is_served_by(&class.profiles, &class.model, class.mode);
+        serves.then(|| (memory.of(class.memory), cores.of(class.cores)))
     }
 
     /// The least part of a card that such a share takes of one of these cards, up to 1; `None`: none of them serves.

@@ -45,8 +45,6 @@ pub struct Packing {
     mix: Mix,
     /// The pods that are made up, with their weights.
     made_up: Arc<BTreeMap<Arc<PodShape>, u32>>,
-    /// With how much the shapes of pods count.
-    counted: Arc<BTreeMap<Arc<PodShape>, u32>>,
     pressure: Pressure,
     rooms: Arc<Rooms>,
     /// Greater after every change of what a pod may cost.
@@ -114,21 +112,10 @@ impl Packing {
             return;
         }
         for (shape, pods) in weighed {
-            let weight = pods.saturating_mul(POD);
-            let counted = Arc::make_mut(&mut self.counted);
-            if weight == 0 {
-                counted.remove(&shape);
-            } else {
-                counted.insert(shape.clone(), weight);
-            }
-            self.mix.weigh(&shape, self.weight(&shape), &self.kinds);
+            let made_up = self.made_up.get(&shape).copied().unwrap_or(0);
+            self.mix.weigh(&shape, pods.saturating_mul(POD).saturating_add(made_up), &self.kinds);
         }
         self.note_change();
-    }
-
-    fn weight(&self, shape: &Arc<PodShape>) -> u32 {
-        let of = |weights: &BTreeMap<Arc<PodShape>, u32>| weights.get(shape).copied().unwrap_or(0);
-        of(&self.counted).saturating_add(of(&self.made_up))
     }
 
     fn make_up(&mut self) {
@@ -136,7 +123,9 @@ impl Packing {
         let before = std::mem::replace(&mut self.made_up, made_up);
         let shapes: BTreeSet<_> = before.keys().chain(self.made_up.keys()).cloned().collect();
         for shape in shapes {
-            self.mix.weigh(&shape, self.weight(&shape), &self.kinds);
+            let of = |made_up: &BTreeMap<_, u32>| made_up.get(&shape).copied().unwrap_or(0);
+            let counted = self.mix.weight(&shape).saturating_sub(of(&before));
+            self.mix.weigh(&shape, counted.saturating_add(of(&self.made_up)), &self.kinds);
         }
     }
 

@@ -2,28 +2,20 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 
 use super::*;
 use crate::{
     device::{
-        Assignment, Card, CardPolicy, ContainerShares, CoreRequest, CoreUnit, Health, InitPhase, Inventory,
-        MemoryRequest, ModelFilter, NodePolicy, Role, Share, Slicing, Usage,
+        Card, CardPolicy, CoreRequest, Health, InitPhase, MemoryRequest, ModelFilter, NodePolicy, Slicing,
+        Usage,
     },
     dialect::{
         Dialects, LockForm, LockSpec,
         hami::{Hami, HamiSettings, names},
     },
     object::Quantity,
-    scheduling::{
-        Event, NodeChange, NodeInfo, ObjectChange, Offer, PodChange, QuotaChange, ResourceAmounts, Scheduler,
-        model::{
-            claim_use::DeviceClaims, kind::Kind, node::OfferedDevices, plugin_arguments::PluginArguments,
-            tdm::RevocableZones,
-        },
-        plugin::score::weights::ScoreWeights,
-        scheduler::{Pace, Settings},
-    },
+    scheduling::{NodeInfo, ResourceAmounts, Snapshot, fixtures},
 };
 
 /// Whole cpus and GiB that a node has.
@@ -81,46 +73,12 @@ fn amounts(cpu: u32, gib: u32) -> ResourceAmounts {
 
 /// A node of `NODE` with these cards. Of each use: the number of a card, MiB and percent.
 fn node(cards: Vec<Card>, uses: &[(u32, u64, u32)]) -> NodeState {
-    let offer = Offer {
-        core_unit: CoreUnit::Percent,
-        profile: Hami::NAME.into(),
-        inventory: Some(Inventory::new(cards)),
-    };
-    let info = NodeInfo {
-        name: "n1".into(),
-        uid: "n1".into(),
-        resource_version: "1".to_owned(),
-        allocatable: amounts(NODE[0], NODE[1]),
-        devices: OfferedDevices { offers: vec![offer], ..OfferedDevices::default() },
-        ..NodeInfo::default()
-    };
-    let mut scheduler = Scheduler::new(Settings {
-        device_resources: [].into(),
-        lock_expiry: SignedDuration::from_mins(5),
-        weights: ScoreWeights::default(),
-        arguments: PluginArguments::default(),
-        preemption: None,
-        zones: RevocableZones::default(),
-        gangs: None,
-        held_percent: 50,
-        claims: DeviceClaims::Served,
-        pace: Pace::Shared,
-    });
-    let lists = [
-        Event::Node(NodeChange::Listed(vec![info])),
-        Event::Quota(QuotaChange::Listed(Vec::new())),
-        Event::Object(ObjectChange::Listed(Kind::Namespace, Vec::new())),
-        Event::Pod(PodChange::Listed(Vec::new())),
-    ];
-    for list in lists {
-        scheduler.observe(list, Timestamp::UNIX_EPOCH);
-    }
-    let mut state = NodeState::clone(scheduler.snapshot().nodes().next().expect("there is one"));
+    let offered = fixtures::node_offering("n1", vec![fixtures::offer(Hami::NAME, cards)]);
+    let mut snapshot = Snapshot::default();
+    snapshot.set_node(NodeInfo { allocatable: amounts(NODE[0], NODE[1]), ..offered });
+    let mut state = NodeState::clone(snapshot.node("n1").expect("it was just set"));
     let assignments = uses.iter().map(|(card, memory, cores)| {
-        let card = (&*format!("GPU-{card}")).into();
-        let share = Share { card, memory: MiB::new(*memory), cores: Cores::new(*cores), slice: None };
-        let containers = vec![ContainerShares { role: Role::App, shares: vec![share] }];
-        Assignment { containers, ..Assignment::default() }
+        fixtures::assignment(fixtures::share(&format!("GPU-{card}"), *memory, *cores))
     });
     let assignments: Vec<_> = assignments.collect();
     state.usage = Usage::of(assignments.iter().map(|one| (one, InitPhase::Done)));

@@ -105,7 +105,8 @@ impl Verdicts {
 
     /// The same, as other nodes with this room have it where as much is left of them.
     fn share(&mut self, vacancy: Arc<Vacancy>) -> Arc<Vacancy> {
-        if self.vacancies.len() > self.of_nodes.len() {
+        // Only once there are twice as many as nodes, so that few decisions look through all of them.
+        if self.vacancies.len() > 2 * self.of_nodes.len() {
             self.vacancies.retain(|_, vacancy| Arc::strong_count(vacancy) > 1);
         }
         let known = self.vacancies.entry(Arc::as_ptr(&vacancy.before).addr());

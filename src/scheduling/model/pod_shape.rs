@@ -61,8 +61,7 @@ impl CardShape {
     /// large as the largest share.
     pub fn of(devices: &[ProfileRequest]) -> Option<Self> {
         let device = devices.iter().find(|device| device.joint.is_none())?;
-        let PodRequest { containers, selection, choice, .. } = &device.request;
-        let shares = || containers.iter().filter_map(|one| Some((one.role, one.share?)));
+        let shares = || device.request.containers.iter().filter_map(|one| Some((one.role, one.share?)));
         let of_role = |is: fn(Role) -> bool| shares().filter(move |(role, _)| is(*role));
         let staying: u32 = of_role(|role| role != Role::Init)
             .map(|(_, share)| share.cards.get())
@@ -70,15 +69,7 @@ impl CardShape {
         let init = of_role(|role| role == Role::Init).map(|(_, share)| share.cards.get()).max().unwrap_or(0);
         let largest = |share: &ShareRequest| (rank(share.memory), share.cores.get());
         let (_, share) = shares().max_by_key(|(_, share)| largest(share))?;
-        let share = ShareShape {
-            profile: device.profile.name.clone(),
-            memory: share.memory,
-            cores: share.cores,
-            alone: choice.sharing == Sharing::Alone,
-            models: selection.models.clone(),
-            modes: selection.modes.clone(),
-        };
-        Some(Self { count: staying.max(init).max(1), share })
+        Some(Self { count: staying.max(init).max(1), share: ShareShape::of(device, &share) })
     }
 }
 
@@ -88,12 +79,29 @@ fn rank(memory: MemoryRequest) -> MiB {
 }
 
 impl ShareShape {
+    /// What this share of this request asks of each card.
+    pub fn of(device: &ProfileRequest, share: &ShareRequest) -> Self {
+        let PodRequest { selection, choice, .. } = &device.request;
+        Self {
+            profile: device.profile.name.clone(),
+            memory: share.memory,
+            cores: share.cores,
+            alone: choice.sharing == Sharing::Alone,
+            models: selection.models.clone(),
+            modes: selection.modes.clone(),
+        }
+    }
+
+    /// Whether a card of this model and mode that plugins of these dialects offer may serve it, whatever its size.
+    pub fn is_served_by(&self, profiles: &[ProfileName], model: &str, mode: Mode) -> bool {
+        profiles.contains(&self.profile)
+            && self.models.admits(model)
+            && self.modes.as_ref().is_none_or(|modes| modes.contains(&mode))
+    }
+
     /// What it comes to on a card of this kind; `None`: such a card does not serve it.
     pub fn on(&self, kind: &CardKind) -> Option<Portion> {
-        let serves = kind.profiles.contains(&self.profile)
-            && self.models.admits(&kind.model)
-            && self.modes.as_ref().is_none_or(|modes| modes.contains(&kind.mode));
-        if !serves {
+        if !self.is_served_by(&kind.profiles, &kind.model, kind.mode) {
             return None;
         }
         let memory = narrow(self.memory.of(MiB::new(kind.memory.into())).get());

@@ -115,6 +115,11 @@ impl Mix {
         &self.shapes
     }
 
+    /// With how much a shape counts.
+    pub(super) fn weight(&self, shape: &Arc<PodShape>) -> u32 {
+        self.places.get(shape).map_or(0, |place| self.shapes[*place].weight)
+    }
+
     /// Every shape that counts, with its weight.
     pub(super) fn weights(&self) -> impl Iterator<Item = (&Arc<PodShape>, u32)> {
         self.shapes.iter().filter(|shape| shape.weight > 0).map(|shape| (&shape.shape, shape.weight))
@@ -160,12 +165,12 @@ impl Mix {
 
     /// A shape counts with this weight from now on.
     pub(super) fn weigh(&mut self, shape: &Arc<PodShape>, weight: u32, kinds: &CardKinds) {
-        let known = self.places.get(shape).copied();
-        if known.map_or(0, |place| self.shapes[place].weight) == weight {
+        let before = self.weight(shape);
+        if before == weight {
             return;
         }
+        let known = self.places.get(shape).copied();
         let place = known.unwrap_or_else(|| self.add(shape, kinds));
-        let before = self.shapes[place].weight;
         Arc::make_mut(&mut self.shapes)[place].weight = weight;
         self.total = self.total + u64::from(weight) - u64::from(before);
         self.version += 1;

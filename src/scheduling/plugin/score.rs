@@ -119,12 +119,6 @@ impl RawScores {
         (self.scored & (1 << place) != 0).then_some(self.scores[place])
     }
 
-    /// How well the cards suit, 0 to 100.
-    pub fn devices(&self) -> f64 {
-        let of_cards = SCORERS.into_iter().position(|row| TABLE[row].plugin == Plugin::Devices);
-        of_cards.and_then(|place| self.get(place)).unwrap_or_default()
-    }
-
     /// Whether the score depends on those of other nodes.
     pub(in crate::scheduling) fn is_relative(&self) -> bool {
         self.is_relative

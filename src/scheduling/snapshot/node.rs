@@ -42,8 +42,9 @@ impl Snapshot {
 
     /// Takes in a node of which nothing has changed that decides what fits.
     pub(in crate::scheduling) fn refresh_node(&mut self, mut info: NodeInfo) {
-        let before = self.world.node(&info.name).map(|state| state.info.clone());
-        Arc::make_mut(&mut self.world.packing).replace_node(before.as_deref(), Some(&mut info));
+        if let Some(known) = self.world.node(&info.name) {
+            info.devices.cards = known.info.devices.cards.clone();
+        }
         Arc::make_mut(&mut self.world.nodes).refresh(info);
     }
 
