@@ -12,6 +12,7 @@ mod nominated;
 pub mod outlook;
 pub mod remedy;
 pub mod verdict;
+pub mod verdicts;
 
 use std::sync::Arc;
 
@@ -300,12 +301,10 @@ impl<'a> Filters<'a> {
         Decision { node: node.info.name.clone(), allocations, steps }
     }
 
-    /// The decision for the node that is nominated for the pod, if that passes every filter: other nodes are not looked at then, as
-    /// in kube-scheduler (v1.36 `pkg/scheduler/schedule_one.go`, `evaluateNominatedNode`). A node whose `rank` is not 0 comes after
-    /// others all the same.
-    pub fn on_nominated(&self, rank: impl Fn(&NodeName) -> usize) -> Option<Decision> {
-        let nominated = self.nominated(rank)?;
-        let node = self.world.node(nominated)?;
-        self.try_on(node).ok()
+    /// The node that is nominated for the pod, if that passes every filter: other nodes are not looked at then, as in kube-scheduler
+    /// (v1.36 `pkg/scheduler/schedule_one.go`, `evaluateNominatedNode`). A node whose `rank` is not 0 comes after others all the same.
+    pub fn on_nominated(&self, rank: impl Fn(&NodeName) -> usize) -> Option<&'a Arc<NodeState>> {
+        let node = self.world.node(self.nominated(rank)?)?;
+        self.passes(node).then_some(node)
     }
 }

@@ -1,6 +1,6 @@
 //! What each node makes of a pod whose turn has come: fits with its scores and what the pod would be given there, or not, and why.
 
-use std::{collections::BTreeMap, ops::ControlFlow, sync::Arc};
+use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
@@ -11,12 +11,13 @@ use crate::{
     dialect::{Dialects, Record},
     scheduling::{
         Ask, Claim, Demand, NodeReasons, Reason,
-        decide::{Decision, Filters, Refusal, evaluation::Evaluation, remedy::remedy},
-        plugin::{
-            allocate::explain,
-            pod_counts::PodCounts,
-            score::{Scores, weights::ScoreWeights},
+        decide::{
+            Decision, Filters,
+            evaluation::{Evaluated, Evaluation},
+            remedy::remedy,
+            verdicts::Verdicts,
         },
+        plugin::{allocate::explain, pod_counts::PodCounts, score::weights::ScoreWeights},
         world::{World, node_state::NodeState},
     },
 };
@@ -38,10 +39,10 @@ impl Explanation<'_> {
     pub(super) fn verdicts(&self, demand: &Demand) -> Vec<SimulatedVerdict> {
         let mut counts = PodCounts::default();
         let filters = Filters::prepare(demand, self.world, &mut counts);
-        let evaluation = Evaluation::of(filters, &mut counts, self.weights, || ControlFlow::Continue(()));
-        let evaluation = evaluation.expect("it was not stopped");
+        let mut verdicts = Verdicts::new(&demand.ask, self.world, *self.weights);
+        let evaluation = Evaluation::of(filters, &mut verdicts, &mut counts, *self.weights);
         let filters = evaluation.filters();
-        let verdict = |(state, scores): (&Arc<NodeState>, Result<Scores, &Refusal>)| {
+        let verdict = |(state, scores): Evaluated<'_>| {
             let name = &state.info.name;
             let verdict = match scores {
                 Ok(scores) => {

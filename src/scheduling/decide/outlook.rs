@@ -5,9 +5,10 @@
 use std::{collections::BTreeMap, ops::ControlFlow, sync::Arc};
 
 use super::{
-    Filters,
+    Filters, Refusals,
     evaluation::Evaluation,
     fit_error::{Awaits, FitError},
+    verdicts::Verdicts,
 };
 use crate::{
     device::{Allocation, Card, CoreUnit, Inventory, Share},
@@ -103,20 +104,30 @@ impl Outlook {
         if let Some(error) = rejected {
             return Some(Err(error));
         }
-        let evaluation = Evaluation::of(filters, &mut counts, weights, go_on)?;
+        let mut verdicts = Verdicts::default();
+        verdicts.update(&demand.ask, world, *weights, go_on).continue_value()?;
+        let mut evaluation = Evaluation::of(filters, &mut verdicts, &mut counts, *weights);
         if counts.has_given_up() {
             return None;
         }
         let rank = |node: &NodeName| passed_over.get(node).copied().unwrap_or(0);
-        let Some((node, score)) = evaluation.best(weights, rank) else {
-            return Some(Err(evaluation.fit_error()));
+        let node = match evaluation.best(rank) {
+            Ok(node) => node,
+            Err(refusals) => return Some(Err(evaluation.fit_error(&refusals))),
         };
         let allocations = evaluation.filters().decision(node).allocations;
         let units = demand.ask.devices.iter().map(|device| device.profile.core_budget.unit());
         let allocations = allocations.into_iter().zip(units).collect();
-        let others = evaluation.fitting().saturating_sub(1);
-        let (node, refused) = (node.clone(), evaluation.refused());
-        Some(Ok(Prospect { node, allocations, score, others, refused }))
+        let (mut score, mut others, mut refused) = (0.0, 0, Refusals::default());
+        for (state, judged) in evaluation.nodes() {
+            match judged {
+                Ok(scores) if Arc::ptr_eq(state, node) => score = scores.total(weights),
+                Ok(_) => others += 1,
+                Err(refusal) => refused.note(state, refusal),
+            }
+        }
+        let refused = refused.counted(std::iter::empty());
+        Some(Ok(Prospect { node: node.clone(), allocations, score, others, refused }))
     }
 
     /// Whether the node comes after others: its line is full or held up.

@@ -1,11 +1,11 @@
 //! One decision of another scheduler beside Berth's own for the same pod on the same cluster.
 
-use std::{borrow::Cow, fmt, ops::ControlFlow};
+use std::{borrow::Cow, fmt};
 
 use crate::{
     device::{CardId, Share},
     scheduling::{
-        decide::{Filters, evaluation::Evaluation, fit_error::FitError},
+        decide::{Filters, Refusals, evaluation::Evaluation, fit_error::FitError, verdicts::Verdicts},
         model::{
             name::NodeName,
             pod::{Demand, Holding, PodKey},
@@ -240,23 +240,23 @@ pub(super) fn compare(
     if let Some(error) = filters.rejected() {
         return bare(ComparisonReason::PodRejected(Box::new(error)));
     }
-    let evaluation = Evaluation::of(filters, &mut counts, weights, || ControlFlow::Continue(()))
-        .expect("an evaluation that is never stopped ends");
+    let mut verdicts = Verdicts::new(&demand.ask, before.world(), *weights);
+    let mut evaluation = Evaluation::of(filters, &mut verdicts, &mut counts, *weights);
     let judged = evaluation.nodes();
     let chosen = judged.iter().find(|(state, _)| state.info.name == holding.node);
-    let (own, feasible) = (best(&evaluation, weights), evaluation.fitting());
+    let scores = || judged.iter().filter_map(|(_, judged)| judged.as_ref().ok());
+    let (own, feasible) = (best(&evaluation), scores().count());
     let found = match (&own, chosen) {
-        (Some(_), None) => bare(ComparisonReason::NodeUnknown),
-        (Some(_), Some((_, Err(refusal)))) => bare(ComparisonReason::NodeRejected(refusal.reasons().clone())),
-        (None, chosen) => {
+        (Ok(_), None) => bare(ComparisonReason::NodeUnknown),
+        (Ok(_), Some((_, Err(refusal)))) => bare(ComparisonReason::NodeRejected(refusal.reasons().clone())),
+        (Err(refusals), chosen) => {
             let refusal = chosen.and_then(|(_, judged)| judged.as_ref().err());
             let chosen = refusal.map(|refusal| refusal.reasons().clone());
-            bare(ComparisonReason::NoFit { chosen, error: Box::new(evaluation.fit_error()) })
+            bare(ComparisonReason::NoFit { chosen, error: Box::new(evaluation.fit_error(refusals)) })
         }
-        (Some(own), Some((state, Ok(scores)))) => {
-            let score = scores.total(weights);
-            let others = judged.iter().filter_map(|(_, judged)| judged.as_ref().ok());
-            let rank = 1 + others.filter(|other| other.total(weights) > score).count();
+        (Ok(own), Some((state, Ok(chosen)))) => {
+            let score = chosen.total(weights);
+            let rank = 1 + scores().filter(|other| other.total(weights) > score).count();
             let reason = if own.node == holding.node {
                 of_cards(state, &own.shares, &ComparedPlacement::of(holding).shares)
             } else if rank == 1 {
@@ -267,7 +267,7 @@ pub(super) fn compare(
             Comparison { rank: Some(rank), ..bare(reason) }
         }
     };
-    Comparison { own, feasible, ..found }
+    Comparison { own: own.ok(), feasible, ..found }
 }
 
 /// Where Berth would place a pod on this cluster, which must not hold it.
@@ -277,15 +277,14 @@ pub(super) fn prospect(demand: &Demand, now: &Snapshot, weights: &ScoreWeights) 
     if filters.rejected().is_some() {
         return None;
     }
-    let evaluation = Evaluation::of(filters, &mut counts, weights, || ControlFlow::Continue(()))?;
-    best(&evaluation, weights)
+    let mut verdicts = Verdicts::new(&demand.ask, now.world(), *weights);
+    best(&Evaluation::of(filters, &mut verdicts, &mut counts, *weights)).ok()
 }
 
-fn best(evaluation: &Evaluation<'_>, weights: &ScoreWeights) -> Option<ComparedPlacement> {
-    let (node, _) = evaluation.best(weights, |_| 0)?;
-    let decision = evaluation.filters().decision(node);
+fn best<'a>(evaluation: &Evaluation<'a, '_>) -> Result<ComparedPlacement, Refusals<'a>> {
+    let decision = evaluation.filters().decision(evaluation.best(|_| 0)?);
     let shares = decision.allocations.iter().flat_map(|one| one.assignment.shares());
-    Some(ComparedPlacement { shares: shares.cloned().collect(), node: decision.node })
+    Ok(ComparedPlacement { shares: shares.cloned().collect(), node: decision.node })
 }
 
 /// How two sets of shares of one node compare; a card may have two names.

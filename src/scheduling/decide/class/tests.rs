@@ -22,7 +22,7 @@ fn decide(classes: &mut Classes, ask: &Arc<Ask>, snapshot: &Snapshot) -> Result<
 }
 
 fn knows(classes: &Classes, ask: &Arc<Ask>) -> Option<ClassOrigin> {
-    classes.by_ask.get(ask).filter(|class| !class.verdicts.of_nodes.is_empty()).map(|class| class.known)
+    classes.by_ask.get(ask).filter(|class| class.verdicts.slots() > 0).map(|class| class.known)
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn any_number_of_classes_with_waiting_pods_keep_the_verdicts_of_so_many_and_all_
         classes.wait(ask, format!("{at}").as_str().into(), Reach::Node);
     }
     let verdicts =
-        |classes: &Classes| classes.by_ask.values().map(|class| class.verdicts.of_nodes.len()).sum::<usize>();
+        |classes: &Classes| classes.by_ask.values().map(|class| class.verdicts.slots()).sum::<usize>();
     assert_eq!((verdicts(&classes), classes.waiting()), (REMEMBERED, asks.len()));
     let mut roomier = tests::node("a", 1, 20_000);
     roomier.generation = 99;
