@@ -1,8 +1,9 @@
 //! `berth migrate --plan`: what the pods of a node pool would be as claims of devices, where these would be allocated, and what would not fit.
 //!
-//! It changes nothing, and reads files or a live cluster. Requests are read by the dialects of admission and of the binder, and devices are
-//! chosen by the binder's allocator.
+//! It changes nothing, and reads files or a live cluster. Requests are read by the dialects of admission and of the binder, and the live binder's
+//! scheduler places the pods with their claims.
 
+mod cluster;
 mod gather;
 mod input;
 mod objects;
@@ -110,9 +111,8 @@ pub fn plan(args: &MigrateArgs, config: &Config, documents: &[Document]) -> anyh
     let unread = input.unread.iter().map(|document| document.kind());
     documents::tell_skipped(unread, "is not used by the plan");
     let class = PoolClass { name: &args.class, driver: args.driver.as_deref().unwrap_or(&args.class) };
-    let dialects = config.dialects();
-    let pool = MigrationPool::of(&input, args.nodes.as_ref(), &dialects, class)?;
-    Ok(place::place(&input, &pool, &dialects))
+    let pool = MigrationPool::of(&input, args.nodes.as_ref(), &config.dialects(), class)?;
+    place::place(&input, &pool, config)
 }
 
 fn selector(text: &str) -> Result<LabelSelector, UnreadableSelector> {

@@ -116,6 +116,16 @@ impl SimulatedCluster {
         self.observe(Event::Pod(PodChange::Seen(Box::new(pod))));
     }
 
+    /// Another object is created.
+    pub(super) fn create(&mut self, object: Object) {
+        self.observe(Event::Object(ObjectChange::Seen(object)));
+    }
+
+    /// Another object is deleted.
+    pub(super) fn delete(&mut self, object: &Object) {
+        self.observe(Event::Object(ObjectChange::Gone(object.kind(), object.name())));
+    }
+
     /// A pod ends.
     pub(super) fn end(&mut self, uid: &Uid) {
         if self.pods.remove(uid).is_some() {

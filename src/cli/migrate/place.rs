@@ -1,19 +1,23 @@
-//! Where the claims of a pool's pods would be allocated: on the pod's own node, in the order in which the pods were started.
+//! Where the claims of a pool's pods would be allocated: on the pod's own node, in the order in which the pods were started; then where the
+//! scheduler places the pods that wait.
+
+use anyhow::Result;
 
 use crate::{
+    config::Config,
     device::{PodRequest, ShareRequest},
     dialect::{
         Dialect, Dialects, Unreadable,
         claim::{Target, Translation, Unexpressed, translate},
     },
-    dra::{self, HeldDevices, WaitingClaim},
     object::{
-        Pod, ResourceClaim,
+        Pod,
         resource_claim::{AllocationResult, ResourceClaimSpec},
     },
 };
 
 use super::{
+    cluster::{Destination, PlacedClaim, PoolCluster},
     input::MigrationInput,
     objects::PlanObjects,
     pool::{MigrationPool, PoolNode},
@@ -25,18 +29,22 @@ use super::{
 struct MigrationRun<'a> {
     pool: &'a MigrationPool<'a>,
     dialects: &'a Dialects,
-    held: HeldDevices,
+    cluster: PoolCluster,
+    /// The pool without a claim.
+    empty: PoolCluster,
     objects: PlanObjects,
 }
 
 /// What a pod asks for, and in which dialect; an error where it asks for devices that are no shares of cards, or where that can't be read.
 type Asked<'a> = Result<(&'a dyn Dialect, PodRequest), Vec<Unexpressed>>;
 
-/// A claim on a node: what it would be given there, or why nothing.
+/// A claim as the nodes of a pod make it necessary, and what comes of it.
 struct ClaimAttempt<'a> {
-    node: &'a PoolNode,
+    /// Those for which it is the same.
+    nodes: Vec<&'a PoolNode>,
     translation: Translation,
-    given: Result<AllocationResult, String>,
+    /// On which node it is given what.
+    given: Option<(&'a PoolNode, Box<AllocationResult>)>,
 }
 
 /// Of so many nodes a pod that waits is told why it does not fit there.
@@ -46,14 +54,17 @@ const MOST_TOLD: usize = 3;
 pub(super) fn place(
     input: &MigrationInput<'_>,
     pool: &MigrationPool<'_>,
-    dialects: &Dialects,
-) -> MigrationPlan {
-    let mut run = MigrationRun { pool, dialects, held: pool.held.clone(), objects: PlanObjects::default() };
+    config: &Config,
+) -> Result<MigrationPlan> {
+    let (cluster, empty) =
+        (PoolCluster::new(pool, &pool.claims, config), PoolCluster::new(pool, &[], config));
+    let dialects = &config.dialects();
+    let mut run = MigrationRun { pool, dialects, cluster, empty, objects: PlanObjects::default() };
     let mut pods: Vec<&Pod> = input.pods.values().collect();
     let started = |pod: &Pod| pod.status.start_time.or(pod.metadata.creation_timestamp);
     pods.sort_by_key(|pod| (!is_bound(pod), started(pod).is_none(), started(pod)));
-    let rows: Vec<MigrationRow> = pods.into_iter().filter_map(|pod| run.pod(pod)).collect();
-    MigrationPlan::of(pool, &run.held, rows, run.objects.0)
+    let rows = pods.into_iter().filter_map(|pod| run.pod(pod).transpose()).collect::<Result<_>>()?;
+    Ok(MigrationPlan::of(pool, run.cluster.held(), rows, run.objects.0))
 }
 
 fn is_bound(pod: &Pod) -> bool {
@@ -62,41 +73,45 @@ fn is_bound(pod: &Pod) -> bool {
 
 impl<'a> MigrationRun<'a> {
     /// The pod's row; `None`: it asks for no devices, or is not of the pool.
-    fn pod(&mut self, pod: &Pod) -> Option<MigrationRow> {
+    fn pod(&mut self, pod: &Pod) -> Result<Option<MigrationRow>> {
         let nodes = self.nodes(pod);
-        let first = nodes.first()?;
+        let Some(first) = nodes.first() else { return Ok(None) };
         let row = MigrationRow::new(pod, is_bound(pod).then(|| first.name.clone()));
-        let (dialect, request) = match self.asks(pod)? {
-            Ok(asked) => asked,
-            Err(reasons) => return Some(row.inexpressible(reasons)),
+        let (dialect, request) = match self.asks(pod) {
+            None => return Ok(None),
+            Some(Ok(asked)) => asked,
+            Some(Err(reasons)) => return Ok(Some(row.inexpressible(reasons))),
         };
         let row = row.asking(dialect, pod, shares(&request));
-        let mut attempts: Vec<ClaimAttempt<'_>> = Vec::new();
-        for node in nodes {
-            attempts.push(self.attempt(pod, (dialect, &request), node));
-            if attempts.last().is_some_and(|attempt| attempt.given.is_ok()) {
+        let mut attempts = self.attempts(pod, (dialect, &request), &nodes);
+        for attempt in &mut attempts {
+            self.give(pod, attempt, nodes.len())?;
+            if attempt.given.is_some() {
                 break;
             }
         }
-        Some(self.told(row, pod, attempts))
+        self.told(row, pod, &nodes, attempts).map(Some)
     }
 
-    /// What the attempts come to. The claim is that of the node where it fits, else that of the first node for which there is one.
-    fn told(&mut self, row: MigrationRow, pod: &Pod, mut attempts: Vec<ClaimAttempt<'_>>) -> MigrationRow {
-        let fits = attempts.iter().position(|attempt| attempt.given.is_ok());
+    /// What the attempts come to. The claim is that which is given devices, else the first that there is.
+    fn told(
+        &mut self,
+        row: MigrationRow,
+        pod: &Pod,
+        nodes: &[&'a PoolNode],
+        mut attempts: Vec<ClaimAttempt<'a>>,
+    ) -> Result<MigrationRow> {
+        let fits = attempts.iter().position(|attempt| attempt.given.is_some());
         let told = fits.or_else(|| attempts.iter().position(|attempt| attempt.translation.spec.is_some()));
-        let everywhere = refusals(&attempts);
-        let ClaimAttempt { node, translation, given } = attempts.swap_remove(told.unwrap_or(0));
-        let Some(spec) = translation.spec else { return row.inexpressible(translation.unexpressed) };
+        let refusals = if fits.is_none() { self.refusals(pod, nodes, &attempts)? } else { String::new() };
+        let ClaimAttempt { translation, given, .. } = attempts.swap_remove(told.unwrap_or(0));
+        let Some(spec) = translation.spec else { return Ok(row.inexpressible(translation.unexpressed)) };
         let containers = containers(pod, &spec);
         let row = row.claiming(self.objects.of(pod, spec), containers, translation.unexpressed);
-        match given {
-            Ok(allocation) => {
-                self.held.add(&allocation);
-                row.given(node, &allocation)
-            }
-            Err(reason) => row.refused(if is_bound(pod) { reason } else { everywhere }),
-        }
+        Ok(match given {
+            Some((node, allocation)) => row.given(node, &allocation),
+            None => row.refused(refusals),
+        })
     }
 
     /// The pod's own node, or those that it may go to: by its node selector and its required node affinity.
@@ -127,59 +142,81 @@ impl<'a> MigrationRun<'a> {
         Some(Err(vec![Unexpressed { field: "spec".to_owned(), reason }]))
     }
 
-    fn attempt(
+    /// The claims that the pod would need on these nodes, each once: a part of a card's memory may be another amount on another node.
+    fn attempts(
         &self,
         pod: &Pod,
         (dialect, request): (&dyn Dialect, &PodRequest),
-        node: &'a PoolNode,
-    ) -> ClaimAttempt<'a> {
-        let target = Target {
-            class: self.pool.class.name,
-            driver: Some(self.pool.class.driver),
-            card_memory: node.card_memory(&request.selection),
-        };
-        let translation = translate(dialect, pod, request, &target);
-        let given = match &translation.spec {
-            Some(spec) => self.allocate(pod, spec, node),
-            None => Err(unexpressed(&translation.unexpressed)),
-        };
-        ClaimAttempt { node, translation, given }
-    }
-
-    /// What the claim would be given on the node, beside the claims before it.
-    fn allocate(
-        &self,
-        pod: &Pod,
-        spec: &ResourceClaimSpec,
-        node: &PoolNode,
-    ) -> Result<AllocationResult, String> {
-        let claim =
-            ResourceClaim { metadata: pod.metadata.clone(), spec: spec.clone(), ..ResourceClaim::default() };
-        let claim = WaitingClaim::read(&claim, &self.pool.classes).map_err(|error| error.to_string())?;
-        let beside = |held: &HeldDevices| {
-            let found = dra::allocate(&[&claim], node.reached(), &self.pool.inventory, held);
-            found
-                .map(|found| found.and_then(|mut found| found.results.pop()))
-                .map_err(|error| error.to_string())
-        };
-        if let Some(allocation) = beside(&self.held)? {
-            return Ok(allocation);
+        nodes: &[&'a PoolNode],
+    ) -> Vec<ClaimAttempt<'a>> {
+        let mut attempts: Vec<ClaimAttempt<'a>> = Vec::new();
+        for node in nodes {
+            let target = Target {
+                class: self.pool.class.name,
+                driver: Some(self.pool.class.driver),
+                card_memory: node.card_memory(&request.selection),
+            };
+            let translation = translate(dialect, pod, request, &target);
+            match attempts.iter_mut().find(|attempt| attempt.translation == translation) {
+                Some(known) => known.nodes.push(node),
+                None => attempts.push(ClaimAttempt { nodes: vec![node], translation, given: None }),
+            }
         }
-        let alone = matches!(beside(&HeldDevices::default()), Ok(Some(_)));
-        Err(refusal::of(spec, node, self.pool, &LeftOnNode { held: &self.held, alone }))
+        attempts
     }
-}
 
-/// Why each node refuses the pod's claim.
-fn refusals(attempts: &[ClaimAttempt<'_>]) -> String {
-    let refused = |attempt: &ClaimAttempt<'_>| {
-        Some(format!("{}: {}", attempt.node.name, attempt.given.as_ref().err()?))
-    };
-    let mut told: Vec<String> = attempts.iter().take(MOST_TOLD).filter_map(refused).collect();
-    if let Some(more) = attempts.len().checked_sub(MOST_TOLD).filter(|more| *more > 0) {
-        told.push(format!("and {more} more nodes"));
+    /// Lets the scheduler allocate the claim beside those before it.
+    fn give(&mut self, pod: &Pod, attempt: &mut ClaimAttempt<'a>, nodes: usize) -> Result<()> {
+        let Some(spec) = &attempt.translation.spec else { return Ok(()) };
+        let to = |node| Destination::Node(node);
+        let destinations: Vec<_> = if !is_bound(pod) && attempt.nodes.len() == nodes {
+            vec![Destination::Selected]
+        } else {
+            attempt.nodes.iter().copied().map(to).collect()
+        };
+        for to in destinations {
+            if let PlacedClaim::Given(node, allocation) = self.cluster.place(pod, spec, to)? {
+                attempt.given = self.pool.node(&node).map(|node| (node, allocation));
+                return Ok(());
+            }
+        }
+        Ok(())
     }
-    told.join("; ")
+
+    /// Why the pod's node refuses its claim, or each node that it may go to.
+    fn refusals(
+        &mut self,
+        pod: &Pod,
+        nodes: &[&'a PoolNode],
+        attempts: &[ClaimAttempt<'a>],
+    ) -> Result<String> {
+        let mut told = Vec::new();
+        for node in nodes.iter().take(MOST_TOLD) {
+            let of_node =
+                |attempt: &&ClaimAttempt<'_>| attempt.nodes.iter().any(|one| std::ptr::eq(*one, *node));
+            let Some(attempt) = attempts.iter().find(of_node) else { continue };
+            let why = self.refusal(pod, node, &attempt.translation)?;
+            if is_bound(pod) {
+                return Ok(why);
+            }
+            told.push(format!("{}: {why}", node.name));
+        }
+        if let Some(more) = nodes.len().checked_sub(MOST_TOLD).filter(|more| *more > 0) {
+            told.push(format!("and {more} more nodes"));
+        }
+        Ok(told.join("; "))
+    }
+
+    fn refusal(&mut self, pod: &Pod, node: &PoolNode, translation: &Translation) -> Result<String> {
+        let Some(spec) = &translation.spec else { return Ok(unexpressed(&translation.unexpressed)) };
+        let alone = match self.empty.try_to_place(pod, spec, Destination::Node(node))? {
+            PlacedClaim::Refused(Some(why)) => return Ok(why),
+            PlacedClaim::Refused(None) => false,
+            PlacedClaim::Given(..) => true,
+        };
+        let left = LeftOnNode { held: self.cluster.held(), alone };
+        Ok(refusal::of(spec, node, self.pool, &left))
+    }
 }
 
 fn unexpressed(reasons: &[Unexpressed]) -> String {

@@ -2,7 +2,7 @@
 
 mod cards;
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 use anyhow::bail;
 
@@ -10,11 +10,12 @@ use super::input::MigrationInput;
 use crate::{
     device::{CardId, MiB, Selection},
     dialect::{Dialects, claim::published::Driver},
-    dra::{self, CompiledClasses, DevicePools, HeldDevices},
+    dra,
     object::{
-        DeviceClass, LabelSelector, Labels, Metadata, ResourceSlice,
+        DeviceClass, LabelSelector, Labels, Metadata, ResourceClaim, ResourceSlice,
         device_class::{CelSelector, DeviceClassSpec, DeviceSelector},
     },
+    scheduling::world::resource_claims::unreadable,
 };
 
 pub(super) use cards::{CardSource, PoolCard};
@@ -32,10 +33,11 @@ pub(super) struct MigrationPool<'a> {
     pub(super) class: PoolClass<'a>,
     /// By name.
     pub(super) nodes: Vec<PoolNode>,
-    pub(super) classes: CompiledClasses,
-    pub(super) inventory: DevicePools,
-    /// What allocated claims hold.
-    pub(super) held: HeldDevices,
+    pub(super) classes: Vec<Arc<DeviceClass>>,
+    /// What drivers have published, and what they would for cards that are registered.
+    pub(super) slices: Vec<Arc<ResourceSlice>>,
+    /// The claims that are allocated.
+    pub(super) claims: Vec<Arc<ResourceClaim>>,
     /// What was assumed, or could not be read.
     pub(super) notices: Vec<String>,
 }
@@ -91,9 +93,9 @@ impl<'a> MigrationPool<'a> {
         Ok(Self {
             class,
             nodes,
-            classes: CompiledClasses::new(input.classes.values().chain(&assumed)),
-            inventory: DevicePools::new(&slices),
-            held: held(input, &mut notices),
+            classes: input.classes.values().cloned().chain(assumed).map(Arc::new).collect(),
+            slices: slices.into_iter().map(Arc::new).collect(),
+            claims: allocated(input, &mut notices),
             notices,
         })
     }
@@ -105,7 +107,7 @@ impl<'a> MigrationPool<'a> {
 }
 
 impl PoolNode {
-    /// The node as the allocator knows it.
+    /// The node as selectors of nodes and of devices see it.
     pub(super) fn reached(&self) -> dra::TargetNode<'_> {
         dra::TargetNode { name: &self.name, labels: &self.labels }
     }
@@ -137,14 +139,15 @@ fn assumed(class: PoolClass<'_>) -> DeviceClass {
     }
 }
 
-/// What claims hold that are allocated already.
-fn held(input: &MigrationInput<'_>, notices: &mut Vec<String>) -> HeldDevices {
-    let mut held = HeldDevices::default();
+/// The claims that are allocated already.
+fn allocated(input: &MigrationInput<'_>, notices: &mut Vec<String>) -> Vec<Arc<ResourceClaim>> {
+    let mut claims = Vec::new();
     for claim in input.claims.values() {
-        for trouble in claim.status.allocation.iter().flat_map(|allocation| held.add(allocation)) {
-            let Metadata { namespace, name, .. } = &claim.metadata;
-            notices.push(format!("ResourceClaim {namespace}/{name}: {trouble}"));
-        }
+        let Some(allocation) = &claim.status.allocation else { continue };
+        let Metadata { namespace, name, .. } = &claim.metadata;
+        let troubles = unreadable(allocation).into_iter();
+        notices.extend(troubles.map(|trouble| format!("ResourceClaim {namespace}/{name}: {trouble}")));
+        claims.push(Arc::new(claim.clone()));
     }
-    held
+    claims
 }
