@@ -219,17 +219,25 @@ async fn the_ledger_is_shown_to_who_may_see_it(client: &Client, address: SocketA
             }
         }
     };
-    let page = tokio::time::timeout(LIMIT, shown).await.expect("the reader is let in");
-    let card = &page["nodes"][0]["cards"][0];
+    let ledger = tokio::time::timeout(LIMIT, shown).await.expect("the reader is let in");
+    let card = &ledger["nodes"][0]["cards"][0];
     assert_eq!((&card["uuid"], &card["memoryUsed"]), (&json!("GPU-gpu-1-0"), &json!(1000)));
     assert_eq!(card["pods"], json!(["default/one"]));
-    let held = &page["pods"][0];
+    let held = &ledger["pods"][0];
     let share = json!([{"uuid": "GPU-gpu-1-0", "model": held["cards"][0]["model"], "slots": 1, "memory": 1000, "cores": 0}]);
     assert_eq!(held["cards"], share);
     let allocated = "berth_card_memory_allocated_bytes{node=\"gpu-1\",card=\"GPU-gpu-1-0\",index=\"0\",";
     let page = metrics(address).await;
     let line = page.lines().find(|line| line.starts_with(allocated));
     assert!(line.is_some_and(|line| line.ends_with(" 1048576000.0")), "{line:?}");
+    let of_model = &ledger["gpus"][0];
+    assert_eq!(of_model["model"], held["cards"][0]["model"]);
+    assert!(of_model["allocated"].as_f64().is_some_and(|allocated| allocated > 0.0), "{of_model}");
+    for key in ["capacity", "allocated", "free", "fragmented"] {
+        let metric = format!("berth_gpus_{key}{{model={}}} ", of_model["model"]);
+        let value = page.lines().find_map(|line| line.strip_prefix(&metric)?.parse::<f64>().ok());
+        assert_eq!(value, of_model[key].as_f64(), "{key}");
+    }
     assert_eq!((&held["name"], &held["commitment"]), (&json!("one"), &json!("Bound")));
 }
 

@@ -4,6 +4,7 @@
 //! how often such a pod comes. Values only: how they are printed or exported is not known here.
 
 mod fitting;
+pub mod models;
 #[cfg(test)]
 mod tests;
 

@@ -3,6 +3,7 @@
 //! It changes nothing: it shows what the scheduler holds at the time of the request.
 
 mod devices;
+mod gpus;
 mod reservations;
 
 use std::{
@@ -11,6 +12,7 @@ use std::{
 };
 
 pub use devices::{DeviceRow, HeldDeviceRow};
+pub use gpus::FleetRow;
 pub use reservations::ReservationRow;
 use serde::Serialize;
 use tokio::sync::{mpsc, oneshot};
@@ -39,6 +41,8 @@ const WAITING: usize = 8;
 /// The ledger.
 #[derive(Clone, Debug, Serialize)]
 pub struct LedgerPage {
+    /// The GPUs by model; none until everything is listed, since a part of them would look like the whole.
+    pub gpus: Vec<FleetRow>,
     /// Every node with its cards, by name.
     pub nodes: Vec<LedgerNode>,
     /// Every pod that holds something, by namespace and name.
@@ -158,8 +162,8 @@ pub struct Questions(Arc<Mutex<Option<mpsc::Sender<Question>>>>);
 /// What the loop that binds is asked for, between two decisions.
 #[derive(Debug)]
 pub enum Question {
-    /// The ledger.
-    Page(oneshot::Sender<LedgerPage>),
+    /// The ledger without its GPUs, and what they are counted from.
+    Page(oneshot::Sender<(LedgerPage, Option<Holdings>)>),
     /// What a scrape shows; `None` until everything is listed.
     Holdings(oneshot::Sender<Option<Holdings>>),
 }
@@ -168,7 +172,9 @@ impl Question {
     /// Answers it; the one that asked may have gone meanwhile.
     pub(super) fn answer(self, scheduler: &Scheduler, dialects: &Dialects) {
         match self {
-            Self::Page(answer) => drop(answer.send(page(scheduler, dialects))),
+            Self::Page(answer) => {
+                drop(answer.send((page(scheduler, dialects), Holdings::of(scheduler, dialects))));
+            }
             Self::Holdings(answer) => drop(answer.send(Holdings::of(scheduler, dialects))),
         }
     }
@@ -186,9 +192,16 @@ pub enum NoAnswer {
 }
 
 impl Questions {
-    /// Asks the leader's loop for the ledger, which answers between two decisions.
+    /// Asks the leader's loop for the ledger, which answers between two decisions. GPUs are counted outside the loop.
     pub async fn ask(&self) -> Result<LedgerPage, NoAnswer> {
-        self.put(Question::Page).await
+        let (page, holdings) = self.put(Question::Page).await?;
+        let gpus = tokio::task::spawn_blocking(move || holdings.map(|holdings| holdings.gpus()));
+        let gpus = gpus.await.map_err(|error| match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(_) => NoAnswer::NotLeading,
+        })?;
+        let rows = gpus.into_iter().flatten().map(|(model, gpus)| FleetRow::new(model, &gpus));
+        Ok(LedgerPage { gpus: rows.collect(), ..page })
     }
 
     /// What a scrape shows; `None` until everything is listed.
@@ -215,7 +228,7 @@ impl Questions {
     }
 }
 
-/// The ledger of a scheduler.
+/// The ledger of a scheduler, without its GPUs by model.
 pub fn page(scheduler: &Scheduler, dialects: &Dialects) -> LedgerPage {
     let keys: BTreeMap<Uid, _> = scheduler.view().keys().map(|key| (key.uid.clone(), key)).collect();
     let names = keys.iter().map(|(uid, key)| (uid.clone(), key.to_string())).collect();
@@ -235,7 +248,7 @@ pub fn page(scheduler: &Scheduler, dialects: &Dialects) -> LedgerPage {
     };
     let mut pods: Vec<_> = scheduler.snapshot().ledger().all().map(row).collect();
     pods.sort();
-    LedgerPage { nodes: nodes(scheduler.snapshot(), dialects, &names), pods }
+    LedgerPage { gpus: Vec::new(), nodes: nodes(scheduler.snapshot(), dialects, &names), pods }
 }
 
 /// What a pod holds of each card.

@@ -19,6 +19,7 @@ use prometheus_client::{
     registry::Registry,
 };
 
+use super::gpus::models::{FleetGpus, by_model};
 use crate::{
     device::{Allocation, InitPhase},
     dialect::Dialects,
@@ -87,6 +88,13 @@ impl Holdings {
             waiting: scheduler.view().waiting(),
             shapes: shapes.map(|(shape, weight)| (shape.clone(), weight)).collect(),
         })
+    }
+
+    /// The GPUs by model, and what of them is of use for the pods that may come.
+    pub fn gpus(&self) -> BTreeMap<String, FleetGpus> {
+        let nodes = rows::nodes(self);
+        let models = by_model(nodes.iter().map(|node| (node.state, &node.cards)), &self.shapes);
+        models.into_iter().map(|(model, gpus)| (model.into_owned(), gpus)).collect()
     }
 
     /// The metrics of it.
