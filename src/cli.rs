@@ -10,6 +10,7 @@ pub mod connection;
 #[cfg(feature = "sandbox")]
 pub mod demo;
 pub mod documents;
+pub mod inspect;
 pub mod man;
 pub mod manifests;
 pub mod migrate;
@@ -79,6 +80,16 @@ pub enum Command {
     Review(review::ReviewArgs),
     /// Place pods on a cluster given as files, offline.
     Simulate(simulate::SimulateArgs),
+    /// Say why a pod waits, what each node lacks for it, and the smallest change with which it would fit; read-only.
+    Why(inspect::why::WhyArgs),
+    /// Say which pods hold how much of which card; read-only.
+    Who(inspect::who::WhoArgs),
+    /// Say how many pods of usual sizes would fit now; read-only.
+    Fits(inspect::fits::FitsArgs),
+    /// Say where pods would go if the cluster or they themselves were different; read-only.
+    WhatIf(inspect::what_if::WhatIfArgs),
+    /// Write the objects that decide where pods go to files, without secrets.
+    Dump(inspect::dump::DumpArgs),
     /// Play a recording or a trace of pods through the scheduler, offline.
     Replay(replay::ReplayArgs),
     /// Say what installing Berth in a live cluster would do; read-only.
@@ -156,6 +167,19 @@ fn execute(cli: &Cli) -> anyhow::Result<CommandAnswer> {
         Command::Migrate(args) => {
             run_async(cli.log_format, "warn", migrate::run(args.clone(), settings(cli)?))
         }
+        Command::Why(args) => {
+            run_async(cli.log_format, "warn", inspect::why::run(args.clone(), settings(cli)?))
+        }
+        Command::Who(args) => {
+            run_async(cli.log_format, "warn", inspect::who::run(args.clone(), settings(cli)?))
+        }
+        Command::Fits(args) => {
+            run_async(cli.log_format, "warn", inspect::fits::run(args.clone(), settings(cli)?))
+        }
+        Command::WhatIf(args) => {
+            run_async(cli.log_format, "warn", inspect::what_if::run(args.clone(), settings(cli)?))
+        }
+        Command::Dump(args) => run_async(cli.log_format, "warn", inspect::dump::run(args.clone())),
         Command::Shadow(args) => args.run(),
         Command::Config(args) => args.run(&settings(cli)?),
         Command::Manifests(args) => {

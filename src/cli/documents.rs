@@ -2,6 +2,7 @@
 //!
 //! Documents stay JSON values, so that no field is lost that Berth does not know; each remembers where it stood.
 
+pub(in crate::cli) mod live;
 mod source;
 
 use std::{collections::BTreeSet, fmt};

@@ -4,7 +4,6 @@
 //! scheduler places the pods with their claims.
 
 mod cluster;
-mod gather;
 mod input;
 mod objects;
 mod place;
@@ -20,7 +19,10 @@ use clap::{Args, ValueEnum};
 use super::{
     CommandAnswer,
     connection::{ConnectionArgs, not_reached},
-    documents::{self, Document},
+    documents::{
+        self, Document,
+        live::{self, LiveList, Need},
+    },
     output,
 };
 use crate::{
@@ -37,6 +39,19 @@ Examples: a pool that is given as files, the same pool in the cluster that kubec
   berth migrate --plan -f cluster/ --nodes pool=a100
   berth migrate --plan --nodes pool=a100 -o wide
   berth migrate --plan --nodes pool=a100 -o claims | kubectl apply --dry-run=server -f -";
+
+/// What is listed. An API server without Dynamic Resource Allocation has none of its kinds.
+const LISTS: [LiveList; 5] = [
+    LiveList { path: "/api/v1/nodes", version: "v1", kind: "Node", need: Need::Needed },
+    LiveList { path: "/api/v1/pods", version: "v1", kind: "Pod", need: Need::Needed },
+    of_devices("/apis/resource.k8s.io/v1/resourceslices", "ResourceSlice"),
+    of_devices("/apis/resource.k8s.io/v1/deviceclasses", "DeviceClass"),
+    of_devices("/apis/resource.k8s.io/v1/resourceclaims", "ResourceClaim"),
+];
+
+const fn of_devices(path: &'static str, kind: &'static str) -> LiveList {
+    LiveList { path, version: "resource.k8s.io/v1", kind, need: Need::IfServed }
+}
 
 /// Arguments of `berth migrate`.
 #[derive(Args, Clone, Debug)]
@@ -87,7 +102,7 @@ pub async fn run(args: MigrateArgs, config: Config) -> anyhow::Result<CommandAns
     }
     let documents = if args.file.is_empty() {
         let (client, cluster) = args.connection.client().await?;
-        gather::documents(&client).await.map_err(|error| not_reached(error, &cluster))?
+        live::documents(&client, &LISTS).await.map_err(|error| not_reached(error, &cluster))?.0
     } else {
         documents::read(&args.file)?
     };

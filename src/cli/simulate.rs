@@ -34,6 +34,7 @@ use super::{
 use crate::config::Config;
 
 pub(super) use prepare::{PreparedSimulation, prepare};
+pub(super) use report::{NearestRow, SimulatedOutcome};
 pub use report::{SimulatedPod, Simulation};
 pub use run::Explain;
 
@@ -90,6 +91,26 @@ impl SimulateArgs {
             if self.strict && simulation.is_short() { CommandAnswer::No } else { CommandAnswer::Yes };
         Ok(answer)
     }
+}
+
+/// Where these pods would go on a cluster of these objects, on which other pods may wait too.
+pub(super) fn placed(
+    mut cluster: Vec<Document>,
+    asked: Vec<Document>,
+    config: &Config,
+    now: Timestamp,
+) -> anyhow::Result<Simulation> {
+    // The pods of the input stand in its order, those of the cluster first.
+    let others = input::read(&cluster, config)?.pods.len();
+    cluster.extend(asked);
+    let input = input::read(&cluster, config)?;
+    let (mut simulation, warnings) =
+        run::simulate(&input, config, admit::Entrance::Guarded, Explain::Nothing, now)?;
+    for warning in input.warnings.iter().chain(&warnings) {
+        output::remark(&format!("warning: {warning}"));
+    }
+    simulation.pods = simulation.pods.split_off(others.min(simulation.pods.len()));
+    Ok(simulation)
 }
 
 #[expect(clippy::disallowed_methods, reason = "the edge at which the time comes in, where none is given")]

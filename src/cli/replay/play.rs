@@ -61,7 +61,7 @@ pub(super) fn play(
     until: Option<SignedDuration>,
 ) -> Result<PolicyRow> {
     let documents = named(documents, &config.scheduler_name);
-    let PreparedSimulation { reader, settings, lists, incoming, warnings } =
+    let PreparedSimulation { reader, settings, lists, incoming, warnings, .. } =
         prepare(&documents, config, START)?;
     for warning in &warnings {
         output::remark(&format!("warning: {warning}"));

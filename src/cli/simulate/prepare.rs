@@ -1,5 +1,7 @@
 //! A cluster and the pods that want a place in it, out of documents, for whoever plays them otherwise than all at once.
 
+use std::collections::BTreeSet;
+
 use anyhow::Result;
 use jiff::Timestamp;
 
@@ -29,6 +31,8 @@ pub(in crate::cli) struct PreparedSimulation {
     pub(in crate::cli) lists: ClusterLists,
     /// The pods that want a place, in the order of the input.
     pub(in crate::cli) incoming: Vec<PodInfo>,
+    /// The pods that want no place, or may have none.
+    pub(in crate::cli) left_out: Vec<SimulatedPod>,
     /// What was odd about the input.
     pub(in crate::cli) warnings: Vec<String>,
 }
@@ -45,18 +49,20 @@ pub(in crate::cli) fn prepare(
     let wants = |pod: &PodInfo| lists.positions.contains_key(&pod.key.uid);
     let (incoming, others) = std::mem::take(&mut lists.lists.pods).into_iter().partition(wants);
     lists.lists.pods = others;
-    let left_out = rows.into_values().filter_map(left_out);
-    let warnings =
-        input.warnings.into_iter().chain(std::mem::take(&mut lists.warnings)).chain(left_out).collect();
-    Ok(PreparedSimulation { reader, settings, lists: lists.into_lists(), incoming, warnings })
+    let wanting: BTreeSet<u64> = lists.positions.values().copied().collect();
+    let left_out = rows.into_iter().filter(|(position, _)| !wanting.contains(position));
+    let left_out: Vec<_> = left_out.map(|(_, row)| row).collect();
+    let warnings = input.warnings.into_iter().chain(std::mem::take(&mut lists.warnings));
+    let warnings = warnings.chain(left_out.iter().filter_map(why_left_out)).collect();
+    Ok(PreparedSimulation { reader, settings, lists: lists.into_lists(), incoming, left_out, warnings })
 }
 
 /// Says that the pod wants no place, and why; `None`: there is nothing to say.
-fn left_out(row: SimulatedPod) -> Option<String> {
+fn why_left_out(row: &SimulatedPod) -> Option<String> {
     let why = match row.outcome {
         SimulatedOutcome::Denied => row.violations.first().map(ToString::to_string).unwrap_or_default(),
-        SimulatedOutcome::Unschedulable => row.message.unwrap_or_default(),
-        SimulatedOutcome::Bound | SimulatedOutcome::Ignored => row.warnings.into_iter().next()?,
+        SimulatedOutcome::Unschedulable => row.message.clone().unwrap_or_default(),
+        SimulatedOutcome::Bound | SimulatedOutcome::Ignored => row.warnings.first()?.clone(),
     };
     Some(format!("Pod {}/{} is left out: {why}", row.namespace, row.name))
 }

@@ -20,7 +20,7 @@ use crate::{
     scheduling::{FitError, model::name::NodeName, plan::eviction::Eviction},
 };
 
-pub(super) use nearest::NearestRow;
+pub(in crate::cli) use nearest::NearestRow;
 pub(super) use verdict::{ReasonRow, SimulatedVerdict};
 
 /// What came of a simulation.

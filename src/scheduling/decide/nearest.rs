@@ -126,7 +126,7 @@ impl Nearest {
 
 /// What a node lacks that is refused for these reasons: of its cards as many as are missing, those first that lack least; and the place
 /// of the request of cards that it lacks them for.
-fn lacks(ask: &Ask, node: &NodeState, reasons: &NodeReasons, quotas: &[Quota]) -> (usize, Vec<Lack>) {
+pub fn lacks(ask: &Ask, node: &NodeState, reasons: &NodeReasons, quotas: &[Quota]) -> (usize, Vec<Lack>) {
     let of_node = || reasons.iter().cloned().map(Lack::Node).collect();
     let of_cards = reasons.iter().any(Reason::is_of_cards);
     let short = of_cards.then(|| explain::short_on(ask, node, quotas)).flatten();

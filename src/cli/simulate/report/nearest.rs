@@ -27,7 +27,7 @@ pub struct LackRow {
 }
 
 impl NearestRow {
-    pub(super) fn of(nearest: &Nearest) -> Self {
+    pub(in crate::cli) fn of(nearest: &Nearest) -> Self {
         let lack = |lack: &Lack| LackRow {
             reason: lack.reason(),
             card: lack.card().map(ToString::to_string),

@@ -1,0 +1,96 @@
+//! The cluster that a command looks at: the objects that decide where pods go, live or as files.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::Args;
+use jiff::Timestamp;
+
+use crate::{
+    cli::{
+        connection::{ConnectionArgs, not_reached},
+        documents::{
+            self, Document,
+            live::{self, LiveList, Need},
+        },
+        output,
+    },
+    cluster::Clock,
+};
+
+/// Which cluster a command looks at.
+#[derive(Args, Clone, Debug)]
+pub struct InspectedArgs {
+    /// A file or a folder that `berth dump` wrote, or `-` for standard input; may be given several times [default: a live cluster]
+    #[arg(short, long = "filename", alias = "file", value_name = "FILE|DIR|-", conflicts_with_all = ["kubeconfig", "context"])]
+    pub file: Vec<PathBuf>,
+    /// The current time to assume, which makes the output reproducible [default: now]
+    #[arg(long, value_name = "RFC3339")]
+    pub at: Option<Timestamp>,
+    /// Which cluster
+    #[command(flatten)]
+    pub connection: ConnectionArgs,
+}
+
+const fn list(path: &'static str, version: &'static str, kind: &'static str) -> LiveList {
+    LiveList { path, version, kind, need: Need::Optional }
+}
+
+/// What decides where pods go: everything that `berth simulate` reads. Only nodes and pods must be there.
+const LISTS: [LiveList; 28] = [
+    LiveList { path: "/api/v1/nodes", version: "v1", kind: "Node", need: Need::Needed },
+    LiveList { path: "/api/v1/pods", version: "v1", kind: "Pod", need: Need::Needed },
+    list("/api/v1/namespaces", "v1", "Namespace"),
+    list("/api/v1/resourcequotas", "v1", "ResourceQuota"),
+    list("/apis/scheduling.k8s.io/v1/priorityclasses", "scheduling.k8s.io/v1", "PriorityClass"),
+    list("/apis/resource.k8s.io/v1/resourceslices", "resource.k8s.io/v1", "ResourceSlice"),
+    list("/apis/resource.k8s.io/v1/deviceclasses", "resource.k8s.io/v1", "DeviceClass"),
+    list("/apis/resource.k8s.io/v1/resourceclaims", "resource.k8s.io/v1", "ResourceClaim"),
+    list("/api/v1/persistentvolumes", "v1", "PersistentVolume"),
+    list("/api/v1/persistentvolumeclaims", "v1", "PersistentVolumeClaim"),
+    list("/apis/storage.k8s.io/v1/storageclasses", "storage.k8s.io/v1", "StorageClass"),
+    list("/apis/storage.k8s.io/v1/csinodes", "storage.k8s.io/v1", "CSINode"),
+    list("/apis/storage.k8s.io/v1/csidrivers", "storage.k8s.io/v1", "CSIDriver"),
+    list("/apis/storage.k8s.io/v1/csistoragecapacities", "storage.k8s.io/v1", "CSIStorageCapacity"),
+    list("/apis/storage.k8s.io/v1/volumeattachments", "storage.k8s.io/v1", "VolumeAttachment"),
+    list("/apis/policy/v1/poddisruptionbudgets", "policy/v1", "PodDisruptionBudget"),
+    list("/api/v1/services", "v1", "Service"),
+    list("/api/v1/replicationcontrollers", "v1", "ReplicationController"),
+    list("/apis/apps/v1/replicasets", "apps/v1", "ReplicaSet"),
+    list("/apis/apps/v1/statefulsets", "apps/v1", "StatefulSet"),
+    list("/apis/apps/v1/daemonsets", "apps/v1", "DaemonSet"),
+    list("/apis/scheduling.volcano.sh/v1beta1/podgroups", "scheduling.volcano.sh/v1beta1", "PodGroup"),
+    list("/apis/scheduling.x-k8s.io/v1alpha1/podgroups", "scheduling.x-k8s.io/v1alpha1", "PodGroup"),
+    list("/apis/scheduling.k8s.io/v1beta1/podgroups", "scheduling.k8s.io/v1beta1", "PodGroup"),
+    list("/apis/scheduling.k8s.io/v1alpha2/podgroups", "scheduling.k8s.io/v1alpha2", "PodGroup"),
+    list("/apis/scheduling.koordinator.sh/v1alpha1/devices", "scheduling.koordinator.sh/v1alpha1", "Device"),
+    list(
+        "/apis/scheduling.koordinator.sh/v1alpha1/reservations",
+        "scheduling.koordinator.sh/v1alpha1",
+        "Reservation",
+    ),
+    list("/api/v1/namespaces/koordinator-system/configmaps", "v1", "ConfigMap"),
+];
+
+impl InspectedArgs {
+    /// The objects of the cluster.
+    pub(super) async fn documents(&self) -> Result<Vec<Document>> {
+        if self.file.is_empty() { read(&self.connection).await } else { Ok(documents::read(&self.file)?) }
+    }
+
+    /// The present.
+    pub(super) fn now(&self) -> Timestamp {
+        self.at.unwrap_or_else(|| Clock::System.now())
+    }
+}
+
+/// The objects of the live cluster, without what no scheduler reads of them.
+pub(in crate::cli) async fn read(connection: &ConnectionArgs) -> Result<Vec<Document>> {
+    let (client, cluster) = connection.client().await?;
+    let (documents, left_out) =
+        live::documents(&client, &LISTS).await.map_err(|error| not_reached(error, &cluster))?;
+    for remark in left_out {
+        output::remark(&format!("warning: {remark}"));
+    }
+    Ok(documents.into_iter().map(super::dump::bare).collect())
+}

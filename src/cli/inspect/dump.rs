@@ -1,0 +1,105 @@
+//! `berth dump`: the objects that decide where pods go, as files that `berth simulate` reads.
+//!
+//! No Secret is read, and of pods neither environment nor command lines are kept.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context as _, Result, bail};
+use clap::Args;
+use serde_json::{Map, Value, json};
+
+use super::cluster;
+use crate::{
+    cli::{CommandAnswer, connection::ConnectionArgs, documents::Document, output},
+    dialect::koordinator::templates,
+    object::ConfigMap,
+};
+
+/// What is kept of a container: all else may hold what a user would not show.
+const OF_CONTAINERS: [&str; 8] =
+    ["name", "image", "resources", "restartPolicy", "ports", "resizePolicy", "volumeMounts", "volumeDevices"];
+
+/// Where a pod's specification has containers.
+const CONTAINERS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
+
+/// Holds the whole object as it was applied, environment included.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// Arguments of `berth dump`.
+#[derive(Args, Clone, Debug)]
+#[command(
+    after_help = "Example:\n  berth dump --out cluster/ && berth simulate -f cluster/ -f pod.yaml --explain"
+)]
+pub struct DumpArgs {
+    /// The folder to write to, which must be new or empty
+    #[arg(long, value_name = "DIR")]
+    pub out: PathBuf,
+    /// Which cluster
+    #[command(flatten)]
+    pub connection: ConnectionArgs,
+}
+
+/// Writes the objects of the cluster, a file for each kind.
+pub async fn run(args: DumpArgs) -> Result<CommandAnswer> {
+    let folder = args.out.display().to_string();
+    fs::create_dir_all(&args.out).with_context(|| folder.clone())?;
+    if fs::read_dir(&args.out).with_context(|| folder.clone())?.next().is_some() {
+        bail!("{folder} is not empty");
+    }
+    let documents = cluster::read(&args.connection).await?;
+    let (objects, files) = (documents.len(), write(&args.out, documents)?);
+    output::remark(&format!("{objects} objects in {files} files in {folder}"));
+    Ok(CommandAnswer::Yes)
+}
+
+/// Writes a List for each kind, and says how many there are.
+fn write(folder: &Path, documents: Vec<Document>) -> Result<usize> {
+    let mut by_kind: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+    for document in documents {
+        let group = document.api_version().split_once('/').map_or("", |(group, _)| group);
+        let dot = if group.is_empty() { "" } else { "." };
+        let file = format!("{}{dot}{group}.json", document.kind().to_lowercase());
+        by_kind.entry(file).or_default().push(document.value);
+    }
+    for (name, items) in &by_kind {
+        let list = json!({"apiVersion": "v1", "kind": "List", "items": items});
+        let path = folder.join(name);
+        let text = serde_json::to_vec_pretty(&list)?;
+        fs::write(&path, text).with_context(|| path.display().to_string())?;
+    }
+    Ok(by_kind.len())
+}
+
+/// The object without what no scheduler reads of it and a user may not want to show.
+pub(super) fn bare(mut document: Document) -> Document {
+    let is_config_map = document.kind() == "ConfigMap";
+    if let Some(metadata) = document.value.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("managedFields");
+        if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
+            annotations.remove(LAST_APPLIED);
+        }
+    }
+    if is_config_map && !document.read::<ConfigMap>().is_ok_and(|map| templates::are_in(&map.metadata)) {
+        document.value.as_object_mut().map(|fields| fields.remove("data"));
+    }
+    if let Some(spec) = document.value.get_mut("spec").and_then(Value::as_object_mut) {
+        bare_pod(spec);
+        // The pods of a workload are dumped themselves.
+        spec.remove("template");
+    }
+    document
+}
+
+fn bare_pod(spec: &mut Map<String, Value>) {
+    for key in CONTAINERS {
+        for container in spec.get_mut(key).and_then(Value::as_array_mut).into_iter().flatten() {
+            if let Some(fields) = container.as_object_mut() {
+                fields.retain(|key, _| OF_CONTAINERS.contains(&key.as_str()));
+            }
+        }
+    }
+}

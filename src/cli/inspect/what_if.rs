@@ -1,0 +1,176 @@
+//! `berth what-if`: where pods would go if the cluster, or they themselves, were different.
+
+use std::{collections::BTreeSet, path::PathBuf};
+
+use anyhow::{Result, bail};
+use clap::Args;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::cluster;
+use crate::{
+    cli::{
+        CommandAnswer,
+        connection::ConnectionArgs,
+        documents::{self, Document},
+        output::{self, Format},
+        simulate,
+    },
+    cluster::Clock,
+    config::Config,
+};
+
+/// So many nodes can be added at most.
+const MOST_NODES: u16 = 10_000;
+
+/// Arguments of `berth what-if`.
+#[derive(Args, Clone, Debug)]
+#[command(
+    after_help = "Examples: with four more nodes like gpu-7; without a pod that holds cards; in a cluster that `berth dump` has written
+  berth what-if -f pod.yaml --add-nodes 4 --like gpu-7
+  berth what-if -f pod.yaml --without research/training-0
+  berth what-if -f pod.yaml -f cluster/ --cordon gpu-7"
+)]
+pub struct WhatIfArgs {
+    /// Pods and workloads; and a file or folder with the nodes of a cluster [default: those of the live cluster]
+    #[arg(short, long = "filename", alias = "file", value_name = "FILE|DIR|-", required = true)]
+    pub file: Vec<PathBuf>,
+    /// Add so many nodes
+    #[arg(long, value_name = "N", requires = "like", value_parser = clap::value_parser!(u16).range(1..=i64::from(MOST_NODES)))]
+    pub add_nodes: Option<u16>,
+    /// The node that added nodes are like
+    #[arg(long, value_name = "NODE", requires = "add_nodes")]
+    pub like: Option<String>,
+    /// Leave out a pod of the cluster, as NAMESPACE/NAME; may be given several times
+    #[arg(long, value_name = "POD")]
+    pub without: Vec<String>,
+    /// Cordon a node; may be given several times
+    #[arg(long, value_name = "NODE")]
+    pub cordon: Vec<String>,
+    /// Give the pods this priority
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    pub priority: Option<i32>,
+    /// The current time to assume, which makes the output reproducible [default: now]
+    #[arg(long, value_name = "RFC3339")]
+    pub at: Option<Timestamp>,
+    /// Which cluster
+    #[command(flatten)]
+    pub connection: ConnectionArgs,
+    /// The output format
+    #[arg(short, long, value_enum, default_value_t = Format::Table)]
+    pub output: Format,
+}
+
+/// Prints where the pods would go.
+pub async fn run(args: WhatIfArgs, config: Config) -> Result<CommandAnswer> {
+    let (mut cluster, mut asked) = (Vec::new(), Vec::new());
+    for file in &args.file {
+        let read = documents::read(std::slice::from_ref(file))?;
+        let is_of_cluster = read.iter().any(|document| document.kind() == "Node");
+        (if is_of_cluster { &mut cluster } else { &mut asked }).extend(read);
+    }
+    if asked.is_empty() {
+        bail!("--filename: there is no pod beside the cluster");
+    }
+    if cluster.is_empty() {
+        cluster = cluster::read(&args.connection).await?;
+    }
+    let asked = prioritised(asked, args.priority);
+    let cluster = changed(cluster, &args)?;
+    let now = args.at.unwrap_or_else(|| Clock::System.now());
+    let simulation = simulate::placed(cluster, asked, &config, now)?;
+    output::print(&simulation, args.output, || simulation.table(&[]))?;
+    Ok(CommandAnswer::Yes)
+}
+
+/// The pods with this priority.
+fn prioritised(mut asked: Vec<Document>, priority: Option<i32>) -> Vec<Document> {
+    let Some(priority) = priority else { return asked };
+    for document in &mut asked {
+        set_priority(&mut document.value, priority);
+    }
+    asked
+}
+
+/// Sets it in every specification of a pod that the object holds.
+fn set_priority(value: &mut Value, priority: i32) {
+    match value {
+        Value::Object(fields) if fields.get("containers").is_some_and(Value::is_array) => {
+            fields.remove("priorityClassName");
+            fields.insert("priority".to_owned(), priority.into());
+        }
+        Value::Object(fields) => fields.values_mut().for_each(|value| set_priority(value, priority)),
+        Value::Array(items) => items.iter_mut().for_each(|value| set_priority(value, priority)),
+        _ => {}
+    }
+}
+
+/// The cluster as the arguments want it.
+fn changed(mut cluster: Vec<Document>, args: &WhatIfArgs) -> Result<Vec<Document>> {
+    for pod in &args.without {
+        let is_it = |document: &Document| document.kind() == "Pod" && called(document) == *pod;
+        if !cluster.iter().any(is_it) {
+            bail!("--without {pod}: there is no such pod; name it as NAMESPACE/NAME");
+        }
+        cluster.retain(|document| !is_it(document));
+    }
+    for node in &args.cordon {
+        let found = cluster.iter_mut().find(|document| is_node(document, node));
+        let Some(found) = found else { bail!("--cordon {node}: there is no such node") };
+        let Some(fields) = found.value.as_object_mut() else { continue };
+        let spec = fields.entry("spec").or_insert_with(|| json!({}));
+        if let Some(spec) = spec.as_object_mut() {
+            spec.insert("unschedulable".to_owned(), true.into());
+        }
+    }
+    let (Some(count), Some(like)) = (args.add_nodes, &args.like) else { return Ok(cluster) };
+    if !cluster.iter().any(|document| is_node(document, like)) {
+        bail!("--like {like}: there is no such node");
+    }
+    let names: BTreeSet<&str> =
+        cluster.iter().filter(|document| document.kind() == "Node").filter_map(Document::name).collect();
+    let free = (1_u64..).map(|number| format!("{like}-added-{number}"));
+    let added: Vec<String> = free.filter(|name| !names.contains(&**name)).take(usize::from(count)).collect();
+    let of_node: Vec<_> = cluster.iter().filter(|document| belongs(document, like)).cloned().collect();
+    for name in added {
+        cluster.extend(of_node.iter().map(|document| Document {
+            value: renamed(document.value.clone(), like, &name),
+            place: document.place.clone(),
+        }));
+    }
+    Ok(cluster)
+}
+
+fn called(document: &Document) -> String {
+    format!("{}/{}", document.namespace().unwrap_or("default"), document.name().unwrap_or_default())
+}
+
+fn is_node(document: &Document, name: &str) -> bool {
+    document.kind() == "Node" && document.name() == Some(name)
+}
+
+/// Whether the object says what a node is or has.
+fn belongs(document: &Document, node: &str) -> bool {
+    match document.kind() {
+        "Node" | "CSINode" | "Device" => document.name() == Some(node),
+        "ResourceSlice" => document.value.pointer("/spec/nodeName").and_then(Value::as_str) == Some(node),
+        _ => false,
+    }
+}
+
+/// The same for another node: each text that is the node's name is the other's, and names that begin with it begin with the other's.
+fn renamed(value: Value, from: &str, to: &str) -> Value {
+    match value {
+        Value::String(text) if text == from => to.into(),
+        Value::String(text) => match text.strip_prefix(from).filter(|rest| rest.starts_with('-')) {
+            Some(rest) => format!("{to}{rest}").into(),
+            None => text.into(),
+        },
+        Value::Array(items) => items.into_iter().map(|item| renamed(item, from, to)).collect(),
+        Value::Object(fields) => {
+            let fields = fields.into_iter().filter(|(key, _)| key != "uid");
+            fields.map(|(key, value)| (key, renamed(value, from, to))).collect()
+        }
+        other => other,
+    }
+}
