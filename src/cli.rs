@@ -80,15 +80,15 @@ pub enum Command {
     Review(review::ReviewArgs),
     /// Place pods on a cluster given as files, offline.
     Simulate(simulate::SimulateArgs),
-    /// Say why a pod waits, what each node lacks for it, and the smallest change with which it would fit; read-only.
+    /// Say why a pod waits and what would help; read-only.
     Why(inspect::why::WhyArgs),
-    /// Say which pods hold how much of which card; read-only.
+    /// Say which pods hold which card; read-only.
     Who(inspect::who::WhoArgs),
     /// Say how many pods of usual sizes would fit now; read-only.
     Fits(inspect::fits::FitsArgs),
-    /// Say where pods would go if the cluster or they themselves were different; read-only.
+    /// Say where pods would go in another cluster; read-only.
     WhatIf(inspect::what_if::WhatIfArgs),
-    /// Write the objects that decide where pods go to files, without secrets.
+    /// Write the objects that decide where pods go to files.
     Dump(inspect::dump::DumpArgs),
     /// Play a recording or a trace of pods through the scheduler, offline.
     Replay(replay::ReplayArgs),
@@ -159,6 +159,9 @@ fn parse() -> Result<Cli, clap::Error> {
 fn execute(cli: &Cli) -> anyhow::Result<CommandAnswer> {
     match &cli.command {
         Command::Review(args) => args.run(|| settings(cli)),
+        Command::Simulate(args) if args.from_cluster => {
+            run_async(cli.log_format, "warn", args.clone().run_on_cluster(settings(cli)?))
+        }
         Command::Simulate(args) => args.run(&settings(cli)?),
         Command::Replay(args) => args.run(&settings(cli)?),
         Command::Preflight(args) => {

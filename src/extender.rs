@@ -5,7 +5,7 @@
 mod room;
 pub mod wire;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use axum::{
     Router,
@@ -158,7 +158,9 @@ async fn answer<T: DeserializeOwned, R: Serialize>(
 }
 
 fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, String> {
-    serde_json::from_slice(body).map_err(|error| format!("the body can't be read: {}\n", brief(&error)))
+    let unreadable = |error: &dyn fmt::Display| format!("the body can't be read: {}\n", brief(error));
+    let text = str::from_utf8(body).map_err(|error| unreadable(&error))?;
+    serde_json::from_str(text).map_err(|error| unreadable(&error))
 }
 
 fn refused(why: String) -> Response {

@@ -3,6 +3,7 @@
 //! Each module says what it is about; `cargo test --test installed upgrade::` runs the cases of one.
 #![cfg(feature = "sandbox")]
 
+mod inspect;
 mod migrate;
 mod policies;
 mod preflight;

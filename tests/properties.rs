@@ -18,6 +18,7 @@ mod preemptions;
 mod quotas;
 mod records;
 mod share_claims;
+mod why;
 mod worlds;
 
 use crate::fixtures;

@@ -10,7 +10,10 @@ use std::{collections::BTreeSet, fmt};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::object::workload::{KeptPod, Places, UnreadableWorkload, Workloads};
+use crate::object::{
+    self, UnreadableField,
+    workload::{KeptPod, Places, UnreadableWorkload, Workloads},
+};
 
 pub use source::read;
 
@@ -124,10 +127,7 @@ impl Document {
 
     /// A part of the object as a typed value; `places` is where its fields stand in the object.
     pub fn read_part<T: DeserializeOwned>(&self, part: &Value, places: &Places) -> Result<T, DocumentError> {
-        serde_path_to_error::deserialize(part).map_err(|error| {
-            let path = error.path().to_string();
-            self.error(&places.of(&path), error.into_inner().to_string())
-        })
+        object::read(part).map_err(|UnreadableField { field, reason }| self.error(&places.of(&field), reason))
     }
 
     /// The pods that the object keeps as templates. None: it is no workload of these kinds, or refers to its pods elsewhere.

@@ -27,24 +27,35 @@ use jiff::Timestamp;
 
 use super::{
     CommandAnswer,
+    connection::ConnectionArgs,
     documents::{self, Document},
+    inspect::cluster,
     output,
     output::Format,
 };
 use crate::config::Config;
 
-pub(super) use prepare::{PreparedSimulation, prepare};
+pub(super) use prepare::{PreparedSimulation, prepare, why_left_out};
 pub(super) use report::{NearestRow, SimulatedOutcome};
 pub use report::{SimulatedPod, Simulation};
 pub use run::Explain;
 
 /// Arguments of `berth simulate`.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 #[command(after_help = "Example:\n  berth simulate -f cluster/ -f pod.yaml --explain -o json")]
 pub struct SimulateArgs {
     /// A file, a folder, or `-` for standard input; may be given several times.
-    #[arg(short, long = "filename", alias = "file", value_name = "FILE|DIR|-", required = true)]
+    #[arg(
+        short,
+        long = "filename",
+        alias = "file",
+        value_name = "FILE|DIR|-",
+        required_unless_present = "from_cluster"
+    )]
     pub file: Vec<PathBuf>,
+    /// Place the pods on the live cluster as it is, beside those that wait there; nothing is changed.
+    #[arg(long)]
+    pub from_cluster: bool,
     /// For every node, print whether the pod fits there, and if not, why.
     #[arg(long)]
     pub explain: bool,
@@ -63,16 +74,31 @@ pub struct SimulateArgs {
     /// The output format.
     #[arg(short, long, value_enum, default_value_t = Format::Table)]
     pub output: Format,
+    /// Which cluster
+    #[command(flatten)]
+    pub connection: ConnectionArgs,
 }
 
 impl SimulateArgs {
     /// Places what the files hold.
     pub fn run(&self, config: &Config) -> anyhow::Result<CommandAnswer> {
-        let documents = documents::read(&self.file)?;
+        self.place(&documents::read(&self.file)?, config)
+    }
+
+    /// Places what waits in the live cluster, and what the files hold.
+    pub async fn run_on_cluster(self, config: Config) -> anyhow::Result<CommandAnswer> {
+        let mut documents = cluster::read(&self.connection).await?;
+        if !self.file.is_empty() {
+            documents.extend(documents::read(&self.file)?);
+        }
+        self.place(&documents, &config)
+    }
+
+    fn place(&self, documents: &[Document], config: &Config) -> anyhow::Result<CommandAnswer> {
         let now = self.at.unwrap_or_else(wall_clock);
         let explain = if self.explain { Explain::EveryNode } else { Explain::Nothing };
         let entrance = if self.skip_admission { admit::Entrance::Open } else { admit::Entrance::Guarded };
-        let input = input::read(&documents, config)?;
+        let input = input::read(documents, config)?;
         let is_there = |name: &&String| input.nodes.iter().any(|(node, _)| node.metadata.name == **name);
         if let Some(unknown) = self.node.iter().find(|name| !is_there(name)) {
             bail!("--node {unknown}: there is no such node among the documents");

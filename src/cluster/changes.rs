@@ -3,19 +3,24 @@
 //! It opens no watch again and keeps no object. kube's own stream reads a line as a whole or not at all; here an object of which not all
 //! can be read is still a change.
 
+use std::{borrow::Cow, fmt, marker::PhantomData};
+
 use futures::{AsyncBufRead, AsyncBufReadExt, Stream, StreamExt, stream};
 use http::{HeaderValue, header::ACCEPT_ENCODING};
 use kube::{
     Client,
-    api::{WatchEvent, WatchParams},
+    api::WatchParams,
     core::{Request, Status},
 };
-use serde::{Deserialize, de::DeserializeOwned};
+use serde::{
+    Deserialize, Deserializer,
+    de::{self, DeserializeOwned, IgnoredAny, MapAccess, Visitor},
+};
 use serde_json::value::RawValue;
 
 use super::{
     unread::{Nameless, Partly, partly},
-    wire::{Watched, Wire},
+    wire::Wire,
 };
 
 /// A change of one object.
@@ -44,9 +49,79 @@ pub enum NoChange {
 #[derive(Deserialize)]
 struct WatchLine<'a> {
     #[serde(rename = "type")]
-    kind: String,
+    kind: ChangeKind,
     #[serde(borrow)]
     object: &'a RawValue,
+}
+
+/// What kind of change a line is.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
+#[serde(rename_all = "UPPERCASE")]
+enum ChangeKind {
+    Added,
+    Modified,
+    Deleted,
+    Bookmark,
+    Error,
+}
+
+/// The object of a bookmark.
+#[derive(Deserialize)]
+struct Marked {
+    metadata: MarkedMetadata,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct MarkedMetadata {
+    resource_version: String,
+}
+
+/// One line, read as a whole.
+enum ReadLine<T> {
+    Seen(T),
+    Gone(T),
+    Bookmark(String),
+    Error(Status),
+}
+
+/// A line whose type comes first, as API servers write it: the object can be read at once. kube's own type keeps the object to read it later, which is
+/// code of its own for each kind.
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for ReadLine<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(LineVisitor(PhantomData))
+    }
+}
+
+struct LineVisitor<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for LineVisitor<T> {
+    type Value = ReadLine<T>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a change")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Self::Value, A::Error> {
+        let (mut kind, mut line) = (None, None);
+        while let Some(key) = fields.next_key::<Cow<'de, str>>()? {
+            match (&*key, kind) {
+                ("type", _) => kind = Some(fields.next_value()?),
+                ("object", Some(ChangeKind::Added | ChangeKind::Modified)) => {
+                    line = Some(ReadLine::Seen(fields.next_value()?));
+                }
+                ("object", Some(ChangeKind::Deleted)) => line = Some(ReadLine::Gone(fields.next_value()?)),
+                ("object", Some(ChangeKind::Bookmark)) => {
+                    let Marked { metadata } = fields.next_value()?;
+                    line = Some(ReadLine::Bookmark(metadata.resource_version));
+                }
+                ("object", Some(ChangeKind::Error)) => line = Some(ReadLine::Error(fields.next_value()?)),
+                ("object", None) => return Err(de::Error::custom("the object comes before the type")),
+                _ => drop(fields.next_value::<IgnoredAny>()?),
+            }
+        }
+        line.ok_or_else(|| de::Error::missing_field("object"))
+    }
 }
 
 /// The changes of the kind at this path since that resource version, until the connection ends.
@@ -84,36 +159,45 @@ fn failed<T>(error: std::io::Error) -> Option<Result<WatchChange<T>, NoChange>> 
 
 /// The change in one line; `None`: the line is empty or was cut off.
 fn change<T: Wire + DeserializeOwned>(line: &[u8]) -> Option<Result<WatchChange<T>, NoChange>> {
-    let whole = |watched: Watched<T>| Partly { object: watched.object, unread: Vec::new() };
-    match serde_json::from_slice::<WatchEvent<Watched<T>>>(line) {
-        Ok(WatchEvent::Added(watched) | WatchEvent::Modified(watched)) => {
-            Some(Ok(WatchChange::Seen(whole(watched))))
-        }
-        Ok(WatchEvent::Deleted(watched)) => Some(Ok(WatchChange::Gone(whole(watched)))),
-        Ok(WatchEvent::Bookmark(bookmark)) => {
-            Some(Ok(WatchChange::Bookmark(bookmark.metadata.resource_version)))
-        }
-        Ok(WatchEvent::Error(status)) => Some(Err(kube::Error::Api(status).into())),
+    let whole = |object: T| Partly { object, unread: Vec::new() };
+    let text = match str::from_utf8(line) {
+        Ok(text) => text,
+        Err(error) if error.error_len().is_none() => return None,
+        Err(error) => return Some(Err(kube::Error::SerdeError(de::Error::custom(error)).into())),
+    };
+    match serde_json::from_str(text) {
+        Ok(ReadLine::Seen(object)) => Some(Ok(WatchChange::Seen(whole(object)))),
+        Ok(ReadLine::Gone(object)) => Some(Ok(WatchChange::Gone(whole(object)))),
+        Ok(ReadLine::Bookmark(version)) => Some(Ok(WatchChange::Bookmark(version))),
+        Ok(ReadLine::Error(status)) => Some(Err(kube::Error::Api(status.boxed()).into())),
         Err(error) if error.is_eof() => None,
-        Err(error) => Some(in_part(line, error)),
+        Err(error) => Some(in_part(text, error)),
     }
 }
 
 /// The change in a line that can't be read as a whole.
 fn in_part<T: Wire + DeserializeOwned>(
-    line: &[u8],
+    line: &str,
     error: serde_json::Error,
 ) -> Result<WatchChange<T>, NoChange> {
-    match serde_json::from_slice::<WatchLine<'_>>(line) {
-        Ok(WatchLine { kind, object }) => match kind.as_str() {
-            "ADDED" | "MODIFIED" => Ok(WatchChange::Seen(partly(object.get())?)),
-            "DELETED" => Ok(WatchChange::Gone(partly(object.get())?)),
-            _ => Err(kube::Error::SerdeError(error).into()),
-        },
+    let unread = |error| NoChange::from(kube::Error::SerdeError(error));
+    let Ok(WatchLine { kind, object }) = serde_json::from_str(line) else {
         // An answer that is no change at all.
-        Err(_) => match serde_json::from_slice::<Status>(line) {
+        return match serde_json::from_str::<Status>(line) {
             Ok(status) => Err(kube::Error::Api(status.boxed()).into()),
-            Err(_) => Err(kube::Error::SerdeError(error).into()),
-        },
+            Err(_) => Err(unread(error)),
+        };
+    };
+    match kind {
+        ChangeKind::Added | ChangeKind::Modified => Ok(WatchChange::Seen(partly(object.get())?)),
+        ChangeKind::Deleted => Ok(WatchChange::Gone(partly(object.get())?)),
+        ChangeKind::Bookmark => {
+            let Marked { metadata } = serde_json::from_str(object.get()).map_err(unread)?;
+            Ok(WatchChange::Bookmark(metadata.resource_version))
+        }
+        ChangeKind::Error => {
+            let status: Status = serde_json::from_str(object.get()).map_err(unread)?;
+            Err(kube::Error::Api(status.boxed()).into())
+        }
     }
 }

@@ -3,6 +3,8 @@
 //! It keeps no object and repeats no request. The API server needs half of the time of a large list; a client that waits for the end
 //! of the answer before it parses needs the other half in addition, as kube's own lists do.
 
+use std::borrow::Cow;
+
 use futures::{AsyncBufRead, AsyncBufReadExt};
 use kube::{Client, api::ListParams, core::Request};
 use serde::{Deserialize, de::DeserializeOwned, de::IgnoredAny};
@@ -153,9 +155,11 @@ async fn page<T: DeserializeOwned>(
 /// An answer that is still arriving: a JSON object, parsed value by value.
 struct ArrivingAnswer<R> {
     bytes: R,
-    /// The bytes that have arrived; those from `at` on are not parsed yet.
-    buffer: Vec<u8>,
+    /// The text that has arrived; what stands from `at` on is not parsed yet.
+    buffer: String,
     at: usize,
+    /// The bytes of a character that has not arrived as a whole.
+    cut: Vec<u8>,
     end: PageEnd,
 }
 
@@ -167,7 +171,7 @@ enum PageEnd {
 
 impl<R: AsyncBufRead + Unpin> ArrivingAnswer<R> {
     fn new(bytes: R) -> Self {
-        Self { bytes, buffer: Vec::new(), at: 0, end: PageEnd::Ahead }
+        Self { bytes, buffer: String::new(), at: 0, cut: Vec::new(), end: PageEnd::Ahead }
     }
 
     /// Reads one page to its end.
@@ -228,7 +232,7 @@ impl<R: AsyncBufRead + Unpin> ArrivingAnswer<R> {
     /// The next value. One that reaches to the end of what has come may go on, and is read again when more has come.
     async fn value<T: DeserializeOwned>(&mut self) -> Result<serde_json::Result<T>, ListError> {
         loop {
-            let mut values = serde_json::Deserializer::from_slice(&self.buffer[self.at..]).into_iter();
+            let mut values = serde_json::Deserializer::from_str(&self.buffer[self.at..]).into_iter();
             let value = values.next();
             let end = self.at + values.byte_offset();
             match value {
@@ -258,10 +262,10 @@ impl<R: AsyncBufRead + Unpin> ArrivingAnswer<R> {
     /// The next byte that is no white space; it stays to be read.
     async fn peek(&mut self) -> Result<u8, ListError> {
         loop {
-            let rest = &self.buffer[self.at..];
+            let rest = self.buffer[self.at..].as_bytes();
             let space = rest.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
             self.at += space;
-            match self.buffer.get(self.at) {
+            match self.buffer.as_bytes().get(self.at) {
                 Some(byte) => return Ok(*byte),
                 None => self.fill(1).await?,
             }
@@ -282,11 +286,31 @@ impl<R: AsyncBufRead + Unpin> ArrivingAnswer<R> {
                 self.end = PageEnd::Reached;
                 return Ok(());
             }
-            self.buffer.extend_from_slice(more);
+            append(more, &mut self.buffer, &mut self.cut)?;
             self.bytes.consume_unpin(count);
         }
         Ok(())
     }
+}
+
+/// Appends what has arrived, as far as it is whole characters; `cut` is what is left over before, and afterwards.
+fn append(more: &[u8], text: &mut String, cut: &mut Vec<u8>) -> std::io::Result<()> {
+    let mut bytes = Cow::Borrowed(more);
+    if !cut.is_empty() {
+        cut.extend_from_slice(more);
+        bytes = Cow::Owned(std::mem::take(cut));
+    }
+    let whole = match str::from_utf8(&bytes) {
+        Ok(whole) => whole,
+        Err(error) if error.error_len().is_none() => {
+            let (whole, rest) = bytes.split_at(error.valid_up_to());
+            cut.extend_from_slice(rest);
+            str::from_utf8(whole).unwrap_or_default()
+        }
+        Err(error) => return Err(std::io::Error::new(std::io::ErrorKind::InvalidData, error)),
+    };
+    text.push_str(whole);
+    Ok(())
 }
 
 fn unexpected(found: u8, expected: &'static str) -> ListError {

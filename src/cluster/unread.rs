@@ -10,10 +10,13 @@ use prometheus_client::{
     metrics::{family::Family, gauge::Gauge},
 };
 use serde::de::DeserializeOwned;
-use serde_json::value::RawValue;
+use serde_json::{Value, value::RawValue};
 
 use super::wire::Wire;
-use crate::excerpt::{FIELD, MESSAGE, shortened};
+use crate::{
+    excerpt::{FIELD, MESSAGE, shortened},
+    object::{self, UnreadableField},
+};
 
 /// The most fields that are named for one object, since a user may write thousands that can't be read.
 const MOST: usize = 16;
@@ -62,7 +65,7 @@ pub fn partly<T: Wire + DeserializeOwned>(json: &str) -> Result<Partly<T>, Namel
         } else if let Ok(inner) = serde_json::from_str::<Fields<'_>>(value.get()) {
             kept.push(format!("{}:{{{}}}", quoted(&name), inner_fields::<T>(&name, &inner, &mut dropped)));
         } else {
-            dropped.take_in::<T>(&whole);
+            dropped.take_in::<T>(&name, &whole);
         }
     }
     let object: T =
@@ -83,7 +86,7 @@ fn inner_fields<T: DeserializeOwned>(outer: &str, fields: &Fields<'_>, dropped: 
         if serde_json::from_str::<T>(&whole).is_ok() {
             kept.push(format!("{}:{value}", quoted(name)));
         } else {
-            dropped.take_in::<T>(&whole);
+            dropped.take_in::<T>(&format!("{outer}.{name}"), &whole);
         }
     }
     kept.join(",")
@@ -102,21 +105,22 @@ struct Dropped {
 
 impl Dropped {
     /// Takes in a field that can't be read, as an object with nothing else.
-    fn take_in<T: DeserializeOwned>(&mut self, alone: &str) {
+    fn take_in<T: DeserializeOwned>(&mut self, field: &str, alone: &str) {
         if self.all.len() == MOST {
             self.more += 1;
             return;
         }
-        let read: Result<T, _> =
-            serde_path_to_error::deserialize(&mut serde_json::Deserializer::from_str(alone));
-        if let Err(error) = read {
-            let reason = error.inner().to_string();
-            // The place is one in the object with this field alone, which the object's writer has not seen.
-            let reason = reason.rsplit_once(" at line ").map_or(reason.as_str(), |(reason, _)| reason);
-            self.all.push(Unread {
-                field: shortened(error.path().to_string(), FIELD),
-                reason: shortened(reason, MESSAGE),
-            });
+        let read = match serde_json::from_str::<Value>(alone) {
+            Ok(value) => object::read::<T>(&value).err(),
+            Err(error) => {
+                let reason = error.to_string();
+                // The place is one in the object with this field alone, which the object's writer has not seen.
+                let reason = reason.rsplit_once(" at line ").map_or(reason.as_str(), |(reason, _)| reason);
+                Some(UnreadableField { field: field.to_owned(), reason: reason.to_owned() })
+            }
+        };
+        if let Some(UnreadableField { field, reason }) = read {
+            self.all.push(Unread { field: shortened(field, FIELD), reason: shortened(reason, MESSAGE) });
         }
     }
 

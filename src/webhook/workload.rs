@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::{
     admission::{self, AdmissionStage, Operation, Verdict, Violation},
-    object::{Pod, metadata::Controller, workload::WorkloadKind},
+    object::{self, Pod, metadata::Controller, workload::WorkloadKind},
 };
 
 /// What the rules would say of the pods of a workload, as warnings whose paths are the workload's. One that can't be read is warned of
@@ -19,7 +19,7 @@ pub(super) fn warnings(
 ) -> Vec<Violation> {
     let mut warnings = Vec::new();
     for kept in kind.pods(object).unwrap_or_default() {
-        let Ok(mut pod) = serde_json::from_value::<Pod>(kept.pod) else { continue };
+        let Ok(mut pod) = object::read::<Pod>(&kept.pod) else { continue };
         // The workload's own pods, not one alone.
         pod.metadata.controller = Some(Controller::new("", &kind.kind, "", ""));
         let said = said(judge, &pod, namespace);

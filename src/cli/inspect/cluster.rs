@@ -6,6 +6,7 @@ use anyhow::Result;
 use clap::Args;
 use jiff::Timestamp;
 
+use super::redact::redacted;
 use crate::{
     cli::{
         connection::{ConnectionArgs, not_reached},
@@ -92,5 +93,5 @@ pub(in crate::cli) async fn read(connection: &ConnectionArgs) -> Result<Vec<Docu
     for remark in left_out {
         output::remark(&format!("warning: {remark}"));
     }
-    Ok(documents.into_iter().map(super::dump::bare).collect())
+    Ok(documents.into_iter().map(redacted).collect())
 }

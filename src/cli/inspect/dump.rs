@@ -10,24 +10,10 @@ use std::{
 
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::cluster;
-use crate::{
-    cli::{CommandAnswer, connection::ConnectionArgs, documents::Document, output},
-    dialect::koordinator::templates,
-    object::ConfigMap,
-};
-
-/// What is kept of a container: all else may hold what a user would not show.
-const OF_CONTAINERS: [&str; 8] =
-    ["name", "image", "resources", "restartPolicy", "ports", "resizePolicy", "volumeMounts", "volumeDevices"];
-
-/// Where a pod's specification has containers.
-const CONTAINERS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
-
-/// Holds the whole object as it was applied, environment included.
-const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+use crate::cli::{CommandAnswer, connection::ConnectionArgs, documents::Document, output};
 
 /// Arguments of `berth dump`.
 #[derive(Args, Clone, Debug)]
@@ -72,34 +58,4 @@ fn write(folder: &Path, documents: Vec<Document>) -> Result<usize> {
         fs::write(&path, text).with_context(|| path.display().to_string())?;
     }
     Ok(by_kind.len())
-}
-
-/// The object without what no scheduler reads of it and a user may not want to show.
-pub(super) fn bare(mut document: Document) -> Document {
-    let is_config_map = document.kind() == "ConfigMap";
-    if let Some(metadata) = document.value.get_mut("metadata").and_then(Value::as_object_mut) {
-        metadata.remove("managedFields");
-        if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
-            annotations.remove(LAST_APPLIED);
-        }
-    }
-    if is_config_map && !document.read::<ConfigMap>().is_ok_and(|map| templates::are_in(&map.metadata)) {
-        document.value.as_object_mut().map(|fields| fields.remove("data"));
-    }
-    if let Some(spec) = document.value.get_mut("spec").and_then(Value::as_object_mut) {
-        bare_pod(spec);
-        // The pods of a workload are dumped themselves.
-        spec.remove("template");
-    }
-    document
-}
-
-fn bare_pod(spec: &mut Map<String, Value>) {
-    for key in CONTAINERS {
-        for container in spec.get_mut(key).and_then(Value::as_array_mut).into_iter().flatten() {
-            if let Some(fields) = container.as_object_mut() {
-                fields.retain(|key, _| OF_CONTAINERS.contains(&key.as_str()));
-            }
-        }
-    }
 }

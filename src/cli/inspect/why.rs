@@ -17,6 +17,7 @@ use crate::{
         CommandAnswer,
         documents::Document,
         output::{self, Shown},
+        review::{self, ReviewVerdict},
         simulate::{NearestRow, PreparedSimulation, SimulatedOutcome, SimulatedPod, prepare},
         simulated_cluster::SimulatedCluster,
     },
@@ -186,8 +187,21 @@ pub fn explain(
     if explained.fitting != Some(0) && explained.fitting.is_some() {
         return Ok(explained);
     }
-    let change = change::smallest(document, |changed| judge.fits(document, changed));
+    let admitted = admitted(document, config, documents)?;
+    let change = change::smallest(&admitted, |changed| judge.fits(document, changed));
     Ok(PodExplanation { change, ..explained })
+}
+
+/// The pod as the webhook would leave it: one of a file may not have met it.
+fn admitted(document: &Document, config: &Config, documents: &[Document]) -> Result<Value> {
+    let facts = review::facts(documents, config)?;
+    let judged = review::judge(document, &Places::default(), &facts)?;
+    let mut pod =
+        if judged.outcome == ReviewVerdict::Admitted { judged.object } else { document.value.clone() };
+    if let Some(spec) = pod.get_mut("spec").and_then(Value::as_object_mut) {
+        spec.insert("schedulerName".to_owned(), config.scheduler_name.clone().into());
+    }
+    Ok(pod)
 }
 
 impl PodExplanation {

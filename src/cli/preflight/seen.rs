@@ -13,7 +13,7 @@ use crate::{
     cli::documents::{Document, DocumentPlace},
     dialect::{marks, protected},
     excerpt::brief,
-    object::{Namespace, Node, Pod, PodGroup, Workloads},
+    object::{self, Namespace, Node, Pod, PodGroup, Workloads},
 };
 
 /// Where errors say that an object stood.
@@ -196,7 +196,7 @@ impl Seen {
     }
 
     fn read<T: DeserializeOwned>(&mut self, object: &Value) -> Option<T> {
-        let read: Result<T, _> = serde_path_to_error::deserialize(object);
+        let read: Result<T, _> = object::read(object);
         let name = called(
             text(object, "/kind"),
             text(object, "/metadata/namespace"),

@@ -21,7 +21,7 @@ use crate::{
     cli::{
         documents::{Document, DocumentError},
         output,
-        simulate::{PreparedSimulation, prepare},
+        simulate::{PreparedSimulation, prepare, why_left_out},
         simulated_cluster::SimulatedCluster,
     },
     config::Config,
@@ -61,9 +61,9 @@ pub(super) fn play(
     until: Option<SignedDuration>,
 ) -> Result<PolicyRow> {
     let documents = named(documents, &config.scheduler_name);
-    let PreparedSimulation { reader, settings, lists, incoming, warnings, .. } =
+    let PreparedSimulation { reader, settings, lists, incoming, left_out, warnings } =
         prepare(&documents, config, START)?;
-    for warning in &warnings {
+    for warning in warnings.into_iter().chain(left_out.iter().filter_map(why_left_out)) {
         output::remark(&format!("warning: {warning}"));
     }
     let runs = run_times(&documents)?;

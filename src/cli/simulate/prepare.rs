@@ -52,13 +52,12 @@ pub(in crate::cli) fn prepare(
     let wanting: BTreeSet<u64> = lists.positions.values().copied().collect();
     let left_out = rows.into_iter().filter(|(position, _)| !wanting.contains(position));
     let left_out: Vec<_> = left_out.map(|(_, row)| row).collect();
-    let warnings = input.warnings.into_iter().chain(std::mem::take(&mut lists.warnings));
-    let warnings = warnings.chain(left_out.iter().filter_map(why_left_out)).collect();
+    let warnings = input.warnings.into_iter().chain(std::mem::take(&mut lists.warnings)).collect();
     Ok(PreparedSimulation { reader, settings, lists: lists.into_lists(), incoming, left_out, warnings })
 }
 
 /// Says that the pod wants no place, and why; `None`: there is nothing to say.
-fn why_left_out(row: &SimulatedPod) -> Option<String> {
+pub(in crate::cli) fn why_left_out(row: &SimulatedPod) -> Option<String> {
     let why = match row.outcome {
         SimulatedOutcome::Denied => row.violations.first().map(ToString::to_string).unwrap_or_default(),
         SimulatedOutcome::Unschedulable => row.message.clone().unwrap_or_default(),

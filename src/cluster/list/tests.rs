@@ -100,7 +100,7 @@ async fn an_object_that_is_not_of_the_kind_costs_no_other_object_wherever_the_li
     let deep = format!("{}{}", "[".repeat(2000), "]".repeat(2000));
     let strange = [r#"{"name":7,"size":"x"}"#.to_owned(), format!(r#"{{"name":{deep}}}"#), "null".to_owned()];
     let text = format!(
-        r#"{{"items":[{{"name":"a"}},{},{{"name":"b"}}],"metadata":{{"resourceVersion":"3"}}}}"#,
+        r#"{{"items":[{{"name":"a"}},{},{{"name":"é€𝄞"}}],"metadata":{{"resourceVersion":"3"}}}}"#,
         strange.join(",")
     );
     for size in [1, 7, 100, text.len()] {
@@ -112,9 +112,17 @@ async fn an_object_that_is_not_of_the_kind_costs_no_other_object_wherever_the_li
             Err(Strange { at, json, .. }) => others.push((at, json.to_owned())),
         };
         answer.page(&mut count, &mut each).await.unwrap();
-        assert_eq!((things, count), (vec!["a".to_owned(), "b".to_owned()], 5));
+        assert_eq!((things, count), (vec!["a".to_owned(), "é€𝄞".to_owned()], 5));
         assert_eq!(others, (1..).zip(strange.clone()).collect::<Vec<_>>());
     }
+}
+
+#[tokio::test]
+async fn a_list_that_is_no_text_ends_with_an_error() {
+    let pieces = [Ok(b"{\"items\":[{\"name\":\"a\"},{\"name\":\"\xff\"}".to_vec())];
+    let mut answer = ArrivingAnswer::new(stream::iter(pieces).into_async_read());
+    let error = answer.page(&mut 0, &mut |_: Result<Thing, Strange<'_>>| {}).await.unwrap_err();
+    assert!(error.to_string().starts_with("the list ended early: invalid utf-8"), "{error}");
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::{cli::documents::Document, object::Quantity};
+use crate::object::Quantity;
 
 /// Of so many amounts changes are looked for at most, the first ones of the pod.
 const MOST_AMOUNTS: usize = 12;
@@ -82,8 +82,7 @@ impl PodChanges {
 }
 
 /// The smallest change after which the pod `fits`: of amounts by the sum of the parts that are given up, fewer fields first; else one wish less.
-pub(super) fn smallest(document: &Document, fits: impl Fn(&Value) -> bool) -> PodChanges {
-    let pod = &document.value;
+pub(super) fn smallest(pod: &Value, fits: impl Fn(&Value) -> bool) -> PodChanges {
     let amounts = amounts(pod);
     let search = AmountSearch { pod, amounts: &amounts, fits: &fits };
     let of_amounts = search.one().or_else(|| search.two()).or_else(|| search.all());
