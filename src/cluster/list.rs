@@ -105,17 +105,74 @@ pub struct Strange<'a> {
 
 /// Passes every object of a list to `each`, also one that is not of the kind, and returns the list's `resourceVersion`. It requests
 /// all pages, if the API server sends pages.
-pub async fn list<T: DeserializeOwned>(
+pub async fn list<T: DeserializeOwned + Send>(
+    client: &Client,
+    path: &str,
+    form: ListForm,
+    parameters: ListParams,
+    each: impl FnMut(Result<T, Strange<'_>>) + Send,
+) -> Result<String, ListError> {
+    pages(client, path, form, parameters, &mut KindItems { each, read: None }).await
+}
+
+/// The items of a list as a kind: all that is compiled anew for each kind, so that the rest of a list is in the program once.
+struct KindItems<T, F> {
+    each: F,
+    /// The item that was read last.
+    read: Option<T>,
+}
+
+/// What becomes of the items of a list.
+trait Items: Send {
+    /// Reads the item that the text begins with, and says where it ends.
+    fn read(&mut self, text: &str) -> serde_json::Result<usize>;
+
+    /// The item that was read last is complete.
+    fn keep(&mut self);
+
+    /// An item is not of the kind.
+    fn leave_out(&mut self, strange: Strange<'_>);
+}
+
+impl<T: DeserializeOwned + Send, F: FnMut(Result<T, Strange<'_>>) + Send> Items for KindItems<T, F> {
+    fn read(&mut self, text: &str) -> serde_json::Result<usize> {
+        let (read, end) = first(text)?;
+        self.read = Some(read);
+        Ok(end)
+    }
+
+    fn keep(&mut self) {
+        if let Some(read) = self.read.take() {
+            (self.each)(Ok(read));
+        }
+    }
+
+    fn leave_out(&mut self, strange: Strange<'_>) {
+        (self.each)(Err(strange));
+    }
+}
+
+/// The value that the text begins with, and where it ends; an error of category `Eof` where the text ends before.
+fn first<T: DeserializeOwned>(text: &str) -> serde_json::Result<(T, usize)> {
+    let mut values = serde_json::Deserializer::from_str(text).into_iter();
+    match values.next() {
+        Some(value) => value.map(|value| (value, values.byte_offset())),
+        // Blanks alone: what reads one value says so.
+        None => serde_json::from_str(text).map(|value| (value, text.len())),
+    }
+}
+
+async fn pages(
     client: &Client,
     path: &str,
     form: ListForm,
     mut parameters: ListParams,
-    mut each: impl FnMut(Result<T, Strange<'_>>),
+    items: &mut dyn Items,
 ) -> Result<String, ListError> {
     let mut count = 0;
     loop {
         let ListMeta { resource_version, rest } =
-            page(client, path, form, &parameters, &mut count, &mut each).await?;
+            page(client, path, form, &parameters, &mut count, items).await?;
         if rest.is_empty() {
             return if resource_version.is_empty() {
                 Err(ListError::NoVersion)
@@ -130,26 +187,25 @@ pub async fn list<T: DeserializeOwned>(
 /// The `resourceVersion` that a list would have.
 pub async fn version(client: &Client, path: &str) -> Result<String, ListError> {
     let one = ListParams::default().limit(1);
-    let meta =
-        page(client, path, ListForm::Metadata, &one, &mut 0, &mut |_: Result<IgnoredAny, Strange<'_>>| {})
-            .await?;
+    let mut none = KindItems { each: |_: Result<IgnoredAny, Strange<'_>>| {}, read: None };
+    let meta = page(client, path, ListForm::Metadata, &one, &mut 0, &mut none).await?;
     Ok(meta.resource_version)
 }
 
-async fn page<T: DeserializeOwned>(
+async fn page(
     client: &Client,
     path: &str,
     form: ListForm,
     parameters: &ListParams,
     count: &mut usize,
-    each: &mut impl FnMut(Result<T, Strange<'_>>),
+    items: &mut dyn Items,
 ) -> Result<ListMeta, ListError> {
     let request = match form {
         ListForm::Whole => Request::new(path).list(parameters),
         ListForm::Metadata => Request::new(path).list_metadata(parameters),
     };
     let request = request.map_err(kube::Error::BuildRequest)?;
-    ArrivingAnswer::new(client.request_stream(request).await?).page(count, each).await
+    ArrivingAnswer::new(client.request_stream(request).await?).page(count, items).await
 }
 
 /// An answer that is still arriving: a JSON object, parsed value by value.
@@ -175,11 +231,7 @@ impl<R: AsyncBufRead + Unpin> ArrivingAnswer<R> {
     }
 
     /// Reads one page to its end.
-    async fn page<T: DeserializeOwned>(
-        &mut self,
-        count: &mut usize,
-        each: &mut impl FnMut(Result<T, Strange<'_>>),
-    ) -> Result<ListMeta, ListError> {
+    async fn page(&mut self, count: &mut usize, items: &mut dyn Items) -> Result<ListMeta, ListError> {
         let mut meta = ListMeta::default();
         self.expect(b'{', "the beginning of an object").await?;
         loop {
@@ -187,7 +239,7 @@ impl<R: AsyncBufRead + Unpin> ArrivingAnswer<R> {
             self.expect(b':', "a colon").await?;
             match name.as_str() {
                 "metadata" => meta = self.value().await?.map_err(ShapeError::Unreadable)?,
-                "items" if self.peek().await? == b'[' => self.items(count, each).await?,
+                "items" if self.peek().await? == b'[' => self.items(count, items).await?,
                 _ => {
                     let _: IgnoredAny = self.value().await?.map_err(ShapeError::Unreadable)?;
                 }
@@ -200,24 +252,27 @@ impl<R: AsyncBufRead + Unpin> ArrivingAnswer<R> {
         }
     }
 
-    async fn items<T: DeserializeOwned>(
-        &mut self,
-        count: &mut usize,
-        each: &mut impl FnMut(Result<T, Strange<'_>>),
-    ) -> Result<(), ListError> {
+    async fn items(&mut self, count: &mut usize, items: &mut dyn Items) -> Result<(), ListError> {
         self.expect(b'[', "the beginning of the items").await?;
         if self.peek().await? == b']' {
             self.at += 1;
             return Ok(());
         }
         loop {
-            match self.value().await? {
-                Ok(object) => each(Ok(object)),
-                Err(source) => {
+            match items.read(&self.buffer[self.at..]) {
+                Ok(end) if self.is_complete(end) => {
+                    self.at += end;
+                    items.keep();
+                }
+                Err(source) if !source.is_eof() => {
                     let at = *count;
                     let json: Box<RawValue> =
                         self.value().await?.map_err(|source| ListError::Object { at, source })?;
-                    each(Err(Strange { at, source, json: json.get() }));
+                    items.leave_out(Strange { at, source, json: json.get() });
+                }
+                _ => {
+                    self.fill(STRIDE).await?;
+                    continue;
                 }
             }
             *count += 1;
@@ -232,18 +287,20 @@ impl<R: AsyncBufRead + Unpin> ArrivingAnswer<R> {
     /// The next value. One that reaches to the end of what has come may go on, and is read again when more has come.
     async fn value<T: DeserializeOwned>(&mut self) -> Result<serde_json::Result<T>, ListError> {
         loop {
-            let mut values = serde_json::Deserializer::from_str(&self.buffer[self.at..]).into_iter();
-            let value = values.next();
-            let end = self.at + values.byte_offset();
-            match value {
-                Some(Ok(value)) if end < self.buffer.len() || self.end == PageEnd::Reached => {
-                    self.at = end;
+            match first(&self.buffer[self.at..]) {
+                Ok((value, end)) if self.is_complete(end) => {
+                    self.at += end;
                     return Ok(Ok(value));
                 }
-                Some(Err(error)) if !error.is_eof() => return Ok(Err(error)),
+                Err(error) if !error.is_eof() => return Ok(Err(error)),
                 _ => self.fill(STRIDE).await?,
             }
         }
+    }
+
+    /// Whether a value that ends there, counted from where it begins, can't go on.
+    fn is_complete(&self, end: usize) -> bool {
+        self.at + end < self.buffer.len() || self.end == PageEnd::Reached
     }
 
     async fn expect(&mut self, token: u8, expected: &'static str) -> Result<(), ListError> {

@@ -18,7 +18,12 @@ async fn read(pieces: impl IntoIterator<Item = &[u8]>) -> (Vec<Thing>, Result<Li
     let pieces: VecDeque<_> = pieces.into_iter().map(|piece| Ok(piece.to_vec())).collect();
     let mut answer = ArrivingAnswer::new(stream::iter(pieces).into_async_read());
     let (mut things, mut count) = (Vec::new(), 0);
-    let meta = answer.page(&mut count, &mut |thing| things.extend(thing)).await;
+    let meta = answer
+        .page(
+            &mut count,
+            &mut KindItems { each: |thing: Result<Thing, Strange<'_>>| things.extend(thing), read: None },
+        )
+        .await;
     assert!(count >= things.len());
     (things, meta)
 }
@@ -111,7 +116,7 @@ async fn an_object_that_is_not_of_the_kind_costs_no_other_object_wherever_the_li
             Ok(thing) => things.push(thing.name),
             Err(Strange { at, json, .. }) => others.push((at, json.to_owned())),
         };
-        answer.page(&mut count, &mut each).await.unwrap();
+        answer.page(&mut count, &mut KindItems { each: &mut each, read: None }).await.unwrap();
         assert_eq!((things, count), (vec!["a".to_owned(), "é€𝄞".to_owned()], 5));
         assert_eq!(others, (1..).zip(strange.clone()).collect::<Vec<_>>());
     }
@@ -121,7 +126,10 @@ async fn an_object_that_is_not_of_the_kind_costs_no_other_object_wherever_the_li
 async fn a_list_that_is_no_text_ends_with_an_error() {
     let pieces = [Ok(b"{\"items\":[{\"name\":\"a\"},{\"name\":\"\xff\"}".to_vec())];
     let mut answer = ArrivingAnswer::new(stream::iter(pieces).into_async_read());
-    let error = answer.page(&mut 0, &mut |_: Result<Thing, Strange<'_>>| {}).await.unwrap_err();
+    let error = answer
+        .page(&mut 0, &mut KindItems { each: |_: Result<Thing, Strange<'_>>| {}, read: None })
+        .await
+        .unwrap_err();
     assert!(error.to_string().starts_with("the list ended early: invalid utf-8"), "{error}");
 }
 
@@ -131,7 +139,13 @@ async fn a_connection_that_breaks_is_told_from_a_list_that_ends() {
     let pieces = [Ok(br#"{"items":[{"name":"a"},"#.to_vec()), Err(broken)];
     let mut answer = ArrivingAnswer::new(stream::iter(pieces).into_async_read());
     let mut things: Vec<Thing> = Vec::new();
-    let error = answer.page(&mut 0, &mut |thing| things.extend(thing)).await.unwrap_err();
+    let error = answer
+        .page(
+            &mut 0,
+            &mut KindItems { each: |thing: Result<Thing, Strange<'_>>| things.extend(thing), read: None },
+        )
+        .await
+        .unwrap_err();
     assert_eq!(error.to_string(), "the list ended early: connection reset");
     assert_eq!(things, [thing("a", None)]);
 }
