@@ -5,7 +5,7 @@
 
 use std::{borrow::Cow, fmt, marker::PhantomData};
 
-use futures::{AsyncBufRead, AsyncBufReadExt, Stream, StreamExt, stream};
+use futures::{AsyncBufRead, AsyncBufReadExt, Stream, StreamExt, stream, stream::BoxStream};
 use http::{HeaderValue, header::ACCEPT_ENCODING};
 use kube::{
     Client,
@@ -124,19 +124,22 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for LineVisitor<T> {
     }
 }
 
-/// The changes of the kind at this path since that resource version, until the connection ends.
-pub async fn changes<T: Wire + DeserializeOwned + Send>(
+/// The lines of a watch.
+pub type Lines = BoxStream<'static, std::io::Result<Vec<u8>>>;
+
+/// The lines with the changes of the kind at this path since that resource version, until the connection ends. [`change`] reads them: the rest is
+/// the same for all kinds, and compiled once.
+pub async fn changes(
     client: &Client,
     path: &str,
     parameters: &WatchParams,
     version: &str,
-) -> kube::Result<impl Stream<Item = Result<WatchChange<T>, NoChange>> + Send + use<T>> {
+) -> kube::Result<Lines> {
     let mut request = Request::new(path).watch(parameters, version).map_err(kube::Error::BuildRequest)?;
     // Kubernetes 1.37 compresses each event by itself, and only the first would be decompressed (kube-client 5.0 `request_events`).
     request.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     let bytes = client.request_stream(request).await?;
-    Ok(lines(Box::pin(bytes))
-        .filter_map(|line| std::future::ready(line.map_or_else(failed, |line| change(&line)))))
+    Ok(lines(Box::pin(bytes)).boxed())
 }
 
 fn lines<R: AsyncBufRead + Unpin + Send>(bytes: R) -> impl Stream<Item = std::io::Result<Vec<u8>>> + Send {
@@ -158,7 +161,13 @@ fn failed<T>(error: std::io::Error) -> Option<Result<WatchChange<T>, NoChange>> 
 }
 
 /// The change in one line; `None`: the line is empty or was cut off.
-fn change<T: Wire + DeserializeOwned>(line: &[u8]) -> Option<Result<WatchChange<T>, NoChange>> {
+pub fn change<T: Wire + DeserializeOwned>(
+    line: std::io::Result<Vec<u8>>,
+) -> Option<Result<WatchChange<T>, NoChange>> {
+    line.map_or_else(failed, |line| read(&line))
+}
+
+fn read<T: Wire + DeserializeOwned>(line: &[u8]) -> Option<Result<WatchChange<T>, NoChange>> {
     let whole = |object: T| Partly { object, unread: Vec::new() };
     let text = match str::from_utf8(line) {
         Ok(text) => text,

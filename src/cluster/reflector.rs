@@ -8,7 +8,7 @@ mod tally;
 
 use std::{fmt::Debug, marker::PhantomData, time::Duration};
 
-use futures::{Stream, StreamExt, stream, stream::BoxStream};
+use futures::{Stream, StreamExt, stream};
 use kube::{
     Api, Client, Resource,
     api::{ListParams, WatchParams},
@@ -18,7 +18,7 @@ use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::{
-    changes::{NoChange, WatchChange, changes},
+    changes::{Lines, NoChange, WatchChange, change, changes},
     list::{ListError, ListForm, Strange, list, said},
     retry::{self, Pauses},
     unread::{Nameless, Partly, Unread, UnreadObjects, partly},
@@ -60,15 +60,13 @@ enum Failure {
     NoVersion,
 }
 
-type Events<T> = BoxStream<'static, Result<WatchChange<T>, NoChange>>;
-
-enum State<T> {
+enum State {
     Unlisted,
     /// Everything up to this resource version has been delivered.
     Known(String),
     Watching {
         version: String,
-        events: Events<T>,
+        lines: Lines,
         /// When it was opened; `None` after its first event.
         silent_since: Option<Instant>,
     },
@@ -105,7 +103,7 @@ struct Reflector<T, I, R> {
     read: R,
     tally: WatchTally,
     pauses: Pauses,
-    state: State<T>,
+    state: State,
     installed: KindInstalled,
     reading: PhantomData<Reads<T, I>>,
 }
@@ -216,16 +214,16 @@ where
         match std::mem::replace(&mut self.state, State::Unlisted) {
             State::Unlisted => self.list().await.map(Some),
             State::Known(version) => {
-                let events = self.watch(&version).await;
-                let events = events.inspect_err(|error| {
+                let lines = watch(&self.client, &self.path, self.selected.clone(), &version).await;
+                let lines = lines.inspect_err(|error| {
                     self.state =
                         if error.is_gone() { State::Unlisted } else { State::Known(version.clone()) };
                 })?;
-                self.state = State::Watching { version, events, silent_since: Some(Instant::now()) };
+                self.state = State::Watching { version, lines, silent_since: Some(Instant::now()) };
                 Ok(None)
             }
-            State::Watching { version, events, silent_since } => {
-                self.go_on(version, events, silent_since).await
+            State::Watching { version, lines, silent_since } => {
+                self.go_on(version, lines, silent_since).await
             }
         }
     }
@@ -256,28 +254,20 @@ where
         Ok(ReflectorEvent::Listed(all))
     }
 
-    async fn watch(&mut self, version: &str) -> Result<Events<T>, Failure> {
-        let ObjectSelection { fields, labels } = self.selected.clone();
-        let parameters = WatchParams {
-            field_selector: fields,
-            label_selector: labels,
-            timeout: Some(WATCH),
-            bookmarks: true,
-            ..WatchParams::default()
-        };
-        Ok(changes(&self.client, &self.path, &parameters, version).await?.boxed())
-    }
-
     async fn go_on(
         &mut self,
         version: String,
-        mut events: Events<T>,
+        mut lines: Lines,
         silent_since: Option<Instant>,
     ) -> Result<Option<ReflectorEvent<T, I>>, Failure> {
-        let Ok(Some(event)) = timeout(SILENCE, events.next()).await else {
+        let Ok(Some(line)) = timeout(SILENCE, lines.next()).await else {
             self.state = State::Known(version);
             let short = silent_since.is_some_and(|since| since.elapsed() < SHORT);
             return if short { Err(Failure::Short) } else { Ok(None) };
+        };
+        let Some(event) = change(line) else {
+            self.state = State::Watching { version, lines, silent_since };
+            return Ok(None);
         };
         let (version, told) = match self.told(&version, event) {
             // A watch tells in the order of versions: this was told before, and what it says holds no longer.
@@ -287,7 +277,7 @@ where
             // A connection that broke ends by itself.
             Err(error) => (version, Err(error)),
         };
-        self.state = State::Watching { version, events, silent_since: None };
+        self.state = State::Watching { version, lines, silent_since: None };
         told
     }
 
@@ -315,6 +305,22 @@ where
         };
         if version.is_empty() { Err(Failure::NoVersion) } else { Ok((version, told)) }
     }
+}
+
+async fn watch(
+    client: &Client,
+    path: &str,
+    ObjectSelection { fields, labels }: ObjectSelection,
+    version: &str,
+) -> Result<Lines, Failure> {
+    let parameters = WatchParams {
+        field_selector: fields,
+        label_selector: labels,
+        timeout: Some(WATCH),
+        bookmarks: true,
+        ..WatchParams::default()
+    };
+    Ok(changes(client, path, &parameters, version).await?)
 }
 
 fn log(kind: &str, nameless: &Nameless) {
