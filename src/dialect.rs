@@ -8,6 +8,7 @@ pub mod bounds;
 pub mod claim;
 pub mod count;
 pub mod duration;
+pub mod eviction;
 pub mod gpushare;
 pub mod hami;
 pub mod hints;

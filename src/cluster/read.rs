@@ -5,6 +5,7 @@
 pub mod by_class;
 pub mod group;
 mod holding;
+mod movable;
 mod names;
 mod pod;
 pub mod reservation;

@@ -16,6 +16,8 @@ pub struct Volume {
     pub persistent_volume_claim: Option<ClaimVolume>,
     /// A claim that lives as long as the pod.
     pub ephemeral: Option<Present>,
+    /// A directory that lives as long as the pod.
+    pub empty_dir: Option<EmptyDir>,
     /// An image, as files.
     pub image: Option<Box<ImageVolume>>,
     /// A file or directory of the node.
@@ -37,6 +39,26 @@ pub struct ClaimVolume {
     /// The claim's name.
     #[serde(deserialize_with = "nullable")]
     pub claim_name: CompactString,
+}
+
+/// A directory that lives as long as the pod.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
+#[serde(default)]
+pub struct EmptyDir {
+    /// Where its files are.
+    #[serde(deserialize_with = "nullable")]
+    pub medium: Medium,
+}
+
+/// Where the files of such a directory are.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq)]
+pub enum Medium {
+    /// In memory.
+    Memory,
+    /// On a disk of the node, or in huge pages.
+    #[default]
+    #[serde(other)]
+    Node,
 }
 
 /// An image, as files (KEP-4639).

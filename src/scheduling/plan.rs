@@ -8,15 +8,17 @@ pub mod extension;
 pub mod gang;
 pub mod held_places;
 pub mod kept_nodes;
+pub mod moves;
 pub mod preemption;
 
-use std::ops::Deref;
+use std::{collections::BTreeSet, ops::Deref};
 
 use super::{
-    model::name::Uid,
+    model::name::{NodeName, Uid},
     snapshot::{Before, Snapshot},
     world::ledger::Charge,
 };
+use crate::device::CardId;
 
 /// A transaction over the cluster. Dropping it undoes it.
 #[derive(Debug)]
@@ -56,6 +58,12 @@ impl<'a> Plan<'a> {
             step.restore_kept_cards(self.snapshot);
         }
         charge
+    }
+
+    /// Cordons cards of a node.
+    pub(super) fn cordon(&mut self, node: &NodeName, cards: &BTreeSet<CardId>) {
+        let before = Before::cordoning(self.snapshot, node, cards);
+        self.done.push(before);
     }
 
     /// Keeps no node for the pod any more.

@@ -106,7 +106,7 @@ fn quantum(text: &str) -> Option<Quantum> {
     }
 }
 
-fn readiness(pod: &Pod) -> Readiness {
+pub(super) fn readiness(pod: &Pod) -> Readiness {
     let ready =
         |condition: &&crate::object::pod::Condition| condition.kind == "Ready" && condition.status == "True";
     if pod.status.conditions.iter().any(|condition| ready(&condition)) {

@@ -3,6 +3,8 @@
 //! The pods of all closed zones together, the least important first, as many as the budget of each job and the PodDisruptionBudgets let
 //! go. Which of them the API server really evicts is its own decision.
 
+pub(super) mod budgets;
+
 use std::{
     cmp::Reverse,
     collections::{BTreeMap, BTreeSet},
@@ -12,19 +14,17 @@ use std::{
 
 use crate::scheduling::model::tdm::{
     TimeOfDay, ZoneState,
-    job::{Evictable, JobBudget, JobMember, JobName, Readiness, WITHOUT_BUDGET},
+    job::{Evictable, JobBudget, JobMember, JobName, WITHOUT_BUDGET},
 };
-use crate::{
-    object::{PodDisruptionBudget, pod_disruption_budget::UnhealthyPods},
-    scheduling::{
-        model::{
-            message::Message,
-            name::{NodeName, Uid},
-            pod::{Binding, PodInfo, PodKey, Stage},
-        },
-        world::object::Objects,
+use crate::scheduling::{
+    model::{
+        message::Message,
+        name::{NodeName, Uid},
+        pod::{Binding, PodInfo, PodKey, Stage},
     },
+    world::object::Objects,
 };
+use budgets::EvictionBudgets;
 
 /// A pod that is to be evicted.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -150,7 +150,7 @@ pub fn round<'a>(
         let why = if runs && job.left() == 0 {
             Some(Postponement::Job)
         } else {
-            budgets.take(info, member).err().filter(|_| runs)
+            budgets.take(info, member.readiness).err().filter(|_| runs)
         };
         if let Some(why) = why {
             round.postponed.push(Postponed { eviction, why });
@@ -222,47 +222,6 @@ fn bound(pod: &PodInfo) -> Option<&NodeName> {
 
 fn leaves(pod: &PodInfo) -> bool {
     pod.lifetime.leaving.is_some()
-}
-
-/// The PodDisruptionBudgets by namespace, and how many pods each still lets go.
-struct EvictionBudgets<'a>(BTreeMap<&'a str, Vec<(&'a PodDisruptionBudget, i32)>>);
-
-impl<'a> EvictionBudgets<'a> {
-    fn new(objects: &'a Objects) -> Self {
-        let mut budgets: BTreeMap<_, Vec<_>> = BTreeMap::new();
-        for budget in objects.disruption_budgets() {
-            let of_namespace = budgets.entry(&*budget.metadata.namespace).or_default();
-            of_namespace.push((&**budget, budget.status.disruptions_allowed));
-        }
-        Self(budgets)
-    }
-
-    /// Counts the eviction of a pod, if the budget that covers it allows it, as the Eviction API decides it (kubernetes v1.36
-    /// `pkg/registry/core/pod/storage/eviction.go`).
-    fn take(&mut self, pod: &PodInfo, member: &JobMember) -> Result<(), Postponement> {
-        let (namespace, labels) = (&pod.footprint.namespace, &pod.footprint.labels);
-        let of_namespace = self.0.get_mut(&**namespace).into_iter().flatten();
-        let mut covering = of_namespace.filter(|(budget, _)| budget.covers(namespace, labels));
-        let Some((budget, left)) = covering.next() else { return Ok(()) };
-        if covering.next().is_some() {
-            return Err(Postponement::SeveralPodDisruptionBudgets);
-        }
-        if budget.has_disrupted(&pod.key.name) || pod.stage != Stage::Running {
-            return Ok(());
-        }
-        let status = &budget.status;
-        let healthy = status.current_healthy >= status.desired_healthy && status.desired_healthy > 0;
-        if member.readiness == Readiness::Unready
-            && (budget.spec.unhealthy_pod_eviction_policy == UnhealthyPods::AlwaysAllow || healthy)
-        {
-            return Ok(());
-        }
-        if *left <= 0 {
-            return Err(Postponement::PodDisruptionBudget(budget.metadata.name.as_str().into()));
-        }
-        *left -= 1;
-        Ok(())
-    }
 }
 
 #[cfg(test)]

@@ -1,10 +1,14 @@
-//! What a step of a plan changes, as it was before: charging or releasing one pod is undone exactly.
+//! What a step of a plan changes, as it was before: charging or releasing one pod, or cordoning cards, is undone exactly.
 
 use std::{collections::BTreeSet, sync::Arc};
 
 use super::Snapshot;
+use crate::device::CardId;
 use crate::scheduling::{
-    model::name::{NodeName, Uid},
+    model::{
+        name::{NodeName, Uid},
+        node::NodeInfo,
+    },
     world::{
         ledger::{Charge, Held},
         node_state::NodeState,
@@ -43,6 +47,24 @@ impl Before {
             changes: changes.len(),
             charge,
         }
+    }
+
+    /// Cordons cards of a node, of which none is in the mix of cards otherwise than before; returns what was before.
+    pub(in crate::scheduling) fn cordoning(
+        snapshot: &mut Snapshot,
+        node: &NodeName,
+        cards: &BTreeSet<CardId>,
+    ) -> Self {
+        let mut before = Self::of(snapshot, &Uid::default(), None);
+        if let Some(state) = snapshot.world.node(node).cloned() {
+            let mut info = NodeInfo::clone(&state.info);
+            info.devices.cordon(cards);
+            let cordoned = NodeState { info: Arc::new(info), ..NodeState::clone(&state) };
+            before.nodes.push((node.clone(), Some(state)));
+            Arc::make_mut(&mut snapshot.world.nodes).put(Arc::new(cordoned));
+            snapshot.refold([node]);
+        }
+        before
     }
 
     /// Puts back which cards are kept for nominated pods, and leaves all else that the step has changed.

@@ -6,8 +6,8 @@ use jiff::Timestamp;
 
 use crate::{
     device::{
-        Card, CardId, CoreUnit, Cuts, DevicePlace, DeviceTraits, DeviceType, Inventory, ModelTemplates,
-        ProfileName, Usage,
+        Card, CardId, CoreUnit, Cuts, DevicePlace, DeviceTraits, DeviceType, Health, Inventory,
+        ModelTemplates, ProfileName, Usage,
     },
     scheduling::model::{card_kind::CountedCard, pod::Claim},
 };
@@ -159,6 +159,21 @@ impl OfferedDevices {
     /// The plugins that have given no sign for too long.
     pub fn expired(&self, now: Timestamp) -> BTreeSet<ProfileName> {
         self.expiries.iter().filter(|(_, at)| *at <= now).map(|(profile, _)| profile.clone()).collect()
+    }
+
+    /// Cordons these cards, by any of their names.
+    pub fn cordon(&mut self, cards: &BTreeSet<CardId>) {
+        let mut offers = std::mem::take(&mut self.offers);
+        let is_named = |id: &CardId| cards.iter().any(|card| self.is_one_card(card, id));
+        for offer in &mut offers {
+            let cordon = |card: Card| {
+                let health = if is_named(&card.id) { Health::Cordoned } else { card.health };
+                Card { health, ..card }
+            };
+            offer.inventory = offer.inventory.take().map(|inventory| inventory.map(cordon));
+        }
+        self.cards = self.cards.iter().filter(|counted| !is_named(&counted.id)).cloned().collect();
+        self.offers = offers;
     }
 
     /// Whether the other differs in nothing that decides what fits.

@@ -7,7 +7,10 @@ use crate::scheduling::{
     Claim, Footprint, Importance, Lifetime, PodGroups, fixtures,
     model::{
         kind::{Kind, PodGroupKind},
-        tdm::{WindowState, job::Quantum},
+        tdm::{
+            WindowState,
+            job::{Quantum, Readiness},
+        },
     },
     world::object::Object,
 };
