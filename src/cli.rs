@@ -14,6 +14,7 @@ pub mod inspect;
 pub mod man;
 pub mod manifests;
 pub mod migrate;
+pub mod moves;
 pub mod output;
 pub mod preflight;
 pub mod replay;
@@ -96,6 +97,8 @@ pub enum Command {
     Preflight(preflight::PreflightArgs),
     /// Say what a node pool's pods would be as claims of devices; read-only.
     Migrate(migrate::MigrateArgs),
+    /// Say which pods to move so that whole GPUs become free, and move them.
+    Moves(moves::MovesArgs),
     /// Summarize what a shadow of the current scheduler has found.
     Shadow(shadow::ShadowArgs),
     /// Check berth.yaml and print the settings in force.
@@ -183,6 +186,7 @@ fn execute(cli: &Cli) -> anyhow::Result<CommandAnswer> {
             run_async(cli.log_format, "warn", inspect::what_if::run(args.clone(), settings(cli)?))
         }
         Command::Dump(args) => run_async(cli.log_format, "warn", inspect::dump::run(args.clone())),
+        Command::Moves(args) => run_async(cli.log_format, "warn", moves::run(args.clone(), settings(cli)?)),
         Command::Shadow(args) => args.run(),
         Command::Config(args) => args.run(&settings(cli)?),
         Command::Manifests(args) => {

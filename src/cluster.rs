@@ -11,6 +11,7 @@ pub mod cards;
 pub mod changes;
 pub mod clock;
 pub mod compare;
+pub mod cordon;
 pub mod event_loop;
 pub mod evict;
 pub mod extender;

@@ -15,6 +15,7 @@ use smallvec::SmallVec;
 use super::cards::{NodeCards, OfferedCard};
 use crate::{
     device::{Cores, IdFilter, MiB, Mode, ProfileName, ProfileRequest, ShareRequest},
+    dialect::Dialects,
     scheduling::{
         model::pod_shape::{PodShape, ShareShape},
         world::node_state::NodeState,
@@ -238,6 +239,15 @@ impl TypicalPods {
         Self { pods, shares, classes: HashMap::new(), portions: Vec::new() }
     }
 
+    /// The same by shapes, each given with how much it counts.
+    pub fn of_shapes(shapes: impl Iterator<Item = (Arc<PodShape>, u32)>) -> Self {
+        let mut shapes: Vec<_> = shapes.collect();
+        // Of equals the order must follow from the shapes.
+        shapes.sort();
+        let asked = |(shape, weight): &(Arc<PodShape>, u32)| (AskedPod::from(&**shape), u64::from(*weight));
+        Self::of(shapes.iter().map(asked).collect())
+    }
+
     fn class(&mut self, card: &OfferedCard<'_>, profiles: &[&ProfileName]) -> usize {
         let Self { shares, classes, portions, .. } = self;
         *classes.entry(CardClass::of(card, profiles)).or_insert_with_key(|class| {
@@ -265,6 +275,27 @@ impl TypicalPods {
         let shares = 0..typical.shares.len();
         let fits = shares.flat_map(|share| cards.iter().map(move |card| fit(share, card))).collect();
         NodeGpus { typical, cpu: left(node, "cpu"), memory: left(node, "memory"), models, fits, cards }
+    }
+}
+
+impl ModelGpus {
+    /// The GPUs of all nodes, of whichever model, for the pods of these shapes, each of which is given with how often it comes.
+    pub fn of_all<'a>(
+        nodes: impl Iterator<Item = &'a NodeState>,
+        dialects: &Dialects,
+        shapes: impl Iterator<Item = (Arc<PodShape>, u32)>,
+    ) -> Self {
+        let mut typical = TypicalPods::of_shapes(shapes);
+        let mut all = Self::default();
+        for node in nodes {
+            let cards = NodeCards::of(node, dialects);
+            for (_, gpus) in typical.on(node, &cards).by_model() {
+                all.capacity += gpus.capacity;
+                all.allocated += gpus.allocated;
+                all.fragmented += gpus.fragmented;
+            }
+        }
+        all
     }
 }
 

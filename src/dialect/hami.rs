@@ -3,6 +3,7 @@
 //! Source: Project-HAMi/HAMi v2.10.0 and the plugins back to v2.4, as each file names them.
 
 pub(super) mod choice;
+pub mod cordon;
 mod handshake;
 mod links;
 pub mod metrics;

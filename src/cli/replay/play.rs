@@ -61,7 +61,7 @@ pub(super) fn play(
     until: Option<SignedDuration>,
 ) -> Result<PolicyRow> {
     let documents = named(documents, &config.scheduler_name);
-    let PreparedSimulation { reader, settings, lists, incoming, left_out, warnings } =
+    let PreparedSimulation { reader, settings, lists, incoming, left_out, warnings, .. } =
         prepare(&documents, config, START)?;
     for warning in warnings.into_iter().chain(left_out.iter().filter_map(why_left_out)) {
         output::remark(&format!("warning: {warning}"));

@@ -15,6 +15,7 @@ use crate::{
     cli::{documents::Document, simulated_cluster::ClusterLists},
     cluster::Reader,
     config::Config,
+    object::Pod,
     scheduling::{
         PodInfo,
         scheduler::{Pace, Settings},
@@ -33,6 +34,8 @@ pub(in crate::cli) struct PreparedSimulation {
     pub(in crate::cli) incoming: Vec<PodInfo>,
     /// The pods that want no place, or may have none.
     pub(in crate::cli) left_out: Vec<SimulatedPod>,
+    /// The pods that hold something, as they were read.
+    pub(in crate::cli) state: Vec<Pod>,
     /// What was odd about the input.
     pub(in crate::cli) warnings: Vec<String>,
 }
@@ -53,7 +56,9 @@ pub(in crate::cli) fn prepare(
     let left_out = rows.into_iter().filter(|(position, _)| !wanting.contains(position));
     let left_out: Vec<_> = left_out.map(|(_, row)| row).collect();
     let warnings = input.warnings.into_iter().chain(std::mem::take(&mut lists.warnings)).collect();
-    Ok(PreparedSimulation { reader, settings, lists: lists.into_lists(), incoming, left_out, warnings })
+    let state = input.state.into_iter().map(|(pod, _)| pod).collect();
+    let lists = lists.into_lists();
+    Ok(PreparedSimulation { reader, settings, lists, incoming, state, left_out, warnings })
 }
 
 /// Says that the pod wants no place, and why; `None`: there is nothing to say.

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
-use super::{AskedPod, FittedPods, Lack, ModelGpus, TypicalPods, fitting};
+use super::{FittedPods, Lack, ModelGpus, TypicalPods, fitting};
 use crate::{
     cluster::cards::NodeCards,
     excerpt::{FIELD, excerpt},
@@ -42,11 +42,7 @@ pub fn by_model<'a>(
     nodes: impl IntoIterator<Item = (&'a NodeState, &'a NodeCards<'a>)>,
     shapes: &[(Arc<PodShape>, u32)],
 ) -> BTreeMap<Cow<'a, str>, FleetGpus> {
-    let mut shapes: Vec<_> = shapes.iter().collect();
-    // Of equals the order must follow from the shapes.
-    shapes.sort();
-    let asked = |(shape, weight): &(Arc<PodShape>, u32)| (AskedPod::from(&**shape), u64::from(*weight));
-    let mut typical = TypicalPods::of(shapes.into_iter().map(asked).collect());
+    let mut typical = TypicalPods::of_shapes(shapes.iter().cloned());
     let mut models: BTreeMap<Cow<'_, str>, FleetGpus> = BTreeMap::new();
     for (state, cards) in nodes {
         for card in cards.cards.iter().filter(|card| !card.is_healthy()) {

@@ -7,10 +7,10 @@ use std::collections::BTreeSet;
 
 use serde::Deserialize;
 
-use super::{links, mig::MigPlace, names};
+use super::{cordon, links, mig::MigPlace, names};
 use crate::{
     device::{Card, Cores, Health, Inventory, Links, MiB, Mode, SliceProfile, Slicing},
-    dialect::{Problem, Unreadable, hints::elements, registered},
+    dialect::{Problem, Unreadable, registered},
     excerpt::{VALUE, excerpt},
     object::Node,
 };
@@ -82,7 +82,7 @@ pub(in crate::dialect) fn read(node: &Node, key: &str) -> Result<Option<Inventor
     } else {
         comma_fields(text).map_err(refuse)?
     };
-    let cordoned = elements(node.metadata.annotation(names::CORDON)).into_iter().collect();
+    let cordoned = cordon::cordoned(node);
     let links = networks(&entries);
     let cards = entries.into_iter().map(|entry| entry.card(&cordoned)).collect();
     let inventory = registered::inventory(cards).map_err(refuse)?;
