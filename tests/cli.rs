@@ -222,7 +222,7 @@ fn a_log_filter_that_cannot_be_read_is_told() {
 #[test]
 fn who_can_be_told_nothing_still_gets_the_exit_code() {
     let folder = without_a_cluster();
-    let calls: [&[&str]; 5] = [
+    let calls: [&[&str]; 6] = [
         &["review", "-f", "nowhere.yaml"],
         &["launch"],
         &[],
@@ -390,12 +390,13 @@ async fn a_demo_that_stays_up_shows_its_ledger_by_the_command_that_it_prints() {
 #[test]
 fn no_command_prints_a_character_that_a_terminal_obeys() {
     let files = [("simulate_escapes", "input.yaml"), ("review_escapes", "input.yaml")];
-    let calls: [&[&str]; 5] = [
+    let calls: [&[&str]; 6] = [
         &["simulate", "--at", "2026-11-21T09:54:07Z", "--explain"],
         &["simulate", "--at", "2026-11-21T09:54:07Z", "--skip-admission", "--strict"],
         &["review"],
         &["migrate", "--plan"],
         &["migrate", "--plan", "-o", "wide"],
+        &["moves", "--at", "2026-11-21T09:54:07Z"],
     ];
     let obeyed = |c: char| c != '\n' && berth::excerpt::is_obeyed(c);
     for (folder, file) in files {

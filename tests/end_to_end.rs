@@ -48,6 +48,8 @@ mod leftovers;
 mod machines;
 #[path = "end_to_end/mixed_nodes.rs"]
 mod mixed_nodes;
+#[path = "end_to_end/moves.rs"]
+mod moves;
 #[path = "end_to_end/neighbours.rs"]
 mod neighbours;
 #[path = "end_to_end/nodes.rs"]
@@ -131,6 +133,8 @@ on_both_floors! {
     adoption::pods_of_an_adopted_scheduler_are_placed_in_every_namespace,
     adoption::a_scheduler_that_runs_keeps_its_pods_until_it_is_stopped,
     adoption::a_pod_that_the_other_scheduler_binds_after_all_counts_as_it_stands,
+    moves::a_pod_is_evicted_and_its_successor_stands_where_the_plan_has_it,
+    moves::no_further_pod_is_evicted_after_one_that_does_not_stand_again,
     autoscaling::karpenter_launches_no_node_for_a_share_by_a_clouds_own_capacity,
     autoscaling::karpenter_launches_nodes_for_shares_by_the_documented_overlay,
     autoscaling::karpenter_counts_on_a_node_of_hamis_plugin_and_does_not_remove_it,

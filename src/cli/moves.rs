@@ -12,6 +12,8 @@ use std::{path::PathBuf, time::Duration};
 use anyhow::bail;
 use clap::Args;
 use jiff::{SignedDuration, Timestamp};
+use kube::Client;
+use tokio::time::Instant;
 
 use super::{
     CommandAnswer,
@@ -88,13 +90,21 @@ pub async fn run(args: MovesArgs, config: Config) -> anyhow::Result<CommandAnswe
         return plan.print(&args);
     }
     let (client, cluster) = args.connection.client().await?;
-    let documents = gather::documents(&client).await.map_err(|error| not_reached(error, &cluster))?;
-    let planned = plan(&args, &config, &documents)?;
+    let planned = plan_live(&client, &args, &config).await.map_err(|error| not_reached(error, &cluster))?;
     let answer = planned.print(&args)?;
     if !args.apply || answer == CommandAnswer::No || planned.plan.moves.is_empty() {
         return Ok(answer);
     }
-    apply::apply(&client, &planned.reader, &planned.plan, args.timeout).await
+    planned.apply(&client, args.timeout).await
+}
+
+/// The plan for a live cluster.
+///
+/// # Errors
+///
+/// As [`plan`], and a list that the API server does not give.
+pub async fn plan_live(client: &Client, args: &MovesArgs, config: &Config) -> anyhow::Result<PlannedMoves> {
+    plan(args, config, &gather::documents(client).await?)
 }
 
 /// A plan, and what it was made with.
@@ -109,6 +119,15 @@ impl PlannedMoves {
     /// What is printed.
     pub fn report(&self) -> &MovesReport {
         &self.report
+    }
+
+    /// Moves the pods. No: a pod does not stand again where the plan has it, and those after it are not moved.
+    ///
+    /// # Errors
+    ///
+    /// The API server does not answer, or refuses what is written for the moves. Cards that could not be admitted to new pods again are named.
+    pub async fn apply(&self, client: &Client, timeout: Duration) -> anyhow::Result<CommandAnswer> {
+        apply::apply(client, &self.reader, &self.plan, timeout).await
     }
 
     fn print(&self, args: &MovesArgs) -> anyhow::Result<CommandAnswer> {
@@ -137,7 +156,7 @@ pub fn plan(args: &MovesArgs, config: &Config, documents: &[Document]) -> anyhow
     }
     let pods = reader.movable_pods(&state);
     let weights = settings.weights;
-    // Pods that wait are decided by nobody here, but nodes may be kept for them.
+    // Pods that wait are not decided here, but nodes may be kept for them.
     lists.pods.extend(incoming);
     let cluster = SimulatedCluster::new(Settings { pace: Pace::Standby, ..settings }, lists, now);
     let mut snapshot = cluster.scheduler().snapshot().clone();
@@ -148,7 +167,9 @@ pub fn plan(args: &MovesArgs, config: &Config, documents: &[Document]) -> anyhow
     }
     let goal = goal(args);
     let before = fragmentation(snapshot.world(), &reader);
+    let began = Instant::now();
     let plan = moves::plan(&mut snapshot, &mut Classes::new(weights), &pods, &goal);
+    tracing::info!(took = ?began.elapsed(), pods = pods.movable.len(), "the moves are planned");
     let after = fragmentation(&plan.after, &reader);
     let report = MovesReport::of(&plan, before, after);
     Ok(PlannedMoves { reader, plan, report })

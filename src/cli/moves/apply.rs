@@ -79,7 +79,7 @@ async fn move_all(
 
 /// Whether the pod stands where the plan has it.
 async fn move_one(client: &Client, one: &PodMove, timeout: Duration) -> anyhow::Result<bool> {
-    output::remark(&format!("{}: evicted from {}, waiting for it on {}", one.pod, one.from, one.to));
+    output::remark(&format!("{}: moving from {} to {}", one.pod, one.from, one.to));
     match move_pod(client, &one.pod, timeout).await? {
         Ok(stands) if *stands.node == *one.to => {
             output::remark(&format!("{}: {} stands on {}", one.pod, stands.name, stands.node));
