@@ -12,6 +12,7 @@ mod inventory;
 pub mod kubernetes;
 mod leader;
 mod ledger;
+mod moves;
 mod onward;
 mod scrape;
 pub mod settings;
@@ -30,6 +31,7 @@ use tokio::{sync::watch, task::JoinError};
 use tasks::Tasks;
 
 pub use certificates::{CertificateSource, Renewal, SecretLocation};
+pub use moves::MovesAdvice;
 
 use crate::{
     cluster::{self, Clock, ClusterError, Handoff, Leadership, shadow::report::Board},
@@ -134,6 +136,7 @@ pub struct App {
     serving: certificates::Serving,
     clients: Option<ClientAuthority>,
     ready: watch::Sender<ServerReadiness>,
+    moves: MovesAdvice,
 }
 
 impl App {
@@ -145,7 +148,14 @@ impl App {
             Some(file) => Some(ClientAuthority::load(file, Arc::clone(&serving.certificates)).await?),
             None => None,
         };
-        Ok(Self { options, bound, serving, clients, ready: watch::Sender::new(ServerReadiness::Starting) })
+        let ready = watch::Sender::new(ServerReadiness::Starting);
+        Ok(Self { options, bound, serving, clients, ready, moves: MovesAdvice::Off })
+    }
+
+    /// The same process, which says what moving pods would win, or does not.
+    #[must_use]
+    pub fn advising(self, moves: MovesAdvice) -> Self {
+        Self { moves, ..self }
     }
 
     /// The state that `/readyz` reports.
@@ -161,7 +171,7 @@ impl App {
     /// Runs until `shutdown`, or until a task ends unexpectedly. `shutdown` returns for how long reviews are still answered, until the
     /// API servers stop sending them. The binder stops at once.
     pub async fn run(self, shutdown: impl Future<Output = Duration>) -> Result<(), AppError> {
-        let Self { options, bound, serving, clients, ready } = self;
+        let Self { options, bound, serving, clients, ready, moves } = self;
         let mut registry = Registry::default();
         let reviews = crate::webhook::WebhookMetrics::register(&mut registry);
         let bindings = cluster::Metrics::default();
@@ -216,6 +226,9 @@ impl App {
             "following the namespaces",
             facts::follow(facts, options.client.clone(), ready.clone(), served, handoff.clone()),
         );
+        if moves == MovesAdvice::Given && matches!(options.parts, Parts::Both | Parts::Binder) {
+            tasks.follow("looking for moves", moves::follow(&options, bindings.clone(), &handoff));
+        }
         follow_pods(&mut tasks, options, (bindings, board), handoff, settings);
         let drain = || {
             ready.send_replace(ServerReadiness::Draining);

@@ -4,6 +4,7 @@
 //! It contains no rule of admission and makes no decision. One loop owns the scheduler; every write is a task whose answer is an event.
 
 pub mod act;
+pub mod advice;
 pub mod bind;
 mod binder;
 pub mod candidate;

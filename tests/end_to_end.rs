@@ -135,6 +135,7 @@ on_both_floors! {
     adoption::a_pod_that_the_other_scheduler_binds_after_all_counts_as_it_stands,
     moves::a_pod_is_evicted_and_its_successor_stands_where_the_plan_has_it,
     moves::no_further_pod_is_evicted_after_one_that_does_not_stand_again,
+    moves::what_moves_would_win_is_told_by_metrics_and_one_event,
     autoscaling::karpenter_launches_no_node_for_a_share_by_a_clouds_own_capacity,
     autoscaling::karpenter_launches_nodes_for_shares_by_the_documented_overlay,
     autoscaling::karpenter_counts_on_a_node_of_hamis_plugin_and_does_not_remove_it,

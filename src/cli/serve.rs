@@ -2,14 +2,16 @@
 
 use std::{net::SocketAddr, path::PathBuf, pin::pin, time::Duration};
 
-use clap::{ArgAction, Args};
+use clap::{ArgAction, Args, ValueEnum};
 use futures::FutureExt as _;
 use jiff::SignedDuration;
 use kube::Client;
 
 use super::connection::{ConnectionArgs, not_reached};
 use crate::{
-    app::{App, CertificateSource, Chooser, Options, Parts, Renewal, SecretLocation, kubernetes},
+    app::{
+        App, CertificateSource, Chooser, MovesAdvice, Options, Parts, Renewal, SecretLocation, kubernetes,
+    },
     cluster::{Clock, Leadership, candidate},
     config::{Config, duration},
     scheduling::PodKey,
@@ -37,6 +39,9 @@ pub struct ServeArgs {
     /// Run only the binder; probes and metrics are served too
     #[arg(long)]
     pub scheduler_only: bool,
+    /// Whether the leader looks for moves of pods that would free GPUs, and says so by metrics and an Event a day: it moves nothing
+    #[arg(long, value_enum, default_value_t = MovesMode::Off, conflicts_with_all = ["webhook_only", "shadow", "extender"])]
+    pub moves: MovesMode,
     /// Beside another scheduler
     #[command(flatten)]
     pub beside: BesideArgs,
@@ -87,6 +92,15 @@ pub struct ServeArgs {
     pub connection: ConnectionArgs,
 }
 
+/// What becomes of moves that would free GPUs.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub enum MovesMode {
+    /// The leader says how many there are.
+    Advise,
+    /// They are not looked for.
+    Off,
+}
+
 /// How Berth runs beside another scheduler.
 #[derive(Args, Clone, Debug)]
 pub struct BesideArgs {
@@ -123,8 +137,12 @@ pub async fn run(args: ServeArgs, config: Config, config_file: Option<PathBuf>) 
 async fn bind(args: ServeArgs, config: Config, config_file: Option<PathBuf>) -> anyhow::Result<App> {
     let (client, cluster) = args.connection.client().await?;
     kubernetes::check(&client).await?;
+    let moves = match args.moves {
+        MovesMode::Advise => MovesAdvice::Given,
+        MovesMode::Off => MovesAdvice::Off,
+    };
     let app = App::bind(Options { config_file, ..options(args, config, client) });
-    app.await.map_err(|error| not_reached(error, &cluster))
+    Ok(app.await.map_err(|error| not_reached(error, &cluster))?.advising(moves))
 }
 
 fn options(args: ServeArgs, config: Config, client: Client) -> Options {

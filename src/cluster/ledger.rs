@@ -166,6 +166,8 @@ pub enum Question {
     Page(oneshot::Sender<(LedgerPage, Option<Holdings>)>),
     /// What a scrape shows; `None` until everything is listed.
     Holdings(oneshot::Sender<Option<Holdings>>),
+    /// A copy of the cluster, to plan on; `None` until everything is listed.
+    Snapshot(oneshot::Sender<Option<Snapshot>>),
 }
 
 impl Question {
@@ -176,6 +178,10 @@ impl Question {
                 drop(answer.send((page(scheduler, dialects), Holdings::of(scheduler, dialects))));
             }
             Self::Holdings(answer) => drop(answer.send(Holdings::of(scheduler, dialects))),
+            Self::Snapshot(answer) => {
+                let is_synced = scheduler.view().is_synced();
+                drop(answer.send(is_synced.then(|| scheduler.snapshot().clone())));
+            }
         }
     }
 }
@@ -207,6 +213,11 @@ impl Questions {
     /// What a scrape shows; `None` until everything is listed.
     pub async fn holdings(&self) -> Result<Option<Holdings>, NoAnswer> {
         self.put(Question::Holdings).await
+    }
+
+    /// A copy of the cluster, to plan on; `None` until everything is listed.
+    pub async fn snapshot(&self) -> Result<Option<Snapshot>, NoAnswer> {
+        self.put(Question::Snapshot).await
     }
 
     async fn put<T>(&self, question: impl FnOnce(oneshot::Sender<T>) -> Question) -> Result<T, NoAnswer> {

@@ -1,5 +1,6 @@
 //! The binder's metrics, named by Prometheus' conventions.
 
+mod advice;
 mod bindings;
 mod decisions;
 mod evictions;
@@ -19,6 +20,7 @@ use prometheus_client::{
 
 use super::unread::UnreadObjects;
 use crate::scheduling::{BindOutcome, Event, FindingCounts, LockOutcome, Measure, Standing};
+use advice::AdviceMetrics;
 use bindings::BindingMetrics;
 use decisions::DecisionMetrics;
 use evictions::EvictionMetrics;
@@ -46,11 +48,18 @@ pub struct Metrics {
     pub unread_objects: UnreadObjects,
     drift: Counter,
     leadership: LeaderMetrics,
+    advice: AdviceMetrics,
 }
 
 impl Metrics {
+    /// What moving pods would win.
+    pub(super) fn advice(&self) -> &AdviceMetrics {
+        &self.advice
+    }
+
     /// Registers every metric below this registry, every counter with 0: Prometheus computes a rate from the value before the first event.
     pub fn register(&self, registry: &mut Registry) {
+        self.advice.register(registry);
         let scheduler = registry.sub_registry_with_prefix("berth_scheduler");
         self.decisions.register(scheduler);
         self.bindings.register(scheduler);

@@ -102,6 +102,11 @@ pub enum News<'a> {
         /// What is wrong with it.
         message: &'a str,
     },
+    /// Moving pods would free GPUs.
+    Advice {
+        /// How many.
+        message: &'a str,
+    },
     /// The pod's assignment can't be read.
     Unread {
         /// The annotation, the reason, and what follows.
@@ -297,6 +302,7 @@ fn words(
                 format!("The settings file was rejected, the previous settings stay in force: {message}");
             ("Warning", "SettingsRejected", "Reloading", note)
         }
+        News::Advice { message } => ("Normal", "MovesPay", "Planning", message.to_owned()),
         News::Unread { message } => ("Warning", "UnreadableAssignment", "Allocating", message.to_owned()),
     }
 }

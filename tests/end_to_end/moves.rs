@@ -8,6 +8,7 @@ use berth::{
         moves::{MovesArgs, plan_live},
     },
     config::Config,
+    scheduling::PodKey,
 };
 use clap::Parser as _;
 use futures::{StreamExt as _, pin_mut};
@@ -66,10 +67,18 @@ fn cordoned(node: &Node) -> Option<&String> {
 
 /// Two nodes of one card each, with `small` on `n1` and `large` on `n2`.
 async fn half_used(floor: Floor) -> Option<World> {
-    let world = World::start(floor, vec![hami_node("n1", 1), hami_node("n2", 1)]).await?;
-    run_beside(&world, ("small", 6000), "n2").await;
-    run_beside(&world, ("large", 8000), "n1").await;
+    let world = World::start(floor, nodes()).await?;
+    run_both(&world).await;
     Some(world)
+}
+
+fn nodes() -> Vec<berth_sandbox::agent::node::Node> {
+    vec![hami_node("n1", 1), hami_node("n2", 1)]
+}
+
+async fn run_both(world: &World) {
+    run_beside(world, ("small", 6000), "n2").await;
+    run_beside(world, ("large", 8000), "n1").await;
 }
 
 /// Runs a pod of this set on the node that is not this one.
@@ -138,4 +147,23 @@ pub(crate) async fn no_further_pod_is_evicted_after_one_that_does_not_stand_agai
     for node in ["n1", "n2"] {
         world.node_when(node, |node| cordoned(node).is_none()).await;
     }
+}
+
+pub(crate) async fn what_moves_would_win_is_told_by_metrics_and_one_event(floor: Floor) {
+    let Some(mut world) = World::without_berth(floor, nodes()).await else { return };
+    let own = PodKey { uid: "uid-of-berth".into(), namespace: "default".into(), name: "berth-0".into() };
+    world.start_advising(own);
+    run_both(&world).await;
+    let event = world.event_when("berth-0", "MovesPay").await;
+    assert_eq!(event.message.as_deref(), Some("Moving 1 pod would free 1 GPU: run berth moves to see which"));
+    let mut look = tokio::time::interval(std::time::Duration::from_millis(20));
+    // The Event is written after the metrics.
+    for metric in ["berth_moves_gpus 1", "berth_moves_pods 1"] {
+        assert!(world.counts().contains(metric), "{metric}");
+    }
+    world.delete("small-0").await;
+    while !world.counts().contains("berth_moves_gpus 0") {
+        look.tick().await;
+    }
+    assert_eq!(world.events("berth-0", "MovesPay").await.len(), 1, "at most one a day");
 }

@@ -5,10 +5,13 @@ use std::sync::Arc;
 use berth::{
     app::{App, CertificateSource, Chooser, Options, Parts},
     cli::demo::register,
-    cluster::{self, Binder, Clock, Handoff, Leadership},
+    cluster::{self, Binder, Clock, Handoff, Leadership, advice::Advisor},
     config::Config,
+    scheduling::PodKey,
     webhook::{ServerReadiness, mint::ServingNames, registration::WebhookConfigurations},
 };
+
+use prometheus_client::{encoding::text::encode, registry::Registry};
 
 use super::{LIMIT, World};
 
@@ -34,6 +37,10 @@ impl World {
     }
 
     pub(crate) fn start_binder(&mut self, client: kube::Client, config: &Config) {
+        self.start_binder_with(client, config, Handoff::default());
+    }
+
+    fn start_binder_with(&mut self, client: kube::Client, config: &Config, handoff: Handoff) {
         let reader = Arc::new(config.reader());
         let binder = Binder {
             client,
@@ -44,9 +51,35 @@ impl World {
             metrics: self.metrics.clone(),
             writes_at_once: 64,
             leadership: Leadership::Alone,
-            handoff: Handoff::default(),
+            handoff,
         };
         self.berth.spawn(async move { cluster::run(binder, std::future::pending()).await.unwrap() });
+    }
+
+    /// Starts Berth, and what says each 100 ms what moving pods would win; its Events are about this pod.
+    pub(crate) fn start_advising(&mut self, own_pod: PodKey) {
+        let config = Config::default();
+        let (client, handoff) = (self.cluster.client.clone(), Handoff::default());
+        let advisor = Advisor {
+            client: client.clone(),
+            clock: Clock::System,
+            views: handoff.views(),
+            questions: handoff.questions().clone(),
+            metrics: self.metrics.clone(),
+            controller: config.scheduler_name.clone(),
+            own_pod: Some(own_pod),
+        };
+        self.berth.spawn(advisor.advise(std::time::Duration::from_millis(100)));
+        self.start_binder_with(client, &config, handoff);
+    }
+
+    /// The metrics of the binders, as they are scraped.
+    pub(crate) fn counts(&self) -> String {
+        let mut registry = Registry::default();
+        self.metrics.register(&mut registry);
+        let mut page = String::new();
+        encode(&mut page, &registry).unwrap();
+        page
     }
 
     /// Ends Berth as `kill -9` does.
