@@ -4,7 +4,6 @@
 //! cluster.
 
 mod apply;
-mod gather;
 mod report;
 
 use std::{path::PathBuf, time::Duration};
@@ -19,6 +18,7 @@ use super::{
     CommandAnswer,
     connection::{ConnectionArgs, not_reached},
     documents::{self, Document},
+    inspect::cluster,
     output::{self, Format},
     simulate::{PreparedSimulation, prepare},
     simulated_cluster::SimulatedCluster,
@@ -104,7 +104,7 @@ pub async fn run(args: MovesArgs, config: Config) -> anyhow::Result<CommandAnswe
 ///
 /// As [`plan`], and a list that the API server does not give.
 pub async fn plan_live(client: &Client, args: &MovesArgs, config: &Config) -> anyhow::Result<PlannedMoves> {
-    plan(args, config, &gather::documents(client).await?)
+    plan(args, config, &cluster::all(client).await?)
 }
 
 /// A plan, and what it was made with.
@@ -149,7 +149,7 @@ impl PlannedMoves {
 /// A document that can't be read, or a node that is not there.
 pub fn plan(args: &MovesArgs, config: &Config, documents: &[Document]) -> anyhow::Result<PlannedMoves> {
     let now = args.at.unwrap_or_else(wall_clock);
-    let PreparedSimulation { reader, settings, mut lists, incoming, state, warnings } =
+    let PreparedSimulation { reader, settings, mut lists, incoming, state, warnings, .. } =
         prepare(documents, config, now)?;
     for warning in &warnings {
         output::remark(&format!("warning: {warning}"));

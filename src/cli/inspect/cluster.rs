@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 use jiff::Timestamp;
+use kube::Client;
 
 use super::redact::redacted;
 use crate::{
@@ -85,7 +86,16 @@ impl InspectedArgs {
     }
 }
 
-/// The objects of the live cluster, without what no scheduler reads of them.
+/// The objects of the live cluster; an error where one of the lists is not given.
+pub(in crate::cli) async fn all(client: &Client) -> Result<Vec<Document>> {
+    let needed = |list: LiveList| match list.need {
+        Need::Optional => LiveList { need: Need::IfServed, ..list },
+        Need::Needed | Need::IfServed => list,
+    };
+    Ok(live::documents(client, &LISTS.map(needed)).await?.0)
+}
+
+/// The objects of the live cluster, without what no scheduler reads of them. Lists that the caller may not read are left out.
 pub(in crate::cli) async fn read(connection: &ConnectionArgs) -> Result<Vec<Document>> {
     let (client, cluster) = connection.client().await?;
     let (documents, left_out) =
