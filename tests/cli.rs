@@ -222,7 +222,7 @@ fn a_log_filter_that_cannot_be_read_is_told() {
 #[test]
 fn who_can_be_told_nothing_still_gets_the_exit_code() {
     let folder = without_a_cluster();
-    let calls: [&[&str]; 6] = [
+    let calls: [&[&str]; 5] = [
         &["review", "-f", "nowhere.yaml"],
         &["launch"],
         &[],

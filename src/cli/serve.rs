@@ -75,12 +75,9 @@ pub struct ServeArgs {
     /// The name of both webhook configurations
     #[arg(long, default_value = "berth")]
     pub webhook_configuration: String,
-    /// Bind only while holding a Lease, so that only one replica binds at a time
-    #[arg(long, default_value_t = true, action = ArgAction::Set, value_name = "BOOL")]
-    pub leader_elect: bool,
-    /// The Lease's name
-    #[arg(long, default_value = "berth")]
-    pub leader_elect_resource_name: String,
+    /// Which replica binds
+    #[command(flatten)]
+    pub election: ElectionArgs,
     /// How long to answer reviews after SIGTERM, until API servers stop sending them
     #[arg(long, default_value = "5s", value_name = "DURATION", value_parser = delay)]
     pub shutdown_delay: Duration,
@@ -90,6 +87,17 @@ pub struct ServeArgs {
     /// Which cluster
     #[command(flatten)]
     pub connection: ConnectionArgs,
+}
+
+/// Which of several replicas binds.
+#[derive(Args, Clone, Debug)]
+pub struct ElectionArgs {
+    /// Bind only while holding a Lease, so that only one replica binds at a time
+    #[arg(long, default_value_t = true, action = ArgAction::Set, value_name = "BOOL")]
+    pub leader_elect: bool,
+    /// The Lease's name
+    #[arg(long, default_value = "berth")]
+    pub leader_elect_resource_name: String,
 }
 
 /// What becomes of moves that would free GPUs.
@@ -167,10 +175,10 @@ fn options(args: ServeArgs, config: Config, client: Client) -> Options {
         }),
     };
     let chooser = if args.beside.extender { Chooser::KubeScheduler } else { Chooser::Berth };
-    let leadership = if args.leader_elect {
+    let leadership = if args.election.leader_elect {
         Leadership::Elected(candidate::ElectionSettings::new(
             &args.namespace,
-            &args.leader_elect_resource_name,
+            &args.election.leader_elect_resource_name,
             &identity(),
         ))
     } else {

@@ -92,6 +92,8 @@ fn named() -> BTreeSet<String> {
         "scheduling.k8s.io/",
         "scheduling.x-k8s.io/",
         "huawei.com/",
+        "cluster-autoscaler.kubernetes.io/",
+        "karpenter.sh/",
     ];
     let mut named = BTreeSet::new();
     for (_, text) in ["dialect", "admission", "cluster", "scheduling/plugin"].into_iter().flat_map(sources) {

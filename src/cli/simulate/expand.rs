@@ -1,6 +1,6 @@
 //! The pods that the workloads of a simulation would make: as many as the workload asks for, unless the input holds them already.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
@@ -73,7 +73,10 @@ fn deployment(pod: &Document) -> Option<Key> {
 
 impl<'a> Expansion<'a> {
     pub(super) fn new(documents: &'a [Document], workloads: Workloads) -> Self {
-        let present = documents.iter().map(Key::of).collect();
+        let mut by_key: BTreeMap<Key, Vec<&Document>> = BTreeMap::new();
+        for document in documents {
+            by_key.entry(Key::of(document)).or_default().push(document);
+        }
         let mut waiting: Vec<Key> = Vec::new();
         for pod in documents.iter().filter(|document| document.kind() == "Pod") {
             waiting.extend(owners(pod).into_iter().chain(deployment(pod)));
@@ -81,12 +84,12 @@ impl<'a> Expansion<'a> {
         let mut with_pods = BTreeSet::new();
         while let Some(owner) = waiting.pop() {
             if with_pods.insert(owner.clone()) {
-                let found = documents.iter().filter(|document| Key::of(document) == owner);
+                let found = by_key.get(&owner).into_iter().flatten().copied();
                 waiting.extend(found.flat_map(owners));
             }
         }
         let nodes = documents.iter().filter(|document| document.kind() == "Node").collect();
-        Self { workloads, present, with_pods, nodes }
+        Self { workloads, present: by_key.into_keys().collect(), with_pods, nodes }
     }
 
     /// The pods that a document makes; `None`: it is no workload whose pods can be known from it.

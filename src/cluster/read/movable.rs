@@ -91,7 +91,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::config::Config;
+    use crate::dialect::Dialects;
 
     /// A running pod of a ReplicaSet with half of a card, with these fields in place of its own.
     fn pod(change: &[(&str, Value)]) -> Pod {
@@ -120,8 +120,12 @@ mod tests {
         serde_json::from_value(pod).unwrap()
     }
 
+    fn reader() -> Reader {
+        Reader::new(Dialects::default(), "berth".to_owned())
+    }
+
     fn read(pod: &Pod) -> MovablePods {
-        Config::default().reader().movable_pods([pod])
+        reader().movable_pods([pod])
     }
 
     fn reason(change: &[(&str, Value)]) -> Option<Unmovable> {
@@ -139,7 +143,7 @@ mod tests {
         let mut waiting = pod(&[("/spec/nodeName", Value::Null), ("/metadata/annotations", json!({}))]);
         waiting.status = PodStatus::default();
         waiting.metadata.labels.as_mut().unwrap().remove("hami.io/vgpu-node");
-        let asked = Config::default().reader().pod(&waiting).0.demand().unwrap();
+        let asked = reader().pod(&waiting).0.demand().unwrap();
         let movable = read(&pod(&[])).movable.into_values().next().unwrap();
         assert_eq!((&movable.demand.ask, &movable.demand.footprint), (&asked.ask, &asked.footprint));
         assert_eq!(movable.demand.nominated, None);

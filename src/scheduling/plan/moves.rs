@@ -6,6 +6,7 @@
 
 mod candidates;
 mod deepening;
+mod found;
 mod proof;
 mod search;
 #[cfg(test)]
@@ -29,8 +30,9 @@ use crate::scheduling::{
 };
 
 use candidates::Candidates;
+use found::MoveGroup;
 use proof::Proven;
-use search::{MoveGroup, MoveSearch};
+use search::MoveSearch;
 use trial::MoveTrial;
 pub use unmovable::Unmovable;
 

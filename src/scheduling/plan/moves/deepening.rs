@@ -7,7 +7,7 @@ use std::{collections::BTreeSet, ops::ControlFlow};
 use super::{
     NodeCard,
     candidates::{Candidate, Candidates},
-    search::{Found, MoveGroup, StagedMove},
+    found::{Found, MoveGroup, StagedMove},
     trial::{self, MoveTrial},
 };
 use crate::scheduling::model::{

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use super::{
     MovablePods, MoveGoal, NodeCard, PodMove,
     candidates::free,
-    search::{MoveGroup, StagedMove},
+    found::{MoveGroup, StagedMove},
     trial::{self, MoveTrial},
 };
 use crate::scheduling::{
