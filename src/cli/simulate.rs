@@ -43,6 +43,7 @@ pub use run::Explain;
 /// Arguments of `berth simulate`.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "Example:\n  berth simulate -f cluster/ -f pod.yaml --explain -o json")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct SimulateArgs {
     /// A file, a folder, or `-` for standard input; may be given several times.
     #[arg(

@@ -82,7 +82,7 @@ enum ReadLine<T> {
     Seen(T),
     Gone(T),
     Bookmark(String),
-    Error(Status),
+    Error(Box<Status>),
 }
 
 /// A line whose type comes first, as API servers write it: the object can be read at once. kube's own type keeps the object to read it later, which is
@@ -115,7 +115,9 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for LineVisitor<T> {
                     let Marked { metadata } = fields.next_value()?;
                     line = Some(ReadLine::Bookmark(metadata.resource_version));
                 }
-                ("object", Some(ChangeKind::Error)) => line = Some(ReadLine::Error(fields.next_value()?)),
+                ("object", Some(ChangeKind::Error)) => {
+                    line = Some(ReadLine::Error(Box::new(fields.next_value()?)));
+                }
                 ("object", None) => return Err(de::Error::custom("the object comes before the type")),
                 _ => drop(fields.next_value::<IgnoredAny>()?),
             }
@@ -178,7 +180,7 @@ fn read<T: Wire + DeserializeOwned>(line: &[u8]) -> Option<Result<WatchChange<T>
         Ok(ReadLine::Seen(object)) => Some(Ok(WatchChange::Seen(whole(object)))),
         Ok(ReadLine::Gone(object)) => Some(Ok(WatchChange::Gone(whole(object)))),
         Ok(ReadLine::Bookmark(version)) => Some(Ok(WatchChange::Bookmark(version))),
-        Ok(ReadLine::Error(status)) => Some(Err(kube::Error::Api(status.boxed()).into())),
+        Ok(ReadLine::Error(status)) => Some(Err(kube::Error::Api(status).into())),
         Err(error) if error.is_eof() => None,
         Err(error) => Some(in_part(text, error)),
     }

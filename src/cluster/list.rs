@@ -319,7 +319,7 @@ impl<R: AsyncBufRead + Unpin> ArrivingAnswer<R> {
     /// The next byte that is no white space; it stays to be read.
     async fn peek(&mut self) -> Result<u8, ListError> {
         loop {
-            let rest = self.buffer[self.at..].as_bytes();
+            let rest = &self.buffer.as_bytes()[self.at..];
             let space = rest.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
             self.at += space;
             match self.buffer.as_bytes().get(self.at) {

@@ -47,7 +47,7 @@ mod tests {
 
     use super::*;
 
-    fn pod(annotations: serde_json::Value, volumes: serde_json::Value) -> Pod {
+    fn pod(annotations: &serde_json::Value, volumes: &serde_json::Value) -> Pod {
         serde_json::from_value(
             json!({"metadata": {"annotations": annotations}, "spec": {"volumes": volumes}}),
         )
@@ -67,7 +67,7 @@ mod tests {
             (json!({DO_NOT_DISRUPT: "true", SAFE_TO_EVICT: "true"}), Some(false)),
             (json!({DO_NOT_DISRUPT: "false"}), None),
         ] {
-            assert_eq!(is_movable(&pod(annotations.clone(), json!([]))), expected, "{annotations}");
+            assert_eq!(is_movable(&pod(&annotations, &json!([]))), expected, "{annotations}");
         }
     }
 
@@ -85,7 +85,7 @@ mod tests {
             (safe, json!({"name": "data", "emptyDir": {}}), true),
         ] {
             let volumes = json!([{"name": "token"}, volume]);
-            assert_eq!(has_local_data(&pod(annotations, volumes.clone())), expected, "{volumes}");
+            assert_eq!(has_local_data(&pod(&annotations, &volumes)), expected, "{volumes}");
         }
     }
 }

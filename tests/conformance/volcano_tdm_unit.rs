@@ -1,6 +1,6 @@
 //! Volcano's time division: windows, which nodes a pod may use and prefers, and how many pods are evicted when a window has closed.
 
-use std::{collections::BTreeMap, ops::ControlFlow};
+use std::collections::BTreeMap;
 
 use berth::{
     cluster::read::group::pod_group,
@@ -8,7 +8,7 @@ use berth::{
     object::{Node, Pod},
     scheduling::{
         PodInfo, Snapshot,
-        decide::{Filters, evaluation::Evaluation},
+        decide::{Filters, evaluation::Evaluation, verdicts::Verdicts},
         model::{kind::PodGroupKind, name::NodeName, tdm::Window},
         plan::eviction,
         plugin::{Plugin, pod_counts::PodCounts},
@@ -94,7 +94,8 @@ fn scores(config: &Config, nodes: &[Value], pod: &Value) -> BTreeMap<String, i64
     let mut counts = PodCounts::default();
     let filters = Filters::prepare(&demand, snapshot.world(), &mut counts);
     let weights = config.score_weights();
-    let evaluation = Evaluation::of(filters, &mut counts, &weights, || ControlFlow::Continue(())).unwrap();
+    let mut verdicts = Verdicts::new(&demand.ask, snapshot.world(), weights);
+    let evaluation = Evaluation::of(filters, &mut verdicts, &mut counts, weights);
     let of = |scores: berth::scheduling::plugin::score::Scores| {
         scores.by_plugin().find(|(plugin, _)| *plugin == Plugin::Tdm).map_or(0.0, |(_, score)| score)
     };

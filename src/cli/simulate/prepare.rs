@@ -58,7 +58,7 @@ pub(in crate::cli) fn prepare(
     let warnings = input.warnings.into_iter().chain(std::mem::take(&mut lists.warnings)).collect();
     let state = input.state.into_iter().map(|(pod, _)| pod).collect();
     let lists = lists.into_lists();
-    Ok(PreparedSimulation { reader, settings, lists, incoming, state, left_out, warnings })
+    Ok(PreparedSimulation { reader, settings, lists, incoming, left_out, state, warnings })
 }
 
 /// Says that the pod wants no place, and why; `None`: there is nothing to say.

@@ -161,12 +161,13 @@ mod tests {
         assert_eq!(with(&[("/metadata/ownerReferences", json!([]))]), Some(Unmovable::NoController));
         for kept in [owner("apps/v1", "DaemonSet"), owner("v1", "Node")] {
             assert_eq!(
-                (reason(&[kept.clone()]), with(&[kept])),
+                (reason(std::slice::from_ref(&kept)), with(std::slice::from_ref(&kept))),
                 (Some(Unmovable::Controller), Some(Unmovable::Controller))
             );
         }
         for other in [owner("batch/v1", "Job"), owner("ray.io/v1", "RayCluster")] {
-            assert_eq!((reason(&[other.clone()]), with(&[other])), (Some(Unmovable::Controller), None));
+            let other = std::slice::from_ref(&other);
+            assert_eq!((reason(other), with(other)), (Some(Unmovable::Controller), None));
         }
         assert_eq!(reason(&[owner("apps/v1", "StatefulSet")]), None);
     }

@@ -40,7 +40,14 @@ struct LackingReason {
 
 /// The groups, by the names of their reasons.
 #[derive(Default)]
-pub(super) struct NodeGroups(BTreeMap<Vec<String>, (Vec<Option<u64>>, Vec<String>)>);
+pub(super) struct NodeGroups(BTreeMap<Vec<String>, AlikeNodes>);
+
+/// Nodes that lack the same: how much of each on the node that lacks least, and their names.
+#[derive(Default)]
+struct AlikeNodes {
+    by: Vec<Option<u64>>,
+    names: Vec<String>,
+}
 
 impl NodeGroups {
     /// Takes in a node.
@@ -51,16 +58,17 @@ impl NodeGroups {
             *by = lesser(*by, lack.by());
         }
         let (names, by): (Vec<_>, Vec<_>) = least.into_iter().unzip();
-        let (sum, nodes) = self.0.entry(names).or_insert_with(|| (by.clone(), Vec::new()));
-        for (least, by) in sum.iter_mut().zip(by) {
+        let alike =
+            self.0.entry(names).or_insert_with(|| AlikeNodes { by: by.clone(), ..AlikeNodes::default() });
+        for (least, by) in alike.by.iter_mut().zip(by) {
             *least = lesser(*least, by);
         }
-        nodes.push(state.info.name.to_string());
+        alike.names.push(state.info.name.to_string());
     }
 
     /// The largest first.
     pub(super) fn into_rows(self) -> Vec<NodeGroup> {
-        let group = |(reasons, (by, mut names)): (Vec<String>, (Vec<Option<u64>>, Vec<String>))| {
+        let group = |(reasons, AlikeNodes { by, mut names }): (Vec<String>, AlikeNodes)| {
             names.sort();
             let reasons = reasons.into_iter().zip(by).map(|(reason, by)| LackingReason { reason, by });
             NodeGroup { reasons: reasons.collect(), count: names.len(), names }
@@ -89,7 +97,7 @@ pub(super) fn table(groups: &[NodeGroup]) -> Shown {
             .collect();
         let mut shown = names[..names.len().min(MOST_NAMES)].join(", ");
         if let Some(more) = names.len().checked_sub(MOST_NAMES).filter(|more| *more > 0) {
-            shown += &format!(" and {more} more");
+            shown = format!("{shown} and {more} more");
         }
         table.row([count.to_string(), reasons.join(", "), shown]);
     }

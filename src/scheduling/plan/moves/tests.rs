@@ -212,7 +212,7 @@ fn pods_that_must_not_move_keep_their_cards_and_are_counted() {
     let one = stage().without_moving("a", Unmovable::NoController);
     assert_eq!(kept(one), (1, vec![(Unmovable::NoController, 1)]), "the other moves");
     let leaving = |pod: &mut MovablePod| {
-        pod.info.importance.deletion = crate::scheduling::model::pod::Deletion::Requested
+        pod.info.importance.deletion = crate::scheduling::model::pod::Deletion::Requested;
     };
     assert_eq!(kept(both(leaving)), (0, vec![(Unmovable::Unsettled, 2)]));
     let gang = |pod: &mut MovablePod| {

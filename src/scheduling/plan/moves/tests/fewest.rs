@@ -21,11 +21,11 @@ impl Shares {
     }
 
     /// Whether so many moves in a row, each of a pod that has not moved, leave so many cards free.
-    fn is_reached(&mut self, free: usize, moves: usize, moved: &mut Vec<bool>) -> bool {
+    fn is_reached(&mut self, free: usize, left: usize, moved: &mut Vec<bool>) -> bool {
         if self.free() >= free {
             return true;
         }
-        if moves == 0 {
+        if left == 0 {
             return false;
         }
         for pod in 0..self.pods.len() {
@@ -39,7 +39,7 @@ impl Shares {
                     continue;
                 }
                 self.pods[pod].0 = to;
-                let reached = self.is_reached(free, moves - 1, moved);
+                let reached = self.is_reached(free, left - 1, moved);
                 self.pods[pod].0 = from;
                 if reached {
                     moved[pod] = false;
@@ -64,13 +64,16 @@ impl Shares {
     fn stage(&self, on_node: usize) -> Cluster {
         let nodes: Vec<(String, u32)> = (0..self.cards)
             .step_by(on_node)
-            .map(|first| (format!("n{}", first / on_node), on_node.min(self.cards - first) as u32))
+            .map(|first| {
+                (format!("n{}", first / on_node), u32::try_from(on_node.min(self.cards - first)).unwrap())
+            })
             .collect();
         let nodes: Vec<_> = nodes.iter().map(|(name, cards)| (name.as_str(), *cards)).collect();
         let mut stage = Cluster::new(&nodes);
         for (number, (card, memory)) in self.pods.iter().enumerate() {
             let node = format!("n{}", card / on_node);
-            stage = stage.with(&format!("p{number}"), (&node, (card % on_node) as u32), *memory);
+            stage =
+                stage.with(&format!("p{number}"), (&node, u32::try_from(card % on_node).unwrap()), *memory);
         }
         stage
     }
