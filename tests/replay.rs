@@ -87,6 +87,43 @@ fn a_drawn_order_follows_from_its_seed() {
 }
 
 #[test]
+fn a_steady_load_is_measured_over_time_and_by_size() {
+    let folder = TempDir::new().unwrap();
+    let [nodes, _] = tables(&folder);
+    let rows = PODS.replace("Running,0,,0", "Running,0,60,0").replace("Running,10,,10", "Running,10,70,10");
+    let pods = file(&folder, "pods.csv", &rows);
+    let steady = |more: &[&str]| {
+        let args =
+            ["-f", &nodes, "--trace", &pods, "--until", "12h", "--warm-up", "2h", "--longest-run", "5m"];
+        replayed(&[&args, more].concat())
+    };
+    let quiet = steady(&["--load", "30", "--seed", "7"]);
+    assert_eq!(quiet, steady(&["--load", "30", "--seed", "7"]));
+    assert_ne!(quiet, steady(&["--load", "30", "--seed", "8"]));
+    let policy = &quiet["policies"][0];
+    let allocated = policy["overTime"]["allocatedPercent"].as_f64().unwrap();
+    assert!((26.0..=34.0).contains(&allocated), "{allocated} % allocated under a load of 30 %");
+    let sizes = policy["waitBySize"].as_array().unwrap();
+    let cards: Vec<_> = sizes.iter().map(|row| row["cards"].as_str().unwrap()).collect();
+    assert_eq!(cards, ["none", "share", "1", "2"]);
+    let bound: u64 = sizes.iter().map(|row| row["bound"].as_u64().unwrap()).sum();
+    let all = policy["pods"]["bound"].as_u64().unwrap();
+    assert!(bound < all && 10 * bound > 7 * all, "{bound} of {all} pods are bound after two of twelve hours");
+    // No more than all can be allocated, and what is asked for beyond that waits.
+    let crowded = steady(&["--load", "300", "--seed", "7"]);
+    let over_time = &crowded["policies"][0]["overTime"];
+    assert!(over_time["allocatedPercent"].as_f64().unwrap() <= 100.0);
+    assert!(over_time["waitingPercent"].as_f64().unwrap() > 100.0);
+    let waiting: Vec<_> = crowded["policies"][0]["waitBySize"].as_array().unwrap().iter().collect();
+    let waiting: u64 = waiting.iter().map(|row| row["waiting"].as_u64().unwrap()).sum();
+    assert_eq!(waiting, crowded["policies"][0]["pods"]["waiting"].as_u64().unwrap());
+    let table =
+        berth(&["-f", &nodes, "--trace", &pods, "--until", "1h", "--longest-run", "5m", "--load", "30"]);
+    let table = String::from_utf8(table.stdout).unwrap();
+    assert!(table.contains("WAIT NONE   WAIT SHARE   WAIT 1   WAIT 2"), "{table}");
+}
+
+#[test]
 fn pods_that_end_make_room_for_those_that_wait() {
     let folder = TempDir::new().unwrap();
     let nodes = file(&folder, "nodes.csv", "sn,cpu_milli,memory_mib,gpu,model\nn1,16000,65536,1,A10\n");
@@ -145,5 +182,13 @@ fn what_can_not_be_played_is_named() {
     assert!(told.contains("wrong.csv: row 2"), "{told}");
     assert!(error(&[]).contains("give nodes and pods with -f or --trace"));
     assert!(error(&["-f", &nodes, "--trace", &pods, "--ratio", "2"]).contains("--shuffle"));
+    let steady = ["-f", &nodes, "--trace", &pods, "--until", "1h"];
+    let refused = |more: &[&str]| error(&[&steady, more].concat());
+    assert!(refused(&["--load", "95"]).contains("say with --longest-run how long such pods run"));
+    assert!(refused(&["--load", "0"]).contains("must be above 0 and at most 1000"));
+    assert!(refused(&["--load", "95", "--shuffle"]).contains("cannot be used with"));
+    assert!(refused(&["--warm-up", "1h"]).contains("--warm-up: must be shorter than --until"));
+    assert!(refused(&["--seed", "3"]).contains("--shuffle|--load"));
+    assert!(error(&["-f", &nodes, "--trace", &pods, "--load", "95"]).contains("--until"));
     assert!(error(&["-f", &nodes, "--trace", &pods, "--policy", "a"]).contains("must be NAME=FILE"));
 }

@@ -7,6 +7,7 @@ mod chart;
 mod gpus;
 mod play;
 mod report;
+mod tally;
 mod trace;
 
 use std::path::PathBuf;
@@ -15,10 +16,14 @@ use anyhow::{Context as _, bail, ensure};
 use clap::Args;
 use jiff::SignedDuration;
 
-use super::{CommandAnswer, documents, output, output::Format};
+use super::{
+    CommandAnswer, documents, output,
+    output::{Format, Shown},
+};
 use crate::config::{Config, duration};
 use arrivals::Order;
 use report::{PolicyRow, Replay};
+use tally::Period;
 
 /// Arguments of `berth replay`.
 #[derive(Args, Debug)]
@@ -36,10 +41,14 @@ pub struct ReplayArgs {
     #[arg(long, value_name = "NAME=FILE", value_parser = policy)]
     pub policy: Vec<(String, PathBuf)>,
     /// Let the pods arrive in random order, one after the other, and never end.
-    #[arg(long)]
+    #[arg(long, group = "drawn")]
     pub shuffle: bool,
-    /// The random order: the same seed gives the same order.
-    #[arg(long, default_value_t = 0, requires = "shuffle")]
+    /// Draw pods again and again until `--until`, at random moments and each with the time that it runs, so many that they would hold this
+    /// percentage of the cluster's GPUs.
+    #[arg(long, value_name = "PERCENT", group = "drawn", requires = "until", value_parser = load)]
+    pub load: Option<f64>,
+    /// What is drawn: the same seed draws the same pods in the same order.
+    #[arg(long, default_value_t = 0, requires = "drawn")]
     pub seed: u64,
     /// Draw pods until they ask for so many times the GPUs of the cluster.
     #[arg(long, requires = "shuffle", value_parser = ratio)]
@@ -47,6 +56,12 @@ pub struct ReplayArgs {
     /// Stop at this time after the first arrival, for example `12h`.
     #[arg(long, value_name = "DURATION", value_parser = time)]
     pub until: Option<SignedDuration>,
+    /// Let pods that run longer than this, or never end, run so long, for example `6h`.
+    #[arg(long, value_name = "DURATION", requires = "load", value_parser = time)]
+    pub longest_run: Option<SignedDuration>,
+    /// Leave this time after the first arrival out of means over time and of waits by size, for example `6h`.
+    #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = time)]
+    pub warm_up: SignedDuration,
     /// The output format.
     #[arg(short, long, value_enum, default_value_t = Format::Table)]
     pub output: Format,
@@ -67,6 +82,11 @@ fn ratio(text: &str) -> Result<f64, String> {
     if ratio > 0.0 && ratio <= 10.0 { Ok(ratio) } else { Err("must be above 0 and at most 10".to_owned()) }
 }
 
+fn load(text: &str) -> Result<f64, String> {
+    let load: f64 = text.parse().map_err(|_| "must be a number".to_owned())?;
+    if load > 0.0 && load <= 1000.0 { Ok(load) } else { Err("must be above 0 and at most 1000".to_owned()) }
+}
+
 fn time(text: &str) -> Result<SignedDuration, String> {
     let time = duration::parse(text).filter(|time| !time.is_negative());
     time.ok_or_else(|| "not a time, such as `12h`".to_owned())
@@ -77,11 +97,17 @@ impl ReplayArgs {
     pub fn run(&self, config: &Config) -> anyhow::Result<CommandAnswer> {
         ensure!(!(self.file.is_empty() && self.trace.is_empty()), "give nodes and pods with -f or --trace");
         let documents = self.documents()?;
-        let order = if self.shuffle {
-            Order::Shuffled { seed: self.seed, ratio: self.ratio }
-        } else {
-            Order::Recorded
+        if let Some(until) = self.until {
+            ensure!(self.warm_up < until, "--warm-up: must be shorter than --until");
+        }
+        let order = match (self.load, self.until) {
+            (Some(load), Some(until)) => {
+                Order::Steady { seed: self.seed, load: load / 100.0, until, longest: self.longest_run }
+            }
+            _ if self.shuffle => Order::Shuffled { seed: self.seed, ratio: self.ratio },
+            _ => Order::Recorded,
         };
+        let period = Period { warm_up: self.warm_up, until: self.until };
         let mut policies = Vec::new();
         if self.policy.is_empty() {
             policies.push(("default".to_owned(), config.clone()));
@@ -96,13 +122,16 @@ impl ReplayArgs {
             if rows.iter().any(|row| row.name == name) {
                 bail!("--policy {name}: there are two of this name");
             }
-            rows.push(play::play(name, &documents, &settings, order, self.until)?);
+            rows.push(play::play(name, &documents, &settings, order, period)?);
         }
         let replay = Replay { policies: rows };
         if let Some(file) = &self.svg {
             std::fs::write(file, chart::svg(&replay)?).with_context(|| file.display().to_string())?;
         }
-        output::print(&replay, self.output, || replay.table())?;
+        output::print(&replay, self.output, || match self.load {
+            Some(_) => replay.table().and(&Shown::line("")).and(&replay.steady_table()),
+            None => replay.table(),
+        })?;
         Ok(CommandAnswer::Yes)
     }
 

@@ -15,7 +15,8 @@ use tokio::time::Instant;
 use super::{
     arrivals::{self, Arrival, Order, RUN_SECONDS, START},
     gpus::{ClusterGpus, share, size},
-    report::{Curve, PolicyRow, Waits},
+    report::{Curve, PolicyRow},
+    tally::{Period, ReplayTally},
 };
 use crate::{
     cli::{
@@ -42,9 +43,7 @@ struct Play<'a> {
     gpus: ClusterGpus,
     /// When pods end.
     ends: BinaryHeap<Reverse<(Timestamp, Uid)>>,
-    /// How long pods run that are not bound yet, and when they arrived.
-    waiting: HashMap<Uid, (Timestamp, Option<SignedDuration>)>,
-    waits: Vec<SignedDuration>,
+    tally: ReplayTally,
     arrived: usize,
     /// The GPUs that have been asked for.
     demand: f64,
@@ -58,7 +57,7 @@ pub(super) fn play(
     documents: &[Document],
     config: &Config,
     order: Order,
-    until: Option<SignedDuration>,
+    period: Period,
 ) -> Result<PolicyRow> {
     let documents = named(documents, &config.scheduler_name);
     let PreparedSimulation { reader, settings, lists, incoming, left_out, warnings, .. } =
@@ -87,13 +86,14 @@ pub(super) fn play(
     }
     let arrivals = arrivals::ordered(arrivals, order, gpus.capacity())?;
     let curve = Curve::new(gpus.capacity());
+    let first = arrivals.first().map_or(START, |arrival| arrival.at);
+    let from = first.checked_add(period.warm_up)?;
     let mut play = Play {
         cluster,
         dialects,
         gpus,
         ends: BinaryHeap::new(),
-        waiting: HashMap::new(),
-        waits: Vec::new(),
+        tally: ReplayTally::new(from),
         arrived: 0,
         demand: 0.0,
         curve,
@@ -104,7 +104,7 @@ pub(super) fn play(
             play.ends.push(Reverse((end, pod.uid)));
         }
     }
-    play.run(arrivals, until)?;
+    play.run(arrivals, period.until)?;
     Ok(play.row(name))
 }
 
@@ -147,10 +147,14 @@ impl Play<'_> {
             let deadline = self.cluster.scheduler().next_deadline();
             let rest = last.checked_add(REST).unwrap_or(last);
             let due = deadline.filter(|at| next.map_or(*at <= rest, |next| *at < next));
-            let Some(now) = due.or(next).filter(|now| *now <= stop) else { return Ok(()) };
+            let Some(now) = due.or(next).filter(|now| *now <= stop) else {
+                self.tally.pass(if until.is_some() { stop } else { last }, self.gpus.allocated());
+                return Ok(());
+            };
             if due.is_none() {
                 last = now;
             }
+            self.tally.pass(now, self.gpus.allocated());
             self.cluster.advance(now);
             while let Some(Reverse((_, uid))) =
                 self.ends.peek().filter(|Reverse((at, _))| *at <= now).cloned()
@@ -162,7 +166,8 @@ impl Play<'_> {
             while let Some(arrival) = arrivals.next_if(|arrival| arrival.at <= now) {
                 self.arrived += 1;
                 self.demand += arrival.gpus;
-                self.waiting.insert(arrival.pod.key.uid.clone(), (arrival.at, arrival.runs));
+                let asked = arrival.pod.demand().and_then(|demand| share(&demand.ask));
+                self.tally.arrive(&arrival, asked.map_or(0, |(_, share)| share.cards.get()));
                 self.cluster.arrive(arrival.pod);
                 has_arrived = true;
             }
@@ -202,12 +207,10 @@ impl Play<'_> {
     fn note(&mut self, effect: &Effect) {
         match effect {
             Effect::Bind { pod, node, .. } => {
-                if let Some((arrived, runs)) = self.waiting.remove(&pod.uid) {
-                    let now = self.cluster.now();
-                    self.waits.push(now.duration_since(arrived));
-                    if let Some(end) = runs.and_then(|runs| now.checked_add(runs).ok()) {
-                        self.ends.push(Reverse((end, pod.uid.clone())));
-                    }
+                let now = self.cluster.now();
+                let runs = self.tally.bind(&pod.uid, now).and_then(|pod| pod.runs);
+                if let Some(end) = runs.and_then(|runs| now.checked_add(runs).ok()) {
+                    self.ends.push(Reverse((end, pod.uid.clone())));
                 }
                 self.update(node);
             }
@@ -227,9 +230,9 @@ impl Play<'_> {
         let stranded: BTreeMap<_, _> = self.gpus.stranded(nodes, self.dialects);
         PolicyRow::new(
             name,
-            (self.arrived, self.waits.len()),
+            self.arrived,
             (self.gpus.capacity(), self.gpus.allocated(), stranded),
-            Waits::of(self.waits),
+            self.tally.finish(),
             self.deciding,
             &self.curve,
         )

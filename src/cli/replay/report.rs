@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use jiff::SignedDuration;
 use serde::Serialize;
 
+use super::tally::{Measured, PodSize, SizeWaits};
 use crate::cli::{output::Shown, table::Table};
 
 /// What came of a replay.
@@ -16,14 +17,59 @@ pub(super) struct Replay {
 
 /// What came of the pods under one policy.
 #[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct PolicyRow {
     /// Its name.
     pub(super) name: String,
     pods: PodCount,
     gpus: GpuRow,
     wait: Waits,
+    over_time: OverTime,
+    wait_by_size: Vec<SizeRow>,
     decision: DecisionRow,
     pub(super) curve: Vec<Point>,
+}
+
+/// Means over the time after the warm-up, in percent of all GPUs.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct OverTime {
+    allocated_percent: f64,
+    /// What pods ask for that wait.
+    waiting_percent: f64,
+}
+
+/// How long pods of one size waited that were bound after the warm-up, or that wait still.
+#[derive(Clone, Debug, Serialize)]
+struct SizeRow {
+    /// `none`, `share` or the number of cards.
+    cards: String,
+    bound: usize,
+    waiting: usize,
+    /// Of both, those that wait with the time until the end.
+    mean: String,
+    /// Of both.
+    longest: String,
+}
+
+impl SizeRow {
+    fn new(size: PodSize, SizeWaits { bound, waiting }: SizeWaits) -> Self {
+        let cards = match size {
+            PodSize::NoCard => "none".to_owned(),
+            PodSize::Share => "share".to_owned(),
+            PodSize::Cards(cards) => cards.to_string(),
+        };
+        let (was_bound, waits_still) = (bound.len(), waiting.len());
+        let both = [bound, waiting].concat();
+        let longest = both.iter().max().copied().unwrap_or(SignedDuration::ZERO);
+        Self {
+            cards,
+            bound: was_bound,
+            waiting: waits_still,
+            mean: stated(mean(&both)),
+            longest: stated(longest),
+        }
+    }
 }
 
 /// How many pods there were.
@@ -120,15 +166,14 @@ impl Waits {
             let place = (waits.len() * percent).div_ceil(100).saturating_sub(1);
             stated(waits.get(place).copied().unwrap_or(SignedDuration::ZERO))
         };
-        let sum: i128 = waits.iter().map(SignedDuration::as_millis).sum();
-        let mean = i64::try_from(sum / i128::try_from(waits.len().max(1)).unwrap_or(1)).unwrap_or(i64::MAX);
-        Self {
-            p50: quantile(50),
-            p90: quantile(90),
-            p99: quantile(99),
-            mean: stated(SignedDuration::from_millis(mean)),
-        }
+        Self { p50: quantile(50), p90: quantile(90), p99: quantile(99), mean: stated(mean(&waits)) }
     }
+}
+
+fn mean(waits: &[SignedDuration]) -> SignedDuration {
+    let sum: i128 = waits.iter().map(SignedDuration::as_millis).sum();
+    let mean = sum / i128::try_from(waits.len().max(1)).unwrap_or(1);
+    SignedDuration::from_millis(i64::try_from(mean).unwrap_or(i64::MAX))
 }
 
 /// As Go's `Duration` is printed, in whole seconds: `1h2m3s`, `12m0s`.
@@ -142,16 +187,18 @@ fn stated(duration: SignedDuration) -> String {
 }
 
 impl PolicyRow {
-    /// What came of the pods: `(arrived, bound)`; GPUs: `(capacity, allocated, stranded by reason)`.
+    /// What came of so many pods; GPUs: `(capacity, allocated, stranded by reason)`.
     pub(super) fn new(
         name: String,
-        (arrived, bound): (usize, usize),
+        arrived: usize,
         (capacity, allocated, stranded): (f64, f64, BTreeMap<&'static str, f64>),
-        wait: Waits,
+        measured: Measured,
         deciding: Duration,
         curve: &Curve,
     ) -> Self {
-        let percent = if capacity > 0.0 { 100.0 * allocated / capacity } else { 0.0 };
+        let percent = |gpus: f64| rounded(if capacity > 0.0 { 100.0 * gpus / capacity } else { 0.0 }, 100.0);
+        let Measured { waits, by_size, means } = measured;
+        let bound = waits.len();
         let mean = deciding.as_micros() / u128::try_from(arrived.max(1)).unwrap_or(1);
         Self {
             name,
@@ -159,13 +206,15 @@ impl PolicyRow {
             gpus: GpuRow {
                 capacity,
                 allocated: rounded(allocated, 10.0),
-                allocated_percent: rounded(percent, 100.0),
+                allocated_percent: percent(allocated),
                 stranded_by_reason: stranded
                     .into_iter()
                     .map(|(why, gpus)| (why, rounded(gpus, 10.0)))
                     .collect(),
             },
-            wait,
+            wait: Waits::of(waits),
+            over_time: OverTime { allocated_percent: percent(means.0), waiting_percent: percent(means.1) },
+            wait_by_size: by_size.into_iter().map(|(size, waits)| SizeRow::new(size, waits)).collect(),
             decision: DecisionRow { mean_micros: u64::try_from(mean).unwrap_or(u64::MAX) },
             curve: curve.points(),
         }
@@ -191,6 +240,33 @@ impl Replay {
                 wait.p99.clone(),
                 format!("{} µs", decision.mean_micros),
             ]);
+        }
+        table.render()
+    }
+
+    /// Means over time, and waits by how many cards pods ask for: a row for each policy.
+    pub(super) fn steady_table(&self) -> Shown {
+        let sizes: Vec<_> = self.policies.iter().flat_map(|policy| &policy.wait_by_size).collect();
+        let mut columns: Vec<&str> = Vec::new();
+        for SizeRow { cards, .. } in sizes {
+            if !columns.contains(&cards.as_str()) {
+                columns.push(cards);
+            }
+        }
+        let headings = columns.iter().map(|cards| format!("WAIT {}", cards.to_uppercase()));
+        let headings: Vec<_> =
+            ["POLICY", "ALLOCATED", "WAITING"].map(str::to_owned).into_iter().chain(headings).collect();
+        let headings: Vec<&str> = headings.iter().map(String::as_str).collect();
+        let mut table = Table::new(&headings);
+        for PolicyRow { name, over_time, wait_by_size, .. } in &self.policies {
+            let percent = |value: f64| format!("{value:.2} %");
+            let mut cells =
+                vec![name.clone(), percent(over_time.allocated_percent), percent(over_time.waiting_percent)];
+            for cards in &columns {
+                let row = wait_by_size.iter().find(|row| row.cards == *cards);
+                cells.push(row.map_or_else(String::new, |row| row.mean.clone()));
+            }
+            table.row(cells);
         }
         table.render()
     }
