@@ -180,10 +180,8 @@ impl SchedulingCycle {
 
     /// Feeds the conditions with what happened, and sends what is to be said for it.
     pub(in crate::scheduling::scheduler) fn advance_conditions(&mut self, input: ConditionInput<'_>) {
-        if let ConditionInput::Told { pod, message, outcome: TellOutcome::Done, .. } = &input
-            && let Some(entry) = self.pods.get_mut(pod)
-        {
-            entry.info.status.told = Some(message.clone());
+        if let ConditionInput::Told { pod, message, outcome: TellOutcome::Done, .. } = &input {
+            self.pods.tell(pod, message);
         }
         let view = ConditionView { pods: &self.pods, preempting: &self.preempting };
         self.outbox.effects.extend(self.conditions.handle(input, &view));

@@ -74,6 +74,15 @@ impl Pods {
         }
     }
 
+    /// The pod's status says that no node would have it, and why.
+    pub(in crate::scheduling::scheduler) fn tell(&mut self, uid: &Uid, message: &str) {
+        let Some(entry) = self.entries.get_mut(uid) else { return };
+        let before = counted(&entry.info);
+        entry.info.status.told = Some(message.to_owned());
+        let after = counted(&entry.info);
+        self.recount(before, after);
+    }
+
     fn recount(&mut self, before: Option<PodShape>, after: Option<PodShape>) {
         if before != after {
             self.weighed.extend(after.into_iter().flat_map(|shape| self.census.add(shape)));
@@ -91,7 +100,7 @@ impl Pods {
         self.entries.get(uid)
     }
 
-    /// A pod, to change what is known of it.
+    /// A pod, to change what is known of it, but for what [`counted`] looks at.
     pub(in crate::scheduling::scheduler) fn get_mut(&mut self, uid: &str) -> Option<&mut Entry> {
         self.entries.get_mut(uid)
     }
@@ -138,4 +147,37 @@ fn counted(pod: &PodInfo) -> Option<PodShape> {
 
 fn name_of(key: &PodKey) -> (Arc<str>, Arc<str>) {
     (key.namespace.clone(), key.name.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scheduling::{
+        fixtures,
+        model::{footprint::Footprint, pod::WaitingPodStatus, pod_shape::CardShape},
+    };
+
+    #[test]
+    fn a_pod_counts_once_from_when_it_is_told_to_wait_until_it_is_gone() {
+        let now = Timestamp::UNIX_EPOCH;
+        let mut pods = Pods::default();
+        let ask = fixtures::ask(1, 4_000, 0);
+        let cards = CardShape::of(&ask.devices).map(Arc::new);
+        let mut pod = fixtures::pod("pod", Claim::Place(Arc::new(ask)));
+        pod.footprint = Arc::new(Footprint { cards, ..Footprint::clone(&pod.footprint) });
+        let uid = pod.key.uid.clone();
+        let shape = Arc::new(pod.footprint.shape().unwrap());
+        pods.see(pod.clone(), now);
+        assert_eq!(pods.take_weighed(), []);
+        pods.tell(&uid, "0/1 nodes are available");
+        assert_eq!(pods.take_weighed(), [(shape.clone(), 1)]);
+        // The watch shows what was written.
+        let status =
+            WaitingPodStatus { told: Some("0/1 nodes are available".to_owned()), ..pod.status.clone() };
+        pods.see(PodInfo { status, ..pod.clone() }, now);
+        pods.tell(&uid, "0/2 nodes are available");
+        assert_eq!(pods.take_weighed(), []);
+        pods.remove(&uid);
+        assert_eq!(pods.take_weighed(), [(shape, 0)]);
+    }
 }
