@@ -24,12 +24,42 @@ struct NodeCut {
     sizes: BTreeMap<(u32, u32), u32>,
 }
 
+/// How large a node is when it is empty. cpu and memory are rounded up to six binary digits, so that nodes of one type count as one.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub struct NodeSize {
+    /// The kind of its first card.
+    pub kind: KindId,
+    /// How many cards it has.
+    pub cards: u32,
+    /// cpu, in thousandths.
+    pub cpu: u32,
+    /// Memory, in MiB.
+    pub memory: u32,
+}
+
+impl NodeSize {
+    /// The size of a node; `None`: it has no cards.
+    pub fn of(node: &NodeInfo) -> Option<Self> {
+        let (kind, cards, (cpu, memory)) = cut(node)?;
+        let cards = u32::try_from(cards).unwrap_or(u32::MAX);
+        Some(Self { kind, cards, cpu: rounded_up(cpu), memory: rounded_up(memory) })
+    }
+}
+
+/// The number rounded up to six binary digits.
+fn rounded_up(number: u32) -> u32 {
+    let step = 1_u32 << number.checked_ilog2().unwrap_or(0).saturating_sub(5);
+    number.checked_next_multiple_of(step).unwrap_or(u32::MAX)
+}
+
 /// The cards of all nodes.
 #[derive(Clone, Debug, Default)]
 pub struct Fleet {
     /// How many cards there are of each kind.
     cards: BTreeMap<KindId, u64>,
     nodes: BTreeMap<(KindId, usize), NodeCut>,
+    /// How many cards the nodes of each size have.
+    sizes: BTreeMap<NodeSize, u64>,
 }
 
 impl Fleet {
@@ -38,9 +68,17 @@ impl Fleet {
         &self.cards
     }
 
+    /// How many cards the nodes of each size have.
+    pub(super) fn sizes(&self) -> &BTreeMap<NodeSize, u64> {
+        &self.sizes
+    }
+
     /// Takes in a node.
     pub(super) fn add(&mut self, node: &NodeInfo) {
         let Some((kind, count, size)) = cut(node) else { return };
+        if let Some(size) = NodeSize::of(node) {
+            *self.sizes.entry(size).or_default() += count as u64;
+        }
         for card in &*node.devices.cards {
             *self.cards.entry(card.kind).or_default() += 1;
         }
@@ -52,6 +90,10 @@ impl Fleet {
     /// Takes a node out.
     pub(super) fn remove(&mut self, node: &NodeInfo) {
         let Some((kind, count, size)) = cut(node) else { return };
+        if let Some(cards) = NodeSize::of(node).and_then(|size| self.sizes.get_mut(&size)) {
+            *cards -= count as u64;
+        }
+        self.sizes.retain(|_, cards| *cards > 0);
         for CountedCard { kind, .. } in &*node.devices.cards {
             if let Some(cards) = self.cards.get_mut(kind) {
                 *cards -= 1;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use super::{census::MOST_SHAPES, *};
+use super::{census::MOST_SHAPES, fleet::NodeSize, *};
 use crate::{
     device::{Card, CoreRequest, Cores, MemoryRequest, MiB, ModelFilter},
     object::Quantity,
@@ -65,6 +65,11 @@ impl Cluster {
     fn go(&mut self, shape: PodShape) {
         let weighed = self.census.remove(shape);
         self.packing.weigh(weighed);
+    }
+
+    /// How much more is asked of a node of this size than if none were too small.
+    fn pressure(&self, name: &str) -> u64 {
+        NodeSize::of(&self.nodes[name]).map_or(0, |size| self.packing.pressure().of_size(size))
     }
 
     /// The worth of what is free of a node where so many MiB of its first card are in use.
@@ -137,6 +142,49 @@ fn cards_that_pods_ask_for_by_their_model_are_under_pressure() {
     );
     let [a, b] = of(&cluster);
     assert!(a == 0 && (950_000..=1_000_000).contains(&b), "{a} {b}");
+}
+
+#[test]
+fn nodes_that_large_pods_need_are_under_pressure_by_how_few_they_are() {
+    let mut cluster = Cluster::default();
+    cluster.put(node("small", 16, 4));
+    cluster.put(node("large", 64, 4));
+    let both = |cluster: &Cluster| ["small", "large"].map(|name| cluster.pressure(name));
+    for _ in 0..4096 {
+        cluster.come(shape(4_000, 4, 8_000));
+    }
+    let [small, large] = both(&cluster);
+    assert!(small == 0 && large < 5_000, "made-up pods alone fit on one only: {small} {large}");
+    for _ in 0..1024 {
+        cluster.come(shape(60_000, 4, 8_000));
+    }
+    // A fifth of all that is asked fits on the half that is large: two fifths of that, where it would be one fifth of all.
+    let [small, large] = both(&cluster);
+    assert!(small == 0 && (195_000..=205_000).contains(&large), "{small} {large}");
+    cluster.put(node("more", 64, 4));
+    let [small, large] = both(&cluster);
+    assert!(small == 0 && (95_000..=105_000).contains(&large), "{small} {large}");
+    // What fits nowhere presses nowhere.
+    for _ in 0..4096 {
+        cluster.come(shape(100_000, 1, 8_000));
+    }
+    assert!(both(&cluster)[1] < 105_000);
+}
+
+#[test]
+fn nodes_that_differ_by_a_little_are_of_one_size() {
+    let size = |cpu: u32, memory: &str| {
+        let mut cluster = Cluster::default();
+        let quantities = [("cpu", format!("{cpu}m")), ("memory", memory.to_owned())];
+        let quantities = quantities.map(|(name, text)| (name.to_owned(), Quantity::from(text.as_str())));
+        let allocatable = ResourceAmounts::read(quantities.iter().map(|(name, one)| (name, one))).unwrap();
+        cluster.put(NodeInfo { allocatable, ..node("a", 1, 1) });
+        NodeSize::of(&cluster.nodes["a"]).unwrap()
+    };
+    assert_eq!(size(95_400, "500000Mi"), size(95_900, "503000Mi"));
+    assert_ne!(size(96_000, "500000Mi"), size(104_000, "500000Mi"));
+    let NodeSize { cpu, memory, .. } = size(1, "1Ki");
+    assert_eq!((cpu, memory), (1, 1));
 }
 
 #[test]
@@ -234,6 +282,7 @@ proptest! {
             anew.put(NodeInfo { devices: OfferedDevices { cards: Arc::default(), ..node.devices.clone() }, ..node.clone() });
         }
         for name in cluster.nodes.keys() {
+            prop_assert_eq!(cluster.pressure(name), anew.pressure(name), "{}", name);
             for used in [0, 700, 8_000] {
                 prop_assert_eq!(cluster.worth(name, used), anew.worth(name, used), "{} {}", name, used);
             }

@@ -1,7 +1,8 @@
 //! Where a pod leaves least of no use for the pods that may come: which node, and which of its cards.
 //!
 //! What a node's room is worth, [`packing`](crate::scheduling::packing) says. A pod costs what the room is worth less with the pod there; something for
-//! what stays free of the node's cards, so that nodes fill one after the other; and something for cards that other pods ask for by their model.
+//! what stays free of the node's cards, so that nodes fill one after the other; and something for cards that other pods ask for by their model, and
+//! for nodes that other pods need because they fit on no smaller one.
 
 use std::{convert::Infallible, sync::Arc};
 
@@ -18,6 +19,7 @@ use crate::{
         },
         packing::{
             Packing, cpu_and_memory,
+            fleet::NodeSize,
             room::{Room, RoomCard},
             rooms::ValuedRoom,
             vacancy::{Remainder, Vacancy},
@@ -70,7 +72,7 @@ fn points(cost: i64) -> f64 {
 /// The card that a pod is given first on this node; `None`: none is better than another.
 pub(in crate::scheduling) fn first_card(ask: &Ask, node: &NodeState, packing: &Packing) -> Option<CardId> {
     let (cards, after) = after_each_card(ask, node, packing)?;
-    let vacancy = Vacancy::new(before(node, packing), after);
+    let vacancy = Vacancy::new(before(node, packing), after, NodeSize::of(&node.info));
     let (card, _) = cards.into_iter().zip(vacancy.costs(packing)).min_by_key(|(_, cost)| *cost)?;
     Some(card.clone())
 }
@@ -79,7 +81,7 @@ fn vacancy(placement: &Placement<'_>) -> Vacancy {
     let Placement { ask, node, packing, .. } = placement;
     let of_each = after_each_card(ask, node, packing).map(|(_, after)| after);
     let after = of_each.unwrap_or_else(|| smallvec![after_all(placement)]);
-    Vacancy::new(before(node, packing), after)
+    Vacancy::new(before(node, packing), after, NodeSize::of(&node.info))
 }
 
 fn before(node: &NodeState, packing: &Packing) -> Arc<ValuedRoom> {
@@ -108,6 +110,7 @@ fn after_each_card<'a>(ask: &Ask, node: &'a NodeState, packing: &Packing) -> Opt
         return None;
     }
     let more = cpu_and_memory(&ask.resources);
+    let denied = denied(ask, node);
     let mut seen: SmallVec<[RoomCard; 8]> = SmallVec::new();
     let mut after: SmallVec<[Remainder; 1]> = SmallVec::new();
     let mut cards: SmallVec<[&CardId; 2]> = SmallVec::new();
@@ -126,7 +129,7 @@ fn after_each_card<'a>(ask: &Ask, node: &'a NodeState, packing: &Packing) -> Opt
         seen.push(state);
         let own = taken(&portion, &state);
         let room = room(node, more, packing, |id| if *id == card.id { own } else { CardUsage::default() });
-        after.push(left(room, Some((card.kind, portion.worth)), packing));
+        after.push(left(room, Some((card.kind, portion.worth)), denied, packing));
         cards.push(&card.id);
     }
     (!after.is_empty()).then_some((cards, after))
@@ -152,7 +155,7 @@ fn after_all(placement: &Placement<'_>) -> Remainder {
         let (kind, sum) = taken.unwrap_or((card.kind, 0));
         Some((kind, sum.saturating_add(part)))
     });
-    let mut left = left(room, taken, packing);
+    let mut left = left(room, taken, denied(ask, node), packing);
     if ask.devices.iter().any(|device| node.serves_by_claim(device)) {
         let cards = CardShape::of(&ask.devices).map_or(0, |shape| i64::from(shape.count));
         left.fixed = left.fixed.saturating_add(cards.saturating_mul(BY_CLAIM));
@@ -160,12 +163,21 @@ fn after_all(placement: &Placement<'_>) -> Remainder {
     left
 }
 
-fn left(room: Room, taken: Option<(KindId, u32)>, packing: &Packing) -> Remainder {
+/// The part of the node's cpu or memory that the pod takes, whichever is larger, in thousandths of one of its cards.
+fn denied(ask: &Ask, node: &NodeState) -> u32 {
+    let cards = i128::try_from(node.info.devices.cards.len()).unwrap_or(i128::MAX);
+    let taken = cpu_and_memory(&ask.resources).into_iter().zip(cpu_and_memory(&node.info.allocatable));
+    let parts = taken.map(|(taken, all)| i128::from(taken.max(0)) * 1000 * cards / i128::from(all.max(1)));
+    parts.max().and_then(|part| u32::try_from(part).ok()).unwrap_or(u32::MAX)
+}
+
+fn left(room: Room, taken: Option<(KindId, u32)>, denied: u32, packing: &Packing) -> Remainder {
     let free = i64::from(room.free(packing.kinds()));
     let all = i64::try_from(room.cards.len()).unwrap_or(i64::MAX) * 1000;
     let part = if all == 0 { 0 } else { FREE * free / all };
     let tie = TIE * i64::from(room.cpu) / MUCH[0] + TIE * free / MUCH[1];
-    Remainder { room: packing.valued(room), taken, fixed: part + tie }
+    let denied = denied.max(taken.map_or(0, |(_, thousandths)| thousandths));
+    Remainder { room: packing.valued(room), taken, denied, fixed: part + tie }
 }
 
 #[cfg(test)]
@@ -180,6 +192,7 @@ mod tests {
             NodeInfo, ResourceAmounts, Snapshot,
             decide::{Decision, class::Classes},
             fixtures,
+            model::pod_shape::PodShape,
             plugin::score::weights::ScoreWeights,
             world::quota::{Bound, QuotaInfo, QuotaKey},
         },
@@ -258,6 +271,23 @@ mod tests {
         hold(&mut snapshot, "one", "full", "GPU-full-0", 8_000);
         snapshot.remove_node("none");
         assert_eq!(&*decide(&snapshot, ask(30, 0)).node, "full");
+    }
+
+    #[test]
+    fn pods_leave_nodes_to_those_that_fit_on_no_other() {
+        let mut snapshot = Snapshot::default();
+        // The first by name is the one that large pods need.
+        snapshot.set_node(node("a-large", 64, 4));
+        snapshot.set_node(node("b-small", 60, 4));
+        let shape = |ask: &Ask| {
+            let cards = CardShape::of(&ask.devices).unwrap();
+            Arc::new(PodShape::new(&ask.resources, cards))
+        };
+        snapshot.weigh(vec![(shape(&ask(1, 4_000)), 64), (shape(&ask(63, 8_000)), 64)]);
+        for (cpu, memory) in [(1, 4_000), (1, 8_000), (8, 0)] {
+            assert_eq!(&*decide(&snapshot, ask(cpu, memory)).node, "b-small", "{cpu} cpus, {memory} MiB");
+        }
+        assert_eq!(&*decide(&snapshot, ask(63, 8_000)).node, "a-large");
     }
 
     #[test]
