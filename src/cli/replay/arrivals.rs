@@ -222,7 +222,7 @@ mod tests {
         endless[0].runs = None;
         assert_eq!(
             refused(endless, 8.0),
-            "--load: pod default/p0 never ends; say with --longest-run how long such pods run"
+            "--load: pod /p0 never ends; say with --longest-run how long such pods run"
         );
     }
 

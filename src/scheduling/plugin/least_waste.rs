@@ -192,7 +192,6 @@ mod tests {
             NodeInfo, ResourceAmounts, Snapshot,
             decide::{Decision, class::Classes},
             fixtures,
-            model::pod_shape::PodShape,
             plugin::score::weights::ScoreWeights,
             world::quota::{Bound, QuotaInfo, QuotaKey},
         },
@@ -271,23 +270,6 @@ mod tests {
         hold(&mut snapshot, "one", "full", "GPU-full-0", 8_000);
         snapshot.remove_node("none");
         assert_eq!(&*decide(&snapshot, ask(30, 0)).node, "full");
-    }
-
-    #[test]
-    fn pods_leave_nodes_to_those_that_fit_on_no_other() {
-        let mut snapshot = Snapshot::default();
-        // The first by name is the one that large pods need.
-        snapshot.set_node(node("a-large", 64, 4));
-        snapshot.set_node(node("b-small", 60, 4));
-        let shape = |ask: &Ask| {
-            let cards = CardShape::of(&ask.devices).unwrap();
-            Arc::new(PodShape::new(&ask.resources, cards))
-        };
-        snapshot.weigh(vec![(shape(&ask(1, 4_000)), 64), (shape(&ask(63, 8_000)), 64)]);
-        for (cpu, memory) in [(1, 4_000), (1, 8_000), (8, 0)] {
-            assert_eq!(&*decide(&snapshot, ask(cpu, memory)).node, "b-small", "{cpu} cpus, {memory} MiB");
-        }
-        assert_eq!(&*decide(&snapshot, ask(63, 8_000)).node, "a-large");
     }
 
     #[test]
