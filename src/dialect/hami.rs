@@ -57,6 +57,29 @@ pub struct HamiSettings {
     pub lock: LockSpec,
 }
 
+#[cfg(test)]
+impl HamiSettings {
+    /// Those that HAMi has where nothing is set.
+    pub(crate) fn upstream() -> Self {
+        use crate::dialect::LockForm;
+        let expiry = jiff::SignedDuration::from_mins(5);
+        Self {
+            count: names::COUNT.to_owned(),
+            memory: names::MEMORY.to_owned(),
+            memory_percentage: names::MEMORY_PERCENTAGE.to_owned(),
+            cores: names::CORES.to_owned(),
+            priority: names::PRIORITY.to_owned(),
+            default_memory: MiB::default(),
+            default_cores: Cores::NONE,
+            default_count: 1,
+            memory_factor: 1,
+            node_policy: NodePolicy::Binpack,
+            card_policies: vec![CardPolicy::Spread],
+            lock: LockSpec { key: names::LOCK.to_owned(), form: LockForm::Comma, expiry },
+        }
+    }
+}
+
 /// HAMi's dialect.
 #[derive(Clone, Debug)]
 pub struct Hami {

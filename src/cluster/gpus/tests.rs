@@ -2,17 +2,12 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use jiff::SignedDuration;
-
 use super::*;
 use crate::{
-    device::{
-        Card, CardPolicy, CoreRequest, Health, InitPhase, MemoryRequest, ModelFilter, NodePolicy, Slicing,
-        Usage,
-    },
+    device::{Card, CoreRequest, Health, InitPhase, MemoryRequest, ModelFilter, Slicing, Usage},
     dialect::{
-        Dialects, LockForm, LockSpec,
-        hami::{Hami, HamiSettings, names},
+        Dialects,
+        hami::{Hami, HamiSettings},
     },
     object::Quantity,
     scheduling::{NodeInfo, ResourceAmounts, Snapshot, fixtures},
@@ -22,22 +17,7 @@ use crate::{
 const NODE: [u32; 2] = [8, 64];
 
 fn dialects() -> Dialects {
-    let expiry = SignedDuration::from_mins(5);
-    let hami = Hami::new(HamiSettings {
-        count: names::COUNT.to_owned(),
-        memory: names::MEMORY.to_owned(),
-        memory_percentage: names::MEMORY_PERCENTAGE.to_owned(),
-        cores: names::CORES.to_owned(),
-        priority: names::PRIORITY.to_owned(),
-        default_memory: MiB::default(),
-        default_cores: Cores::NONE,
-        default_count: 1,
-        memory_factor: 1,
-        node_policy: NodePolicy::Binpack,
-        card_policies: vec![CardPolicy::Spread],
-        lock: LockSpec { key: names::LOCK.to_owned(), form: LockForm::Comma, expiry },
-    });
-    Dialects::new(vec![Arc::new(hami)])
+    Dialects::new(vec![Arc::new(Hami::new(HamiSettings::upstream()))])
 }
 
 /// An A100 of 16,000 MiB that four pods can share.

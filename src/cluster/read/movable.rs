@@ -88,10 +88,15 @@ fn successor(pod: &Pod) -> Pod {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::dialect::Dialects;
+    use crate::dialect::{
+        Dialects,
+        hami::{Hami, HamiSettings},
+    };
 
     /// A running pod of a ReplicaSet with half of a card, with these fields in place of its own.
     fn pod(change: &[(&str, Value)]) -> Pod {
@@ -121,7 +126,8 @@ mod tests {
     }
 
     fn reader() -> Reader {
-        Reader::new(Dialects::default(), "berth".to_owned())
+        let hami = Hami::new(HamiSettings::upstream());
+        Reader::new(Dialects::new(vec![Arc::new(hami)]), "berth".to_owned())
     }
 
     fn read(pod: &Pod) -> MovablePods {

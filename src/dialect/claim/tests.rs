@@ -1,36 +1,17 @@
 //! Pods, and the claims that they would have.
 
-use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{
-    device::{CardPolicy, NodePolicy},
-    dialect::{
-        LockForm, LockSpec, MissingCount,
-        hami::{Hami, HamiSettings, names},
-    },
+use crate::dialect::{
+    MissingCount,
+    hami::{Hami, HamiSettings, names},
 };
 
 const DRIVER: &str = HAMI_DRIVER;
 
 fn hami() -> Hami {
-    let lock =
-        LockSpec { key: names::LOCK.to_owned(), form: LockForm::Comma, expiry: SignedDuration::from_mins(5) };
-    Hami::new(HamiSettings {
-        count: names::COUNT.to_owned(),
-        memory: names::MEMORY.to_owned(),
-        memory_percentage: names::MEMORY_PERCENTAGE.to_owned(),
-        cores: names::CORES.to_owned(),
-        priority: names::PRIORITY.to_owned(),
-        default_memory: MiB::default(),
-        default_cores: Cores::NONE,
-        default_count: 1,
-        memory_factor: 1,
-        node_policy: NodePolicy::Binpack,
-        card_policies: vec![CardPolicy::Spread],
-        lock,
-    })
+    Hami::new(HamiSettings::upstream())
 }
 
 fn translated(pod: Value, card_memory: Option<u64>) -> Translation {

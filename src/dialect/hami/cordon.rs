@@ -27,9 +27,9 @@ mod tests {
         let cards = BTreeSet::from(["GPU-1".to_owned(), "GPU-2".to_owned()]);
         let (key, value) = annotation(&cards);
         let node =
-            |value| serde_json::from_value(json!({"metadata": {"annotations": {key: value}}})).unwrap();
-        assert_eq!(cordoned(&node(value)), cards);
-        assert!(cordoned(&node(None)).is_empty());
+            |annotations| serde_json::from_value(json!({"metadata": {"annotations": annotations}})).unwrap();
+        assert_eq!(cordoned(&node(json!({key: value}))), cards);
+        assert!(cordoned(&node(json!({}))).is_empty());
         assert_eq!(annotation(&BTreeSet::new()), (key, None));
     }
 }
