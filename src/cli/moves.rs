@@ -134,6 +134,9 @@ impl PlannedMoves {
         output::print(&self.report, args.output, || self.report.table())?;
         let wanted = args.free.map_or(0, |free| free as usize);
         if self.plan.won >= wanted {
+            if self.plan.is_cut_short && args.free.is_none() {
+                output::remark("The search ended before everything was tried: more GPUs may become free.");
+            }
             return Ok(CommandAnswer::Yes);
         }
         let cut_short = if self.plan.is_cut_short { ", as far as was searched" } else { "" };

@@ -43,7 +43,7 @@ pub const PODS_PER_GPU: usize = 2;
 const ROUNDS: usize = 4;
 
 /// So many steps a plan takes at most, beside what proving it takes.
-const STEPS: u64 = 600 * PER_MILLISECOND;
+const STEPS: u64 = 350 * PER_MILLISECOND;
 
 /// A pod that may be moved.
 #[derive(Clone, Debug)]
