@@ -52,6 +52,16 @@ fn namespace(document: &Document) -> &str {
     document.namespace().unwrap_or("default")
 }
 
+/// Workloads of which `berth dump` leaves the template out: their pods are dumped themselves.
+const DUMPED: [&str; 4] = ["ReplicaSet", "StatefulSet", "DaemonSet", "ReplicationController"];
+
+/// Whether the object is one of those, as a cluster has it: no file that is to be applied has a uid and no template.
+fn is_dumped(document: &Document) -> bool {
+    DUMPED.contains(&document.kind())
+        && document.value.pointer("/spec/template").is_none()
+        && document.value.pointer("/metadata/uid").is_some()
+}
+
 /// The owners that an object names.
 fn owners(document: &Document) -> Vec<Key> {
     let references = document.value.pointer("/metadata/ownerReferences").and_then(Value::as_array);
@@ -94,6 +104,9 @@ impl<'a> Expansion<'a> {
 
     /// The pods that a document makes; `None`: it is no workload whose pods can be known from it.
     pub(super) fn pods(&self, document: &Document) -> Result<Option<Vec<Expanded>>, DocumentError> {
+        if is_dumped(document) {
+            return Ok(None);
+        }
         let kept = document.kept_pods(&self.workloads)?;
         if kept.is_empty() {
             return Ok(None);
