@@ -7,17 +7,16 @@ use std::{
 
 use anyhow::{Context as _, bail};
 use futures::{StreamExt as _, pin_mut};
-use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::OwnerReference};
-use kube::{
-    Api, Client, ResourceExt as _,
-    runtime::{
-        WatchStreamExt as _,
-        watcher::{self, Event},
-    },
-};
+use kube::{Api, Client};
 
 use crate::{
-    cluster::{evict::evict, retry},
+    cluster::{
+        evict::evict,
+        reflector::{ObjectSelection, ReflectorEvent, reflect},
+        unread::UnreadObjects,
+        wire::Watched,
+    },
+    object::Pod,
     scheduling::{EvictionOutcome, PodKey},
 };
 
@@ -55,27 +54,26 @@ pub(super) async fn move_pod(
     pod: &PodKey,
     timeout: Duration,
 ) -> anyhow::Result<Result<Successor, String>> {
-    let api: Api<Pod> = Api::namespaced(client.clone(), &pod.namespace);
+    let api: Api<Watched<Pod>> = Api::namespaced(client.clone(), &pod.namespace);
     let Some(found) = api.get_opt(&pod.name).await.with_context(|| format!("can't read pod {pod}"))? else {
         return Ok(Err("is gone".to_owned()));
     };
-    let controller = found.owner_references().iter().find(|owner| owner.controller == Some(true));
-    let Some(controller) = controller.filter(|_| found.uid().as_deref() == Some(&*pod.uid)).cloned() else {
+    let metadata = &found.object.metadata;
+    let Some(controller) = metadata.controller.clone().filter(|_| *metadata.uid == *pod.uid) else {
         return Ok(Err("is another pod by now".to_owned()));
     };
-    let events = watcher::watcher(api, watcher::Config::default()).backoff(retry::pauses());
+    let of_namespace = ObjectSelection::by_fields(&format!("metadata.namespace={}", pod.namespace));
+    let events = reflect(client.clone(), of_namespace, UnreadObjects::default(), |pod: &Pod, _: &[_]| {
+        let is_controlled = pod.metadata.is_controlled_by(controller.uid());
+        is_controlled.then(|| (pod.metadata.uid.clone(), ControlledPod::of(pod)))
+    });
     pin_mut!(events);
     let mut pods = ControlledPods::default();
     let mut known: Option<BTreeSet<String>> = None;
     let waited = tokio::time::timeout(timeout, async {
         while let Some(event) = events.next().await {
-            let listed = matches!(event, Ok(Event::InitDone));
-            match event {
-                Ok(event) => pods.take(event, &controller),
-                Err(error) => {
-                    tracing::warn!(error = %crate::excerpt::brief(&error), "watching the pods failed");
-                }
-            }
+            let listed = matches!(event, ReflectorEvent::Listed(_));
+            pods.take(event);
             if listed && known.is_none() {
                 known = Some(pods.pods.keys().cloned().collect());
                 if let Err(why) = evicted(client, pod).await? {
@@ -106,23 +104,13 @@ async fn evicted(client: &Client, pod: &PodKey) -> anyhow::Result<Result<(), Str
 }
 
 impl ControlledPods {
-    fn take(&mut self, event: Event<Pod>, controller: &OwnerReference) {
+    /// Takes in the pods of the controller.
+    fn take(&mut self, event: ReflectorEvent<Pod, Option<(String, ControlledPod)>>) {
         match event {
-            Event::Init => self.pods.clear(),
-            Event::InitApply(pod) | Event::Apply(pod) => {
-                let is_controlled = pod
-                    .owner_references()
-                    .iter()
-                    .any(|owner| owner.controller == Some(true) && owner.uid == controller.uid);
-                let uid = pod.uid().filter(|_| is_controlled);
-                if let Some(uid) = uid {
-                    self.pods.insert(uid, ControlledPod::of(&pod));
-                }
-            }
-            Event::Delete(pod) => {
-                self.pods.remove(&pod.uid().unwrap_or_default());
-            }
-            Event::InitDone => {}
+            ReflectorEvent::Listed(all) => self.pods = all.into_iter().flatten().collect(),
+            ReflectorEvent::Seen(pod) => self.pods.extend(pod),
+            ReflectorEvent::Gone(pod) => drop(self.pods.remove(&pod.metadata.uid)),
+            ReflectorEvent::Unserved => {}
         }
     }
 
@@ -166,15 +154,15 @@ impl ControlledPods {
 
 impl ControlledPod {
     fn of(pod: &Pod) -> Self {
-        let conditions = || pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
-        let is_true = |kind: &str| conditions().any(|one| one.type_ == kind && one.status == "True");
-        let scheduled = conditions().find(|one| one.type_ == "PodScheduled" && one.status == "False");
+        let conditions = || pod.status.conditions.iter();
+        let is_true = |kind: &str| conditions().any(|one| one.kind == kind && one.status == "True");
+        let scheduled = conditions().find(|one| one.kind == "PodScheduled" && one.status == "False");
         Self {
-            name: pod.name_any(),
-            node: pod.spec.as_ref().and_then(|spec| spec.node_name.clone()),
+            name: pod.metadata.name.clone(),
+            node: pod.spec.node_name.clone(),
             is_ready: is_true("Ready"),
             is_leaving: pod.metadata.deletion_timestamp.is_some(),
-            told: scheduled.and_then(|one| one.message.clone()),
+            told: scheduled.map(|one| one.message.clone()).filter(|message| !message.is_empty()),
         }
     }
 }
