@@ -11,6 +11,7 @@ pub mod connection;
 pub mod demo;
 pub mod documents;
 pub mod inspect;
+mod live_cluster;
 pub mod man;
 pub mod manifests;
 pub mod migrate;

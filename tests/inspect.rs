@@ -3,10 +3,7 @@
 #![cfg(feature = "sandbox")]
 #![allow(clippy::unwrap_used, reason = "a helper of a test fails as the test does")]
 
-use std::{
-    path::Path,
-    process::{Command, Output},
-};
+use std::path::Path;
 
 use serde_json::{Value, json};
 
@@ -14,6 +11,7 @@ use crate::support::{
     controlplane::Options,
     floor::{Cluster, Floor},
     identity::Identity,
+    installed::{call, printed},
     objects::{create, grant},
 };
 
@@ -63,15 +61,12 @@ fn objects() -> Vec<Value> {
     objects
 }
 
-fn berth(args: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_berth"));
-    command.args(args).env_remove("BERTH_CONFIG").output().unwrap()
-}
-
-fn printed(output: &Output) -> Value {
+/// The JSON that a call has printed that could read all lists.
+fn said(args: &[&str]) -> Value {
+    let output = call(args);
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(!errors.contains("can't list"), "{errors}");
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {errors}"))
+    printed(&output)
 }
 
 fn holds_nothing_private(folder: &Path) -> usize {
@@ -99,16 +94,16 @@ async fn what_is_said_of_a_live_cluster_is_said_of_its_dump() {
     let folder = tempfile::tempdir().unwrap();
     let dump = folder.path().join("cluster");
     let out = dump.to_str().unwrap();
-    let written = berth(&["dump", "--out", out, "--kubeconfig", kubeconfig]);
+    let written = call(&["dump", "--out", out, "--kubeconfig", kubeconfig]);
     assert!(written.status.success(), "{}", String::from_utf8_lossy(&written.stderr));
     assert!(holds_nothing_private(&dump) >= 4);
-    let again = berth(&["dump", "--out", out, "--kubeconfig", kubeconfig]);
+    let again = call(&["dump", "--out", out, "--kubeconfig", kubeconfig]);
     let refused = String::from_utf8_lossy(&again.stderr).into_owned();
     assert!(again.status.code() == Some(2) && refused.contains("is not empty"), "{refused}");
 
     let now = ["--at", "2036-01-01T00:00:00Z", "-o", "json"];
     let both = |command: &[&str]| {
-        let of = |cluster: &[&str]| printed(&berth(&[command, cluster, &now].concat()));
+        let of = |cluster: &[&str]| said(&[command, cluster, &now].concat());
         let (live, dumped) = (of(&["--kubeconfig", kubeconfig]), of(&["-f", out]));
         assert_eq!(live, dumped, "{command:?}");
         live
@@ -121,9 +116,8 @@ async fn what_is_said_of_a_live_cluster_is_said_of_its_dump() {
     let held = both(&["who", "GPU-a-0"]);
     assert_eq!(held["nodes"][0]["cards"][0]["holders"][0]["name"], "holder");
     both(&["fits"]);
-    let live =
-        printed(&berth(&[&["simulate", "--from-cluster", "--kubeconfig", kubeconfig], &now[..]].concat()));
-    let dumped = printed(&berth(&[&["simulate", "-f", out], &now[..]].concat()));
+    let live = said(&[&["simulate", "--from-cluster", "--kubeconfig", kubeconfig], &now[..]].concat());
+    let dumped = said(&[&["simulate", "-f", out], &now[..]].concat());
     assert_eq!(live, dumped);
     let pods: Vec<_> = live["pods"].as_array().unwrap().iter().map(|pod| &pod["name"]).collect();
     assert_eq!(pods.len(), 4, "the pods of the ReplicaSet are no others: {pods:?}");

@@ -3,10 +3,7 @@
 #![cfg(feature = "sandbox")]
 #![allow(clippy::unwrap_used, reason = "a helper of a test fails as the test does")]
 
-use std::{
-    path::Path,
-    process::{Command, Output},
-};
+use std::{path::Path, process::Output};
 
 use serde_json::{Value, json};
 
@@ -14,6 +11,7 @@ use crate::support::{
     controlplane::Options,
     floor::{Cluster, Floor},
     identity::Identity,
+    installed::{call, printed},
     objects::{api, create, grant},
 };
 
@@ -44,13 +42,7 @@ fn pool() -> Vec<Value> {
 }
 
 fn berth(args: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_berth"));
-    command.args(["migrate", "--plan"]).args(args).env_remove("BERTH_CONFIG").output().unwrap()
-}
-
-fn printed(output: &Output) -> Value {
-    let errors = String::from_utf8_lossy(&output.stderr);
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {errors}"))
+    call(&[&["migrate", "--plan"], args].concat())
 }
 
 fn file(folder: &Path, name: &str, objects: &[Value]) -> String {

@@ -9,7 +9,7 @@ use crate::cluster::{
 /// Whether the leader looks for what moving pods would win.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum MovesAdvice {
-    /// It does, and says so by metrics and an Event.
+    /// It does, and reports them by metrics and Events.
     Given,
     /// It does not.
     #[default]

@@ -120,6 +120,11 @@ impl Document {
         self.text("/metadata/namespace").filter(|namespace| !namespace.is_empty())
     }
 
+    /// The namespace in which an object of a namespaced kind is: `default` where it names none.
+    pub fn namespace_or_default(&self) -> &str {
+        self.namespace().unwrap_or("default")
+    }
+
     /// The object as a typed value.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, DocumentError> {
         self.read_part(&self.value, &Places::default())

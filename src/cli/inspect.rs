@@ -5,7 +5,6 @@
 pub mod cluster;
 pub mod dump;
 pub mod fits;
-mod redact;
 pub mod what_if;
 pub mod who;
 pub mod why;

@@ -18,13 +18,13 @@ use super::{
     CommandAnswer,
     connection::{ConnectionArgs, not_reached},
     documents::{self, Document},
-    inspect::cluster,
+    live_cluster,
     output::{self, Format},
     simulate::{PreparedSimulation, prepare},
     simulated_cluster::SimulatedCluster,
 };
 use crate::{
-    cluster::{Reader, gpus::ModelGpus},
+    cluster::{Clock, Reader, gpus::ModelGpus},
     config::{Config, duration},
     device::ModelFilter,
     scheduling::{
@@ -104,7 +104,7 @@ pub async fn run(args: MovesArgs, config: Config) -> anyhow::Result<CommandAnswe
 ///
 /// As [`plan`], and a list that the API server does not give.
 pub async fn plan_live(client: &Client, args: &MovesArgs, config: &Config) -> anyhow::Result<PlannedMoves> {
-    plan(args, config, &cluster::all(client).await?)
+    plan(args, config, &live_cluster::all(client).await?)
 }
 
 /// A plan, and what it was made with.
@@ -151,7 +151,7 @@ impl PlannedMoves {
 ///
 /// A document that can't be read, or a node that is not there.
 pub fn plan(args: &MovesArgs, config: &Config, documents: &[Document]) -> anyhow::Result<PlannedMoves> {
-    let now = args.at.unwrap_or_else(wall_clock);
+    let now = args.at.unwrap_or_else(|| Clock::System.now());
     let PreparedSimulation { reader, settings, mut lists, incoming, state, warnings, .. } =
         prepare(documents, config, now)?;
     for warning in &warnings {
@@ -195,9 +195,4 @@ fn goal(args: &MovesArgs) -> MoveGoal {
         },
         node: args.node.as_deref().map(Into::into),
     }
-}
-
-#[expect(clippy::disallowed_methods, reason = "the edge at which the time comes in, where none is given")]
-fn wall_clock() -> Timestamp {
-    Timestamp::now()
 }

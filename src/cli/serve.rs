@@ -39,7 +39,7 @@ pub struct ServeArgs {
     /// Run only the binder; probes and metrics are served too
     #[arg(long)]
     pub scheduler_only: bool,
-    /// Whether the leader looks for moves of pods that would free GPUs, and says so by metrics and an Event a day: it moves nothing
+    /// Whether the leader looks for moves of pods that would free GPUs, and reports them by metrics and one Event a day; nothing is moved
     #[arg(long, value_enum, default_value_t = MovesMode::Off, conflicts_with_all = ["webhook_only", "shadow", "extender"])]
     pub moves: MovesMode,
     /// Beside another scheduler

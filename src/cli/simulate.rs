@@ -29,11 +29,10 @@ use super::{
     CommandAnswer,
     connection::ConnectionArgs,
     documents::{self, Document},
-    inspect::cluster,
-    output,
+    live_cluster, output,
     output::Format,
 };
-use crate::config::Config;
+use crate::{cluster::Clock, config::Config};
 
 pub(super) use prepare::{PreparedSimulation, prepare, why_left_out};
 pub(super) use report::{NearestRow, SimulatedOutcome};
@@ -88,7 +87,7 @@ impl SimulateArgs {
 
     /// Places what waits in the live cluster, and what the files hold.
     pub async fn run_on_cluster(self, config: Config) -> anyhow::Result<CommandAnswer> {
-        let mut documents = cluster::read(&self.connection).await?;
+        let mut documents = live_cluster::read(&self.connection).await?;
         if !self.file.is_empty() {
             documents.extend(documents::read(&self.file)?);
         }
@@ -96,7 +95,7 @@ impl SimulateArgs {
     }
 
     fn place(&self, documents: &[Document], config: &Config) -> anyhow::Result<CommandAnswer> {
-        let now = self.at.unwrap_or_else(wall_clock);
+        let now = self.at.unwrap_or_else(|| Clock::System.now());
         let explain = if self.explain { Explain::EveryNode } else { Explain::Nothing };
         let entrance = if self.skip_admission { admit::Entrance::Open } else { admit::Entrance::Guarded };
         let input = input::read(documents, config)?;
@@ -138,9 +137,4 @@ pub(super) fn placed(
     }
     simulation.pods = simulation.pods.split_off(others.min(simulation.pods.len()));
     Ok(simulation)
-}
-
-#[expect(clippy::disallowed_methods, reason = "the edge at which the time comes in, where none is given")]
-fn wall_clock() -> Timestamp {
-    Timestamp::now()
 }

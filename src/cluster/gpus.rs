@@ -8,7 +8,7 @@ pub mod models;
 #[cfg(test)]
 mod tests;
 
-use std::{cmp::Reverse, collections::HashMap, sync::Arc};
+use std::{cmp::Reverse, collections::HashMap, ops::AddAssign, sync::Arc};
 
 use smallvec::SmallVec;
 
@@ -278,6 +278,14 @@ impl TypicalPods {
     }
 }
 
+impl AddAssign for ModelGpus {
+    fn add_assign(&mut self, other: Self) {
+        self.capacity += other.capacity;
+        self.allocated += other.allocated;
+        self.fragmented += other.fragmented;
+    }
+}
+
 impl ModelGpus {
     /// The GPUs of all nodes, of whichever model, for the pods of these shapes, each of which is given with how often it comes.
     pub fn of_all<'a>(
@@ -289,11 +297,7 @@ impl ModelGpus {
         let mut all = Self::default();
         for node in nodes {
             let cards = NodeCards::of(node, dialects);
-            for (_, gpus) in typical.on(node, &cards).by_model() {
-                all.capacity += gpus.capacity;
-                all.allocated += gpus.allocated;
-                all.fragmented += gpus.fragmented;
-            }
+            all += typical.on(node, &cards).total();
         }
         all
     }
@@ -304,6 +308,13 @@ impl<'n> NodeGpus<'_, 'n> {
     fn with_room(&self, share: usize) -> impl Iterator<Item = &WorkingCard<'n>> {
         let fits = &self.fits[share * self.cards.len()..];
         self.cards.iter().zip(fits).filter(|(_, fit)| **fit == Fit::Fits).map(|(card, _)| card)
+    }
+
+    /// Of all models on the node together.
+    pub fn total(&self) -> ModelGpus {
+        let mut total = ModelGpus::default();
+        self.by_model().for_each(|(_, gpus)| total += gpus);
+        total
     }
 
     /// Of each model on the node how many GPUs there are, are allocated and fragmented.

@@ -205,6 +205,13 @@ pub struct PodStatus {
     pub extended_resource_claim_status: Option<Arc<ExtendedResourceClaimStatus>>,
 }
 
+impl PodStatus {
+    /// The condition of this type.
+    pub fn condition(&self, kind: &str) -> Option<&Condition> {
+        self.conditions.iter().find(|condition| condition.kind == kind)
+    }
+}
+
 /// A condition of a pod.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
 #[serde(default)]

@@ -215,16 +215,10 @@ impl<'a> Filters<'a> {
         })
     }
 
-    /// The nodes on which the pod passes every filter within a Reservation, each with its scores and that Reservation's place among others.
-    pub(super) fn in_reservations(&self) -> Vec<(&'a Arc<NodeState>, RawScores, Preference)> {
-        if self.demand.footprint.reservation.is_none() {
-            return Vec::new();
-        }
-        let of = |node: &'a Arc<NodeState>| {
-            let (within, raw) = self.in_reservation(node)?;
-            Some((node, raw, self.preference(&within)?))
-        };
-        self.world.nodes.by_slot().filter_map(of).collect()
+    /// Whether the pod may use a Reservation on some node, which is found out each time.
+    pub(super) fn may_be_reserved(&self) -> bool {
+        let has_some = |state: &Arc<NodeState>| !state.reservations.all.is_empty();
+        self.demand.footprint.reservation.is_some() && self.world.nodes.by_slot().any(has_some)
     }
 
     /// The place of the Reservation within which a pod is judged on this node.

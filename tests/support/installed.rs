@@ -6,7 +6,7 @@
 use std::{
     fs::File,
     net::{SocketAddr, TcpListener},
-    process::{Child, Command, ExitStatus, Stdio},
+    process::{Child, Command, ExitStatus, Output, Stdio},
     time::Duration,
 };
 
@@ -18,7 +18,7 @@ use kube::{
     core::GroupVersionKind,
     discovery::Scope,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{
     controlplane::{ControlPlane, Options},
@@ -36,6 +36,18 @@ const END_LIMIT: Duration = Duration::from_mins(1);
 /// A running `berth serve`, killed when dropped.
 pub struct Replica {
     child: Child,
+}
+
+/// One call of the program, without settings.
+pub fn call(arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_berth"));
+    command.args(arguments).env_remove("BERTH_CONFIG").output().unwrap()
+}
+
+/// The JSON that a call has printed.
+pub fn printed(output: &Output) -> Value {
+    let errors = String::from_utf8_lossy(&output.stderr);
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {errors}"))
 }
 
 impl Replica {

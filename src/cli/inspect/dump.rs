@@ -12,8 +12,7 @@ use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::cluster;
-use crate::cli::{CommandAnswer, connection::ConnectionArgs, documents::Document, output};
+use crate::cli::{CommandAnswer, connection::ConnectionArgs, documents::Document, live_cluster, output};
 
 /// Arguments of `berth dump`.
 #[derive(Args, Clone, Debug)]
@@ -36,7 +35,7 @@ pub async fn run(args: DumpArgs) -> Result<CommandAnswer> {
     if fs::read_dir(&args.out).with_context(|| folder.clone())?.next().is_some() {
         bail!("{folder} is not empty");
     }
-    let documents = cluster::read(&args.connection).await?;
+    let documents = live_cluster::read(&args.connection).await?;
     let (objects, files) = (documents.len(), write(&args.out, documents)?);
     output::remark(&format!("{objects} objects in {files} files in {folder}"));
     Ok(CommandAnswer::Yes)

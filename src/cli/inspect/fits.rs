@@ -11,8 +11,6 @@ use crate::{
     cli::{
         CommandAnswer,
         output::{self, Format, Shown},
-        simulate::{PreparedSimulation, prepare},
-        simulated_cluster::SimulatedCluster,
         table::Table,
     },
     cluster::{
@@ -64,13 +62,7 @@ struct SizeRequest {
 
 /// Prints what would fit.
 pub async fn run(args: FitsArgs, config: Config) -> Result<CommandAnswer> {
-    let documents = args.cluster.documents().await?;
-    let now = args.cluster.now();
-    let PreparedSimulation { reader, settings, lists, warnings, .. } = prepare(&documents, &config, now)?;
-    for warning in warnings {
-        output::remark(&format!("warning: {warning}"));
-    }
-    let cluster = SimulatedCluster::new(settings, lists, now);
+    let (reader, cluster) = args.cluster.cluster(&config).await?;
     let mut sums: BTreeMap<String, FittedPods> = BTreeMap::new();
     for state in cluster.scheduler().snapshot().nodes().filter(|state| is_open(&state.info)) {
         for (model, pods) in fitting(&NodeCards::of(state, reader.dialects())) {

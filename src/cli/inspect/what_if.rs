@@ -7,12 +7,12 @@ use clap::Args;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::cluster;
 use crate::{
     cli::{
         CommandAnswer,
         connection::ConnectionArgs,
         documents::{self, Document},
+        live_cluster,
         output::{self, Format},
         simulate,
     },
@@ -73,7 +73,7 @@ pub async fn run(args: WhatIfArgs, config: Config) -> Result<CommandAnswer> {
         bail!("--filename: there is no pod beside the cluster");
     }
     if cluster.is_empty() {
-        cluster = cluster::read(&args.connection).await?;
+        cluster = live_cluster::read(&args.connection).await?;
     }
     let asked = prioritised(asked, args.priority);
     let cluster = changed(cluster, &args)?;
@@ -142,7 +142,7 @@ fn changed(mut cluster: Vec<Document>, args: &WhatIfArgs) -> Result<Vec<Document
 }
 
 fn called(document: &Document) -> String {
-    format!("{}/{}", document.namespace().unwrap_or("default"), document.name().unwrap_or_default())
+    format!("{}/{}", document.namespace_or_default(), document.name().unwrap_or_default())
 }
 
 fn is_node(document: &Document, name: &str) -> bool {

@@ -12,8 +12,6 @@ use crate::{
     cli::{
         CommandAnswer,
         output::{self, Format, Shown},
-        simulate::{PreparedSimulation, prepare},
-        simulated_cluster::SimulatedCluster,
         table::Table,
     },
     cluster::ledger::{self, ChargeRow, HeldRow, LedgerCard, LedgerNode},
@@ -76,13 +74,7 @@ struct HolderRow {
 
 /// Prints who holds which card.
 pub async fn run(args: WhoArgs, config: Config) -> Result<CommandAnswer> {
-    let documents = args.cluster.documents().await?;
-    let now = args.cluster.now();
-    let PreparedSimulation { reader, settings, lists, warnings, .. } = prepare(&documents, &config, now)?;
-    for warning in warnings {
-        output::remark(&format!("warning: {warning}"));
-    }
-    let cluster = SimulatedCluster::new(settings, lists, now);
+    let (reader, cluster) = args.cluster.cluster(&config).await?;
     let page = ledger::page(cluster.scheduler(), reader.dialects());
     let started = |row: &ChargeRow| cluster.pod(&row.uid).and_then(|pod| pod.importance.started);
     let holders = CardHolders::of(page.nodes, &page.pods, started).only(args.name.as_deref())?;

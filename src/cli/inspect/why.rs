@@ -26,7 +26,7 @@ use crate::{
     object::{Pod, workload::Places},
     scheduling::{
         PodInfo,
-        decide::{Filters, Refusals, evaluation::Evaluation, verdicts::Verdicts},
+        decide::{Filters, evaluation::Evaluation, verdicts::Verdicts},
         model::pod::Demand,
         plugin::{pod_counts::PodCounts, score::weights::ScoreWeights},
         world::World,
@@ -155,7 +155,7 @@ pub fn explain(
     let is_asked = |document: &&Document| {
         document.kind() == "Pod"
             && document.name() == Some(name)
-            && document.namespace().unwrap_or("default") == namespace
+            && document.namespace_or_default() == namespace
     };
     let Some(document) = documents.iter().find(is_asked) else {
         bail!("pod {name} not found in namespace {namespace}");
@@ -184,7 +184,7 @@ pub fn explain(
     let blank = PodExplanation { since: Some(waiting.lifetime.created), queue: Some(queue), ..blank };
     let Some(demand) = waiting.demand() else { return Ok(blank) };
     let explained = judge.explain(&demand, blank);
-    if explained.fitting != Some(0) && explained.fitting.is_some() {
+    if explained.fitting.is_some_and(|fitting| fitting > 0) {
         return Ok(explained);
     }
     let admitted = admitted(document, config, documents)?;
@@ -285,29 +285,19 @@ impl Judge<'_> {
         }
         let mut verdicts = Verdicts::new(&demand.ask, self.world, self.weights);
         let mut evaluation = Evaluation::of(filters, &mut verdicts, &mut counts, self.weights);
-        let (mut refusals, mut fitting) = (Refusals::default(), 0);
-        let judged = evaluation.nodes();
+        let judged = evaluation.judge_all();
         let mut groups = groups::NodeGroups::default();
-        for (state, verdict) in judged {
-            match verdict {
-                Ok(_) => fitting += 1,
-                Err(refusal) => {
-                    groups.add(&demand.ask, state, refusal.reasons(), evaluation.filters().quotas());
-                    refusals.note(state, refusal);
-                }
+        for (state, verdict) in evaluation.nodes(&judged) {
+            if let Err(reasons) = verdict {
+                groups.add(&demand.ask, state, reasons, evaluation.filters().quotas());
             }
         }
-        let nodes = groups.into_rows();
+        let (fitting, nodes) = (judged.fitting(), groups.into_rows());
         if fitting > 0 {
             return PodExplanation { fitting: Some(fitting), nodes, ..blank };
         }
-        let (message, nearest) = match evaluation.best(|_| 0) {
-            Ok(_) => (None, None),
-            Err(refusals) => {
-                let error = evaluation.fit_error(&refusals);
-                (Some(error.to_string()), error.nearest().map(NearestRow::of))
-            }
-        };
+        let error = evaluation.fit_error(&judged.refusals);
+        let (message, nearest) = (Some(error.to_string()), error.nearest().map(NearestRow::of));
         PodExplanation { message, fitting: Some(0), nodes, nearest, ..blank }
     }
 
@@ -322,6 +312,6 @@ impl Judge<'_> {
             return false;
         }
         let mut verdicts = Verdicts::new(&demand.ask, self.world, self.weights);
-        Evaluation::of(filters, &mut verdicts, &mut counts, self.weights).best(|_| 0).is_ok()
+        Evaluation::of(filters, &mut verdicts, &mut counts, self.weights).choose(|_| 0).is_ok()
     }
 }

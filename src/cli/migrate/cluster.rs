@@ -54,6 +54,15 @@ pub(super) enum Destination<'a> {
     Selected,
 }
 
+/// Whether a pod that was placed stays.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Stay {
+    /// It does, with its devices.
+    Placed,
+    /// It does not: what would come of it is to be seen.
+    Tried,
+}
+
 /// What a pod with a claim comes to.
 #[derive(Debug)]
 pub(super) enum PlacedClaim {
@@ -91,31 +100,18 @@ impl PoolCluster {
         Self { reader, cluster, created: 0 }
     }
 
-    /// Creates the claim and the pod that uses it, and lets the scheduler place the pod. Both are deleted again if it fits nowhere.
+    /// Creates the claim and the pod that uses it, and lets the scheduler place the pod. Both are deleted again if it fits nowhere, or is only tried.
     pub(super) fn place(
         &mut self,
         pod: &Pod,
         spec: &ResourceClaimSpec,
-        to: Destination<'_>,
+        (to, stay): (Destination<'_>, Stay),
     ) -> Result<PlacedClaim> {
         let created = self.create(pod, spec, to)?;
         let placed = self.placed(&created);
-        if matches!(placed, PlacedClaim::Refused(_)) {
+        if stay == Stay::Tried || matches!(placed, PlacedClaim::Refused(_)) {
             self.delete(&created);
         }
-        Ok(placed)
-    }
-
-    /// As [`Self::place`], and deletes both again in any case.
-    pub(super) fn try_to_place(
-        &mut self,
-        pod: &Pod,
-        spec: &ResourceClaimSpec,
-        to: Destination<'_>,
-    ) -> Result<PlacedClaim> {
-        let created = self.create(pod, spec, to)?;
-        let placed = self.placed(&created);
-        self.delete(&created);
         Ok(placed)
     }
 

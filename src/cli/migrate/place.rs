@@ -17,7 +17,7 @@ use crate::{
 };
 
 use super::{
-    cluster::{Destination, PlacedClaim, PoolCluster},
+    cluster::{Destination, PlacedClaim, PoolCluster, Stay},
     input::MigrationInput,
     objects::PlanObjects,
     pool::{MigrationPool, PoolNode},
@@ -175,7 +175,7 @@ impl<'a> MigrationRun<'a> {
             attempt.nodes.iter().copied().map(to).collect()
         };
         for to in destinations {
-            if let PlacedClaim::Given(node, allocation) = self.cluster.place(pod, spec, to)? {
+            if let PlacedClaim::Given(node, allocation) = self.cluster.place(pod, spec, (to, Stay::Placed))? {
                 attempt.given = self.pool.node(&node).map(|node| (node, allocation));
                 return Ok(());
             }
@@ -209,7 +209,7 @@ impl<'a> MigrationRun<'a> {
 
     fn refusal(&mut self, pod: &Pod, node: &PoolNode, translation: &Translation) -> Result<String> {
         let Some(spec) = &translation.spec else { return Ok(unexpressed(&translation.unexpressed)) };
-        let alone = match self.empty.try_to_place(pod, spec, Destination::Node(node))? {
+        let alone = match self.empty.place(pod, spec, (Destination::Node(node), Stay::Tried))? {
             PlacedClaim::Refused(Some(why)) => return Ok(why),
             PlacedClaim::Refused(None) => false,
             PlacedClaim::Given(..) => true,

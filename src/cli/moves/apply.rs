@@ -107,14 +107,10 @@ impl CordonedCards {
         reader: &Reader,
         cards: &BTreeSet<NodeCard>,
     ) -> anyhow::Result<()> {
-        let mut by_node: BTreeMap<&NodeName, BTreeSet<CardId>> = BTreeMap::new();
-        for one in cards {
-            by_node.entry(&one.node).or_default().insert(one.card.clone());
-        }
-        for (name, cards) in by_node {
+        for (name, cards) in NodeCard::by_node(cards) {
             // They may be cordoned although no answer comes.
             self.0.entry(name.clone()).or_default().extend(cards.iter().cloned());
-            let (node, new) = cordon::cordon(client, name, &cards)
+            let (node, new) = cordon::cordon(client, &name, &cards)
                 .await
                 .with_context(|| format!("can't cordon cards of node {name}"))?;
             let own = self.0.entry(name.clone()).or_default();

@@ -32,7 +32,7 @@ pub struct Template<'a> {
 impl Template<'_> {
     /// The workload's namespace.
     pub fn namespace(&self) -> &str {
-        self.workload.namespace().unwrap_or("default")
+        self.workload.namespace_or_default()
     }
 
     fn called(&self) -> String {
@@ -46,7 +46,7 @@ pub fn templates<'a>(examination: &Examination<'a>) -> (Vec<Template<'a>>, Vec<P
     let workloads = examination.config.workloads();
     for workload in &examination.seen.workloads {
         let unreadable = |error: DocumentError| {
-            let namespace = workload.namespace().unwrap_or("default");
+            let namespace = workload.namespace_or_default();
             let object = called(workload.kind(), namespace, workload.name().unwrap_or_default());
             PreflightFinding::new(&rules::UNREADABLE_OBJECT, object, crate::excerpt::brief(&error))
         };

@@ -43,13 +43,8 @@ impl ClusterGpus {
 
     /// Takes in that something has changed on a node.
     pub(super) fn update(&mut self, node: &NodeState, dialects: &Dialects) {
-        let mut found = ModelGpus::default();
         let cards = NodeCards::of(node, dialects);
-        for (_, gpus) in self.typical.on(node, &cards).by_model() {
-            found.capacity += gpus.capacity;
-            found.allocated += gpus.allocated;
-            found.fragmented += gpus.fragmented;
-        }
+        let found = self.typical.on(node, &cards).total();
         let before = self.nodes.insert(node.info.name.clone(), found).unwrap_or_default();
         self.sum.capacity += found.capacity - before.capacity;
         self.sum.allocated += found.allocated - before.allocated;

@@ -126,7 +126,7 @@ fn run_times(documents: &[Document]) -> Result<HashMap<String, SignedDuration>, 
         let stated =
             document.value.pointer("/metadata/annotations").and_then(|all| all.get(RUN_SECONDS)?.as_str());
         let (Some(stated), Some(name)) = (stated, document.name()) else { continue };
-        let pod = format!("{}/{name}", document.namespace().unwrap_or("default"));
+        let pod = format!("{}/{name}", document.namespace_or_default());
         let seconds: Option<f64> = stated.parse().ok().filter(|seconds| *seconds >= 0.0);
         let time = seconds.and_then(|seconds| SignedDuration::try_from_secs_f64(seconds).ok());
         let field = format!("metadata.annotations[{RUN_SECONDS}]");

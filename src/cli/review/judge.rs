@@ -90,7 +90,7 @@ pub fn facts(documents: &[Document], config: &Config) -> Result<Facts, DocumentE
             "PodGroup" => {
                 let PodGroup { metadata, .. } = document.read()?;
                 let mark = metadata.annotation(marks::PREEMPTABLE).map(str::to_owned);
-                let namespace = document.namespace().unwrap_or("default").to_owned();
+                let namespace = document.namespace_or_default().to_owned();
                 groups.insert((namespace, metadata.name), mark);
             }
             _ => {}
@@ -122,15 +122,13 @@ fn quotas(documents: &[Document], facts: &Facts) -> Result<BTreeMap<String, Name
     let mut quotas: BTreeMap<String, NamespaceQuota> = BTreeMap::new();
     for document in documents.iter().filter(|document| document.kind() == "ResourceQuota") {
         let quota: ResourceQuota = document.read()?;
-        let namespace = document.namespace().unwrap_or("default");
+        let namespace = document.namespace_or_default();
         quotas.entry(namespace.to_owned()).or_default().limit(&quota, &facts.dialects);
     }
     for document in documents.iter().filter(|document| document.kind() == "Pod" && super::is_bound(document))
     {
         let pod: Pod = document.read()?;
-        if let Some(quota) =
-            quotas.get_mut(document.namespace().unwrap_or("default")).filter(|_| !pod.is_terminal())
-        {
+        if let Some(quota) = quotas.get_mut(document.namespace_or_default()).filter(|_| !pod.is_terminal()) {
             let standing = match pod.metadata.deletion_timestamp {
                 Some(_) => HolderStanding::Terminating,
                 None => HolderStanding::Alive,
@@ -172,7 +170,7 @@ pub(super) fn judge_made_by(
             *metadata = Value::Object(Map::new());
         }
     }
-    let namespace = document.namespace().unwrap_or("default").to_owned();
+    let namespace = document.namespace_or_default().to_owned();
     let ask = |object: &Value, stage| -> Result<Verdict, DocumentError> {
         let mut pod: Pod = document.read_part(object, places)?;
         if let (AdmissionStage::Adopt, Some(workload)) = (stage, workload) {

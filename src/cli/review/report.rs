@@ -75,7 +75,7 @@ impl Review {
         let ReviewedPod { outcome, concerned, patch, warnings, violations, object } = judged;
         Self {
             kind: document.kind().to_owned(),
-            namespace: document.namespace().unwrap_or("default").to_owned(),
+            namespace: document.namespace_or_default().to_owned(),
             name: document.name().map(str::to_owned),
             part: None,
             outcome,

@@ -44,12 +44,8 @@ impl Key {
 
     fn of(document: &Document) -> Self {
         let name = document.name().unwrap_or_default();
-        Self::new(namespace(document), document.api_version(), document.kind(), name)
+        Self::new(document.namespace_or_default(), document.api_version(), document.kind(), name)
     }
-}
-
-fn namespace(document: &Document) -> &str {
-    document.namespace().unwrap_or("default")
 }
 
 /// Workloads of which `berth dump` leaves the template out: their pods are dumped themselves.
@@ -67,7 +63,7 @@ fn owners(document: &Document) -> Vec<Key> {
     let references = document.value.pointer("/metadata/ownerReferences").and_then(Value::as_array);
     let owner = |reference: &Value| {
         let text = |key: &str| reference.get(key).and_then(Value::as_str).unwrap_or_default();
-        Key::new(namespace(document), text("apiVersion"), text("kind"), text("name"))
+        Key::new(document.namespace_or_default(), text("apiVersion"), text("kind"), text("name"))
     };
     references.into_iter().flatten().map(owner).collect()
 }
@@ -227,7 +223,7 @@ pub(super) fn replica_set(document: &Document) -> Option<Document> {
     let selector = document.value.pointer("/spec/selector").filter(|_| is_deployment)?;
     let value = json!({
         "apiVersion": "apps/v1", "kind": "ReplicaSet",
-        "metadata": {"namespace": namespace(document), "name": document.name()?},
+        "metadata": {"namespace": document.namespace_or_default(), "name": document.name()?},
         "spec": {"selector": selector},
     });
     Some(Document { value, place: document.place.clone() })

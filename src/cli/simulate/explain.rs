@@ -42,18 +42,19 @@ impl Explanation<'_> {
         let mut verdicts = Verdicts::new(&demand.ask, self.world, *self.weights);
         let evaluation = Evaluation::of(filters, &mut verdicts, &mut counts, *self.weights);
         let filters = evaluation.filters();
-        let verdict = |(state, scores): Evaluated<'_>| {
+        let verdict = |(state, scores): Evaluated<'_, '_>| {
             let name = &state.info.name;
             let verdict = match scores {
                 Ok(scores) => {
                     let record = self.record(demand, state, &filters.decision(state));
                     SimulatedVerdict::fits(name, scores, self.weights, record)
                 }
-                Err(refusal) => self.failed(refusal.reasons(), &demand.ask, state, filters.quotas()),
+                Err(reasons) => self.failed(reasons, &demand.ask, state, filters.quotas()),
             };
             (name.clone(), verdict)
         };
-        let by_name: BTreeMap<_, _> = evaluation.nodes().into_iter().map(verdict).collect();
+        let by_name: BTreeMap<_, _> =
+            evaluation.nodes(&evaluation.judge_all()).into_iter().map(verdict).collect();
         by_name.into_values().collect()
     }
 

@@ -133,7 +133,7 @@ impl SimulatedPod {
     /// A pod of which nothing has come yet.
     pub fn new(document: &Document) -> Self {
         Self {
-            namespace: document.namespace().unwrap_or("default").to_owned(),
+            namespace: document.namespace_or_default().to_owned(),
             name: document.name().unwrap_or_default().to_owned(),
             outcome: SimulatedOutcome::Ignored,
             node: None,

@@ -54,7 +54,7 @@ impl ClaimTemplates {
 
     /// Has a pod of the set mount its claims, in place of volumes of the same names, and returns these claims.
     pub(super) fn mount(&self, pod: &mut Document) -> Vec<PersistentVolumeClaim> {
-        let namespace = pod.namespace().unwrap_or("default").to_owned();
+        let namespace = pod.namespace_or_default().to_owned();
         let name = pod.name().unwrap_or_default().to_owned();
         let claim = |template: &PersistentVolumeClaim| {
             let name = format!("{}-{name}", template.metadata.name);

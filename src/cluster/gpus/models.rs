@@ -50,10 +50,7 @@ pub fn by_model<'a>(
         }
         let found = typical.on(state, cards);
         for (model, gpus) in found.by_model() {
-            let sum = &mut models.entry(called(model)).or_default().gpus;
-            sum.capacity += gpus.capacity;
-            sum.allocated += gpus.allocated;
-            sum.fragmented += gpus.fragmented;
+            models.entry(called(model)).or_default().gpus += gpus;
         }
         for (model, lack, gpus) in found.stranded() {
             models.entry(called(model)).or_default().stranded[lack as usize] += gpus;

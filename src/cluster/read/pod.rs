@@ -32,7 +32,7 @@ fn preemption_policy(pod: &Pod) -> PreemptionPolicy {
 
 /// What decides whether, and in which order, the pod is a victim of preemption.
 pub(super) fn importance(pod: &Pod) -> Importance {
-    let disruption = pod.status.conditions.iter().find(|condition| condition.kind == "DisruptionTarget");
+    let disruption = pod.status.condition("DisruptionTarget");
     let preempted = disruption
         .is_some_and(|condition| condition.status == "True" && condition.reason == PREEMPTION_BY_SCHEDULER);
     Importance {
@@ -57,7 +57,7 @@ pub(super) fn stage(pod: &Pod) -> Stage {
 }
 
 pub(super) fn told(pod: &Pod) -> Option<String> {
-    let scheduled = pod.status.conditions.iter().find(|condition| condition.kind == "PodScheduled");
+    let scheduled = pod.status.condition("PodScheduled");
     let unschedulable =
         scheduled.filter(|condition| condition.status == "False" && condition.reason == "Unschedulable");
     unschedulable.map(|condition| condition.message.clone())

@@ -107,11 +107,6 @@ fn quantum(text: &str) -> Option<Quantum> {
 }
 
 pub(super) fn readiness(pod: &Pod) -> Readiness {
-    let ready =
-        |condition: &&crate::object::pod::Condition| condition.kind == "Ready" && condition.status == "True";
-    if pod.status.conditions.iter().any(|condition| ready(&condition)) {
-        Readiness::Ready
-    } else {
-        Readiness::Unready
-    }
+    let is_ready = pod.status.condition("Ready").is_some_and(|condition| condition.status == "True");
+    if is_ready { Readiness::Ready } else { Readiness::Unready }
 }

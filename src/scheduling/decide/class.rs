@@ -148,7 +148,7 @@ impl Classes {
         if let Some((too_little, generation, error)) = &class.too_little
             && filters.look_at_one_node()
             && (too_little.as_slice(), *generation) == (filters.quotas(), snapshot.generation())
-            && filters.in_reservations().is_empty()
+            && !filters.may_be_reserved()
         {
             return Err(error.clone().beside_quota(filters.standing()));
         }

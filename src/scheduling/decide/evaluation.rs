@@ -1,7 +1,7 @@
 //! What every node makes of one pod with all filters, and which node is chosen: over the verdicts of a class, or over those of a dry run, which
 //! begins without any.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{ops::ControlFlow, sync::Arc};
 
 use super::{
     Filters, Refusal, Refusals,
@@ -12,9 +12,10 @@ use super::{
 use crate::scheduling::{
     model::name::NodeName,
     plugin::{
+        NodeReasons,
         cycle::Preferences,
         pod_counts::PodCounts,
-        score::{Feasible, RawScores, Scale, Scores, weights::ScoreWeights},
+        score::{Feasible, Scale, Scores, weights::ScoreWeights},
     },
     world::{node_state::NodeState, reservation::Preference},
 };
@@ -25,15 +26,26 @@ pub struct Evaluation<'a, 'v> {
     filters: Filters<'a>,
     verdicts: &'v mut Verdicts,
     preferences: Preferences<'a>,
-    /// By slot, the nodes on which the pod fits within a Reservation, its scores there, and that Reservation's place among others.
-    reserved: BTreeMap<usize, (RawScores, Preference)>,
+    /// Whether the pod may use a Reservation on some node.
+    may_be_reserved: bool,
     weights: ScoreWeights,
 }
 
-/// One node in an evaluation.
-pub type Evaluated<'a> = (&'a Arc<NodeState>, Result<Scores, Refusal>);
+/// Every node, tested once by all filters.
+#[derive(Debug)]
+pub struct JudgedNodes<'a> {
+    passed: Vec<PassedNode<'a>>,
+    /// Those that the plugins which look at one node let through, and others do not.
+    pub refusals: Refusals<'a>,
+    /// Those that the plugins which look at one node reject.
+    failed: Vec<(&'a Arc<NodeState>, NodeReasons)>,
+}
+
+/// One node in an evaluation: its scores, normalised over the nodes that fit, or why it is refused.
+pub type Evaluated<'a, 'j> = (&'a Arc<NodeState>, Result<Scores, &'j NodeReasons>);
 
 /// A node that passes every filter.
+#[derive(Debug)]
 struct PassedNode<'a> {
     feasible: Feasible<'a>,
     state: &'a Arc<NodeState>,
@@ -43,8 +55,20 @@ struct PassedNode<'a> {
     reserved: Option<Preference>,
 }
 
+impl JudgedNodes<'_> {
+    /// How many nodes fit.
+    pub fn fitting(&self) -> usize {
+        self.passed.len()
+    }
+
+    /// Why the nodes that do not fit are refused.
+    pub fn refused(&self) -> FitError {
+        self.refusals.counted(self.failed.iter().map(|(_, reasons)| reasons))
+    }
+}
+
 impl<'a, 'v> Evaluation<'a, 'v> {
-    /// Tests every node by these filters, beside what the plugins that look at one node make of it, which must be up to date.
+    /// What these filters make of the nodes, beside what the plugins that look at one node make of them, which must be up to date.
     pub fn of(
         filters: Filters<'a>,
         verdicts: &'v mut Verdicts,
@@ -52,42 +76,60 @@ impl<'a, 'v> Evaluation<'a, 'v> {
         weights: ScoreWeights,
     ) -> Self {
         let preferences = filters.preferences(counts, &weights);
-        let in_reservations = filters.in_reservations().into_iter();
-        let reserved = in_reservations.map(|(node, raw, place)| (node.slot, (raw, place))).collect();
-        Self { filters, verdicts, preferences, reserved, weights }
+        let may_be_reserved = filters.may_be_reserved();
+        Self { filters, verdicts, preferences, may_be_reserved, weights }
     }
 
-    /// The filters by which the nodes were judged.
+    /// The filters by which the nodes are judged.
     pub fn filters(&self) -> &Filters<'a> {
         &self.filters
     }
 
-    /// Every node with its scores, normalised over the nodes that fit, or why it is refused.
-    pub fn nodes(&self) -> Vec<Evaluated<'a>> {
-        let (mut passed, mut nodes) = (Vec::new(), Vec::new());
+    /// Tests every node. `go_on` is asked before each where that takes more than a look at the verdict; when it says no, there is no answer.
+    pub fn judge(&self, mut go_on: impl FnMut() -> ControlFlow<()>) -> Option<JudgedNodes<'a>> {
+        let mut judged =
+            JudgedNodes { passed: Vec::new(), refusals: Refusals::default(), failed: Vec::new() };
+        let is_quick = self.filters.is_open() && !self.may_be_reserved;
         for (state, verdict, score) in self.verdicts.of_nodes(self.filters.world) {
+            if !is_quick && go_on().is_break() {
+                return None;
+            }
             match (self.test(state, verdict, score), verdict) {
-                (Some(Ok(one)), _) => passed.push(one),
-                (Some(Err(refusal)), _) => nodes.push((state, Err(refusal))),
-                (None, NodeVerdict::Fails(reasons)) => {
-                    nodes.push((state, Err(Refusal::Node(reasons.clone()))));
-                }
+                (Some(Ok(one)), _) => judged.passed.push(one),
+                (Some(Err(refusal)), _) => judged.refusals.note(state, refusal),
+                (None, NodeVerdict::Fails(reasons)) => judged.failed.push((state, reasons.clone())),
                 (None, NodeVerdict::Fits(_)) => {}
             }
         }
-        nodes.extend(self.scored(&passed).map(|(one, scores)| (one.state, Ok(scores))));
-        nodes
+        Some(judged)
     }
 
-    /// The node that the pod goes to: the nominated one if that fits and its `rank` is 0, else as [`Self::choose`] says.
-    pub fn best(&self, rank: impl Fn(&NodeName) -> usize) -> Result<&'a Arc<NodeState>, Refusals<'a>> {
-        self.filters.on_nominated(&rank).map_or_else(|| self.choose(&rank), Ok)
+    /// As [`Self::judge`], to the end.
+    pub fn judge_all(&self) -> JudgedNodes<'a> {
+        self.judge(|| ControlFlow::Continue(())).expect("it is never stopped")
+    }
+
+    /// Every node with what is made of it.
+    pub fn nodes<'j>(&self, judged: &'j JudgedNodes<'a>) -> Vec<Evaluated<'a, 'j>> {
+        let refused = judged.refusals.0.iter().map(|(state, refusal)| (*state, Err(refusal.reasons())));
+        let failed = judged.failed.iter().map(|(state, reasons)| (*state, Err(reasons)));
+        let scored = self.scored(&judged.passed).map(|(one, scores)| (one.state, Ok(scores)));
+        refused.chain(failed).chain(scored).collect()
+    }
+
+    /// The node that the pod goes to: the nominated one if that fits and its `rank` is 0, else as [`Self::choose`] says; `None`: none fits.
+    pub fn best(
+        &self,
+        judged: &JudgedNodes<'a>,
+        rank: impl Fn(&NodeName) -> usize,
+    ) -> Option<&'a Arc<NodeState>> {
+        self.filters.on_nominated(&rank).or_else(|| self.best_of(&judged.passed, rank))
     }
 
     /// The best node: a smaller `rank` comes before a higher score, 0 is the best; equals go by name. Where the pod fits within Reservations, only
     /// nodes with the best of these are compared.
     pub fn choose(&self, rank: impl Fn(&NodeName) -> usize) -> Result<&'a Arc<NodeState>, Refusals<'a>> {
-        let is_alone = self.preferences.is_empty() && self.reserved.is_empty();
+        let is_alone = self.preferences.is_empty() && !self.may_be_reserved;
         let is_independent = is_alone && self.verdicts.are_independent();
         if is_independent
             && self.filters.is_open()
@@ -103,18 +145,26 @@ impl<'a, 'v> Evaluation<'a, 'v> {
             tested.map_err(|refusal| refusals.note(state, refusal)).ok()
         });
         let chosen = if is_independent {
-            best(tested.map(|one| (one.state, one.score)), &rank)
+            best(tested.map(|one| (one.state, one.score)), rank)
         } else {
             let passed: Vec<_> = tested.collect();
-            let places = passed.iter().filter_map(|one| Some((one.state, one.reserved?)));
-            let first = first_of(places, &rank);
-            let is_candidate = |one: &PassedNode<'_>| {
-                first.is_none() || one.reserved.map(|place| (rank(&one.state.info.name), place)) == first
-            };
-            let scored = self.scored(&passed).filter(|(one, _)| is_candidate(one));
-            best(scored.map(|(one, scores)| (one.state, scores.total(&self.weights))), &rank)
+            self.best_of(&passed, rank)
         };
         chosen.ok_or(refusals)
+    }
+
+    fn best_of(
+        &self,
+        passed: &[PassedNode<'a>],
+        rank: impl Fn(&NodeName) -> usize,
+    ) -> Option<&'a Arc<NodeState>> {
+        let places = passed.iter().filter_map(|one| Some((one.state, one.reserved?)));
+        let first = first_of(places, &rank);
+        let is_candidate = |one: &PassedNode<'_>| {
+            first.is_none() || one.reserved.map(|place| (rank(&one.state.info.name), place)) == first
+        };
+        let scored = self.scored(passed).filter(|(one, _)| is_candidate(one));
+        best(scored.map(|(one, scores)| (one.state, scores.total(&self.weights))), &rank)
     }
 
     /// Why no node fits, with the nearest miss, and how the quotas stand if nodes were refused for one.
@@ -137,9 +187,11 @@ impl<'a, 'v> Evaluation<'a, 'v> {
         verdict: &NodeVerdict,
         score: f64,
     ) -> Option<Result<PassedNode<'a>, Refusal>> {
-        if let Some((raw, place)) = self.reserved.get(&state.slot) {
-            let feasible = Feasible { node: state, raw: *raw };
-            return Some(Ok(PassedNode { feasible, state, score, reserved: Some(*place) }));
+        if self.may_be_reserved
+            && let Some((within, raw)) = self.filters.in_reservation(state)
+        {
+            let (feasible, reserved) = (Feasible { node: state, raw }, self.filters.preference(&within));
+            return Some(Ok(PassedNode { feasible, state, score, reserved }));
         }
         let NodeVerdict::Fits(fit) = verdict else { return None };
         let tested = self.filters.test(state, (fit.raw, &fit.taken));

@@ -5,7 +5,7 @@
 use std::{collections::BTreeMap, ops::ControlFlow, sync::Arc};
 
 use super::{
-    Filters, Refusals,
+    Filters,
     evaluation::Evaluation,
     fit_error::{Awaits, FitError},
     verdicts::Verdicts,
@@ -90,7 +90,7 @@ impl Outlook {
     pub fn place(
         &self,
         demand: &Demand,
-        go_on: impl FnMut() -> ControlFlow<()>,
+        mut go_on: impl FnMut() -> ControlFlow<()>,
     ) -> Option<Result<Prospect, FitError>> {
         let Picture { world, passed_over, weights } = &*self.0;
         let mut counts = PodCounts::bounded(DRY_RUN).up_to(DRY_RUN.left());
@@ -105,28 +105,24 @@ impl Outlook {
             return Some(Err(error));
         }
         let mut verdicts = Verdicts::default();
-        verdicts.update(&demand.ask, world, *weights, go_on).continue_value()?;
+        verdicts.update(&demand.ask, world, *weights, &mut go_on).continue_value()?;
         let mut evaluation = Evaluation::of(filters, &mut verdicts, &mut counts, *weights);
         if counts.has_given_up() {
             return None;
         }
+        let judged = evaluation.judge(go_on)?;
         let rank = |node: &NodeName| passed_over.get(node).copied().unwrap_or(0);
-        let node = match evaluation.best(rank) {
-            Ok(node) => node,
-            Err(refusals) => return Some(Err(evaluation.fit_error(&refusals))),
+        let Some(node) = evaluation.best(&judged, rank) else {
+            return Some(Err(evaluation.fit_error(&judged.refusals)));
         };
         let allocations = evaluation.filters().decision(node).allocations;
         let units = demand.ask.devices.iter().map(|device| device.profile.core_budget.unit());
         let allocations = allocations.into_iter().zip(units).collect();
-        let (mut score, mut others, mut refused) = (0.0, 0, Refusals::default());
-        for (state, judged) in evaluation.nodes() {
-            match judged {
-                Ok(scores) if Arc::ptr_eq(state, node) => score = scores.total(weights),
-                Ok(_) => others += 1,
-                Err(refusal) => refused.note(state, refusal),
-            }
-        }
-        let refused = refused.counted(std::iter::empty());
+        let nodes = evaluation.nodes(&judged);
+        let own = nodes.iter().find(|(state, _)| Arc::ptr_eq(state, node));
+        let score =
+            own.and_then(|(_, scores)| scores.as_ref().ok()).map_or(0.0, |scores| scores.total(weights));
+        let (others, refused) = (judged.fitting().saturating_sub(1), judged.refused());
         Some(Ok(Prospect { node: node.clone(), allocations, score, others, refused }))
     }
 

@@ -212,7 +212,7 @@ fn effective(
 
 /// Whether the node has said that it can never carry out the pod's resize.
 fn is_infeasible(pod: &Pod) -> bool {
-    let pending = pod.status.conditions.iter().find(|condition| condition.kind == "PodResizePending");
+    let pending = pod.status.condition("PodResizePending");
     pending.is_some_and(|condition| condition.reason == "Infeasible")
 }
 

@@ -119,6 +119,17 @@ pub struct MovePlan {
     pub after: World,
 }
 
+impl NodeCard {
+    /// These cards by node.
+    pub fn by_node(cards: &BTreeSet<Self>) -> BTreeMap<NodeName, BTreeSet<CardId>> {
+        let mut found: BTreeMap<NodeName, BTreeSet<CardId>> = BTreeMap::new();
+        for one in cards {
+            found.entry(one.node.clone()).or_default().insert(one.card.clone());
+        }
+        found
+    }
+}
+
 impl MoveGoal {
     /// The cards of a node that count: those that work and are of the models. On a cordoned node, a free card is of no use to new pods.
     fn counted<'a>(&'a self, state: &'a NodeState) -> impl Iterator<Item = &'a CardId> {

@@ -5,7 +5,12 @@ use std::{borrow::Cow, fmt};
 use crate::{
     device::{CardId, Share},
     scheduling::{
-        decide::{Filters, Refusals, evaluation::Evaluation, fit_error::FitError, verdicts::Verdicts},
+        decide::{
+            Filters,
+            evaluation::{Evaluation, JudgedNodes},
+            fit_error::FitError,
+            verdicts::Verdicts,
+        },
         model::{
             name::NodeName,
             pod::{Demand, Holding, PodKey},
@@ -242,19 +247,20 @@ pub(super) fn compare(
     }
     let mut verdicts = Verdicts::new(&demand.ask, before.world(), *weights);
     let mut evaluation = Evaluation::of(filters, &mut verdicts, &mut counts, *weights);
-    let judged = evaluation.nodes();
+    let all = evaluation.judge_all();
+    let judged = evaluation.nodes(&all);
     let chosen = judged.iter().find(|(state, _)| state.info.name == holding.node);
     let scores = || judged.iter().filter_map(|(_, judged)| judged.as_ref().ok());
-    let (own, feasible) = (best(&evaluation), scores().count());
+    let (own, feasible) = (best(&evaluation, &all), all.fitting());
     let found = match (&own, chosen) {
-        (Ok(_), None) => bare(ComparisonReason::NodeUnknown),
-        (Ok(_), Some((_, Err(refusal)))) => bare(ComparisonReason::NodeRejected(refusal.reasons().clone())),
-        (Err(refusals), chosen) => {
-            let refusal = chosen.and_then(|(_, judged)| judged.as_ref().err());
-            let chosen = refusal.map(|refusal| refusal.reasons().clone());
-            bare(ComparisonReason::NoFit { chosen, error: Box::new(evaluation.fit_error(refusals)) })
+        (Some(_), None) => bare(ComparisonReason::NodeUnknown),
+        (Some(_), Some((_, Err(reasons)))) => bare(ComparisonReason::NodeRejected((*reasons).clone())),
+        (None, chosen) => {
+            let reasons = chosen.and_then(|(_, judged)| judged.as_ref().err());
+            let chosen = reasons.map(|reasons| (*reasons).clone());
+            bare(ComparisonReason::NoFit { chosen, error: Box::new(evaluation.fit_error(&all.refusals)) })
         }
-        (Ok(own), Some((state, Ok(chosen)))) => {
+        (Some(own), Some((state, Ok(chosen)))) => {
             let score = chosen.total(weights);
             let rank = 1 + scores().filter(|other| other.total(weights) > score).count();
             let reason = if own.node == holding.node {
@@ -267,7 +273,7 @@ pub(super) fn compare(
             Comparison { rank: Some(rank), ..bare(reason) }
         }
     };
-    Comparison { own: own.ok(), feasible, ..found }
+    Comparison { own, feasible, ..found }
 }
 
 /// Where Berth would place a pod on this cluster, which must not hold it.
@@ -278,13 +284,14 @@ pub(super) fn prospect(demand: &Demand, now: &Snapshot, weights: &ScoreWeights) 
         return None;
     }
     let mut verdicts = Verdicts::new(&demand.ask, now.world(), *weights);
-    best(&Evaluation::of(filters, &mut verdicts, &mut counts, *weights)).ok()
+    let evaluation = Evaluation::of(filters, &mut verdicts, &mut counts, *weights);
+    best(&evaluation, &evaluation.judge_all())
 }
 
-fn best<'a>(evaluation: &Evaluation<'a, '_>) -> Result<ComparedPlacement, Refusals<'a>> {
-    let decision = evaluation.filters().decision(evaluation.best(|_| 0)?);
+fn best<'a>(evaluation: &Evaluation<'a, '_>, judged: &JudgedNodes<'a>) -> Option<ComparedPlacement> {
+    let decision = evaluation.filters().decision(evaluation.best(judged, |_| 0)?);
     let shares = decision.allocations.iter().flat_map(|one| one.assignment.shares());
-    Ok(ComparedPlacement { shares: shares.cloned().collect(), node: decision.node })
+    Some(ComparedPlacement { shares: shares.cloned().collect(), node: decision.node })
 }
 
 /// How two sets of shares of one node compare; a card may have two names.

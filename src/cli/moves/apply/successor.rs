@@ -154,15 +154,16 @@ impl ControlledPods {
 
 impl ControlledPod {
     fn of(pod: &Pod) -> Self {
-        let conditions = || pod.status.conditions.iter();
-        let is_true = |kind: &str| conditions().any(|one| one.kind == kind && one.status == "True");
-        let scheduled = conditions().find(|one| one.kind == "PodScheduled" && one.status == "False");
+        let stated = |kind: &str, status: &str| {
+            pod.status.condition(kind).filter(|condition| condition.status == status)
+        };
+        let unscheduled = stated("PodScheduled", "False");
         Self {
             name: pod.metadata.name.clone(),
             node: pod.spec.node_name.clone(),
-            is_ready: is_true("Ready"),
+            is_ready: stated("Ready", "True").is_some(),
             is_leaving: pod.metadata.deletion_timestamp.is_some(),
-            told: scheduled.map(|one| one.message.clone()).filter(|message| !message.is_empty()),
+            told: unscheduled.map(|one| one.message.clone()).filter(|message| !message.is_empty()),
         }
     }
 }

@@ -84,7 +84,7 @@ pub(super) fn prove(
 /// Cordons these cards; returns their nodes as they were.
 fn cordon(snapshot: &mut Snapshot, cards: &BTreeSet<NodeCard>) -> Vec<NodeInfo> {
     let mut before = Vec::new();
-    for (node, cards) in trial::by_node(cards) {
+    for (node, cards) in NodeCard::by_node(cards) {
         let Some(state) = snapshot.node(&node) else { continue };
         let info = NodeInfo::clone(&state.info);
         let mut cordoned = info.clone();

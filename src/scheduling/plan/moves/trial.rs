@@ -1,6 +1,6 @@
 //! Moving pods on trial: cards are closed, pods evicted, and their successors decided as any pod is.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 
@@ -83,7 +83,7 @@ impl<'a> MoveTrial<'a> {
 
     /// Lets no pod have anything of these cards.
     pub(super) fn close(&mut self, cards: &BTreeSet<NodeCard>) {
-        for (node, cards) in by_node(cards) {
+        for (node, cards) in NodeCard::by_node(cards) {
             self.classes.count_folded(PODS);
             self.plan.cordon(&node, &cards);
         }
@@ -175,13 +175,4 @@ impl<'a> MoveTrial<'a> {
 pub(super) fn cards(decision: &Decision) -> impl Iterator<Item = &CardId> {
     let shares = decision.allocations.iter().flat_map(|allocation| allocation.assignment.shares());
     shares.map(|share| &share.card)
-}
-
-/// These cards by node.
-pub(super) fn by_node(cards: &BTreeSet<NodeCard>) -> BTreeMap<NodeName, BTreeSet<CardId>> {
-    let mut found: BTreeMap<NodeName, BTreeSet<CardId>> = BTreeMap::new();
-    for one in cards {
-        found.entry(one.node.clone()).or_default().insert(one.card.clone());
-    }
-    found
 }

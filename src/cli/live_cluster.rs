@@ -1,0 +1,76 @@
+//! The objects of a live cluster that decide where pods go.
+
+mod redact;
+
+use anyhow::Result;
+use kube::Client;
+
+use super::{
+    connection::{ConnectionArgs, not_reached},
+    documents::{
+        Document,
+        live::{self, LiveList, Need},
+    },
+    output,
+};
+use redact::redacted;
+
+const fn list(path: &'static str, version: &'static str, kind: &'static str) -> LiveList {
+    LiveList { path, version, kind, need: Need::Optional }
+}
+
+/// What decides where pods go: everything that `berth simulate` reads. Only nodes and pods must be there.
+const LISTS: [LiveList; 28] = [
+    LiveList { path: "/api/v1/nodes", version: "v1", kind: "Node", need: Need::Needed },
+    LiveList { path: "/api/v1/pods", version: "v1", kind: "Pod", need: Need::Needed },
+    list("/api/v1/namespaces", "v1", "Namespace"),
+    list("/api/v1/resourcequotas", "v1", "ResourceQuota"),
+    list("/apis/scheduling.k8s.io/v1/priorityclasses", "scheduling.k8s.io/v1", "PriorityClass"),
+    list("/apis/resource.k8s.io/v1/resourceslices", "resource.k8s.io/v1", "ResourceSlice"),
+    list("/apis/resource.k8s.io/v1/deviceclasses", "resource.k8s.io/v1", "DeviceClass"),
+    list("/apis/resource.k8s.io/v1/resourceclaims", "resource.k8s.io/v1", "ResourceClaim"),
+    list("/api/v1/persistentvolumes", "v1", "PersistentVolume"),
+    list("/api/v1/persistentvolumeclaims", "v1", "PersistentVolumeClaim"),
+    list("/apis/storage.k8s.io/v1/storageclasses", "storage.k8s.io/v1", "StorageClass"),
+    list("/apis/storage.k8s.io/v1/csinodes", "storage.k8s.io/v1", "CSINode"),
+    list("/apis/storage.k8s.io/v1/csidrivers", "storage.k8s.io/v1", "CSIDriver"),
+    list("/apis/storage.k8s.io/v1/csistoragecapacities", "storage.k8s.io/v1", "CSIStorageCapacity"),
+    list("/apis/storage.k8s.io/v1/volumeattachments", "storage.k8s.io/v1", "VolumeAttachment"),
+    list("/apis/policy/v1/poddisruptionbudgets", "policy/v1", "PodDisruptionBudget"),
+    list("/api/v1/services", "v1", "Service"),
+    list("/api/v1/replicationcontrollers", "v1", "ReplicationController"),
+    list("/apis/apps/v1/replicasets", "apps/v1", "ReplicaSet"),
+    list("/apis/apps/v1/statefulsets", "apps/v1", "StatefulSet"),
+    list("/apis/apps/v1/daemonsets", "apps/v1", "DaemonSet"),
+    list("/apis/scheduling.volcano.sh/v1beta1/podgroups", "scheduling.volcano.sh/v1beta1", "PodGroup"),
+    list("/apis/scheduling.x-k8s.io/v1alpha1/podgroups", "scheduling.x-k8s.io/v1alpha1", "PodGroup"),
+    list("/apis/scheduling.k8s.io/v1beta1/podgroups", "scheduling.k8s.io/v1beta1", "PodGroup"),
+    list("/apis/scheduling.k8s.io/v1alpha2/podgroups", "scheduling.k8s.io/v1alpha2", "PodGroup"),
+    list("/apis/scheduling.koordinator.sh/v1alpha1/devices", "scheduling.koordinator.sh/v1alpha1", "Device"),
+    list(
+        "/apis/scheduling.koordinator.sh/v1alpha1/reservations",
+        "scheduling.koordinator.sh/v1alpha1",
+        "Reservation",
+    ),
+    list("/api/v1/namespaces/koordinator-system/configmaps", "v1", "ConfigMap"),
+];
+
+/// The objects of the live cluster; an error where one of the lists is not given.
+pub(super) async fn all(client: &Client) -> Result<Vec<Document>> {
+    let needed = |list: LiveList| match list.need {
+        Need::Optional => LiveList { need: Need::IfServed, ..list },
+        Need::Needed | Need::IfServed => list,
+    };
+    Ok(live::documents(client, &LISTS.map(needed)).await?.0)
+}
+
+/// The objects of the live cluster, without what no scheduler reads of them. Lists that the caller may not read are left out.
+pub(super) async fn read(connection: &ConnectionArgs) -> Result<Vec<Document>> {
+    let (client, cluster) = connection.client().await?;
+    let (documents, left_out) =
+        live::documents(&client, &LISTS).await.map_err(|error| not_reached(error, &cluster))?;
+    for remark in left_out {
+        output::remark(&format!("warning: {remark}"));
+    }
+    Ok(documents.into_iter().map(redacted).collect())
+}
