@@ -109,6 +109,7 @@ use reads::ListCount;
 pub(in crate::scheduling) use flows::NodeFlows;
 pub(in crate::scheduling) use input::{Fit, NodeFlowInput};
 pub(in crate::scheduling) use lock::owner_of;
+pub(in crate::scheduling) use reads::Validity;
 pub use reason::{LineWait, LockFailure, NodeFailure};
 pub(in crate::scheduling) use request::NodeFlowRequest;
 pub(in crate::scheduling) use view::{Course, NodeView};

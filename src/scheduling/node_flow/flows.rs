@@ -76,14 +76,16 @@ impl NodeFlows {
         if !goes_on || flow.deadline.is_some_and(|at| at <= view.now) {
             self.touch(view.name);
         }
-        let requests = std::mem::take(&mut flow.requests);
-        for request in &requests {
-            match request {
-                NodeFlowRequest::ReadNode => self.reads.begin_node(&mut flow.reading),
-                NodeFlowRequest::ReadHolder { owner, .. } => self.reads.begin_holder(owner),
-                _ => {}
+        let mut requests = std::mem::take(&mut flow.requests);
+        requests.retain(|request| match request {
+            NodeFlowRequest::ReadNode => {
+                self.reads.begin_node(&mut flow.reading);
+                true
             }
-        }
+            // Its answer is for every node.
+            NodeFlowRequest::ReadHolder { owner, since } => self.reads.begin_holder(owner, *since),
+            _ => true,
+        });
         self.set_deadline(view.name, deadline, flow.deadline);
         self.set_named(view.name, &named, flow.locks.named());
         self.set_rank(view.name, flow.rank());
@@ -184,6 +186,12 @@ impl NodeFlows {
         self.named.get(owner).into_iter().flatten().cloned().collect()
     }
 
+    /// Something is new about a pod that a lock may name: what is being read of it may be older. Returns the nodes whose locks name it.
+    pub(in crate::scheduling) fn note_holder(&mut self, owner: &LockOwner) -> Vec<NodeName> {
+        self.reads.note_holder(owner);
+        self.locked_by(owner)
+    }
+
     /// Whether the node locks or binds this pod.
     pub(in crate::scheduling) fn serves(&self, node: &str, uid: &Uid) -> bool {
         self.flows.get(node).is_some_and(|flow| flow.line.serves(uid))
@@ -263,12 +271,13 @@ impl NodeFlows {
         self.reads.end_node(began, pods)
     }
 
-    /// The holder of a lock was read: what of it counts.
+    /// The holder of a lock was read: whether what was read still counts, and the pod unless it has ended or was seen to go.
     pub(in crate::scheduling) fn end_holder_read(
         &mut self,
         owner: &LockOwner,
+        since: Timestamp,
         pods: Vec<PodInfo>,
-    ) -> Vec<PodInfo> {
-        self.reads.end_holder(owner, pods).1
+    ) -> (Validity, Vec<PodInfo>) {
+        self.reads.end_holder(owner, since, pods)
     }
 }

@@ -1,9 +1,12 @@
 //! Pods that are read beside the watches: after a lost race for a lock a decision must rest on pods no older than the node that was
 //! lost, and the watch of pods may lag behind.
 //!
-//! A read shows what was: a pod that was seen to go while it was under way stays gone, and what a list has overtaken is read again.
+//! A read shows what was: a pod that was seen to go while it was under way stays gone, and what a list has overtaken is read again. So is
+//! the holder of a lock of which something was seen meanwhile. One holder is read once at a time, since answers may come in any order.
 
 use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
 
 use crate::{
     device::LockOwner,
@@ -18,7 +21,7 @@ use crate::{
 pub(in crate::scheduling) enum Validity {
     /// It may.
     Fresh,
-    /// Pods were listed meanwhile, and what was read may be older.
+    /// Something newer was seen meanwhile, and what was read may be older.
     Overtaken,
 }
 
@@ -30,8 +33,8 @@ pub(super) type ListCount = u64;
 pub(super) struct Reads {
     /// How many nodes are read.
     nodes: usize,
-    /// The holders of locks that are read.
-    holders: BTreeMap<LockOwner, ListCount>,
+    /// The holders of locks that are read, by since when they hold theirs; `None`: something was seen of it since the read began.
+    holders: BTreeMap<(LockOwner, Timestamp), Option<ListCount>>,
     /// Pods that were seen to go meanwhile.
     gone: BTreeSet<Uid>,
     /// How many lists of pods were seen.
@@ -47,9 +50,20 @@ impl Reads {
         }
     }
 
-    /// A holder is read from now on, unless that is under way.
-    pub(super) fn begin_holder(&mut self, owner: &LockOwner) {
-        self.holders.entry(owner.clone()).or_insert(self.lists);
+    /// Whether a holder is to be read from now on: that is not under way yet.
+    pub(super) fn begin_holder(&mut self, owner: &LockOwner, since: Timestamp) -> bool {
+        let key = (owner.clone(), since);
+        let begins = !self.holders.contains_key(&key);
+        self.holders.entry(key).or_insert(Some(self.lists));
+        begins
+    }
+
+    /// Something was seen of a pod that a lock may name.
+    pub(super) fn note_holder(&mut self, owner: &LockOwner) {
+        let first = (owner.clone(), Timestamp::MIN);
+        for (_, began) in self.holders.range_mut(first..).take_while(|((read, _), _)| read == owner) {
+            *began = None;
+        }
     }
 
     /// A pod was seen to go.
@@ -75,8 +89,13 @@ impl Reads {
     }
 
     /// A holder was read.
-    pub(super) fn end_holder(&mut self, owner: &LockOwner, pods: Vec<PodInfo>) -> (Validity, Vec<PodInfo>) {
-        let began = self.holders.remove(owner);
+    pub(super) fn end_holder(
+        &mut self,
+        owner: &LockOwner,
+        since: Timestamp,
+        pods: Vec<PodInfo>,
+    ) -> (Validity, Vec<PodInfo>) {
+        let began = self.holders.remove(&(owner.clone(), since)).flatten();
         self.end(began, pods)
     }
 

@@ -9,9 +9,9 @@ use crate::{
         model::{
             name::NodeName,
             node::NodeInfo,
-            pod::{PodInfo, PodKey, Stage},
+            pod::{PodInfo, PodKey},
         },
-        node_flow::NodeFlowInput,
+        node_flow::{NodeFlowInput, Validity},
     },
 };
 
@@ -59,14 +59,19 @@ impl Scheduler {
         found: Option<Box<PodInfo>>,
         now: Timestamp,
     ) {
-        let alive = found.as_ref().is_some_and(|pod| pod.stage != Stage::Ended);
         let pods = found.into_iter().map(|pod| *pod).collect();
+        let (validity, pods) = self.binding.flows.end_holder_read(owner, since, pods);
+        let alive = !pods.is_empty();
         // What it holds counts from now on: its lock may be gone before the watch shows it.
-        for pod in self.binding.flows.end_holder_read(owner, pods) {
+        for pod in pods {
             self.see_pod(pod, now);
         }
         for node in self.binding.flows.locked_by(owner) {
-            self.binding.advance(&node, NodeFlowInput::HolderRead { owner, since, alive });
+            let input = match validity {
+                Validity::Fresh => NodeFlowInput::HolderRead { owner, since, alive },
+                Validity::Overtaken => NodeFlowInput::HolderSeen(owner),
+            };
+            self.binding.advance(&node, input);
         }
     }
 }

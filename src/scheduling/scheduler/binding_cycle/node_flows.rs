@@ -172,7 +172,7 @@ impl BindingCycle {
     /// Something is new about a pod that a lock may name.
     pub(in crate::scheduling::scheduler) fn note_holder(&mut self, pod: &PodKey) {
         let owner = owner_of(pod);
-        for node in self.flows.locked_by(&owner) {
+        for node in self.flows.note_holder(&owner) {
             self.advance(&node, NodeFlowInput::HolderSeen(&owner));
         }
     }

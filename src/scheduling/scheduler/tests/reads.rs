@@ -56,6 +56,21 @@ fn what_the_holder_of_a_lock_is_read_to_hold_counts_before_the_watch_shows_it() 
 }
 
 #[test]
+fn a_holder_that_was_seen_to_go_while_it_was_read_holds_nothing() {
+    let mut play = Play::new();
+    play.locked_for_nobody("theirs");
+    assert_eq!(play.sent(), [Sent::ReadHolder]);
+    let theirs = play.foreign_pod("theirs", 9500);
+    play.foreign("theirs", 9500);
+    play.gone("theirs");
+    assert_eq!(play.sent(), [], "it is read once at a time");
+    play.holder_read(Some(theirs));
+    assert_eq!(play.sent(), [Sent::ReadHolder]);
+    play.holder_absent();
+    assert_eq!(play.sent(), [Sent::Unlock]);
+}
+
+#[test]
 fn what_another_scheduler_bound_under_its_lock_counts_before_the_watch_shows_it() {
     let mut play = Play::new();
     play.locked_by("team-b/other");

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    super::super::{Course, Fit, NodeFlowInput, NodeFlowRequest, NodeFlows, NodeView, owner_of},
+    super::super::{Course, Fit, NodeFlowInput, NodeFlowRequest, NodeFlows, NodeView, Validity, owner_of},
     EXPIRY, Heard, NODE, Outcome, Seen, Shown, World,
     objects::{charge, lock_name},
 };
@@ -74,7 +74,8 @@ impl World {
             NodeFlowRequest::TellFailedAllocation(pod) => self.told.push(format!("failed {}", pod.uid)),
             NodeFlowRequest::FindOtherNodes(_) | NodeFlowRequest::Measure(_) => {}
             NodeFlowRequest::Bind(ref uid) => {
-                if self.now < self.at_work_until {
+                // The Binding of a pod that is gone has no effect: its uid is a precondition.
+                if self.now < self.at_work_until && self.pods.contains_key(uid) {
                     self.faults.push(format!("6: {uid} is bound while the plugin may serve a deleted pod"));
                 }
                 self.sent.push(request);
@@ -138,7 +139,7 @@ impl World {
 
     fn news_of(&mut self, pod: &PodKey) {
         let owner = owner_of(pod);
-        if !self.flows.locked_by(&owner).is_empty() {
+        if !self.flows.note_holder(&owner).is_empty() {
             self.advance(NodeFlowInput::HolderSeen(&owner));
         }
     }
@@ -258,11 +259,16 @@ impl World {
                 self.advance(NodeFlowInput::NodeRead(validity));
             }
             Heard::Holder(owner, since, found) => {
-                let alive = found.is_some();
-                for pod in self.flows.end_holder_read(&owner, found.into_iter().map(|pod| *pod).collect()) {
+                let pods = found.into_iter().map(|pod| *pod).collect();
+                let (validity, pods) = self.flows.end_holder_read(&owner, since, pods);
+                let alive = !pods.is_empty();
+                for pod in pods {
                     self.see_pod(pod);
                 }
-                self.advance(NodeFlowInput::HolderRead { owner: &owner, since, alive });
+                self.advance(match validity {
+                    Validity::Fresh => NodeFlowInput::HolderRead { owner: &owner, since, alive },
+                    Validity::Overtaken => NodeFlowInput::HolderSeen(&owner),
+                });
             }
         }
         self.settle();
