@@ -3,6 +3,7 @@
 //! It decides nothing. It watches every task: the first one that ends unexpectedly ends the process.
 
 mod access;
+mod api;
 mod binder;
 pub mod build_info;
 mod certificates;
@@ -206,6 +207,7 @@ impl App {
         };
         let router = with_extender(router, &options, &handoff);
         let router = with_debug(router, &options, board.as_ref(), debug);
+        let router = with_api(router, &options, &handoff, ready.subscribe());
         let router = webhook::closing(router, ready.subscribe());
         tasks.work(async move {
             bound.serve(router, tls, gone).await;
@@ -288,6 +290,21 @@ fn with_extender(router: Router, options: &Options, handoff: &Handoff) -> Router
             let verbs = crate::extender::router(extender::extender(options, desk, handoff));
             router.merge(webhook::trusted(verbs))
         }
+    }
+}
+
+/// With the paths for those who look at the cluster, where a binder follows it.
+fn with_api(
+    router: Router,
+    options: &Options,
+    handoff: &Handoff,
+    readiness: watch::Receiver<ServerReadiness>,
+) -> Router {
+    match options.parts {
+        Parts::Both | Parts::Binder => {
+            router.merge(crate::api::router(api::api(options, handoff, readiness)))
+        }
+        Parts::Webhook | Parts::Shadow { .. } => router,
     }
 }
 

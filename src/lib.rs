@@ -12,7 +12,7 @@
 //! the node's device plugin allocates and frees the lock ─► cluster::watch ─► confirmed; the node's next pod goes
 //! ```
 //!
-//! Layers, imports point down only: `cli`, `app`, `config` → `webhook`, `cluster` → `admission`, `scheduling` →
+//! Layers, imports point down only: `cli`, `app`, `config` → `api` → `webhook`, `cluster` → `admission`, `scheduling` →
 //! `object`, `dialect`, `dra` → `device`, `excerpt`. A test reads the imports.
 
 #![warn(
@@ -25,6 +25,7 @@
 extern crate self as berth;
 
 pub mod admission;
+pub mod api;
 pub mod app;
 pub mod cli;
 pub mod cluster;

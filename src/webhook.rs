@@ -24,7 +24,7 @@ mod parse;
 mod paths;
 mod places;
 mod record;
-mod refusal;
+pub mod refusal;
 pub mod registration;
 pub mod review;
 pub mod room;

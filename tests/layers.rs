@@ -18,10 +18,12 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("webhook", &["admission", "device", "object", "dialect", "excerpt"]),
     ("extender", &["scheduling", "object", "excerpt"]),
     ("cluster", &["scheduling", "device", "object", "dialect", "excerpt"]),
+    ("api", &["scheduling", "cluster", "webhook", "object", "device", "dialect", "excerpt"]),
     ("config", &["admission", "scheduling", "device", "object", "dialect", "cluster", "webhook"]),
     (
         "app",
         &[
+            "api",
             "config",
             "webhook",
             "cluster",
@@ -37,6 +39,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     (
         "cli",
         &[
+            "api",
             "app",
             "config",
             "webhook",

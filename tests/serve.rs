@@ -4,6 +4,7 @@
 #![cfg(feature = "sandbox")]
 #![allow(clippy::unwrap_used, reason = "a helper of a test fails as the test does")]
 
+mod api;
 #[path = "docs/block.rs"]
 #[allow(dead_code, reason = "the tests of the documentation use all of it")]
 mod block;

@@ -86,7 +86,8 @@ async fn admit(client: Client, token: String, path: &'static str) -> Result<(), 
     if allowed { Ok(()) } else { Err(Denial::Forbidden { user: name, path }) }
 }
 
-async fn bearer(client: Client, token: String, path: &str) -> Result<UserInfo, Denial> {
+/// Whose token it is; `path` is what is asked for, for the log.
+pub(super) async fn bearer(client: Client, token: String, path: &str) -> Result<UserInfo, Denial> {
     let review = TokenReview {
         spec: TokenReviewSpec { token, ..TokenReviewSpec::default() },
         ..TokenReview::default()
@@ -96,7 +97,8 @@ async fn bearer(client: Client, token: String, path: &str) -> Result<UserInfo, D
     status.user.filter(|_| status.authenticated == Some(true)).ok_or(Denial::Unknown)
 }
 
-fn unanswered(error: &kube::Error, path: &str) -> Denial {
+/// The API server did not say who may get a path.
+pub(super) fn unanswered(error: &kube::Error, path: &str) -> Denial {
     let error = crate::excerpt::brief(error);
     tracing::warn!(%error, path, "the API server could not check who may get the path");
     Denial::Unavailable(format!("the API server could not check who may get {path}"))

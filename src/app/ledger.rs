@@ -10,7 +10,10 @@ use super::{
     leader::leader,
 };
 use crate::{
-    cluster::ledger::{NoAnswer, Questions},
+    cluster::{
+        ledger::LedgerQuestion,
+        questions::{NoAnswer, Questions},
+    },
     webhook::{
         bearer::Denial,
         debug::{Debug, LEDGER},
@@ -18,7 +21,7 @@ use crate::{
 };
 
 /// What the path needs.
-pub(super) fn debug(options: &Options, questions: Questions) -> Debug {
+pub(super) fn debug(options: &Options, questions: Questions<LedgerQuestion>) -> Debug {
     let (client, leadership) = (options.client.clone(), options.leadership.clone());
     let leases = client.clone();
     Debug {
@@ -26,7 +29,7 @@ pub(super) fn debug(options: &Options, questions: Questions) -> Debug {
         page: Arc::new(move || {
             let (questions, client, leadership) = (questions.clone(), leases.clone(), leadership.clone());
             Box::pin(in_time(async move {
-                match questions.ask().await {
+                match questions.page().await {
                     Ok(page) => Ok(serde_json::to_vec(&page).expect("a ledger has string keys only")),
                     Err(NoAnswer::NotLeading) => {
                         Err(Denial::Elsewhere { leader: leader(&client, &leadership).await })

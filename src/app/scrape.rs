@@ -7,7 +7,10 @@ use std::{sync::Arc, time::Duration};
 use tokio::sync::watch;
 
 use crate::{
-    cluster::ledger::{NoAnswer, Questions},
+    cluster::{
+        ledger::LedgerQuestion,
+        questions::{NoAnswer, Questions},
+    },
     config::Config,
     webhook::router::Scrape,
 };
@@ -16,7 +19,7 @@ use crate::{
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Asks for what is held, and renders it as the settings want it.
-pub(super) fn scrape(questions: Questions, settings: watch::Receiver<Arc<Config>>) -> Scrape {
+pub(super) fn scrape(questions: Questions<LedgerQuestion>, settings: watch::Receiver<Arc<Config>>) -> Scrape {
     Arc::new(move || {
         let (questions, shown) = (questions.clone(), settings.borrow().shown());
         Box::pin(async move {

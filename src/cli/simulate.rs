@@ -35,7 +35,7 @@ use super::{
 use crate::{cluster::Clock, config::Config};
 
 pub(super) use prepare::{PreparedSimulation, prepare, why_left_out};
-pub(super) use report::{NearestRow, SimulatedOutcome};
+pub(super) use report::SimulatedOutcome;
 pub use report::{SimulatedPod, Simulation};
 pub use run::Explain;
 

@@ -10,9 +10,10 @@ use tokio::sync::watch;
 
 use super::{
     clock::Clock,
-    ledger::Questions,
+    ledger::LedgerQuestion,
     list::{ListError, ListForm, Strange, list},
     metrics::Metrics,
+    questions::Questions,
     read::Reader,
     tell::{self, News},
     view::BinderView,
@@ -55,7 +56,7 @@ pub struct Advisor {
     /// What the binder publishes: how pods are read.
     pub views: watch::Receiver<Option<BinderView>>,
     /// Where the leader's loop is asked for what it holds.
-    pub questions: Questions,
+    pub questions: Questions<LedgerQuestion>,
     /// The binder's metrics.
     pub metrics: Metrics,
     /// How Berth is called in Events.

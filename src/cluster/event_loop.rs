@@ -15,6 +15,7 @@ use super::{
     compare::Comparer,
     fence::Fence,
     metrics::Metrics,
+    overview::Leading,
     quota_use::QuotaUse,
     takeover::Beginning,
     writes::Writes,
@@ -59,7 +60,7 @@ pub async fn term(
     let hands = hands(&binder, &fence);
     let mut quota_use = QuotaUse::new(binder.client.clone());
     let Binder { reader, clock, metrics, details, writes_at_once, handoff, .. } = binder;
-    let mut questions = handoff.questions.open();
+    let (mut questions, mut overviews) = (handoff.questions.open(), handoff.overviews.open());
     let dialects = reader.dialects().clone();
     let Beginning { events: mut watched, scheduler } = beginning;
     let (mut shutdown, mut lost) = (pin!(shutdown), pin!(fence.lost()));
@@ -85,6 +86,10 @@ pub async fn term(
             }
             Some(question) = questions.recv() => {
                 question.answer(&work.scheduler, &dialects);
+                continue;
+            }
+            Some(question) = overviews.recv() => {
+                question.answer(&work.scheduler, &reader, (Leading::Yes, clock.now()));
                 continue;
             }
             asked = desk.next(), if work.scheduler.view().is_synced() => {

@@ -341,8 +341,8 @@ impl<'n> NodeGpus<'_, 'n> {
         })
     }
 
-    /// What is free of cards that no typical pod could be given any of: model, what is lacking, and how much is free, in parts of the card.
-    pub fn stranded(&self) -> impl Iterator<Item = (&'n Arc<str>, Lack, f64)> {
+    /// The cards of which no typical pod could be given any: what is lacking, and how much is free, in parts of the card.
+    pub fn stranded(&self) -> impl Iterator<Item = (&'n OfferedCard<'n>, Lack, f64)> {
         // How far that pod gets that gets furthest, once a card has room for its share.
         let mut furthest = vec![None; self.typical.shares.len()];
         let counts: Vec<_> = (0..furthest.len()).map(|share| self.with_room(share).count()).collect();
@@ -369,7 +369,7 @@ impl<'n> NodeGpus<'_, 'n> {
             }
         };
         let cards = self.cards.iter().enumerate().filter(|(_, card)| card.free > 0.0);
-        cards.filter_map(move |(at, card)| Some((self.models[card.model], lacks(at)?, card.free)))
+        cards.filter_map(move |(at, card)| Some((card.offered, lacks(at)?, card.free)))
     }
 }
 

@@ -12,8 +12,10 @@ use tokio::{
 use super::{
     clock::Clock,
     extender::{Desk, ExtenderChannel},
-    ledger::Questions,
+    ledger::LedgerQuestion,
+    overview::OverviewQuestion,
     pulse::Pulse,
+    questions::Questions,
     read::Reader,
     view::BinderView,
 };
@@ -49,7 +51,8 @@ pub enum Hinted {
 /// The connection between a binder and its process; clones share it.
 #[derive(Clone, Debug)]
 pub struct Handoff {
-    pub(super) questions: Questions,
+    pub(super) questions: Questions<LedgerQuestion>,
+    pub(super) overviews: Questions<OverviewQuestion>,
     pulse: Pulse,
     /// How kube-scheduler's choices come in, where it chooses.
     extender: Option<ExtenderChannel>,
@@ -65,6 +68,7 @@ impl Default for Handoff {
         let (hints, inbox) = mpsc::channel(ROOM);
         Self {
             questions: Questions::default(),
+            overviews: Questions::default(),
             pulse: Pulse::default(),
             extender: None,
             views: watch::Sender::new(None),
@@ -118,8 +122,13 @@ impl Handoff {
     }
 
     /// Where the ledger is asked for.
-    pub fn questions(&self) -> &Questions {
+    pub fn questions(&self) -> &Questions<LedgerQuestion> {
         &self.questions
+    }
+
+    /// Where the cluster is asked for as this replica sees it, whether it leads or not.
+    pub fn overviews(&self) -> &Questions<OverviewQuestion> {
+        &self.overviews
     }
 
     /// Passes on a pod that may be created soon. It may be called any number of times.

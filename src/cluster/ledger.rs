@@ -1,4 +1,4 @@
-//! The page of `/debug/ledger`: every card, how much of it is used, and by which pods; and the channel to ask the leader's loop for it.
+//! The page of `/debug/ledger`: every card, how much of it is used, and by which pods; and what else the leader's loop is asked for.
 //!
 //! It changes nothing: it shows what the scheduler holds at the time of the request.
 
@@ -6,19 +6,17 @@ mod devices;
 mod gpus;
 mod reservations;
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 pub use devices::{DeviceRow, HeldDeviceRow};
 pub use gpus::FleetRow;
 pub use reservations::ReservationRow;
 use serde::Serialize;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 
 use super::{
     cards::{HeldCard, NodeCards, OfferedCard, held_nowhere},
+    questions::{NoAnswer, Questions},
     scrape::Holdings,
 };
 use crate::{
@@ -34,9 +32,6 @@ use crate::{
         },
     },
 };
-
-/// The most requests that wait for an answer; further ones are answered 503.
-const WAITING: usize = 8;
 
 /// The ledger.
 #[derive(Clone, Debug, Serialize)]
@@ -155,13 +150,9 @@ pub struct LedgerCard {
     pub claims: Vec<String>,
 }
 
-/// The channel to ask for the ledger; clones ask the same loop.
-#[derive(Clone, Debug, Default)]
-pub struct Questions(Arc<Mutex<Option<mpsc::Sender<Question>>>>);
-
 /// What the loop that binds is asked for, between two decisions.
 #[derive(Debug)]
-pub enum Question {
+pub enum LedgerQuestion {
     /// The ledger without its GPUs, and what they are counted from.
     Page(oneshot::Sender<(LedgerPage, Option<Holdings>)>),
     /// What a scrape shows; `None` until everything is listed.
@@ -170,7 +161,7 @@ pub enum Question {
     Snapshot(oneshot::Sender<Option<Snapshot>>),
 }
 
-impl Question {
+impl LedgerQuestion {
     /// Answers it; the one that asked may have gone meanwhile.
     pub(super) fn answer(self, scheduler: &Scheduler, dialects: &Dialects) {
         match self {
@@ -186,21 +177,10 @@ impl Question {
     }
 }
 
-/// Why there is no answer.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
-pub enum NoAnswer {
-    /// This process does not lead; the leader has the ledger.
-    #[error("this replica does not lead, so it has no ledger")]
-    NotLeading,
-    /// Too many requests wait.
-    #[error("too many ask for the ledger")]
-    Busy,
-}
-
-impl Questions {
+impl Questions<LedgerQuestion> {
     /// Asks the leader's loop for the ledger, which answers between two decisions. GPUs are counted outside the loop.
-    pub async fn ask(&self) -> Result<LedgerPage, NoAnswer> {
-        let (page, holdings) = self.put(Question::Page).await?;
+    pub async fn page(&self) -> Result<LedgerPage, NoAnswer> {
+        let (page, holdings) = self.ask(LedgerQuestion::Page).await?;
         let gpus = tokio::task::spawn_blocking(move || holdings.map(|holdings| holdings.gpus()));
         let gpus = gpus.await.map_err(|error| match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
@@ -212,30 +192,12 @@ impl Questions {
 
     /// What a scrape shows; `None` until everything is listed.
     pub async fn holdings(&self) -> Result<Option<Holdings>, NoAnswer> {
-        self.put(Question::Holdings).await
+        self.ask(LedgerQuestion::Holdings).await
     }
 
     /// A copy of the cluster, to plan on; `None` until everything is listed.
     pub async fn snapshot(&self) -> Result<Option<Snapshot>, NoAnswer> {
-        self.put(Question::Snapshot).await
-    }
-
-    async fn put<T>(&self, question: impl FnOnce(oneshot::Sender<T>) -> Question) -> Result<T, NoAnswer> {
-        let asked =
-            self.0.lock().unwrap_or_else(PoisonError::into_inner).clone().ok_or(NoAnswer::NotLeading)?;
-        let (answer, answered) = oneshot::channel();
-        asked.try_send(question(answer)).map_err(|error| match error {
-            mpsc::error::TrySendError::Full(_) => NoAnswer::Busy,
-            mpsc::error::TrySendError::Closed(_) => NoAnswer::NotLeading,
-        })?;
-        answered.await.map_err(|_| NoAnswer::NotLeading)
-    }
-
-    /// The holder of the returned value answers the questions from now on; after it is dropped, questions are refused.
-    pub(super) fn open(&self) -> mpsc::Receiver<Question> {
-        let (asked, questions) = mpsc::channel(WAITING);
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(asked);
-        questions
+        self.ask(LedgerQuestion::Snapshot).await
     }
 }
 

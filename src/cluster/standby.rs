@@ -10,6 +10,7 @@ use tokio::time::{Instant, timeout};
 use super::{
     binder::{Binder, ClusterError},
     clock::until,
+    overview::Leading,
     takeover::{self, Watching},
 };
 use crate::scheduling::{Event, Scheduler};
@@ -31,12 +32,17 @@ pub async fn stand_by<T>(
     let mut watched = takeover::watches(binder);
     let mut scheduler = Scheduler::standing_by(settings.clone());
     let (mut publisher, mut told) = (handoff.publisher(reader.clone()), handoff.told());
+    let mut overviews = handoff.overviews.open();
     let began = Instant::now();
     loop {
         let deadline = scheduler.next_deadline().map(|at| clock.instant(at));
         let events = tokio::select! {
             biased;
             called = &mut called => return Ok((called, Some(Watching { events: watched, scheduler }))),
+            Some(question) = overviews.recv() => {
+                question.answer(&scheduler, reader, (Leading::No, clock.now()));
+                continue;
+            }
             watched = watched.next() => watched.ok_or(ClusterError::WatchEnded)?,
             () = until(deadline) => vec![Event::Tick],
             () = until(publisher.due(&scheduler)) => Vec::new(),

@@ -5,6 +5,7 @@ pub mod blame;
 pub mod class;
 pub mod comparison;
 pub mod evaluation;
+pub mod explanation;
 pub mod fit_error;
 pub mod nearest;
 pub mod no_room;

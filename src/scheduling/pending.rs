@@ -2,13 +2,36 @@
 
 use std::sync::Arc;
 
+use jiff::Timestamp;
+
 use super::{
     decide::{blame::Blame, fit_error::FitError},
-    model::{kind::Kind, message::Message},
+    model::{
+        kind::Kind,
+        message::Message,
+        pod::{Demand, PodKey},
+    },
     node_flow::NodeFailure,
     plan::gang::GangReason,
     prebind::PrebindReason,
 };
+
+/// A pod that wants a place and has none yet.
+#[derive(Clone, Debug)]
+pub struct PendingPod {
+    /// Its names.
+    pub key: PodKey,
+    /// Its priority.
+    pub priority: i32,
+    /// When it was created.
+    pub created: Timestamp,
+    /// What it asks for; `None`: that can't be read.
+    pub demand: Option<Demand>,
+    /// How often it was decided without finding a place or without getting it.
+    pub attempts: u32,
+    /// Why it waits; `None`: it has not been refused.
+    pub reason: Option<PendingReason>,
+}
 
 /// Why a pod waits.
 #[derive(Clone, Debug, Eq, PartialEq)]

@@ -17,7 +17,7 @@ use super::model::{name::Uid, pod::PodInfo};
 pub use shares::{LoopShares, SHARE};
 
 /// A pod's place among others: priority, creation, first sighting.
-type Place = (Reverse<i32>, Timestamp, u64, Uid);
+pub type Place = (Reverse<i32>, Timestamp, u64, Uid);
 
 /// When a pod's turn comes, and its place among those whose turn comes then.
 type Turn = (Timestamp, Place);
@@ -154,13 +154,18 @@ impl Queue {
     }
 
     fn put_as(&mut self, part: QueuePart, pod: &PodInfo, seen: u64, (at, priority): (Timestamp, i32)) {
-        let uid = pod.key.uid.clone();
-        self.remove(&uid);
-        let created =
-            self.behind.get(&uid).map_or(pod.lifetime.created, |since| pod.lifetime.created.max(*since));
+        self.remove(&pod.key.uid);
+        let (_, created, seen, uid) = self.place(pod, seen);
         let turn = (at, (Reverse(priority), created, seen, uid.clone()));
         let waiting = WaitingPlace { part, turn, namespace: pod.key.namespace.clone() };
         self.insert(uid, waiting);
+    }
+
+    /// Where the pod comes among others that are decided at the same time, wherever it waits.
+    pub fn place(&self, pod: &PodInfo, seen: u64) -> Place {
+        let (uid, created) = (pod.key.uid.clone(), pod.lifetime.created);
+        let created = self.behind.get(&uid).map_or(created, |since| created.max(*since));
+        (Reverse(pod.importance.priority), created, seen, uid)
     }
 
     fn insert(&mut self, uid: Uid, waiting: WaitingPlace) {

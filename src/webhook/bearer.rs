@@ -50,14 +50,14 @@ fn at(leader: Option<&str>) -> String {
 pub type Access = Arc<dyn Fn(Option<String>) -> BoxFuture<'static, Result<(), Denial>> + Send + Sync>;
 
 /// The token of `Authorization: Bearer …` (RFC 6750); the scheme's case does not count.
-pub(super) fn bearer(headers: &HeaderMap) -> Option<String> {
+pub fn bearer(headers: &HeaderMap) -> Option<String> {
     let (scheme, token) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
     let token = token.trim();
     (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then(|| token.to_owned())
 }
 
 /// The answer to a request that is refused.
-pub(super) fn refused(denial: &Denial) -> Response {
+pub fn refused(denial: &Denial) -> Response {
     let status = match denial {
         Denial::Unknown => StatusCode::UNAUTHORIZED,
         Denial::Forbidden { .. } => StatusCode::FORBIDDEN,

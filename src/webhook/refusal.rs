@@ -16,7 +16,7 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// An HTTP status of failure, the reason and, where it is one, the field.
 #[derive(Debug)]
-pub(super) struct ReviewRefusal {
+pub struct ReviewRefusal {
     status: StatusCode,
     field: Option<String>,
     leader: Option<String>,
@@ -24,7 +24,8 @@ pub(super) struct ReviewRefusal {
 }
 
 impl ReviewRefusal {
-    pub(super) fn new(status: StatusCode, reason: impl Into<String>) -> Self {
+    /// Of this status, for this reason, which is shortened.
+    pub fn new(status: StatusCode, reason: impl Into<String>) -> Self {
         Self { status, field: None, leader: None, reason: shortened(reason, FIELD + MESSAGE) }
     }
 
@@ -81,6 +82,6 @@ fn word(status: StatusCode) -> &'static str {
 }
 
 /// An answer of JSON.
-pub(super) fn as_json(status: StatusCode, body: impl Into<Body>) -> Response {
+pub fn as_json(status: StatusCode, body: impl Into<Body>) -> Response {
     (status, [(header::CONTENT_TYPE, JSON)], body.into()).into_response()
 }

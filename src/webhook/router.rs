@@ -140,7 +140,8 @@ pub fn router_within(webhook: Webhook, room: BodyRoom) -> Router {
         .with_state(webhook)
 }
 
-pub(super) async fn wrong_method() -> ReviewRefusal {
+/// The answer to a method that a path does not have.
+pub async fn wrong_method() -> ReviewRefusal {
     ReviewRefusal::new(StatusCode::METHOD_NOT_ALLOWED, "this path does not accept this method")
 }
 

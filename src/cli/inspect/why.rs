@@ -1,9 +1,8 @@
 //! `berth why`: why a pod waits, what each node makes of it now, and the smallest change with which it would fit.
 
-mod change;
 mod groups;
 
-use std::cmp::Reverse;
+use std::ops::ControlFlow;
 
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
@@ -13,28 +12,23 @@ use serde_json::Value;
 
 use super::cluster::InspectedArgs;
 use crate::{
+    api::{
+        change::{self, PodChanges},
+        explanation::ExplanationRow,
+    },
     cli::{
         CommandAnswer,
         documents::Document,
         output::{self, Shown},
         review::{self, ReviewVerdict},
-        simulate::{NearestRow, PreparedSimulation, SimulatedOutcome, SimulatedPod, prepare},
+        simulate::{PreparedSimulation, SimulatedOutcome, SimulatedPod, prepare},
         simulated_cluster::SimulatedCluster,
     },
     cluster::Reader,
     config::Config,
     object::{Pod, workload::Places},
-    scheduling::{
-        PodInfo,
-        decide::{Filters, evaluation::Evaluation, verdicts::Verdicts},
-        model::pod::Demand,
-        plugin::{pod_counts::PodCounts, score::weights::ScoreWeights},
-        world::World,
-    },
+    scheduling::{Outlook, PodKey, plugin::pod_counts::PodCounts},
 };
-
-pub use change::{ChangedField, PodChanges};
-pub use groups::NodeGroup;
 
 /// Arguments of `berth why`.
 #[derive(Args, Clone, Debug)]
@@ -99,18 +93,9 @@ pub struct PodExplanation {
     /// Its place among the pods that wait.
     #[serde(skip_serializing_if = "Option::is_none")]
     queue: Option<QueuePlace>,
-    /// Why it waits.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    message: Option<String>,
-    /// On how many nodes it would fit now.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    fitting: Option<usize>,
-    /// The others, by what they lack.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    nodes: Vec<NodeGroup>,
-    /// The node that comes closest.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    nearest: Option<NearestRow>,
+    /// What the nodes make of it.
+    #[serde(flatten)]
+    explained: ExplanationRow,
     /// The smallest change of the pod with which it would fit now.
     #[serde(skip_serializing_if = "PodChanges::is_empty")]
     pub change: PodChanges,
@@ -125,9 +110,8 @@ struct QueuePlace {
 
 /// What judges a pod of the cluster as it is now.
 struct Judge<'a> {
-    world: &'a World,
+    outlook: Outlook,
     reader: &'a Reader,
-    weights: ScoreWeights,
 }
 
 /// Explains, and prints the explanation.
@@ -171,25 +155,29 @@ pub fn explain(
     if let Some(row) = left_out.iter().find(|row| (&*row.namespace, &*row.name) == (namespace, name)) {
         return Ok(blank.left_out(row));
     }
-    let is_it = |pod: &&PodInfo| (&*pod.key.namespace, &*pod.key.name) == (namespace, name);
-    let Some(waiting) = incoming.iter().find(is_it).cloned() else {
+    let is_it = |key: &PodKey| (&*key.namespace, &*key.name) == (namespace, name);
+    if !incoming.iter().any(|pod| is_it(&pod.key)) {
         return Ok(PodExplanation { outcome: PodOutcome::NotOurs, ..blank });
-    };
-    let queue = QueuePlace::of(&waiting, &incoming);
+    }
     lists.pods.extend(incoming);
-    let weights = settings.weights;
     let cluster = SimulatedCluster::new(settings, lists, now);
-    let world = cluster.scheduler().snapshot().world();
-    let judge = Judge { world, reader: &reader, weights };
-    let blank = PodExplanation { since: Some(waiting.lifetime.created), queue: Some(queue), ..blank };
-    let Some(demand) = waiting.demand() else { return Ok(blank) };
-    let explained = judge.explain(&demand, blank);
-    if explained.fitting.is_some_and(|fitting| fitting > 0) {
-        return Ok(explained);
+    let view = cluster.scheduler().view();
+    let pending = view.pending();
+    let Some(at) = pending.iter().position(|pod| is_it(&pod.key)) else { return Ok(blank) };
+    let queue = QueuePlace { position: at + 1, of: pending.len() };
+    let blank = PodExplanation { since: Some(pending[at].created), queue: Some(queue), ..blank };
+    let Some(demand) = &pending[at].demand else { return Ok(blank) };
+    let judge = Judge { outlook: view.outlook(), reader: &reader };
+    let go_on = || ControlFlow::Continue(());
+    let explained = judge.outlook.explain(demand, PodCounts::default(), go_on);
+    let explained = explained.map(ExplanationRow::from).unwrap_or_default();
+    let blank = PodExplanation { explained, ..blank };
+    if blank.explained.fitting.is_some_and(|fitting| fitting > 0) {
+        return Ok(blank);
     }
     let admitted = admitted(document, config, documents)?;
     let change = change::smallest(&admitted, |changed| judge.fits(document, changed));
-    Ok(PodExplanation { change, ..explained })
+    Ok(PodExplanation { change, ..blank })
 }
 
 /// The pod as the webhook would leave it: one of a file may not have met it.
@@ -213,10 +201,7 @@ impl PodExplanation {
             since: None,
             node: None,
             queue: None,
-            message: None,
-            fitting: None,
-            nodes: Vec::new(),
-            nearest: None,
+            explained: ExplanationRow::default(),
             change: PodChanges::default(),
         }
     }
@@ -233,7 +218,7 @@ impl PodExplanation {
                 (PodOutcome::Waiting, row.message.clone())
             }
         };
-        Self { outcome, message, ..self }
+        Self { outcome, explained: ExplanationRow { message, ..self.explained }, ..self }
     }
 
     fn shown(&self) -> Shown {
@@ -251,14 +236,14 @@ impl PodExplanation {
         if let Some(QueuePlace { position, of }) = self.queue {
             shown = shown.and(&Shown::line(format!("Queue: {position} of {of}")));
         }
-        if let Some(fitting) = self.fitting.filter(|fitting| *fitting > 0) {
+        if let Some(fitting) = self.explained.fitting.filter(|fitting| *fitting > 0) {
             shown = shown.and(&Shown::line(format!("It fits on {fitting} node(s) now.")));
         }
-        if let Some(message) = &self.message {
+        if let Some(message) = &self.explained.message {
             shown = shown.and(&Shown::line(message));
         }
-        if !self.nodes.is_empty() {
-            shown = shown.and(&groups::table(&self.nodes));
+        if !self.explained.nodes.is_empty() {
+            shown = shown.and(&groups::table(&self.explained.nodes));
         }
         for line in self.change.lines() {
             shown = shown.and(&Shown::line(line));
@@ -267,51 +252,12 @@ impl PodExplanation {
     }
 }
 
-impl QueuePlace {
-    fn of(pod: &PodInfo, waiting: &[PodInfo]) -> Self {
-        let place = |pod: &PodInfo| (Reverse(pod.importance.priority), pod.lifetime.created, pod.key.clone());
-        let comes_before = |other: &&PodInfo| place(other) < place(pod);
-        Self { position: 1 + waiting.iter().filter(comes_before).count(), of: waiting.len() }
-    }
-}
-
 impl Judge<'_> {
-    /// What every node makes of the pod.
-    fn explain(&self, demand: &Demand, blank: PodExplanation) -> PodExplanation {
-        let mut counts = PodCounts::default();
-        let filters = Filters::prepare(demand, self.world, &mut counts);
-        if let Some(error) = filters.rejected() {
-            return PodExplanation { message: Some(error.to_string()), ..blank };
-        }
-        let mut verdicts = Verdicts::new(&demand.ask, self.world, self.weights);
-        let mut evaluation = Evaluation::of(filters, &mut verdicts, &mut counts, self.weights);
-        let judged = evaluation.judge_all();
-        let mut groups = groups::NodeGroups::default();
-        for (state, verdict) in evaluation.nodes(&judged) {
-            if let Err(reasons) = verdict {
-                groups.add(&demand.ask, state, reasons, evaluation.filters().quotas());
-            }
-        }
-        let (fitting, nodes) = (judged.fitting(), groups.into_rows());
-        if fitting > 0 {
-            return PodExplanation { fitting: Some(fitting), nodes, ..blank };
-        }
-        let error = evaluation.fit_error(&judged.refusals);
-        let (message, nearest) = (Some(error.to_string()), error.nearest().map(NearestRow::of));
-        PodExplanation { message, fitting: Some(0), nodes, nearest, ..blank }
-    }
-
     /// Whether the pod would fit if its object were this one.
     fn fits(&self, document: &Document, changed: &Value) -> bool {
         let Ok(pod) = document.read_part::<Pod>(changed, &Places::default()) else { return false };
         let (info, troubles) = self.reader.pod(&pod);
         let Some(demand) = info.demand().filter(|_| troubles.is_empty()) else { return false };
-        let mut counts = PodCounts::default();
-        let filters = Filters::prepare(&demand, self.world, &mut counts);
-        if filters.rejected().is_some() {
-            return false;
-        }
-        let mut verdicts = Verdicts::new(&demand.ask, self.world, self.weights);
-        Evaluation::of(filters, &mut verdicts, &mut counts, self.weights).choose(|_| 0).is_ok()
+        self.outlook.fits(&demand)
     }
 }

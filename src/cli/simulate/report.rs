@@ -1,6 +1,5 @@
 //! The answer of `berth simulate`, as JSON has it and as tables.
 
-mod nearest;
 mod verdict;
 
 use std::collections::BTreeMap;
@@ -8,6 +7,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::{
+    api::nearest::NearestRow,
     cli::{
         documents::Document,
         output::Shown,
@@ -20,7 +20,6 @@ use crate::{
     scheduling::{FitError, model::name::NodeName, plan::eviction::Eviction},
 };
 
-pub(in crate::cli) use nearest::NearestRow;
 pub(super) use verdict::{ReasonRow, SimulatedVerdict};
 
 /// What came of a simulation.

@@ -98,8 +98,8 @@ fn stranded(node: &NodeState, pods: &[AskedPod]) -> BTreeMap<&'static str, f64> 
     let mut typical = TypicalPods::of(pods.iter().map(|pod| (pod.clone(), 1)).collect());
     let (dialects, mut stranded) = (dialects(), BTreeMap::new());
     let cards = NodeCards::of(node, &dialects);
-    for (model, lack, gpus) in typical.on(node, &cards).stranded() {
-        assert_eq!(&**model, "A100");
+    for (card, lack, gpus) in typical.on(node, &cards).stranded() {
+        assert_eq!(&*card.card.model, "A100");
         *stranded.entry(lack.as_str()).or_insert(0.0) += gpus;
     }
     stranded

@@ -126,6 +126,11 @@ impl Outlook {
         Some(Ok(Prospect { node: node.clone(), allocations, score, others, refused }))
     }
 
+    /// How much each plugin's score counts.
+    pub fn weights(&self) -> ScoreWeights {
+        self.0.weights
+    }
+
     /// Whether the node comes after others: its line is full or held up.
     pub(in crate::scheduling) fn is_passed_over(&self, name: &str) -> bool {
         self.0.passed_over.get(name).is_some_and(|rank| *rank > 0)

@@ -8,7 +8,9 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{
     binding_cycle::BindingCycle,
-    scheduling_cycle::{SchedulingCycle, direct::direction, directed::Directed, views::node_view},
+    scheduling_cycle::{
+        SchedulingCycle, direct::direction, directed::Directed, pods::Entry, views::node_view,
+    },
 };
 use crate::{
     device::{Answer, CardUsage, ProfileName},
@@ -23,7 +25,7 @@ use crate::{
             pod::{Claim, Deletion, PodKey, is_older},
         },
         node_flow::NodeFlows,
-        pending::PendingReason,
+        pending::{PendingPod, PendingReason},
         prebind::Prebinding,
         world::{
             ledger::{Charge, Commitment},
@@ -135,9 +137,9 @@ impl<'a> SchedulerView<'a> {
     }
 
     /// Each pod that holds shares of cards, and what it holds, in no order.
-    pub fn holders(self) -> impl Iterator<Item = (&'a PodKey, &'a Charge)> {
+    pub fn holders(self) -> impl Iterator<Item = (&'a PodKey, &'a Arc<Charge>)> {
         let holders =
-            self.cycle.snapshot.ledger().all().filter(|(_, charge)| charge.shares().next().is_some());
+            self.cycle.snapshot.ledger().shared().filter(|(_, charge)| charge.shares().next().is_some());
         holders.filter_map(|(uid, charge)| Some((&self.cycle.pods.get(uid)?.info.key, charge)))
     }
 
@@ -153,6 +155,29 @@ impl<'a> SchedulerView<'a> {
             (namespace.clone(), largest(pods.collect()))
         };
         self.cycle.snapshot.quotas().used().keys().map(of).collect()
+    }
+
+    /// The pods that want a place and have none, in the order in which they would be decided if each could be decided now.
+    pub fn pending(self) -> Vec<PendingPod> {
+        let SchedulingCycle { pods, queue, conditions, snapshot, .. } = self.cycle;
+        let is_pending = |entry: &&Entry| {
+            let key = &entry.info.key;
+            entry.info.claim != Claim::None && snapshot.ledger().get(&key.uid).is_none()
+        };
+        let mut pending: Vec<_> = pods.all().filter(is_pending).collect();
+        pending.sort_by_cached_key(|entry| queue.order.place(&entry.info, entry.seen));
+        let row = |entry: &Entry| {
+            let info = &entry.info;
+            PendingPod {
+                key: info.key.clone(),
+                priority: info.importance.priority,
+                created: info.lifetime.created,
+                demand: snapshot.nominations().demand(info),
+                attempts: queue.attempts(&info.key.uid),
+                reason: conditions.reason(&info.key.uid).cloned(),
+            }
+        };
+        pending.into_iter().map(row).collect()
     }
 
     /// Why pods wait that were refused and have found no place since.

@@ -30,7 +30,7 @@ type Peak = (ProfileName, CardUsage);
 /// Every charge, by pod, by node and by namespace.
 #[derive(Clone, Debug, Default)]
 pub struct Ledger {
-    charges: HashMap<Uid, Charge>,
+    charges: HashMap<Uid, Arc<Charge>>,
     by_node: BTreeMap<NodeName, BTreeSet<Uid>>,
     /// With what each pod holds of each dialect's cards at its peak, as quotas count it.
     by_namespace: BTreeMap<Arc<str>, BTreeMap<Uid, Vec<Peak>>>,
@@ -58,7 +58,7 @@ impl Ledger {
         let namespace = self.by_namespace.entry(charge.namespace.clone()).or_default();
         namespace.insert(uid.clone(), charge.peaks(self.cuts.get(&charge.node)));
         *self.priorities.entry(charge.importance.priority).or_default() += 1;
-        self.charges.insert(uid, charge);
+        self.charges.insert(uid, Arc::new(charge));
         before
     }
 
@@ -115,28 +115,33 @@ impl Ledger {
                 self.by_namespace.remove(&charge.namespace);
             }
         }
-        Some(charge)
+        Some(Arc::unwrap_or_clone(charge))
     }
 
     /// What a pod holds.
     pub fn get(&self, uid: &Uid) -> Option<&Charge> {
-        self.charges.get(uid)
+        self.charges.get(uid).map(Arc::as_ref)
     }
 
     /// What a pod holds, to change what does not move it.
     pub(in crate::scheduling) fn get_mut(&mut self, uid: &Uid) -> Option<&mut Charge> {
-        self.charges.get_mut(uid)
+        self.charges.get_mut(uid).map(Arc::make_mut)
     }
 
     /// Every charge, in no order.
     pub fn all(&self) -> impl Iterator<Item = (&Uid, &Charge)> {
+        self.shared().map(|(uid, charge)| (uid, charge.as_ref()))
+    }
+
+    /// As [`Self::all`], to be kept by others: a charge that changes is replaced.
+    pub fn shared(&self) -> impl Iterator<Item = (&Uid, &Arc<Charge>)> {
         self.charges.iter()
     }
 
     /// Every charge on a node, by uid.
     pub fn on_node(&self, node: &NodeName) -> impl Iterator<Item = (&Uid, &Charge)> {
         let uids = self.by_node.get(node).into_iter().flatten();
-        uids.filter_map(|uid| Some((uid, self.charges.get(uid)?)))
+        uids.filter_map(|uid| Some((uid, self.get(uid)?)))
     }
 
     /// What is in use of each card of a node.

@@ -89,6 +89,8 @@ struct Attempts {
     rejections: u32,
     /// Until when it waits after the last of these rejections, where there is other work.
     backoff_until: Option<Timestamp>,
+    /// How often it was decided without finding a place or without getting it.
+    in_vain: u32,
 }
 
 /// How far each pod is that wants a place, and where those wait that are not decided.
@@ -156,6 +158,11 @@ impl SchedulingQueue {
         self.attempts.get(pod).map_or(&PodProgress::Idle, |attempts| &attempts.progress)
     }
 
+    /// How often the pod was decided without finding a place or without getting it.
+    pub(in crate::scheduling::scheduler) fn attempts(&self, pod: &str) -> u32 {
+        self.attempts.get(pod).map_or(0, |attempts| attempts.in_vain)
+    }
+
     /// The pod is so far; it leaves the lists of those that wait for something else. The node or the quota that it waited for is left by
     /// [`Self::stop_waiting`].
     pub(in crate::scheduling::scheduler) fn set_progress(&mut self, pod: &Uid, progress: PodProgress) {
@@ -221,6 +228,7 @@ impl SchedulingQueue {
     pub(in crate::scheduling::scheduler) fn back_off(&mut self, pod: &Entry, now: Timestamp) {
         let Some(attempts) = self.attempts.get_mut(&pod.info.key.uid) else { return };
         attempts.failures += 1;
+        attempts.in_vain += 1;
         self.order.wait_out(&pod.info, pod.seen, backoff_end(now, attempts.failures));
         self.set_progress(&pod.info.key.uid, PodProgress::BackingOff);
     }
@@ -245,6 +253,7 @@ impl SchedulingQueue {
         let flush = flush_time(now);
         if let Some(attempts) = self.attempts.get_mut(uid) {
             attempts.failures = 0;
+            attempts.in_vain += 1;
             attempts.rejections += u32::from(!surely);
             attempts.backoff_until = (!surely).then(|| backoff_end(now, attempts.rejections));
         }
@@ -272,6 +281,7 @@ impl SchedulingQueue {
     ) {
         let uid = &pod.info.key.uid;
         let Some(attempts) = self.attempts.get_mut(uid) else { return };
+        attempts.in_vain += 1;
         if attempts.backoff_until.is_none_or(|until| until <= now) {
             attempts.rejections += 1;
             attempts.backoff_until = Some(backoff_end(now, attempts.rejections));

@@ -73,7 +73,7 @@ impl PodChanges {
     }
 
     /// A line for each field.
-    pub(super) fn lines(&self) -> impl Iterator<Item = String> {
+    pub fn lines(&self) -> impl Iterator<Item = String> {
         self.0.iter().map(|ChangedField { field, from, to, .. }| match to {
             Some(to) => format!("It would fit with {field} {to} instead of {from}"),
             None => format!("It would fit without {field} ({from})"),
@@ -82,7 +82,7 @@ impl PodChanges {
 }
 
 /// The smallest change after which the pod `fits`: of amounts by the sum of the parts that are given up, fewer fields first; else one wish less.
-pub(super) fn smallest(pod: &Value, fits: impl Fn(&Value) -> bool) -> PodChanges {
+pub fn smallest(pod: &Value, fits: impl Fn(&Value) -> bool) -> PodChanges {
     let amounts = amounts(pod);
     let search = AmountSearch { pod, amounts: &amounts, fits: &fits };
     let of_amounts = search.one().or_else(|| search.two()).or_else(|| search.all());

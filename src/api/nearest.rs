@@ -27,7 +27,8 @@ pub struct LackRow {
 }
 
 impl NearestRow {
-    pub(in crate::cli) fn of(nearest: &Nearest) -> Self {
+    /// Of this node.
+    pub fn of(nearest: &Nearest) -> Self {
         let lack = |lack: &Lack| LackRow {
             reason: lack.reason(),
             card: lack.card().map(ToString::to_string),

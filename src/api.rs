@@ -1,0 +1,26 @@
+//! Read-only JSON about the cluster as one replica sees it, under `/api/v1/`: cards and who holds them, pods that wait and why.
+//!
+//! Each answer is made from an [`Overview`](crate::cluster::overview::Overview), which the loop that owns the scheduler gives out at most once a
+//! second while somebody looks. Whoever the API server knows sees all amounts, and the names of pods in namespaces whose pods she may list:
+//! who that is, is asked of the functions that this module is given. It changes nothing.
+
+pub mod change;
+mod changes;
+mod error;
+pub mod explanation;
+pub mod fits;
+mod fleet;
+mod namespace;
+pub mod nearest;
+mod node;
+mod pod;
+mod queue;
+pub mod router;
+pub mod server;
+pub mod source;
+pub mod viewer;
+mod words;
+
+pub use error::ApiError;
+pub use router::router;
+pub use server::Api;

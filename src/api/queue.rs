@@ -1,0 +1,62 @@
+//! The pods that wait, in the order in which they would be decided.
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use super::{
+    fleet::Fleet,
+    viewer::Viewer,
+    words::{asks, first_reason, message},
+};
+use crate::scheduling::{Details, pending::PendingPod};
+
+/// So many pods are shown at most, the first ones.
+const MOST_PODS: usize = 1000;
+
+/// The pods that wait.
+#[derive(Debug, Serialize)]
+pub(super) struct QueuePage<'a> {
+    at: Timestamp,
+    /// How many wait.
+    of: usize,
+    pods: Vec<QueuedPod<'a>>,
+}
+
+/// A pod that waits; what the viewer may not see is absent.
+#[derive(Debug, Serialize)]
+struct QueuedPod<'a> {
+    position: usize,
+    since: Timestamp,
+    priority: i32,
+    attempts: u32,
+    asks: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    namespace: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pod: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<String>,
+}
+
+/// The queue as one viewer sees it.
+pub(super) fn queue<'a>(fleet: &'a Fleet, viewer: &Viewer, details: Details) -> QueuePage<'a> {
+    let pending = &fleet.overview.pending;
+    let row = |(at, pod): (usize, &'a PendingPod)| {
+        let seen = viewer.sees(&pod.key.namespace);
+        QueuedPod {
+            position: at + 1,
+            since: pod.created,
+            priority: pod.priority,
+            attempts: pod.attempts,
+            asks: pod.demand.as_ref().map(asks).unwrap_or_default(),
+            reason: first_reason(pod),
+            namespace: seen.then_some(&pod.key.namespace),
+            pod: seen.then_some(&pod.key.name),
+            message: pod.reason.as_ref().filter(|_| seen).map(|reason| message(reason, details)),
+        }
+    };
+    let pods = pending.iter().enumerate().take(MOST_PODS).map(row).collect();
+    QueuePage { at: fleet.overview.at, of: pending.len(), pods }
+}

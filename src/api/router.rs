@@ -1,0 +1,129 @@
+//! The paths.
+
+use std::sync::Arc;
+
+use axum::{
+    Router,
+    extract::{Path, RawQuery, State},
+    response::{IntoResponse as _, Response},
+    routing::get,
+};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use serde::Serialize;
+
+use super::{
+    ApiError, changes,
+    fleet::{Fleet, ShownCard},
+    namespace, node, pod, queue,
+    server::{Api, json},
+    viewer::Viewer,
+};
+use crate::webhook::{refusal::as_json, router::wrong_method};
+
+/// Under this prefix the paths are served.
+pub const PREFIX: &str = "/api/v1";
+
+/// No answer is kept by anyone between, or taken for anything but data.
+const HEADERS: [(HeaderName, HeaderValue); 2] = [
+    (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
+    (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
+];
+
+/// The paths.
+pub fn router(api: Arc<Api>) -> Router {
+    let paths = Router::new()
+        .route("/fleet", get(fleet))
+        .route("/nodes/{name}", get(node))
+        .route("/cards/{id}", get(card))
+        .route("/namespaces/{namespace}", get(namespace))
+        .route("/namespaces/{namespace}/pods/{name}", get(pod))
+        .route("/namespaces/{namespace}/pods/{name}/change", get(change))
+        .route("/queue", get(queue))
+        .route("/fits", get(fits))
+        .route("/changes", get(changes))
+        .method_not_allowed_fallback(wrong_method)
+        .with_state(api);
+    Router::new().nest(PREFIX, paths)
+}
+
+async fn fleet(State(api): State<Arc<Api>>, headers: HeaderMap, RawQuery(query): RawQuery) -> Response {
+    let page = move |api: &Api, fleet: &Fleet, viewer: &Viewer| {
+        let since = query.as_deref().and_then(|query| query.strip_prefix("since="));
+        let since = since.and_then(|token| api.version(token));
+        Ok(json(&fleet.shown(viewer, api.version_token(fleet.version), since)))
+    };
+    answered(api.page(&headers, page).await)
+}
+
+async fn node(State(api): State<Arc<Api>>, headers: HeaderMap, Path(name): Path<String>) -> Response {
+    let page = move |_: &Api, fleet: &Fleet, viewer: &Viewer| match fleet.node(&name) {
+        Some(node) => Ok(json(&node::page(node, viewer))),
+        None => Err(ApiError::NotFound { kind: "nodes", name }),
+    };
+    answered(api.page(&headers, page).await)
+}
+
+async fn card(State(api): State<Arc<Api>>, headers: HeaderMap, Path(id): Path<String>) -> Response {
+    let page = move |_: &Api, fleet: &Fleet, viewer: &Viewer| match fleet.card(&id) {
+        Some((node, card)) => Ok(json(&CardPage { node, card: card.shown(viewer) })),
+        None => Err(ApiError::NotFound { kind: "cards", name: id }),
+    };
+    answered(api.page(&headers, page).await)
+}
+
+async fn namespace(State(api): State<Arc<Api>>, headers: HeaderMap, Path(name): Path<String>) -> Response {
+    let page = move |api: &Api, fleet: &Fleet, viewer: &Viewer| {
+        Ok(json(&namespace::page(fleet, &name, viewer, api.details)?))
+    };
+    answered(api.page(&headers, page).await)
+}
+
+async fn pod(
+    State(api): State<Arc<Api>>,
+    headers: HeaderMap,
+    Path((namespace, name)): Path<(String, String)>,
+) -> Response {
+    let page = move |api: &Api, fleet: &Fleet, viewer: &Viewer| {
+        Ok(json(&pod::pod(fleet, (&namespace, &name), viewer, api.details)?))
+    };
+    answered(api.page(&headers, page).await)
+}
+
+async fn change(
+    State(api): State<Arc<Api>>,
+    headers: HeaderMap,
+    Path(pod): Path<(String, String)>,
+) -> Response {
+    answered(api.change(&headers, pod).await)
+}
+
+async fn queue(State(api): State<Arc<Api>>, headers: HeaderMap) -> Response {
+    let page =
+        |api: &Api, fleet: &Fleet, viewer: &Viewer| Ok(json(&queue::queue(fleet, viewer, api.details)));
+    answered(api.page(&headers, page).await)
+}
+
+async fn fits(State(api): State<Arc<Api>>, headers: HeaderMap) -> Response {
+    answered(api.page(&headers, |_: &Api, fleet: &Fleet, _: &Viewer| Ok(json(&fleet.fits()))).await)
+}
+
+async fn changes(State(api): State<Arc<Api>>, headers: HeaderMap) -> Response {
+    match api.stream(&headers).await {
+        Ok(room) => changes::follow(api, room),
+        Err(error) => error.into_response(),
+    }
+}
+
+/// A card and where it is.
+#[derive(Debug, Serialize)]
+struct CardPage<'a> {
+    node: &'a str,
+    card: ShownCard<'a>,
+}
+
+fn answered(page: Result<Vec<u8>, ApiError>) -> Response {
+    match page {
+        Ok(json) => (HEADERS, as_json(StatusCode::OK, json)).into_response(),
+        Err(error) => error.into_response(),
+    }
+}
