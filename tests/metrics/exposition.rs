@@ -136,8 +136,15 @@ async fn why_pods_wait_is_a_metric_by_plugin_and_reason() {
     let config = config("");
     let page = page(&cluster(&config), &config, "text/plain").await;
     let waiting =
-        r#"berth_scheduler_unschedulable_pods{plugin="ResourceQuota",reason="ResourceQuotaExceeded"} 1"#;
+        r#"berth_scheduler_unschedulable_pods{plugin="ResourceQuota",reason="ResourceQuotaExceeded"} 2"#;
     assert_eq!(lines(&page, "berth_scheduler_unschedulable_pods{"), [waiting]);
+    let oldest = lines(&page, "berth_scheduler_oldest_unschedulable_pod_timestamp_seconds{");
+    let at: jiff::Timestamp = "2036-01-01T00:00:00Z".parse().unwrap();
+    assert_eq!(oldest.len(), 1, "{page}");
+    assert!(
+        oldest[0].ends_with(&format!("reason=\"ResourceQuotaExceeded\"}} {}", at.as_second())),
+        "{oldest:?}"
+    );
     assert_eq!(lines(&page, "berth_scheduler_unplaceable_pods "), ["berth_scheduler_unplaceable_pods 0"]);
 }
 

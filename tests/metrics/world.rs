@@ -56,7 +56,12 @@ pub(crate) fn cluster(config: &Config) -> Machine {
     });
     let quota = machine.reader().quota(&parsed(&quota)).0;
     machine.tell(Event::Quota(QuotaChange::Seen(quota)));
-    machine.show_pod(&pod("large", &json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "20000"})));
+    // Two pods wait, of which the second is older.
+    for (name, created) in [("large", "2036-01-01T00:10:00Z"), ("older", "2036-01-01T00:00:00Z")] {
+        let mut pod = pod(name, &json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "20000"}));
+        pod["metadata"]["creationTimestamp"] = created.into();
+        machine.show_pod(&pod);
+    }
     machine.run();
     machine
 }

@@ -133,7 +133,7 @@ fn labels_of(standing: BoundStanding<'_>) -> [(&'static str, &str); 3] {
     [("namespace", namespace), ("resource_quota", quota), ("resource", key)]
 }
 
-/// Why pods wait.
+/// Why pods wait, and since when.
 pub(super) fn waiting(encoder: &mut DescriptorEncoder, waiting: &Waiting) -> fmt::Result {
     let names = (
         "berth_scheduler_unschedulable_pods",
@@ -143,6 +143,15 @@ pub(super) fn waiting(encoder: &mut DescriptorEncoder, waiting: &Waiting) -> fmt
         .reasons
         .iter()
         .map(|((plugin, reason), pods)| ([("plugin", *plugin), ("reason", reason)], count(*pods)));
+    gauge(encoder, names, rows)?;
+    let names = (
+        "berth_scheduler_oldest_unschedulable_pod_timestamp_seconds",
+        "When the oldest of the pods was created that wait for this plugin and reason, in seconds since 1970",
+    );
+    let rows = waiting
+        .oldest
+        .iter()
+        .map(|((plugin, reason), created)| ([("plugin", *plugin), ("reason", reason)], created.as_second()));
     gauge(encoder, names, rows)?;
     let help = "Pods among those that would not fit even if all others ended: what they ask for is not there, not served or can't be read";
     let name = "berth_scheduler_unplaceable_pods";

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 
 /// What came of deciding a pod once.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -54,6 +54,8 @@ pub enum Measure {
 pub struct Waiting {
     /// How many pods were refused for each plugin and reason; a pod counts once for each of its reasons.
     pub reasons: BTreeMap<(&'static str, String), usize>,
+    /// When the oldest of these pods was created.
+    pub oldest: BTreeMap<(&'static str, String), Timestamp>,
     /// Pods that can't be placed before they or the nodes are changed.
     pub unplaceable: usize,
 }

@@ -187,6 +187,9 @@ impl<'a> SchedulerView<'a> {
             let reason = self.cycle.conditions.reason(&entry.info.key.uid);
             let Some(blame) = reason.map(PendingReason::blame) else { continue };
             for labels in blame.labels() {
+                let created = entry.info.lifetime.created;
+                let oldest = waiting.oldest.entry(labels.clone()).or_insert(created);
+                *oldest = created.min(*oldest);
                 *waiting.reasons.entry(labels).or_default() += 1;
             }
             waiting.unplaceable += usize::from(blame.resolvable() == Resolvable::No);
