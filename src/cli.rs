@@ -84,6 +84,8 @@ pub enum Command {
     Simulate(simulate::SimulateArgs),
     /// Say why a pod waits and what would help; read-only.
     Why(inspect::why::WhyArgs),
+    /// Show how much of the cards is used, by node, model or namespace; read-only.
+    Top(inspect::top::TopArgs),
     /// Say which pods hold which card; read-only.
     Who(inspect::who::WhoArgs),
     /// Say how many pods of usual sizes would fit now; read-only.
@@ -176,6 +178,11 @@ fn execute(cli: &Cli) -> anyhow::Result<CommandAnswer> {
         }
         Command::Why(args) => {
             run_async(cli.log_format, "warn", inspect::why::run(args.clone(), settings(cli)?))
+        }
+        Command::Top(args) => {
+            // A line of the log would stand across the screen.
+            let level = if args.watch { "off" } else { "warn" };
+            run_async(cli.log_format, level, inspect::top::run(args.clone(), settings(cli)?))
         }
         Command::Who(args) => {
             run_async(cli.log_format, "warn", inspect::who::run(args.clone(), settings(cli)?))

@@ -19,7 +19,7 @@ fn cases() -> PathBuf {
 
 fn berth(folder: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_berth"));
-    command.current_dir(folder).args(args).env_remove("BERTH_CONFIG");
+    command.current_dir(folder).args(args).env_remove("BERTH_CONFIG").env("LC_ALL", "C.UTF-8");
     command
 }
 
@@ -389,8 +389,18 @@ async fn a_demo_that_stays_up_shows_its_ledger_by_the_command_that_it_prints() {
 /// Each command that reads files, in each form: standard output, and standard error.
 #[test]
 fn no_command_prints_a_character_that_a_terminal_obeys() {
-    let files = [("simulate_escapes", "input.yaml"), ("review_escapes", "input.yaml")];
-    let calls: [&[&str]; 6] = [
+    let files = ["simulate_escapes", "review_escapes", "top_escapes"].map(|folder| (folder, "input.yaml"));
+    let waits = ["why", "-n", "team\u{2066}\u{200f}", "waits\u{1b}[2J"];
+    let calls: [&[&str]; 15] = [
+        &["top"],
+        &["top", "models", "-o", "wide"],
+        &["top", "namespaces", "-o", "wide"],
+        &["who"],
+        &["who", "-o", "wide"],
+        &["fits", "-o", "wide"],
+        &["what-if"],
+        &waits,
+        &["why", "-n", waits[2], waits[3], "-o", "wide"],
         &["simulate", "--at", "2026-11-21T09:54:07Z", "--explain"],
         &["simulate", "--at", "2026-11-21T09:54:07Z", "--skip-admission", "--strict"],
         &["review"],

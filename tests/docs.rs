@@ -306,7 +306,13 @@ fn copy(from: &Path, to: &Path) {
 fn run(folder: &Path, call: &Call) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_berth"));
     command.current_dir(folder).args(&call.words[1..]);
-    command.env_remove("BERTH_CONFIG").env("NO_COLOR", "1").env("KUBECONFIG", "none").output().unwrap()
+    command
+        .env_remove("BERTH_CONFIG")
+        .env("LC_ALL", "C.UTF-8")
+        .env("NO_COLOR", "1")
+        .env("KUBECONFIG", "none")
+        .output()
+        .unwrap()
 }
 
 /// What is wrong with what a command printed and how it ended; `None`: it did what the page shows.

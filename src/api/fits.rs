@@ -1,7 +1,5 @@
 //! How many pods of usual sizes would fit now, by card model, as JSON.
 
-use std::collections::BTreeMap;
-
 use serde::Serialize;
 
 use crate::{
@@ -43,11 +41,11 @@ pub fn is_open(node: &NodeInfo) -> bool {
 
 impl FittingSizes {
     /// Of these models.
-    pub fn of(models: &BTreeMap<String, FittedPods>) -> Self {
-        let sizes = models.iter().flat_map(|(model, pods)| {
-            sizes(*pods).map(|(cards, percent, fits)| FittingSize {
+    pub fn of<'a>(models: impl Iterator<Item = (&'a str, FittedPods)>) -> Self {
+        let sizes = models.flat_map(|(model, pods)| {
+            sizes(pods).map(move |(cards, percent, fits)| FittingSize {
                 request: SizeRequest { cards, memory_percent: percent, cores_percent: percent },
-                model: model.clone(),
+                model: model.to_owned(),
                 fits,
             })
         });

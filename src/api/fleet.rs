@@ -261,7 +261,7 @@ impl Fleet {
 
     /// What would fit.
     pub(super) fn fits(&self) -> FittingSizes {
-        FittingSizes::of(&self.fits)
+        FittingSizes::of(self.fits.iter().map(|(model, pods)| (&**model, *pods)))
     }
 
     /// A node with cards.

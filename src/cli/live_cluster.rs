@@ -3,6 +3,7 @@
 mod redact;
 
 use anyhow::Result;
+use http::Uri;
 use kube::Client;
 
 use super::{
@@ -64,13 +65,59 @@ pub(super) async fn all(client: &Client) -> Result<Vec<Document>> {
     Ok(live::documents(client, &LISTS.map(needed)).await?.0)
 }
 
-/// The objects of the live cluster, without what no scheduler reads of them. Lists that the caller may not read are left out.
+/// Which objects of a live cluster are read.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum LiveScope {
+    /// All that decide where pods go.
+    Placement,
+    /// Those alone that say what there is of cards and who holds it.
+    Cards,
+}
+
+/// The kinds of [`LiveScope::Cards`].
+const OF_CARDS: [&str; 11] = [
+    "Node",
+    "Pod",
+    "Namespace",
+    "ResourceQuota",
+    "PriorityClass",
+    "ResourceSlice",
+    "DeviceClass",
+    "ResourceClaim",
+    "Device",
+    "Reservation",
+    "ConfigMap",
+];
+
+impl LiveScope {
+    fn lists(self) -> Vec<LiveList> {
+        let is_read = |list: &LiveList| self == Self::Placement || OF_CARDS.contains(&list.kind);
+        LISTS.into_iter().filter(is_read).collect()
+    }
+}
+
+/// The objects of the live cluster, without what no scheduler reads of them. Lists that the caller may not read are left out, with a warning.
 pub(super) async fn read(connection: &ConnectionArgs) -> Result<Vec<Document>> {
     let (client, cluster) = connection.client().await?;
-    let (documents, left_out) =
-        live::documents(&client, &LISTS).await.map_err(|error| not_reached(error, &cluster))?;
+    read_at(&client, &cluster).await
+}
+
+/// The same of a cluster at this address.
+pub(super) async fn read_at(client: &Client, cluster: &Uri) -> Result<Vec<Document>> {
+    let (documents, left_out) = read_by(client, cluster, LiveScope::Placement).await?;
     for remark in left_out {
         output::remark(&format!("warning: {remark}"));
     }
-    Ok(documents.into_iter().map(redacted).collect())
+    Ok(documents)
+}
+
+/// The same of these lists, and what was left out.
+pub(super) async fn read_by(
+    client: &Client,
+    cluster: &Uri,
+    scope: LiveScope,
+) -> Result<(Vec<Document>, Vec<String>)> {
+    let (documents, left_out) =
+        live::documents(client, &scope.lists()).await.map_err(|error| not_reached(error, cluster))?;
+    Ok((documents.into_iter().map(redacted).collect(), left_out))
 }

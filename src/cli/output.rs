@@ -26,6 +26,28 @@ pub enum Format {
     Yaml,
 }
 
+/// The form of an answer that has a wider table too.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub enum WideFormat {
+    /// A table.
+    Table,
+    /// A table with more columns.
+    Wide,
+    /// One JSON document.
+    Json,
+    /// The same as YAML.
+    Yaml,
+}
+
+/// Which columns a table has.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Detail {
+    /// Those that fit a terminal.
+    Usual,
+    /// All of them.
+    Wide,
+}
+
 /// Text for a person: characters that a terminal obeys are escaped visibly, but for its own ends of lines and its own colours.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Shown(String);
@@ -95,6 +117,27 @@ impl Display for Shown {
 impl FromIterator<Self> for Shown {
     fn from_iter<T: IntoIterator<Item = Self>>(parts: T) -> Self {
         parts.into_iter().fold(Self::default(), |shown, part| shown.and(&part))
+    }
+}
+
+impl WideFormat {
+    /// Which columns its table has; `None`: it is no table.
+    pub fn detail(self) -> Option<Detail> {
+        match self {
+            Self::Table => Some(Detail::Usual),
+            Self::Wide => Some(Detail::Wide),
+            Self::Json | Self::Yaml => None,
+        }
+    }
+
+    /// Prints an answer; `table` is asked for only where a table is wanted.
+    pub fn print<T: Serialize>(self, answer: &T, table: impl FnOnce(Detail) -> Shown) -> anyhow::Result<()> {
+        match self {
+            Self::Table => show(&table(Detail::Usual)),
+            Self::Wide => show(&table(Detail::Wide)),
+            Self::Json => print(answer, Format::Json, Shown::default),
+            Self::Yaml => print(answer, Format::Yaml, Shown::default),
+        }
     }
 }
 

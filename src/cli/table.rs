@@ -10,7 +10,16 @@ use crate::excerpt::visible;
 /// A table whose last column is not padded.
 #[derive(Clone, Debug)]
 pub struct Table {
-    rows: Vec<Vec<String>>,
+    rows: Vec<Vec<TableCell>>,
+}
+
+/// One cell.
+#[derive(Clone, Debug, Default)]
+struct TableCell {
+    /// Without a character that a terminal obeys.
+    text: String,
+    /// How it stands out.
+    paint: Option<Paint>,
 }
 
 /// Between two columns.
@@ -22,12 +31,23 @@ const NARROWEST: usize = 24;
 impl Table {
     /// A table with these headings.
     pub fn new(headings: &[&str]) -> Self {
-        Self { rows: vec![headings.iter().map(|&heading| heading.to_owned()).collect()] }
+        let mut table = Self { rows: Vec::new() };
+        table.painted_row(headings.iter().map(|&heading| (heading, None)));
+        table
     }
 
-    /// Adds a row. Its cells may be from outside: each stays in its place, whatever it holds.
+    /// Adds a row. Its cells may be from outside: each stays in its place, whatever it holds. Outcomes stand out.
     pub fn row<T: AsRef<str>>(&mut self, cells: impl IntoIterator<Item = T>) {
-        self.rows.push(cells.into_iter().map(|cell| visible(cell.as_ref()).into_owned()).collect());
+        self.painted_row(cells.into_iter().map(|cell| {
+            let paint = of_outcome(cell.as_ref());
+            (cell, paint)
+        }));
+    }
+
+    /// The same with how each cell stands out.
+    pub fn painted_row<T: AsRef<str>>(&mut self, cells: impl IntoIterator<Item = (T, Option<Paint>)>) {
+        let cell = |(text, paint): (T, _)| TableCell { text: visible(text.as_ref()).into_owned(), paint };
+        self.rows.push(cells.into_iter().map(cell).collect());
     }
 
     /// The text, a line for each row; on a terminal, a last column that is too wide for it is broken into several lines.
@@ -41,20 +61,21 @@ impl Table {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
         let width = |column: usize| {
             let cells = self.rows.iter().filter_map(|row| row.get(column));
-            cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+            cells.map(TableCell::width).max().unwrap_or(0)
         };
         let widths: Vec<usize> = (0..columns).map(width).collect();
         let before: usize = widths.iter().rev().skip(1).map(|width| width + GAP.len()).sum();
         let last = most.and_then(|most| most.checked_sub(before)).filter(|last| *last >= NARROWEST);
-        let text = |row: &Vec<String>| -> Shown {
+        let text = |row: &Vec<TableCell>| -> Shown {
             let broken =
                 last.filter(|_| row.len() == columns).map_or_else(Vec::new, |last| broken(row, last));
             match broken.split_first() {
                 None => line(row, &widths),
                 Some((first, rest)) => {
-                    let blank = || vec![String::new(); columns.saturating_sub(1)];
-                    let first = [&row[..columns - 1], std::slice::from_ref(first)].concat();
-                    let rest = rest.iter().map(|part| [blank(), vec![part.clone()]].concat());
+                    let part = |text: &String| TableCell { text: text.clone(), paint: None };
+                    let blank = || vec![TableCell::default(); columns.saturating_sub(1)];
+                    let first = [&row[..columns - 1], &[part(first)]].concat();
+                    let rest = rest.iter().map(|text| [blank(), vec![part(text)]].concat());
                     std::iter::once(first).chain(rest).map(|row| line(&row, &widths)).collect()
                 }
             }
@@ -63,9 +84,16 @@ impl Table {
     }
 }
 
+impl TableCell {
+    /// In characters.
+    fn width(&self) -> usize {
+        self.text.chars().count()
+    }
+}
+
 /// The last cell of a row, broken between words; a word that is too long stands alone. Empty: it fits as it is.
-fn broken(row: &[String], most: usize) -> Vec<String> {
-    let cell = row.last().map_or("", String::as_str);
+fn broken(row: &[TableCell], most: usize) -> Vec<String> {
+    let cell = row.last().map_or("", |cell| cell.text.as_str());
     if cell.chars().count() <= most {
         return Vec::new();
     }
@@ -82,25 +110,28 @@ fn broken(row: &[String], most: usize) -> Vec<String> {
     lines
 }
 
-fn line(row: &[String], widths: &[usize]) -> Shown {
+fn line(row: &[TableCell], widths: &[usize]) -> Shown {
     let mut line = Shown::default();
     for (at, (cell, width)) in row.iter().zip(widths).enumerate() {
-        line = line.and(&colour(cell));
+        line = line.and(&match cell.paint {
+            Some(paint) => Shown::painted(&cell.text, paint, Stream::Stdout),
+            None => Shown::text(&cell.text),
+        });
         if at + 1 < row.len() {
-            let blanks = width - cell.chars().count();
+            let blanks = width - cell.width();
             line = line.and(&Shown::text(format_args!("{:blanks$}{GAP}", "")));
         }
     }
     line.ended()
 }
 
-/// Outcomes stand out.
-fn colour(cell: &str) -> Shown {
+/// How an outcome stands out.
+fn of_outcome(cell: &str) -> Option<Paint> {
     match cell {
-        "Admitted" | "Bound" => Shown::painted(cell, Paint::Green, Stream::Stdout),
-        "Denied" => Shown::painted(cell, Paint::Red, Stream::Stdout),
-        "Unschedulable" => Shown::painted(cell, Paint::Yellow, Stream::Stdout),
-        _ => Shown::text(cell),
+        "Admitted" | "Bound" => Some(Paint::Green),
+        "Denied" => Some(Paint::Red),
+        "Unschedulable" => Some(Paint::Yellow),
+        _ => None,
     }
 }
 

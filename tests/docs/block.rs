@@ -22,7 +22,7 @@ impl Call {
         match self.words.get(1).map(String::as_str) {
             Some("demo") => !has("--keep"),
             Some("certs") => !has("--secret"),
-            Some("migrate" | "moves" | "why" | "who" | "fits" | "what-if") => has("-f"),
+            Some("migrate" | "moves" | "top" | "why" | "who" | "fits" | "what-if") => has("-f"),
             Some("shadow") => has("-f") && !has("-"),
             Some(command) => OFFLINE.contains(&command),
             None => false,

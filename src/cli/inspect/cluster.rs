@@ -4,13 +4,16 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
+use http::Uri;
 use jiff::Timestamp;
+use kube::Client;
 
 use crate::{
     cli::{
         connection::ConnectionArgs,
         documents::{self, Document},
-        live_cluster, output,
+        live_cluster::{self, LiveScope},
+        output,
         simulate::{PreparedSimulation, prepare},
         simulated_cluster::SimulatedCluster,
     },
@@ -32,14 +35,53 @@ pub struct InspectedArgs {
     pub connection: ConnectionArgs,
 }
 
+/// A cluster that can be read again and again.
+pub(super) enum InspectedCluster {
+    /// A live one, at this address.
+    Live(Client, Uri),
+    /// These files and folders.
+    Files(Vec<PathBuf>),
+}
+
+impl InspectedCluster {
+    /// The namespace of whoever names none.
+    pub(super) fn namespace(&self) -> &str {
+        match self {
+            Self::Live(client, _) => client.default_namespace(),
+            Self::Files(_) => "default",
+        }
+    }
+
+    /// All of its objects. Lists that the caller may not read are left out, with a warning.
+    pub(super) async fn documents(&self) -> Result<Vec<Document>> {
+        match self {
+            Self::Live(client, address) => live_cluster::read_at(client, address).await,
+            Self::Files(files) => Ok(documents::read(files)?),
+        }
+    }
+
+    /// What there is of cards and who holds it, and what was left out.
+    pub(super) async fn cards(&self) -> Result<(Vec<Document>, Vec<String>)> {
+        match self {
+            Self::Live(client, address) => live_cluster::read_by(client, address, LiveScope::Cards).await,
+            Self::Files(files) => Ok((documents::read(files)?, Vec::new())),
+        }
+    }
+}
+
 impl InspectedArgs {
+    /// The cluster.
+    pub(super) async fn inspected(&self) -> Result<InspectedCluster> {
+        if !self.file.is_empty() {
+            return Ok(InspectedCluster::Files(self.file.clone()));
+        }
+        let (client, address) = self.connection.client().await?;
+        Ok(InspectedCluster::Live(client, address))
+    }
+
     /// The objects of the cluster.
     pub(super) async fn documents(&self) -> Result<Vec<Document>> {
-        if self.file.is_empty() {
-            live_cluster::read(&self.connection).await
-        } else {
-            Ok(documents::read(&self.file)?)
-        }
+        self.inspected().await?.documents().await
     }
 
     /// The cluster as a scheduler has it that has decided nothing yet, and what reads its objects. The pods that want a place are not in it.

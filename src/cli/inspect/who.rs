@@ -1,6 +1,6 @@
 //! `berth who`: which pods hold how much of which card, and since when.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 
 use anyhow::{Result, bail};
 use clap::Args;
@@ -11,17 +11,23 @@ use super::cluster::InspectedArgs;
 use crate::{
     cli::{
         CommandAnswer,
-        output::{self, Format, Shown},
+        output::{Detail, Shown, WideFormat},
         table::Table,
     },
-    cluster::ledger::{self, ChargeRow, HeldRow, LedgerCard, LedgerNode},
+    cluster::{
+        cards::{NodeCards, OfferedCard},
+        ledger::{self, ChargeRow, HeldRow, LedgerCard, LedgerNode},
+    },
     config::Config,
+    dialect::{CardNaming, Dialects},
+    excerpt::{FIELD, excerpt},
+    scheduling::Snapshot,
 };
 
 /// Arguments of `berth who`.
 #[derive(Args, Clone, Debug)]
 #[command(
-    after_help = "Examples:\n  berth who\n  berth who gpu-7\n  berth who GPU-2d0cf8d5-9a4a-1f63-7d7f-7c1d4b6c0a11 -o json"
+    after_help = "Examples:\n  berth who\n  berth who gpu-7 -o wide\n  berth who GPU-2d0cf8d5-9a4a-1f63-7d7f-7c1d4b6c0a11 -o json"
 )]
 pub struct WhoArgs {
     /// Only this node or card [default: all]
@@ -31,8 +37,8 @@ pub struct WhoArgs {
     #[command(flatten)]
     pub cluster: InspectedArgs,
     /// The output format
-    #[arg(short, long, value_enum, default_value_t = Format::Table)]
-    pub output: Format,
+    #[arg(short, long, value_enum, default_value_t = WideFormat::Table)]
+    pub output: WideFormat,
 }
 
 /// Who holds which card.
@@ -54,6 +60,9 @@ struct HeldNode {
 struct CardOfHolders {
     #[serde(flatten)]
     card: LedgerCard,
+    /// As its plugin spells it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model: Option<Arc<str>>,
     /// By namespace and name.
     holders: Vec<HolderRow>,
 }
@@ -77,15 +86,39 @@ pub async fn run(args: WhoArgs, config: Config) -> Result<CommandAnswer> {
     let (reader, cluster) = args.cluster.cluster(&config).await?;
     let page = ledger::page(cluster.scheduler(), reader.dialects());
     let started = |row: &ChargeRow| cluster.pod(&row.uid).and_then(|pod| pod.importance.started);
-    let holders = CardHolders::of(page.nodes, &page.pods, started).only(args.name.as_deref())?;
-    output::print(&holders, args.output, || holders.table())?;
+    let models = CardModels::of(cluster.scheduler().snapshot(), reader.dialects());
+    let holders = CardHolders::of(page.nodes, &page.pods, &models, started).only(args.name.as_deref())?;
+    args.output.print(&holders, |detail| holders.table(detail))?;
     Ok(CommandAnswer::Yes)
+}
+
+/// The models of cards, by node and by what the ledger calls a card: its uuid, else its number.
+struct CardModels(HashMap<(String, Option<String>, Option<u32>), Arc<str>>);
+
+impl CardModels {
+    fn of(snapshot: &Snapshot, dialects: &Dialects) -> Self {
+        let mut models = HashMap::new();
+        for node in snapshot.nodes() {
+            let called = |card: &OfferedCard<'_>| match card.naming {
+                CardNaming::Number => (node.info.name.to_string(), None, Some(card.card.index)),
+                CardNaming::Uuid => (node.info.name.to_string(), Some(card.card.id.to_string()), None),
+            };
+            let cards = NodeCards::of(node, dialects).cards;
+            models.extend(cards.iter().map(|card| (called(card), card.card.model.clone())));
+        }
+        Self(models)
+    }
+
+    fn get(&self, node: &str, card: &LedgerCard) -> Option<Arc<str>> {
+        self.0.get(&(node.to_owned(), card.uuid.clone(), card.index)).cloned()
+    }
 }
 
 impl CardHolders {
     fn of(
         nodes: Vec<LedgerNode>,
         pods: &[ChargeRow],
+        models: &CardModels,
         started: impl Fn(&ChargeRow) -> Option<Timestamp>,
     ) -> Self {
         let mut on_node: HashMap<&str, Vec<(&ChargeRow, &HeldRow)>> = HashMap::new();
@@ -94,7 +127,9 @@ impl CardHolders {
         }
         let card = |node: &str, card: LedgerCard| {
             let is_held = |held: &HeldRow| (&held.uuid, held.index) == (&card.uuid, card.index);
-            let held = on_node.get(node).into_iter().flatten().filter(|(_, held)| is_held(held));
+            // The ledger shortens and escapes the node's name in its rows of pods.
+            let held =
+                on_node.get(&*excerpt(node, FIELD)).into_iter().flatten().filter(|(_, held)| is_held(held));
             let holders = held.map(|(pod, held)| HolderRow {
                 namespace: pod.namespace.clone(),
                 name: pod.name.clone(),
@@ -102,7 +137,7 @@ impl CardHolders {
                 cores: held.cores,
                 since: started(pod),
             });
-            CardOfHolders { holders: holders.collect(), card }
+            CardOfHolders { holders: holders.collect(), model: models.get(node, &card), card }
         };
         let nodes = nodes.into_iter().filter(|node| !node.cards.is_empty()).map(|node| HeldNode {
             cards: node.cards.into_iter().map(|one| card(&node.name, one)).collect(),
@@ -124,26 +159,46 @@ impl CardHolders {
         Ok(self)
     }
 
-    fn table(&self) -> Shown {
-        let mut table = Table::new(&["NODE", "CARD", "MEMORY (MIB)", "COMPUTE", "POD", "HOLDS", "SINCE"]);
+    fn table(&self, detail: Detail) -> Shown {
+        let more: &[&str] = if detail == Detail::Wide { &["MODEL", "SLOTS", "HEALTHY"] } else { &[] };
+        let headings = [&["NODE", "CARD", "MEMORY (MIB)", "COMPUTE"], more, &["POD", "HOLDS", "SINCE"]];
+        let mut table = Table::new(&headings.concat());
         for node in &self.nodes {
-            for CardOfHolders { card, holders } in &node.cards {
-                let number = card.index.map(|index| index.to_string());
-                let name = card.uuid.clone().or(number).unwrap_or_default();
-                let memory = format!("{}/{}", card.memory_used, card.memory);
-                let cores = format!("{}/{}", card.cores_used, card.cores);
-                if holders.is_empty() {
-                    table.row([&*node.name, &name, &memory, &cores, "-", "", ""]);
+            for card in &node.cards {
+                let mut of_card = vec![node.name.clone()];
+                of_card.extend(card.cells(detail));
+                if card.holders.is_empty() {
+                    let none = ["-", "", ""].map(str::to_owned);
+                    table.row(of_card.iter().chain(&none));
                 }
-                for (at, holder) in holders.iter().enumerate() {
-                    let of_card = if at == 0 { [&*node.name, &name, &memory, &cores] } else { [""; 4] };
+                for holder in &card.holders {
                     let pod = format!("{}/{}", holder.namespace, holder.name);
                     let held = format!("{} MiB, {} % compute", holder.memory, holder.cores);
                     let since = holder.since.map(|since| since.to_string()).unwrap_or_default();
-                    table.row(of_card.into_iter().chain([&*pod, &held, &since]));
+                    table.row(of_card.iter().chain(&[pod, held, since]));
+                    of_card.iter_mut().for_each(String::clear);
                 }
             }
         }
         table.render()
+    }
+}
+
+impl CardOfHolders {
+    /// The columns between its node and its holders.
+    fn cells(&self, detail: Detail) -> Vec<String> {
+        let Self { card, model, .. } = self;
+        let number = card.index.map(|index| index.to_string());
+        let mut cells = vec![
+            card.uuid.clone().or(number).unwrap_or_default(),
+            format!("{}/{}", card.memory_used, card.memory),
+            format!("{}/{}", card.cores_used, card.cores),
+        ];
+        if detail == Detail::Wide {
+            let healthy = if card.healthy { "yes" } else { "no" };
+            let model = model.as_deref().unwrap_or("-").to_owned();
+            cells.extend([model, format!("{}/{}", card.slots_used, card.slots), healthy.to_owned()]);
+        }
+        cells
     }
 }

@@ -19,7 +19,7 @@ use crate::{
     cli::{
         CommandAnswer,
         documents::Document,
-        output::{self, Shown},
+        output::{self, Detail, Shown},
         review::{self, ReviewVerdict},
         simulate::{PreparedSimulation, SimulatedOutcome, SimulatedPod, prepare},
         simulated_cluster::SimulatedCluster,
@@ -39,9 +39,9 @@ pub struct WhyArgs {
     /// The pod
     #[arg(value_name = "POD")]
     pub pod: String,
-    /// Its namespace
-    #[arg(short, long, value_name = "NAME", default_value = "default")]
-    pub namespace: String,
+    /// Its namespace [default: that of the context, as with kubectl; of files `default`]
+    #[arg(short, long, value_name = "NAME")]
+    pub namespace: Option<String>,
     /// Which cluster
     #[command(flatten)]
     pub cluster: InspectedArgs,
@@ -55,6 +55,8 @@ pub struct WhyArgs {
 pub enum WhyFormat {
     /// Text.
     Table,
+    /// The same with the name of every node.
+    Wide,
     /// One JSON document.
     Json,
     /// The same as YAML.
@@ -116,10 +118,13 @@ struct Judge<'a> {
 
 /// Explains, and prints the explanation.
 pub async fn run(args: WhyArgs, config: Config) -> Result<CommandAnswer> {
-    let documents = args.cluster.documents().await?;
-    let explanation = explain(&documents, &config, (&args.namespace, &args.pod), args.cluster.now())?;
+    let cluster = args.cluster.inspected().await?;
+    let namespace = args.namespace.as_deref().unwrap_or_else(|| cluster.namespace());
+    let documents = cluster.documents().await?;
+    let explanation = explain(&documents, &config, (namespace, &args.pod), args.cluster.now())?;
     match args.output {
-        WhyFormat::Table => output::show(&explanation.shown())?,
+        WhyFormat::Table => output::show(&explanation.shown(Detail::Usual))?,
+        WhyFormat::Wide => output::show(&explanation.shown(Detail::Wide))?,
         WhyFormat::Json => output::print(&explanation, output::Format::Json, Shown::default)?,
         WhyFormat::Yaml => output::print(&explanation, output::Format::Yaml, Shown::default)?,
         WhyFormat::Patch => {
@@ -221,7 +226,7 @@ impl PodExplanation {
         Self { outcome, explained: ExplanationRow { message, ..self.explained }, ..self }
     }
 
-    fn shown(&self) -> Shown {
+    fn shown(&self, detail: Detail) -> Shown {
         let Self { namespace, name, .. } = self;
         let since = self.since.map(|since| format!(" since {since}")).unwrap_or_default();
         let first = match self.outcome {
@@ -243,7 +248,7 @@ impl PodExplanation {
             shown = shown.and(&Shown::line(message));
         }
         if !self.explained.nodes.is_empty() {
-            shown = shown.and(&groups::table(&self.explained.nodes));
+            shown = shown.and(&groups::table(&self.explained.nodes, detail));
         }
         for line in self.change.lines() {
             shown = shown.and(&Shown::line(line));

@@ -2,14 +2,18 @@
 
 use crate::{
     api::explanation::NodeGroup,
-    cli::{output::Shown, table::Table},
+    cli::{
+        output::{Detail, Shown},
+        table::Table,
+    },
 };
 
-/// So many names of a group are shown in a table.
+/// So many names of a group are shown in a table that is not wide.
 const MOST_NAMES: usize = 3;
 
 /// A line for each group.
-pub(super) fn table(groups: &[NodeGroup]) -> Shown {
+pub(super) fn table(groups: &[NodeGroup], detail: Detail) -> Shown {
+    let most = if detail == Detail::Wide { usize::MAX } else { MOST_NAMES };
     let mut table = Table::new(&["NODES", "LACK", "NAMES"]);
     for NodeGroup { reasons, count, names } in groups {
         let reasons: Vec<_> = reasons
@@ -19,8 +23,8 @@ pub(super) fn table(groups: &[NodeGroup]) -> Shown {
                 None => one.reason.clone(),
             })
             .collect();
-        let mut shown = names[..names.len().min(MOST_NAMES)].join(", ");
-        if let Some(more) = names.len().checked_sub(MOST_NAMES).filter(|more| *more > 0) {
+        let mut shown = names[..names.len().min(most)].join(", ");
+        if let Some(more) = names.len().checked_sub(most).filter(|more| *more > 0) {
             shown = format!("{shown} and {more} more");
         }
         table.row([count.to_string(), reasons.join(", "), shown]);

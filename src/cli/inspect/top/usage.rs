@@ -1,0 +1,545 @@
+//! What is used of the cards of a cluster: by node, by model and by namespace. Values only; how they are printed is not known here.
+
+use std::{
+    cmp::Ordering,
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::Arc,
+};
+
+use serde::{Serialize, Serializer};
+
+use crate::{
+    cluster::{
+        cards::{HeldCard, NodeCards, OfferedCard, held_nowhere},
+        gpus::{Lack, ModelGpus, TypicalPods},
+    },
+    device::{CardId, CardUsage},
+    dialect::{CardNaming, Dialects},
+    object::Taint,
+    scheduling::{Scheduler, model::node::NodeInfo, world::node_state::NodeState},
+};
+
+use super::SortBy;
+
+/// What is used of the cards of a cluster.
+#[derive(Clone, Debug, Default)]
+pub struct ClusterUsage {
+    /// Nodes that have cards.
+    pub nodes: Vec<NodeUsage>,
+    /// Models of their cards.
+    pub models: Vec<ModelUsage>,
+    /// Namespaces whose pods hold or want some of a card, or that have a quota of it.
+    pub namespaces: Vec<NamespaceUsage>,
+}
+
+/// Whose shares count as used.
+#[derive(Clone, Copy, Debug)]
+pub enum UsageScope<'a> {
+    /// All that is given away.
+    Everything,
+    /// Those of the pods of one namespace.
+    Namespace(&'a str),
+}
+
+/// How much there is of some cards, and how much of it is used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UsedAmounts {
+    /// MiB.
+    pub memory: u64,
+    /// MiB.
+    pub memory_used: u64,
+    /// Compute in percent of one card: 200 are two cards.
+    #[serde(serialize_with = "thousandths")]
+    pub cores: f64,
+    /// In percent of one card.
+    #[serde(serialize_with = "thousandths")]
+    pub cores_used: f64,
+    /// How many containers can share the cards.
+    pub slots: u64,
+    /// How many do.
+    pub slots_used: u64,
+}
+
+/// Cards in parts.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct GpuParts {
+    /// Of each card that works the larger part of its memory and compute that is given away, to whomever.
+    #[serde(serialize_with = "thousandths")]
+    pub allocated: f64,
+    /// The rest.
+    #[serde(serialize_with = "thousandths")]
+    pub free: f64,
+    /// FGD's fragmentation.
+    #[serde(serialize_with = "thousandths")]
+    pub fragmented: f64,
+    /// What is free and could be given to none of the pods that may come.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub stranded: Vec<StrandedGpus>,
+}
+
+/// What is free and of no use.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct StrandedGpus {
+    /// What is lacking first.
+    pub reason: &'static str,
+    /// In parts of a card.
+    #[serde(serialize_with = "thousandths")]
+    pub gpus: f64,
+}
+
+/// One card.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UsedCard {
+    /// The card; one that is known by its number only has `index` instead.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    uuid: Option<String>,
+    /// Its number, where no plugin tells its uuid.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    index: Option<u32>,
+    model: Arc<str>,
+    /// Whether its plugin says that it works.
+    pub healthy: bool,
+    /// How much of it is used.
+    #[serde(flatten)]
+    pub amounts: UsedAmounts,
+}
+
+/// A node that has cards.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeUsage {
+    /// Its name.
+    pub name: String,
+    /// Why pods without tolerations do not go there.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub closed: BTreeSet<&'static str>,
+    /// By plugin, then by number.
+    pub cards: Vec<UsedCard>,
+    /// All of its cards together.
+    #[serde(flatten)]
+    pub amounts: UsedAmounts,
+    /// The same in parts of a card.
+    #[serde(flatten)]
+    pub gpus: GpuParts,
+    /// Pods that hold some of a card.
+    pub pods: u64,
+}
+
+/// All cards of one model.
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ModelUsage {
+    /// As device plugins spell it.
+    pub model: Arc<str>,
+    /// Nodes that have such cards.
+    pub nodes: u64,
+    /// How many there are.
+    pub cards: u64,
+    /// How many of them work.
+    pub healthy: u64,
+    /// All of them together.
+    #[serde(flatten)]
+    pub amounts: UsedAmounts,
+    /// The same in parts of a card.
+    #[serde(flatten)]
+    pub gpus: GpuParts,
+    /// Pods that hold some of one.
+    pub pods: u64,
+}
+
+/// The pods of one namespace.
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NamespaceUsage {
+    /// The namespace.
+    pub namespace: String,
+    /// Pods that hold some of a card.
+    pub pods: u64,
+    /// Pods that wait to be placed by Berth.
+    pub waiting: u64,
+    /// What the pods hold in parts of a card: of each card the larger part of its memory and compute.
+    #[serde(serialize_with = "thousandths")]
+    pub gpus: f64,
+    /// What they hold, and what the whole cluster has.
+    #[serde(flatten)]
+    pub amounts: UsedAmounts,
+    /// Models of the cards that they hold.
+    pub models: BTreeSet<Arc<str>>,
+    /// Quotas of shares.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub quotas: Vec<QuotaUsage>,
+}
+
+/// What a ResourceQuota allows of shares.
+#[derive(Clone, Debug, Serialize)]
+pub struct QuotaUsage {
+    /// The ResourceQuota.
+    quota: String,
+    /// The key under which it has it.
+    pub resource: String,
+    /// Units of the resource.
+    pub used: u64,
+    /// Units of the resource.
+    pub hard: u64,
+}
+
+/// What can be sorted.
+trait Ranked {
+    /// Its name.
+    fn name(&self) -> &str;
+    /// What is used of it.
+    fn amounts(&self) -> &UsedAmounts;
+}
+
+/// A node, its cards, and what the pods in question hold of each.
+struct CountedNode<'a> {
+    state: &'a NodeState,
+    cards: NodeCards<'a>,
+    /// By card, where not everything that is given away counts.
+    held: HashMap<CardId, CardUsage>,
+    pods: u64,
+    /// By model, how many pods hold some.
+    pods_of_model: BTreeMap<Arc<str>, u64>,
+}
+
+/// The rows of namespaces.
+struct NamespaceRows {
+    /// All cards of the cluster, none of which is used.
+    whole: UsedAmounts,
+    rows: BTreeMap<String, NamespaceUsage>,
+}
+
+impl UsedAmounts {
+    fn add(&mut self, other: &Self) {
+        self.memory += other.memory;
+        self.memory_used += other.memory_used;
+        self.cores += other.cores;
+        self.cores_used += other.cores_used;
+        self.slots += other.slots;
+        self.slots_used += other.slots_used;
+    }
+
+    /// Of one card, of which so much is used.
+    fn of(card: &OfferedCard<'_>, used: CardUsage) -> Self {
+        Self {
+            memory: card.card.memory.get(),
+            memory_used: used.memory.get(),
+            cores: card.ratio(card.cores) * 100.0,
+            cores_used: card.ratio(used.cores) * 100.0,
+            slots: card.card.slots.into(),
+            slots_used: used.slots.into(),
+        }
+    }
+
+    /// What a pod holds of one card.
+    fn held(held: &HeldCard<'_>) -> Self {
+        Self {
+            memory_used: held.used.memory.get(),
+            cores_used: held.ratio() * 100.0,
+            slots_used: held.used.slots.into(),
+            ..Self::default()
+        }
+    }
+
+    /// The part of the memory that is used, from 0.
+    #[expect(clippy::cast_precision_loss, reason = "a part of some cards")]
+    pub fn memory_part(&self) -> f64 {
+        if self.memory == 0 { 0.0 } else { self.memory_used as f64 / self.memory as f64 }
+    }
+
+    /// The part of the compute that is used, from 0.
+    pub fn cores_part(&self) -> f64 {
+        if self.cores <= 0.0 { 0.0 } else { self.cores_used / self.cores }
+    }
+
+    /// The larger of both.
+    pub fn larger_part(&self) -> f64 {
+        self.memory_part().max(self.cores_part())
+    }
+}
+
+impl GpuParts {
+    fn add(&mut self, gpus: ModelGpus) {
+        self.allocated += gpus.allocated.max(0.0);
+        self.free += (gpus.capacity - gpus.allocated).max(0.0);
+        self.fragmented += gpus.fragmented.max(0.0);
+    }
+
+    fn strand(&mut self, lack: Lack, gpus: f64) {
+        let reason = lack.as_str();
+        match self.stranded.iter_mut().find(|stranded| stranded.reason == reason) {
+            Some(stranded) => stranded.gpus += gpus,
+            None => self.stranded.push(StrandedGpus { reason, gpus }),
+        }
+        self.stranded.sort_by(|one, other| one.reason.cmp(other.reason));
+    }
+}
+
+impl NodeUsage {
+    /// The models of its cards, by name.
+    pub fn models(&self) -> BTreeSet<&str> {
+        self.cards.iter().map(|card| &*card.model).collect()
+    }
+}
+
+impl Ranked for NodeUsage {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn amounts(&self) -> &UsedAmounts {
+        &self.amounts
+    }
+}
+
+impl Ranked for ModelUsage {
+    fn name(&self) -> &str {
+        &self.model
+    }
+
+    fn amounts(&self) -> &UsedAmounts {
+        &self.amounts
+    }
+}
+
+impl Ranked for NamespaceUsage {
+    fn name(&self) -> &str {
+        &self.namespace
+    }
+
+    fn amounts(&self) -> &UsedAmounts {
+        &self.amounts
+    }
+}
+
+impl ClusterUsage {
+    /// What is used of the cards of a scheduler's cluster. `waiting`: by namespace, how many pods wait.
+    pub fn of(
+        scheduler: &Scheduler,
+        dialects: &Dialects,
+        waiting: &BTreeMap<String, u64>,
+        scope: UsageScope<'_>,
+    ) -> Self {
+        let snapshot = scheduler.snapshot();
+        let mut nodes: Vec<CountedNode<'_>> = snapshot
+            .nodes()
+            .map(|state| CountedNode::of(state, dialects))
+            .filter(|node| !node.cards.cards.is_empty())
+            .collect();
+        let namespaces = namespaces(scheduler, &mut nodes, waiting, scope);
+        let mut typical = TypicalPods::of_shapes(
+            snapshot.packing().shapes().map(|(shape, weight)| (shape.clone(), weight)),
+        );
+        let mut models: BTreeMap<Arc<str>, ModelUsage> = BTreeMap::new();
+        let rows = nodes.iter().map(|node| node.usage(&mut typical, &mut models, scope));
+        let mut nodes: Vec<NodeUsage> = rows.collect();
+        let mut models: Vec<ModelUsage> = models.into_values().collect();
+        if let UsageScope::Namespace(_) = scope {
+            nodes.retain(|node| node.pods > 0);
+            models.retain(|model| model.pods > 0);
+        }
+        Self { nodes, models, namespaces }
+    }
+
+    /// All rows in this order.
+    pub fn sort(&mut self, by: SortBy) {
+        self.nodes.sort_by(|one, other| by.compare(one, other));
+        self.models.sort_by(|one, other| by.compare(one, other));
+        self.namespaces.sort_by(|one, other| by.compare(one, other));
+    }
+
+    /// All cards together.
+    pub fn total(&self) -> UsedAmounts {
+        let mut total = UsedAmounts::default();
+        self.nodes.iter().for_each(|node| total.add(&node.amounts));
+        total
+    }
+}
+
+impl SortBy {
+    fn compare<T: Ranked>(self, one: &T, other: &T) -> Ordering {
+        let larger = match self {
+            Self::Name => Ordering::Equal,
+            Self::Memory => other.amounts().memory_used.cmp(&one.amounts().memory_used),
+            Self::Cores => other.amounts().cores_used.total_cmp(&one.amounts().cores_used),
+        };
+        larger.then_with(|| one.name().cmp(other.name()))
+    }
+}
+
+impl<'a> CountedNode<'a> {
+    fn of(state: &'a NodeState, dialects: &Dialects) -> Self {
+        let cards = NodeCards::of(state, dialects);
+        Self { state, cards, held: HashMap::new(), pods: 0, pods_of_model: BTreeMap::new() }
+    }
+
+    /// A pod holds these cards.
+    fn hold(&mut self, held: &[(CardId, Arc<str>, CardUsage)]) {
+        self.pods += 1;
+        let models: BTreeSet<_> = held.iter().map(|(_, model, _)| model).collect();
+        for model in models {
+            *self.pods_of_model.entry(model.clone()).or_default() += 1;
+        }
+        for (id, _, used) in held {
+            let sum = self.held.entry(id.clone()).or_default();
+            *sum = sum.and(*used);
+        }
+    }
+
+    fn card(&self, card: &OfferedCard<'_>, scope: UsageScope<'_>) -> UsedCard {
+        let used = match scope {
+            UsageScope::Everything => card.used,
+            UsageScope::Namespace(_) => self.held.get(&card.card.id).copied().unwrap_or_default(),
+        };
+        let by_number = card.naming == CardNaming::Number;
+        UsedCard {
+            uuid: (!by_number).then(|| card.card.id.to_string()),
+            index: by_number.then_some(card.card.index),
+            model: card.card.model.clone(),
+            healthy: card.is_healthy(),
+            amounts: UsedAmounts::of(card, used),
+        }
+    }
+
+    /// The node's row; the rows of its models are added to.
+    fn usage(
+        &self,
+        typical: &mut TypicalPods,
+        models: &mut BTreeMap<Arc<str>, ModelUsage>,
+        scope: UsageScope<'_>,
+    ) -> NodeUsage {
+        let cards: Vec<_> = self.cards.cards.iter().map(|card| self.card(card, scope)).collect();
+        let mut amounts = UsedAmounts::default();
+        let mut of_node: BTreeSet<&Arc<str>> = BTreeSet::new();
+        for card in &cards {
+            amounts.add(&card.amounts);
+            let row = models
+                .entry(card.model.clone())
+                .or_insert_with(|| ModelUsage { model: card.model.clone(), ..ModelUsage::default() });
+            row.cards += 1;
+            row.healthy += u64::from(card.healthy);
+            row.amounts.add(&card.amounts);
+            if of_node.insert(&card.model) {
+                row.nodes += 1;
+                row.pods += self.pods_of_model.get(&card.model).copied().unwrap_or_default();
+            }
+        }
+        let mut gpus = GpuParts::default();
+        let found = typical.on(self.state, &self.cards);
+        for (model, of_model) in found.by_model() {
+            gpus.add(of_model);
+            models.entry(model.clone()).or_default().gpus.add(of_model);
+        }
+        for (model, lack, stranded) in found.stranded() {
+            gpus.strand(lack, stranded);
+            models.entry(model.clone()).or_default().gpus.strand(lack, stranded);
+        }
+        NodeUsage {
+            name: self.state.info.name.to_string(),
+            closed: closed(&self.state.info),
+            cards,
+            amounts,
+            gpus,
+            pods: self.pods,
+        }
+    }
+}
+
+/// The rows of the namespaces. What each pod holds is added to its node.
+fn namespaces(
+    scheduler: &Scheduler,
+    nodes: &mut [CountedNode<'_>],
+    waiting: &BTreeMap<String, u64>,
+    scope: UsageScope<'_>,
+) -> Vec<NamespaceUsage> {
+    let counts = |namespace: &str| match scope {
+        UsageScope::Everything => true,
+        UsageScope::Namespace(only) => namespace == only,
+    };
+    let mut whole = UsedAmounts::default();
+    for card in nodes.iter().flat_map(|node| &node.cards.cards) {
+        whole.add(&UsedAmounts::of(card, CardUsage::default()));
+    }
+    let mut rows = NamespaceRows { whole, rows: BTreeMap::new() };
+    let places: HashMap<String, usize> =
+        nodes.iter().enumerate().map(|(at, node)| (node.state.info.name.to_string(), at)).collect();
+    for (key, charge) in scheduler.view().holders().filter(|(key, _)| counts(&key.namespace)) {
+        let place = places.get(&*charge.node).copied();
+        let held = match place {
+            Some(place) => nodes[place].cards.held(&charge.allocations, charge.init),
+            None => held_nowhere(&charge.allocations, charge.init),
+        };
+        if held.is_empty() {
+            continue;
+        }
+        rows.of(&key.namespace).hold(&held);
+        let of_card = |held: HeldCard<'_>| Some((held.id, held.card?.card.model.clone(), held.used));
+        let held: Vec<_> = held.into_iter().filter_map(of_card).collect();
+        if let Some(place) = place {
+            nodes[place].hold(&held);
+        }
+    }
+    for (namespace, pods) in waiting.iter().filter(|(namespace, _)| counts(namespace)) {
+        rows.of(namespace).waiting = *pods;
+    }
+    for standing in scheduler.snapshot().quotas().standings().filter(|one| counts(one.namespace)) {
+        let (quota, resource) = (standing.quota.to_owned(), standing.key.to_owned());
+        let quota = QuotaUsage { quota, resource, used: standing.used, hard: standing.limit };
+        rows.of(standing.namespace).quotas.push(quota);
+    }
+    rows.rows.into_values().collect()
+}
+
+impl NamespaceRows {
+    fn of(&mut self, namespace: &str) -> &mut NamespaceUsage {
+        self.rows.entry(namespace.to_owned()).or_insert_with(|| NamespaceUsage {
+            namespace: namespace.to_owned(),
+            amounts: self.whole,
+            ..NamespaceUsage::default()
+        })
+    }
+}
+
+impl NamespaceUsage {
+    /// A pod holds these cards.
+    fn hold(&mut self, held: &[HeldCard<'_>]) {
+        self.pods += 1;
+        for held in held {
+            self.amounts.add(&UsedAmounts::held(held));
+            self.gpus += part_of_card(held);
+            self.models.extend(held.card.map(|card| card.card.model.clone()));
+        }
+    }
+}
+
+/// The larger part of the card's memory and compute that a pod holds; of a card that is not there its compute alone is known.
+fn part_of_card(held: &HeldCard<'_>) -> f64 {
+    let Some(card) = held.card else { return held.ratio() };
+    UsedAmounts::of(card, held.used).larger_part()
+}
+
+/// Why pods without tolerations do not go to a node.
+fn closed(node: &NodeInfo) -> BTreeSet<&'static str> {
+    let why = |taint: &Taint| match taint.key.as_str() {
+        _ if !matches!(taint.effect.as_str(), "NoSchedule" | "NoExecute") => None,
+        "node.kubernetes.io/unschedulable" => Some("cordoned"),
+        "node.kubernetes.io/not-ready" | "node.kubernetes.io/unreachable" => Some("notReady"),
+        _ => Some("tainted"),
+    };
+    node.cordoned.then_some("cordoned").into_iter().chain(node.taints.iter().filter_map(why)).collect()
+}
+
+/// Sums of parts would end in digits that mean nothing.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
+#[expect(clippy::cast_possible_truncation, reason = "amounts of cards are small numbers")]
+fn thousandths<S: Serializer>(amount: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+    let rounded = (amount * 1000.0).round() / 1000.0;
+    if rounded.fract() == 0.0 {
+        serializer.serialize_i64(rounded as i64)
+    } else {
+        serializer.serialize_f64(rounded)
+    }
+}
