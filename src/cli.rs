@@ -27,7 +27,12 @@ pub mod simulate;
 mod simulated_cluster;
 pub mod table;
 
-use std::{io::IsTerminal, path::PathBuf, process::ExitCode};
+use std::{
+    ffi::OsStr,
+    io::IsTerminal,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use clap::{
     CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum, builder::Resettable, error::ErrorKind,
@@ -44,6 +49,9 @@ use manifests::ManifestsError;
 
 /// The environment variable that names the settings.
 const CONFIG: &str = "BERTH_CONFIG";
+
+/// The program's file name as a plugin of kubectl.
+const PLUGIN: &str = "kubectl-berth";
 
 /// GPU sharing for Kubernetes: an admission webhook and a binder in one binary.
 #[derive(Debug, Parser)]
@@ -112,6 +120,9 @@ pub enum Command {
     Certs(certs::CertsArgs),
     /// Print the completions of a shell.
     Completions(completions::CompletionsArgs),
+    /// Print what kubectl may complete the words of its plugin with.
+    #[command(name = "__complete", hide = true)]
+    Complete(completions::CompleteArgs),
     /// Print the JSON schema of berth.yaml.
     Schema(schema::SchemaArgs),
     /// Print man pages.
@@ -155,11 +166,20 @@ pub fn run() -> ExitCode {
 /// Reads the arguments and `BERTH_CONFIG`; an empty one counts as not set, as in a manifest that fills it in or does not.
 fn parse() -> Result<Cli, clap::Error> {
     let empty = std::env::var_os(CONFIG).is_some_and(|file| file.is_empty());
-    let mut command = Cli::command();
+    let mut command = command(std::env::args_os().next().as_deref());
     if empty {
         command = command.mut_arg("config", |config| config.env(Resettable::Reset));
     }
     Cli::from_arg_matches(&command.try_get_matches()?)
+}
+
+/// What the program is called as: by its own name, or by kubectl as a plugin, whose help says how kubectl is called.
+fn command(program: Option<&OsStr>) -> clap::Command {
+    let command = Cli::command();
+    match program.map(Path::new).and_then(Path::file_stem) {
+        Some(name) if name == PLUGIN => command.bin_name("kubectl berth").display_name("kubectl berth"),
+        _ => command,
+    }
 }
 
 fn execute(cli: &Cli) -> anyhow::Result<CommandAnswer> {
@@ -204,6 +224,7 @@ fn execute(cli: &Cli) -> anyhow::Result<CommandAnswer> {
             Ok(CommandAnswer::Yes)
         }
         Command::Completions(args) => args.run(),
+        Command::Complete(args) => args.run(),
         Command::Man(args) => args.run(),
         Command::Schema(args) => args.run(),
         Command::Certs(args) => {

@@ -104,6 +104,56 @@ fn completions_and_man_pages_know_every_command() {
     assert!(folder.path().join("pages/berth.1").exists());
 }
 
+/// A folder in which the program is `kubectl-berth`.
+fn as_a_plugin() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_berth"), folder.path().join("kubectl-berth")).unwrap();
+    folder
+}
+
+#[test]
+fn as_a_plugin_of_kubectl_it_is_the_same_program_whose_help_names_kubectl() {
+    let folder = as_a_plugin();
+    let plugin =
+        |args: &[&str]| Command::new(folder.path().join("kubectl-berth")).args(args).output().unwrap();
+    for (args, usage) in [
+        (&["--help"][..], "Usage: kubectl berth [OPTIONS] <COMMAND>"),
+        (&["top", "--help"], "Usage: kubectl berth top [OPTIONS] [VIEW]"),
+    ] {
+        let help = plugin(args);
+        assert!(help.status.success() && text(&help.stdout).contains(usage), "{}", text(&help.stdout));
+        assert!(!text(&call(folder.path(), args).stdout).contains("Usage: kubectl"), "{args:?}");
+    }
+    let cluster = cases().join("why_waits/cluster.yaml");
+    let args = ["who", "-f", cluster.to_str().unwrap(), "--at", "2026-11-20T12:00:00Z"];
+    assert_eq!(plugin(&args).stdout, call(folder.path(), &args).stdout);
+}
+
+#[test]
+fn kubectl_completes_the_words_of_its_plugin() {
+    let folder = as_a_plugin();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/krew/kubectl_complete-berth");
+    let complete = |words: &[&str]| {
+        let mut search = folder.path().as_os_str().to_owned();
+        search.push(":/usr/bin:/bin");
+        let output =
+            Command::new(&script).args(words).env("PATH", search).current_dir(&folder).output().unwrap();
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        text(&output.stdout).lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let commands = complete(&["w"]);
+    assert_eq!(commands.len(), 4, "{commands:?}");
+    assert!(commands[0].starts_with("why\tSay why a pod waits") && commands[3] == ":4", "{commands:?}");
+    assert!(!complete(&[""]).iter().any(|line| line.starts_with("__")));
+    let views: Vec<_> =
+        complete(&["top", "n"]).iter().map(|line| line.split('\t').next().unwrap().to_owned()).collect();
+    assert_eq!(views, ["nodes", "namespaces", ":4"]);
+    assert_eq!(complete(&["top", "--sort-by", "m"]).len(), 2);
+    fs::create_dir(folder.path().join("cluster")).unwrap();
+    assert_eq!(complete(&["top", "-f", "cl"]), ["cluster/", ":6"], "no space behind a folder");
+    assert_eq!(complete(&["no-such-command", "x"]).last().unwrap(), ":4");
+}
+
 #[test]
 fn the_schema_is_json_that_names_the_settings() {
     let schema = json(&call(&cases(), &["schema"]));

@@ -6,6 +6,7 @@ mod image;
 use std::{
     fs,
     path::{Path, PathBuf},
+    process::Command,
 };
 
 use serde_json::Value;
@@ -99,6 +100,55 @@ fn the_scripts_that_the_workflow_runs_are_there_and_can_be_run() {
     for target in ["x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu"] {
         assert!(build.contains(target) && text("SECURITY.md").contains(target), "{target}");
     }
+}
+
+/// The manifest is filled in from the archives, and the build puts into each what the manifest says is there.
+#[test]
+fn krew_installs_the_archives_of_the_release() {
+    let (folder, version) = (tempfile::tempdir().unwrap(), env!("CARGO_PKG_VERSION"));
+    let archive = |arch: &str| folder.path().join(format!("berth-{version}-linux-{arch}.tar.gz"));
+    let fill = || {
+        let mut fill = Command::new(path("deploy/release/krew"));
+        fill.arg(folder.path()).arg(version).env("GITHUB_REPOSITORY", "owner/berth").output().unwrap()
+    };
+    fs::write(archive("amd64"), "of amd64").unwrap();
+    assert!(!fill().status.success(), "an archive is missing");
+    fs::write(archive("arm64"), "of arm64").unwrap();
+    let output = fill();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let written = fs::read_to_string(folder.path().join(format!("berth-{version}-krew.yaml"))).unwrap();
+    for blank in ["VERSION", "REPOSITORY", "SHA256"] {
+        assert!(
+            text("deploy/krew/berth.yaml").contains(blank) && !written.contains(blank),
+            "{blank}: {written}"
+        );
+    }
+    let manifest: Value = serde_saphyr::from_str(&written).unwrap();
+    let spec = &manifest["spec"];
+    assert_eq!(
+        (&manifest["metadata"]["name"], &spec["version"]),
+        (&"berth".into(), &format!("v{version}").into())
+    );
+    assert!(spec["shortDescription"].as_str().unwrap().len() <= 50, "krew's listing is as wide");
+    // Of the two texts above, by sha256sum.
+    let sums = [
+        ("amd64", "f35af8cbe10de42ee765196a94f0766dae7502feb682be68018e7d0ea08c96ab"),
+        ("arm64", "8948acb1e4c0af16d7fc0431fad1192c71808fc3602d1245fa3248edd975a901"),
+    ];
+    assert_eq!(spec["platforms"].as_array().unwrap().len(), sums.len());
+    for ((arch, sum), platform) in sums.into_iter().zip(spec["platforms"].as_array().unwrap()) {
+        assert_eq!(platform["selector"]["matchLabels"], serde_json::json!({"os": "linux", "arch": arch}));
+        assert_eq!((&platform["sha256"], &platform["bin"]), (&sum.into(), &"berth".into()));
+        let uri = format!(
+            "https://github.com/owner/berth/releases/download/v{version}/berth-{version}-linux-{arch}.tar.gz"
+        );
+        assert_eq!(platform["uri"], uri);
+    }
+    let build = text("deploy/release/build");
+    assert!(
+        build.contains("berth LICENSE kubectl_complete-berth |") && build.contains("deploy/release/krew"),
+        "{build}"
+    );
 }
 
 /// The identity that SECURITY.md verifies is that of this workflow at a tag.
