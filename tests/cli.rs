@@ -154,6 +154,80 @@ fn kubectl_completes_the_words_of_its_plugin() {
     assert_eq!(complete(&["no-such-command", "x"]).last().unwrap(), ":4");
 }
 
+/// `script` of util-linux, which gives a program a terminal.
+#[cfg(target_os = "linux")]
+fn watched(folder: &Path, args: &[&str]) -> Option<std::process::Child> {
+    // Without a size nothing is drawn; the shell makes way for the program.
+    let berth = env!("CARGO_BIN_EXE_berth");
+    let command = format!("stty cols 120 rows 12 && exec {berth} top --watch {}", args.join(" "));
+    let mut script = Command::new("script");
+    script.args(["-qefc", &command, "/dev/null"]).current_dir(folder);
+    script.env("LC_ALL", "C.UTF-8").env("TERM", "xterm").env_remove("BERTH_CONFIG");
+    match script.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn() {
+        Ok(child) => Some(child),
+        Err(error) => {
+            println!("NOT RUN: the test needs `script` of util-linux: {error}");
+            None
+        }
+    }
+}
+
+/// Reads what a terminal is sent until it holds these words.
+#[cfg(target_os = "linux")]
+fn read_until(sent: &mut impl std::io::Read, words: &str) -> String {
+    let (mut text, mut part) = (Vec::new(), [0; 4096]);
+    while !String::from_utf8_lossy(&text).contains(words) {
+        let read = sent.read(&mut part).unwrap();
+        assert!(read > 0, "the terminal was closed: {}", String::from_utf8_lossy(&text));
+        text.extend(&part[..read]);
+    }
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_watched_cluster_is_drawn_anew_and_the_terminal_is_given_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("cluster.yaml");
+    fs::copy(cases().join("why_waits/cluster.yaml"), &file).unwrap();
+    let Some(mut script) = watched(folder.path(), &["-f", "cluster.yaml", "--interval", "100ms"]) else {
+        return;
+    };
+    let mut sent = script.stdout.take().unwrap();
+    let mut keys = script.stdin.take().unwrap();
+    let first = read_until(&mut sent, "20000/49152");
+    assert_eq!(first.matches("\u{1b}[?1049h").count(), 1, "the terminal's other screen: {first:?}");
+    keys.write_all(b"2").unwrap();
+    read_until(&mut sent, "NVIDIA-A100");
+    // A file that can't be read is told, and read again once it can be.
+    let renamed = folder.path().join("renamed");
+    fs::rename(&file, &renamed).unwrap();
+    read_until(&mut sent, "No such file");
+    fs::rename(&renamed, &file).unwrap();
+    keys.write_all(b"1").unwrap();
+    read_until(&mut sent, "read");
+    keys.write_all(b"q").unwrap();
+    let last = read_until(&mut sent, "\u{1b}[?1049l");
+    assert!(last.contains("\u{1b}[?1049l"), "{last:?}");
+    assert_eq!(script.wait().unwrap().code(), Some(0));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_watched_terminal_is_given_back_on_a_signal() {
+    let folder = cases().join("why_waits");
+    let Some(mut script) = watched(&folder, &["-f", "cluster.yaml"]) else { return };
+    let mut sent = script.stdout.take().unwrap();
+    let keys = script.stdin.take().unwrap();
+    read_until(&mut sent, "20000/49152");
+    let script_is = script.id();
+    let children = fs::read_to_string(format!("/proc/{script_is}/task/{script_is}/children")).unwrap();
+    assert!(Command::new("kill").arg(children.trim()).status().unwrap().success());
+    read_until(&mut sent, "\u{1b}[?1049l");
+    assert_eq!(script.wait().unwrap().code(), Some(0), "it ends by itself");
+    drop(keys);
+}
+
 #[test]
 fn the_schema_is_json_that_names_the_settings() {
     let schema = json(&call(&cases(), &["schema"]));

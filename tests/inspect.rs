@@ -116,6 +116,14 @@ async fn what_is_said_of_a_live_cluster_is_said_of_its_dump() {
     let held = both(&["who", "GPU-a-0"]);
     assert_eq!(held["nodes"][0]["cards"][0]["holders"][0]["name"], "holder");
     both(&["fits"]);
+    let used = both(&["top"]);
+    assert_eq!((&used["nodes"][0]["memoryUsed"], &used["nodes"][0]["pods"]), (&20_000.into(), &1.into()));
+    both(&["top", "models"]);
+    let teams = both(&["top", "namespaces"]);
+    assert_eq!(
+        (&teams["namespaces"][0]["namespace"], &teams["namespaces"][0]["waiting"]),
+        (&"team".into(), &3.into())
+    );
     let live = said(&[&["simulate", "--from-cluster", "--kubeconfig", kubeconfig], &now[..]].concat());
     let dumped = said(&[&["simulate", "-f", out], &now[..]].concat());
     assert_eq!(live, dumped);
