@@ -88,6 +88,7 @@ fn completions_and_man_pages_know_every_command() {
     for shell in ["bash", "zsh", "fish"] {
         let script = call(folder.path(), &["completions", shell]);
         assert_eq!(script.status.code(), Some(0));
+        assert!(!text(&script.stdout).contains("__complete"), "{shell} offers what kubectl alone calls");
         for command in &commands {
             assert!(text(&script.stdout).contains(command), "{shell}: {command}");
         }
@@ -149,6 +150,11 @@ fn kubectl_completes_the_words_of_its_plugin() {
         complete(&["top", "n"]).iter().map(|line| line.split('\t').next().unwrap().to_owned()).collect();
     assert_eq!(views, ["nodes", "namespaces", ":4"]);
     assert_eq!(complete(&["top", "--sort-by", "m"]).len(), 2);
+    assert_eq!(
+        complete(&["--log-format", ""]).len(),
+        3,
+        "options of all commands are no options of the completion"
+    );
     fs::create_dir(folder.path().join("cluster")).unwrap();
     assert_eq!(complete(&["top", "-f", "cl"]), ["cluster/", ":6"], "no space behind a folder");
     assert_eq!(complete(&["no-such-command", "x"]).last().unwrap(), ":4");

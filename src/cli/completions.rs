@@ -3,7 +3,7 @@
 use std::{ffi::OsString, fmt::Write as _};
 
 use anyhow::Context as _;
-use clap::{Args, CommandFactory as _};
+use clap::{Args, Command, CommandFactory as _};
 use clap_complete::{Shell, engine};
 
 use super::{Cli, CommandAnswer, output};
@@ -28,10 +28,17 @@ impl CompletionsArgs {
     /// Prints the shell's script.
     pub fn run(&self) -> anyhow::Result<CommandAnswer> {
         let mut script = Vec::new();
-        clap_complete::generate(self.shell, &mut Cli::command(), "berth", &mut script);
+        clap_complete::generate(self.shell, &mut shown(), "berth", &mut script);
         output::write(&String::from_utf8(script)?)?;
         Ok(CommandAnswer::Yes)
     }
+}
+
+/// The program without the commands that no person calls, which scripts of shells would offer.
+fn shown() -> Command {
+    let all = Cli::command();
+    let commands = all.get_subcommands().filter(|command| !command.is_hide_set()).cloned();
+    Command::new("berth").args(all.get_arguments().cloned()).subcommands(commands)
 }
 
 /// Arguments of `berth __complete`, which kubectl calls by way of `kubectl_complete-berth`.
