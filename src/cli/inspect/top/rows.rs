@@ -10,7 +10,7 @@ use crate::{
         output::{Detail, Paint, Shown},
         table::Table,
     },
-    excerpt::{VALUE, excerpt},
+    excerpt::{VALUE, excerpt, listed},
 };
 
 /// Characters of a bar.
@@ -18,6 +18,9 @@ const WIDTH: u32 = 10;
 
 /// So many cards of a node have a character of their own.
 const MOST_CARDS: usize = 16;
+
+/// So many models, reasons or quotas stand in one cell.
+const MOST_LISTED: usize = 8;
 
 /// A view as text.
 #[derive(Clone, Debug)]
@@ -45,6 +48,13 @@ impl UsageCell {
 
     fn number(number: u64) -> Self {
         Self::new(&number.to_string())
+    }
+
+    /// The first of a list, and how many more there are; `-`: there is none.
+    fn list<T: AsRef<str>>(all: impl IntoIterator<Item = T>) -> Self {
+        let all: Vec<_> = all.into_iter().collect();
+        let text = if all.is_empty() { "-".to_owned() } else { listed(&all, MOST_LISTED) };
+        Self { text, paint: None }
     }
 
     /// In parts of a card.
@@ -115,8 +125,7 @@ fn node_row(node: &NodeUsage, detail: Detail, glyphs: Glyphs) -> Vec<UsageCell> 
         let closed: Vec<_> = node.closed.iter().copied().collect();
         let closed = if closed.is_empty() { "open".to_owned() } else { closed.join(",") };
         row.push(UsageCell::new(&closed));
-        let models = node.models();
-        row.push(UsageCell::new(&listed(models.iter().copied())));
+        row.push(UsageCell::list(node.models()));
     }
     row
 }
@@ -145,11 +154,9 @@ fn namespace_row(namespace: &NamespaceUsage, detail: Detail, glyphs: Glyphs) -> 
     row.push(UsageCell::number(namespace.pods));
     if detail == Detail::Wide {
         row.extend(more_of_amounts(&namespace.amounts));
-        row.push(UsageCell::new(&listed(namespace.models.iter().map(|model| &**model))));
+        row.push(UsageCell::list(&namespace.models));
         let quotas = namespace.quotas.iter();
-        let quotas: Vec<_> =
-            quotas.map(|one| format!("{} {}/{}", one.resource, one.used, one.hard)).collect();
-        row.push(UsageCell::new(&listed(quotas.iter().map(String::as_str))));
+        row.push(UsageCell::list(quotas.map(|one| format!("{} {}/{}", one.resource, one.used, one.hard))));
     }
     row
 }
@@ -170,12 +177,6 @@ fn more_of_amounts(amounts: &UsedAmounts) -> [UsageCell; 2] {
 }
 
 fn stranded(gpus: &GpuParts) -> UsageCell {
-    let each: Vec<_> = gpus.stranded.iter().map(|one| format!("{:.2} {}", one.gpus, one.reason)).collect();
-    UsageCell::new(&listed(each.iter().map(String::as_str)))
-}
-
-/// All of them in one cell; `-`: there is none.
-fn listed<'a>(all: impl Iterator<Item = &'a str>) -> String {
-    let all: Vec<_> = all.map(|one| excerpt(one, VALUE)).collect();
-    if all.is_empty() { "-".to_owned() } else { all.join(", ") }
+    let each = gpus.stranded.iter().map(|one| format!("{:.2} {}", one.gpus, one.reason));
+    UsageCell::list(each)
 }

@@ -217,3 +217,14 @@ fn only_what_the_pods_of_one_namespace_hold_is_counted_where_that_is_asked_for()
     let none = usage("why_waits/cluster.yaml", &["-n", "other"]);
     assert!(none.nodes.is_empty() && none.models.is_empty() && none.namespaces.is_empty());
 }
+
+#[test]
+fn a_long_list_in_a_cell_is_counted() {
+    let mut all = usage("why_waits/cluster.yaml", &[]);
+    all.namespaces[0].models =
+        (0..10).map(|number| format!("{}{number}", "model-".repeat(5)).into()).collect();
+    let wide = crate::cli::output::Detail::Wide;
+    let row = UsageTable::of(&all, TopView::Namespaces, wide, Glyphs::Ascii).rows.remove(0);
+    let models = &row[row.len() - 2].text;
+    assert!(models.ends_with("model-7 and 2 more"), "{models}");
+}
