@@ -175,7 +175,7 @@ async fn the_pages_are_of_her_namespaces(get: &impl AsyncFn(&str, &str) -> (u16,
     let (_, node) = get(EVE, "/nodes/gpu-1").await;
     assert_eq!(node["cards"][0]["id"], "GPU-gpu-1-0");
     let cpu = node["resources"].as_array().unwrap().iter().find(|row| row["resource"] == "cpu");
-    assert_eq!(cpu.unwrap()["allocatable"], 8000);
+    assert_eq!(cpu.unwrap()["allocatable"], "8");
     assert_eq!(get(EVE, "/nodes/none").await.0, 404);
     assert_eq!(get(EVE, "/cards/GPU-gpu-1-0").await.1["node"], "gpu-1");
     let (_, fits) = get(EVE, "/fits").await;
