@@ -18,6 +18,7 @@ mod queue;
 pub mod router;
 pub mod server;
 pub mod source;
+mod streams;
 pub mod viewer;
 mod words;
 

@@ -35,6 +35,7 @@ pub use certificates::{CertificateSource, Renewal, SecretLocation};
 pub use moves::MovesAdvice;
 
 use crate::{
+    api::Api,
     cluster::{self, Clock, ClusterError, Handoff, Leadership, shadow::report::Board},
     config::Config,
     scheduling::PodKey,
@@ -137,6 +138,7 @@ pub struct App {
     serving: certificates::Serving,
     clients: Option<ClientAuthority>,
     ready: watch::Sender<ServerReadiness>,
+    handoff: Handoff,
     moves: MovesAdvice,
 }
 
@@ -150,13 +152,19 @@ impl App {
             None => None,
         };
         let ready = watch::Sender::new(ServerReadiness::Starting);
-        Ok(Self { options, bound, serving, clients, ready, moves: MovesAdvice::Off })
+        let handoff = hand_off(options.chooser);
+        Ok(Self { options, bound, serving, clients, ready, handoff, moves: MovesAdvice::Off })
     }
 
     /// The same process, which says what moving pods would win, or does not.
     #[must_use]
     pub fn advising(self, moves: MovesAdvice) -> Self {
         Self { moves, ..self }
+    }
+
+    /// The API without a token, for somebody who may see every pod, such as the owner of a demonstration.
+    pub fn open_api(&self) -> Arc<Api> {
+        api::open(&self.options, &self.handoff, self.ready.subscribe())
     }
 
     /// The state that `/readyz` reports.
@@ -172,7 +180,7 @@ impl App {
     /// Runs until `shutdown`, or until a task ends unexpectedly. `shutdown` returns for how long reviews are still answered, until the
     /// API servers stop sending them. The binder stops at once.
     pub async fn run(self, shutdown: impl Future<Output = Duration>) -> Result<(), AppError> {
-        let Self { options, bound, serving, clients, ready, moves } = self;
+        let Self { options, bound, serving, clients, ready, handoff, moves } = self;
         let mut registry = Registry::default();
         let reviews = crate::webhook::WebhookMetrics::register(&mut registry);
         let bindings = cluster::Metrics::default();
@@ -182,7 +190,6 @@ impl App {
         let readiness = ready.subscribe();
         let facts = facts::Shared::new(&options.config);
         let (config, settings) = watch::channel(Arc::new(options.config.clone()));
-        let handoff = hand_off(options.chooser);
         let webhook = Webhook {
             judge: facts.judge(),
             workloads: Arc::new(options.config.workloads()),

@@ -9,11 +9,11 @@ use axum::{
 use futures::{Stream, stream};
 use http::header;
 use tokio::{
-    sync::{OwnedSemaphorePermit, watch},
+    sync::watch,
     time::{Instant, sleep},
 };
 
-use super::{server::Api, source::PERIOD};
+use super::{server::Api, source::PERIOD, streams::StreamPlace};
 use crate::webhook::ServerReadiness;
 
 /// A line is sent at least so often, so that whoever is between does not take the connection for dead.
@@ -29,16 +29,16 @@ struct Following {
     began: Instant,
     sent: Instant,
     version: Option<u64>,
-    _room: OwnedSemaphorePermit,
+    _place: StreamPlace,
 }
 
 /// The stream, for as long as the server is not ending.
 pub(super) fn follow(
     api: Arc<Api>,
-    (room, readiness): (OwnedSemaphorePermit, watch::Receiver<ServerReadiness>),
+    (place, readiness): (StreamPlace, watch::Receiver<ServerReadiness>),
 ) -> Response {
     let now = Instant::now();
-    let following = Following { api, readiness, began: now, sent: now, version: None, _room: room };
+    let following = Following { api, readiness, began: now, sent: now, version: None, _place: place };
     let headers = [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-store")];
     (headers, Body::from_stream(lines(following))).into_response()
 }

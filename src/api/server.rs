@@ -7,7 +7,7 @@ use http::{HeaderMap, HeaderName};
 use serde::Serialize;
 use serde_json::Value;
 use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore, watch},
+    sync::{Semaphore, watch},
     task::spawn_blocking,
 };
 
@@ -16,6 +16,7 @@ use super::{
     fleet::Fleet,
     pod,
     source::{Look, Source},
+    streams::{StreamPlace, Streams},
     viewer::{Sees, Viewer, Viewers},
 };
 use crate::{
@@ -29,14 +30,11 @@ use crate::{
 /// Has the token where a proxy keeps `Authorization` to itself, as the API server's does.
 const TOKEN: HeaderName = HeaderName::from_static("x-berth-token");
 
-/// So many streams are open at most: each holds a connection, and reviews need some.
-const STREAMS: usize = 128;
-
-/// So many answers are made at a time.
-const AT_ONCE: usize = 8;
+/// So many answers are made at a time, whoever asks: decisions need processors too.
+const AT_ONCE: usize = 2;
 
 /// So many changes are looked for at a time: each judges all nodes many times.
-const CHANGES_AT_ONCE: usize = 2;
+const CHANGES_AT_ONCE: usize = 1;
 
 /// Reads the object of a pod by namespace and name; `None`: there is no such pod.
 pub type ReadPod =
@@ -52,7 +50,7 @@ pub struct Api {
     readiness: watch::Receiver<ServerReadiness>,
     /// Versions of another process mean nothing here.
     epoch: String,
-    streams: Arc<Semaphore>,
+    streams: Arc<Streams>,
     room: Semaphore,
     room_for_changes: Semaphore,
 }
@@ -74,7 +72,7 @@ impl Api {
             details,
             readiness,
             epoch,
-            streams: Arc::new(Semaphore::new(STREAMS)),
+            streams: Arc::default(),
             room: Semaphore::new(AT_ONCE),
             room_for_changes: Semaphore::new(CHANGES_AT_ONCE),
         }
@@ -143,11 +141,12 @@ impl Api {
     pub(super) async fn stream(
         &self,
         headers: &HeaderMap,
-    ) -> Result<(OwnedSemaphorePermit, watch::Receiver<ServerReadiness>), ApiError> {
-        (self.viewers)(token(headers), BTreeSet::new()).await?;
-        let room = Arc::clone(&self.streams).try_acquire_owned();
-        let room = room.map_err(|_| ApiError::Unavailable("too many follow the changes: ask again"))?;
-        Ok((room, self.readiness.clone()))
+    ) -> Result<(StreamPlace, watch::Receiver<ServerReadiness>), ApiError> {
+        let Viewer { user, .. } = (self.viewers)(token(headers), BTreeSet::new()).await?;
+        match self.streams.enter(user) {
+            Some(place) => Ok((place, self.readiness.clone())),
+            None => Err(ApiError::Unavailable("too many follow the changes: ask again")),
+        }
     }
 }
 

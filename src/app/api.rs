@@ -59,11 +59,38 @@ const AT_ONCE: usize = 16;
 /// So long namespaces are asked about for one answer: pods in the others are shown by name in the next.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// What the paths need.
+/// What the paths answer from, for the users that the API server knows.
 pub(super) fn api(
     options: &Options,
     handoff: &Handoff,
     readiness: watch::Receiver<ServerReadiness>,
+) -> Arc<Api> {
+    let known = Arc::new(Known::new(options.client.clone()));
+    let viewers: Viewers = Arc::new(move |token, namespaces| {
+        let known = known.clone();
+        Box::pin(async move { known.viewer(token, namespaces).await })
+    });
+    answering(options, handoff, readiness, viewers)
+}
+
+/// As [`api`], for whoever asks: she sees every pod.
+pub(super) fn open(
+    options: &Options,
+    handoff: &Handoff,
+    readiness: watch::Receiver<ServerReadiness>,
+) -> Arc<Api> {
+    let viewers: Viewers = Arc::new(|_, _| {
+        let viewer = Viewer { user: "you".to_owned(), sees: Sees::All };
+        Box::pin(async move { Ok(viewer) })
+    });
+    answering(options, handoff, readiness, viewers)
+}
+
+fn answering(
+    options: &Options,
+    handoff: &Handoff,
+    readiness: watch::Receiver<ServerReadiness>,
+    viewers: Viewers,
 ) -> Arc<Api> {
     let overviews = handoff.overviews().clone();
     let look: Look = Arc::new(move || {
@@ -73,17 +100,9 @@ pub(super) fn api(
     let client = options.client.clone();
     let read_pod: ReadPod =
         Arc::new(move |namespace, name| Box::pin(in_time(read_pod(client.clone(), namespace, name))));
-    let known = Arc::new(Known::new(options.client.clone()));
-    let viewers: Viewers = Arc::new(move |token, namespaces| {
-        let known = known.clone();
-        Box::pin(async move { known.viewer(token, namespaces).await })
-    });
     let epoch = format!("{:x}", RandomState::new().hash_one(()));
     Arc::new(Api::new((look, read_pod), viewers, options.config.messages.details, readiness, epoch))
 }
-
-/// What is kept of a token instead of it.
-type TokenHash = [u64; 2];
 
 /// The object of a pod.
 async fn read_pod(client: Client, namespace: String, name: String) -> Result<Option<Value>, Denial> {
