@@ -2,7 +2,7 @@
 //!
 //! Each answer is made from an [`Overview`](crate::cluster::overview::Overview), which the loop that owns the scheduler gives out at most once a
 //! second while somebody looks. Whoever the API server knows sees all amounts, and the names of pods in namespaces whose pods she may list:
-//! who that is, is asked of the functions that this module is given. It changes nothing.
+//! who that is, is asked of the functions that this module is given. It changes nothing. The web page stands beside it and asks it.
 
 pub mod change;
 mod changes;
@@ -13,6 +13,7 @@ mod fleet;
 mod namespace;
 pub mod nearest;
 mod node;
+pub mod page;
 mod pod;
 mod queue;
 pub mod router;

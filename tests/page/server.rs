@@ -1,0 +1,156 @@
+//! The page and an API that answers from a fixture, on a socket of this machine. The test changes the fixture and says so in the stream of changes.
+
+use std::{
+    net::SocketAddr,
+    sync::{Arc, Mutex},
+};
+
+use axum::{
+    Router,
+    body::Body,
+    extract::{Path, State},
+    response::{IntoResponse, Response},
+    routing::get,
+};
+use futures::stream;
+use http::{HeaderMap, StatusCode, header};
+use serde_json::{Value, json};
+use tokio::{
+    net::TcpListener,
+    runtime::{Builder, Runtime},
+    sync::watch,
+};
+
+use super::fixture::Cluster;
+
+/// What the server has; the stream of changes ends with `Version::Gone`.
+struct Held {
+    cluster: Mutex<Cluster>,
+    token: Option<&'static str>,
+    version: watch::Sender<Version>,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Version {
+    At(u64),
+    Gone,
+}
+
+/// A server that ends when it is dropped.
+pub struct Server {
+    held: Arc<Held>,
+    address: SocketAddr,
+    _runtime: Runtime,
+}
+
+impl Server {
+    /// Serves a cluster below `prefix`, to those who have this token, or to everyone.
+    pub fn start(cluster: Cluster, prefix: &str, token: Option<&'static str>) -> Self {
+        let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime starts");
+        let held = Arc::new(Held { cluster: Mutex::new(cluster), token, version: watch::Sender::new(Version::At(1)) });
+        let routes = Router::new()
+            .route("/api/v1/changes", get(changes))
+            .route("/api/v1/{*path}", get(answer))
+            .with_state(Arc::clone(&held))
+            .merge(berth::api::page::router());
+        let routes = if prefix.is_empty() { routes } else { Router::new().nest(prefix, routes) };
+        let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).expect("a free port");
+        let address = listener.local_addr().expect("it is bound");
+        runtime.spawn(async move { axum::serve(listener, routes).await });
+        Self { held, address, _runtime: runtime }
+    }
+
+    pub fn origin(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    pub fn cluster(&self) -> Cluster {
+        self.held.cluster.lock().expect("no test panics with it").clone()
+    }
+
+    /// Changes the cluster, and tells those who follow.
+    pub fn change(&self, change: impl FnOnce(&mut Cluster)) {
+        change(&mut self.held.cluster.lock().expect("no test panics with it"));
+        self.held.version.send_modify(|version| {
+            *version = match *version {
+                Version::At(number) => Version::At(number + 1),
+                Version::Gone => Version::At(1),
+            }
+        });
+    }
+
+    /// Ends every stream of changes.
+    pub fn hang_up(&self) {
+        self.held.version.send_replace(Version::Gone);
+    }
+}
+
+fn json_answer(status: StatusCode, value: &Value) -> Response {
+    let headers = [(header::CONTENT_TYPE, "application/json"), (header::CACHE_CONTROL, "no-store")];
+    (status, headers, value.to_string()).into_response()
+}
+
+fn refused(held: &Held, headers: &HeaderMap) -> Option<Response> {
+    let token = held.token?;
+    let bearer = headers.get(header::AUTHORIZATION).and_then(|sent| sent.to_str().ok()?.strip_prefix("Bearer "));
+    let own = headers.get("x-berth-token").and_then(|sent| sent.to_str().ok());
+    let known = bearer == Some(token) && own == Some(token);
+    (!known).then(|| json_answer(StatusCode::UNAUTHORIZED, &json!({"message": "the request has no token that the API server knows"})))
+}
+
+async fn answer(State(held): State<Arc<Held>>, Path(path): Path<String>, headers: HeaderMap, uri: http::Uri) -> Response {
+    if let Some(refusal) = refused(&held, &headers) {
+        return refusal;
+    }
+    // Split before it is decoded, since a name may hold a slash.
+    let encoded = uri.path().split_once("/api/v1/").map_or("", |(_, rest)| rest);
+    let parts: Vec<String> = encoded.split('/').map(decoded).collect();
+    let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+    let cluster = held.cluster.lock().expect("no test panics with it");
+    let found = match parts.as_slice() {
+        ["fleet"] => Some(cluster.fleet.clone()),
+        ["queue"] => Some(cluster.queue.clone()),
+        ["fits"] => Some(cluster.fits.clone()),
+        ["nodes", name] => cluster.node(name),
+        ["cards", id] => cluster.card(id),
+        ["namespaces", "secret"] => {
+            let words = "user \"jane\" cannot list pods in namespace \"secret\"";
+            return json_answer(StatusCode::FORBIDDEN, &json!({"message": words}));
+        }
+        ["namespaces", name] => Some(cluster.namespace(name)),
+        ["namespaces", namespace, "pods", name] => cluster.pod(namespace, name),
+        _ => None,
+    };
+    match found {
+        Some(found) => json_answer(StatusCode::OK, &found),
+        None => json_answer(StatusCode::NOT_FOUND, &json!({"message": format!("there is nothing at {path}")})),
+    }
+}
+
+/// Undoes percent encoding.
+fn decoded(part: &str) -> String {
+    let mut bytes = part.bytes();
+    let mut plain = Vec::new();
+    while let Some(byte) = bytes.next() {
+        let hex = (byte == b'%').then(|| [bytes.next(), bytes.next()].into_iter().flatten().collect::<Vec<u8>>());
+        let hex = hex.and_then(|hex| u8::from_str_radix(std::str::from_utf8(&hex).ok()?, 16).ok());
+        plain.push(hex.unwrap_or(byte));
+    }
+    String::from_utf8(plain).expect("browsers encode UTF-8")
+}
+
+async fn changes(State(held): State<Arc<Held>>, headers: HeaderMap) -> Response {
+    if let Some(refusal) = refused(&held, &headers) {
+        return refusal;
+    }
+    let mut versions = held.version.subscribe();
+    versions.mark_changed();
+    let messages = stream::unfold(versions, |mut versions| async move {
+        versions.changed().await.ok()?;
+        let version = *versions.borrow_and_update();
+        let Version::At(number) = version else { return None };
+        let message = format!("event: change\ndata: {{\"version\": {number}}}\n\n");
+        Some((Ok::<_, std::convert::Infallible>(message), versions))
+    });
+    ([(header::CONTENT_TYPE, "text/event-stream")], Body::from_stream(messages)).into_response()
+}
