@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-pub const NOW: &str = "2026-11-26T09:30:00Z";
+pub const NOW: &str = "2026-11-25T09:30:00Z";
 
 /// What the API answers about a cluster.
 #[derive(Clone)]
@@ -173,7 +173,7 @@ fn waiting(dice: &mut Dice, count: u64) -> Value {
             let (namespace, pods, _) = dice.one(TENANTS);
             let reason = *dice.one(&reasons);
             let mut pod = json!({
-                "position": position, "since": format!("2026-11-26T0{}:{:02}:00Z", 1 + dice.below(7), dice.below(60)),
+                "position": position, "since": format!("2026-11-25T0{}:{:02}:00Z", 1 + dice.below(7), dice.below(60)),
                 "priority": if position < 4 { 1000 } else { 0 }, "attempts": 1 + dice.below(9), "asks": *dice.one(&asks), "reason": reason,
             });
             if position % 6 != 5 {
@@ -333,7 +333,7 @@ impl Cluster {
         if let Some(first) = holds.first() {
             let asks = format!("{} x {} MiB, {} %", holds.len(), first["memory"], first["cores"]);
             return Some(json!({
-                "namespace": namespace, "name": name, "outcome": "Bound", "node": place, "since": "2026-11-26T03:12:00Z", "priority": 0,
+                "namespace": namespace, "name": name, "outcome": "Bound", "node": place, "since": "2026-11-25T03:12:00Z", "priority": 0,
                 "holds": holds, "asks": asks, "attempts": 1,
             }));
         }

@@ -23,17 +23,18 @@ use tokio::{
 
 use super::fixture::Cluster;
 
-/// What the server has; the stream of changes ends with `Version::Gone`.
+/// What the server has.
 struct Held {
     cluster: Mutex<Cluster>,
     token: Option<&'static str>,
     version: watch::Sender<Version>,
 }
 
-#[derive(Clone, Copy, PartialEq)]
-enum Version {
-    At(u64),
-    Gone,
+/// A stream of changes ends when the connection is another than the one with which it began.
+#[derive(Clone, Copy)]
+struct Version {
+    number: u64,
+    connection: u64,
 }
 
 /// A server that ends when it is dropped.
@@ -47,7 +48,7 @@ impl Server {
     /// Serves a cluster below `prefix`, to those who have this token, or to everyone.
     pub fn start(cluster: Cluster, prefix: &str, token: Option<&'static str>) -> Self {
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime starts");
-        let held = Arc::new(Held { cluster: Mutex::new(cluster), token, version: watch::Sender::new(Version::At(1)) });
+        let held = Arc::new(Held { cluster: Mutex::new(cluster), token, version: watch::Sender::new(Version { number: 1, connection: 1 }) });
         let routes = Router::new()
             .route("/api/v1/changes", get(changes))
             .route("/api/v1/{*path}", get(answer))
@@ -71,17 +72,12 @@ impl Server {
     /// Changes the cluster, and tells those who follow.
     pub fn change(&self, change: impl FnOnce(&mut Cluster)) {
         change(&mut self.held.cluster.lock().expect("no test panics with it"));
-        self.held.version.send_modify(|version| {
-            *version = match *version {
-                Version::At(number) => Version::At(number + 1),
-                Version::Gone => Version::At(1),
-            }
-        });
+        self.held.version.send_modify(|version| version.number += 1);
     }
 
     /// Ends every stream of changes.
     pub fn hang_up(&self) {
-        self.held.version.send_replace(Version::Gone);
+        self.held.version.send_modify(|version| version.connection += 1);
     }
 }
 
@@ -145,12 +141,12 @@ async fn changes(State(held): State<Arc<Held>>, headers: HeaderMap) -> Response 
     }
     let mut versions = held.version.subscribe();
     versions.mark_changed();
-    let messages = stream::unfold(versions, |mut versions| async move {
+    let own = versions.borrow().connection;
+    let messages = stream::unfold(versions, move |mut versions| async move {
         versions.changed().await.ok()?;
-        let version = *versions.borrow_and_update();
-        let Version::At(number) = version else { return None };
+        let Version { number, connection } = *versions.borrow_and_update();
         let message = format!("event: change\ndata: {{\"version\": {number}}}\n\n");
-        Some((Ok::<_, std::convert::Infallible>(message), versions))
+        (connection == own).then_some((Ok::<_, std::convert::Infallible>(message), versions))
     });
     ([(header::CONTENT_TYPE, "text/event-stream")], Body::from_stream(messages)).into_response()
 }

@@ -3,8 +3,33 @@
 /// How many colours `page.css` defines as `--share-0` and so on.
 const COLOURS = 10;
 
+/// More namespaces than this are not kept.
+const MOST_KEPT = 1_000;
+/// Where this tab keeps them, so that a view that is opened afresh has the colours of the last one.
+const KEPT = "berth.colours";
+
 const given = new Map();
 const taken = new Array(COLOURS).fill(0);
+
+function remember() {
+  let known;
+  try {
+    known = JSON.parse(sessionStorage.getItem(KEPT) ?? "[]");
+  } catch {
+    // Not ours: begin anew.
+    known = [];
+  }
+  for (const [name, colour] of Array.isArray(known) ? known.filter(Array.isArray) : []) {
+    if (Number.isInteger(colour) && colour >= 0 && colour < COLOURS) give(String(name), colour);
+  }
+}
+
+function give(name, colour) {
+  given.set(name, colour);
+  taken[colour] += 1;
+}
+
+remember();
 
 /// FNV-1a, so that a name starts at the same colour everywhere.
 function hash(name) {
@@ -17,7 +42,9 @@ function hash(name) {
 
 /// Gives these namespaces their colours, in the order of their names, so that it does not matter which of them came first.
 export function meet(namespaces) {
-  for (const name of [...namespaces].filter((name) => !given.has(name)).sort()) slot(name);
+  const fresh = [...namespaces].filter((name) => !given.has(name)).sort();
+  fresh.forEach(slot);
+  if (fresh.length > 0) sessionStorage.setItem(KEPT, JSON.stringify([...given].slice(0, MOST_KEPT)));
 }
 
 /// The number of a namespace's colour: where its name leads, or the next one that fewer namespaces have.
@@ -28,8 +55,7 @@ function slot(name) {
   const least = Math.min(...taken);
   let found = first;
   while (taken[found] !== least) found = (found + 1) % COLOURS;
-  taken[found] += 1;
-  given.set(name, found);
+  give(name, found);
   return found;
 }
 

@@ -23,6 +23,11 @@ function isThere(value) {
   return value !== undefined && value !== null && value !== false;
 }
 
+/// Puts children into an element in place of those it has, by the rules of `element`.
+export function refill(parent, ...children) {
+  parent.replaceChildren(...children.flat(2).filter(isThere));
+}
+
 /// A name from the cluster, which can't change the direction of the text around it.
 export function named(text) {
   return element("bdi.named", null, text);
@@ -53,10 +58,10 @@ export function table(caption, columns, rows) {
   );
 }
 
-/// A list of facts. Those whose value is absent are left out.
-export function facts(pairs) {
+/// A list of facts, of which `short` ones stand side by side. Those whose value is absent are left out.
+export function facts(length, pairs) {
   const there = pairs.filter(([, value]) => isThere(value));
-  return element("dl.facts", null, there.map(([name, value]) => element("div", null, element("dt", null, name), element("dd", null, value))));
+  return element(`dl.facts.${length}`, null, there.map(([name, value]) => element("div", null, element("dt", null, name), element("dd", null, value))));
 }
 
 /// The title of a view, with what kind of thing it is about.

@@ -3,7 +3,7 @@
 import { meet } from "./colours.js";
 import { address, element, link, named, same } from "./element.js";
 import { draw, recolour, swatch, tip, tower } from "./picture.js";
-import { closedBecause, counted, rounded, size, strandedShort } from "./words.js";
+import { closedBecause, closedShort, counted, rounded, size, strandedShort } from "./words.js";
 
 export const path = ["fleet"];
 
@@ -15,9 +15,13 @@ const SHORT_LEGEND = 16;
 const MOST_FLASHES = 200;
 /// So many cards stand in one row of a node.
 const ROW = 8;
+/// A node of more cards is twice as broad.
+const NARROW = 4;
+/// Up to so many cards, their pictures are large.
+const FEW_CARDS = 24;
 
 const ORDERS = {
-  name: { head: "Name", key: () => 0 },
+  name: { head: "By name", key: () => 0 },
   free: { head: "Most free memory", key: (node) => -node.free },
   used: { head: "Most used memory", key: (node) => -node.used },
   stranded: { head: "Most stranded cards", key: (node) => -node.stranded },
@@ -38,6 +42,7 @@ export function open() {
   let current;
 
   const summary = element("section.summary", { "aria-label": "Models" });
+  const rights = element("p.rights", { hidden: true }, "You see the pods of namespaces whose pods you may list. Of all others only amounts are shown, in grey.");
   const list = element("ul.nodes", { "aria-label": "Nodes" });
   const legend = element("ul.legend", { "aria-label": "Namespaces" });
   const count = element("p.count", { role: "status" });
@@ -54,6 +59,7 @@ export function open() {
     null,
     element("h1.unseen", { tabindex: "-1" }, "Fleet"),
     summary,
+    rights,
     element("div.filters", null, models, filters, orders, count),
     legend,
     list,
@@ -105,8 +111,9 @@ export function open() {
         node.cards.delete(id);
       }
     }
-    node.badge.replaceChildren(...(data.closed ?? []).map((reason) => element("span.badge", null, closedBecause(reason))));
+    node.badge.replaceChildren(...(data.closed ?? []).map((reason) => element("span.badge", { title: `It takes no pods: ${closedBecause(reason)}` }, closedShort(reason))));
     node.item.classList.toggle("closed", data.closed !== undefined);
+    node.item.classList.toggle("broad", data.cards.length > NARROW);
     node.item.style.setProperty("--cards", String(Math.min(ROW, Math.max(1, data.cards.length))));
     node.item.style.setProperty("--rows", String(Math.max(1, Math.ceil(data.cards.length / ROW))));
     node.data = data;
@@ -193,13 +200,23 @@ export function open() {
     }
     const total = [...nodes.values()].reduce((sum, node) => sum + node.data.cards.length, 0);
     root.classList.toggle("small", total >= MANY_CARDS);
+    root.classList.toggle("large", total <= FEW_CARDS);
     count.textContent = all
       ? `${counted(nodes.size, "node")}, ${counted(total, "card")}`
       : `${shown.length} of ${counted(nodes.size, "node")}, ${cards} of ${counted(total, "card")}`;
     empty.hidden = shown.length > 0;
     empty.textContent = nodes.size === 0 ? "No node has registered a card yet." : "No card is like that. Esc clears the search.";
+    spread();
     if (current === undefined || current.closest("li")?.hidden !== false) rove(towersShown()[0]);
   }
+
+  /// As many columns as there is room for; an even number, since a broad node takes two.
+  function spread() {
+    const least = Number.parseFloat(getComputedStyle(root).getPropertyValue("--column"));
+    const columns = Math.floor(list.clientWidth / least);
+    list.style.setProperty("--columns", String(Math.max(2, columns - (columns % 2))));
+  }
+  new ResizeObserver(spread).observe(list);
 
   /// Numbers within names count as numbers: gpu-2 stands before gpu-10.
   const { compare } = new Intl.Collator("en", { numeric: true });
@@ -214,16 +231,14 @@ export function open() {
       models.value = wanted.model;
     }
     summary.replaceChildren(...fleet.models.map(model), waiting());
-    if (fleet.viewer?.sees === "some") {
-      summary.append(element("p.note.small-note", null, "You see the pods of namespaces whose pods you may list. Of all others only amounts are shown, in grey."));
-    }
+    rights.hidden = fleet.viewer?.sees !== "some";
   }
 
   function model(one) {
     const stranded = (one.stranded ?? []).filter(({ gpus }) => gpus > 0);
     const sum = stranded.reduce((total, { gpus }) => total + gpus, 0);
     const of = (amount) => `${Math.min(100, (amount / (one.cards || 1)) * 100)}%`;
-    const fits = (one.fits ?? []).filter(({ cards, percent }) => (cards === 1 && percent >= 25) || (cards === 8 && percent === 100));
+    const fits = (one.fits ?? []).filter(({ cards, percent }) => (cards === 1 && percent >= 50) || (cards === 8 && percent === 100));
     const words = `${rounded(one.allocated)} of ${counted(one.cards, "card")} given away, ${rounded(one.free)} free`;
     return element(
       "article.model",
@@ -241,16 +256,16 @@ export function open() {
         null,
         element("span", null, `${rounded(one.free)} free`),
         one.fragmented > 0 && element("span", { title: "Free, and of no use to the pods that usually come, as the mean over them" }, `${rounded(one.fragmented)} fragmented`),
-        stranded.map(({ reason, gpus }) => element("span", null, element("span.hatch", { "aria-hidden": "true" }), ` ${rounded(gpus)} stranded: ${strandedShort(reason)}`)),
+        sum > 0 && element("span", null, element("span.hatch", { "aria-hidden": "true" }), ` ${rounded(sum)} stranded: `, named(stranded.map(({ reason, gpus }) => `${rounded(gpus)} ${strandedShort(reason)}`).join(", "))),
       ),
-      fits.length > 0 && element("p.fits", null, element("span.muted", null, "Fits now "), fits.map(({ pods, ...one }) => element("span", null, element("b", null, String(pods)), ` × ${size(one)}`))),
+      fits.length > 0 && element("p.fits", null, element("span.muted", null, "Fits "), fits.map(({ pods, ...one }) => element("span", null, element("b", null, String(pods)), ` × ${size(one)}`))),
     );
   }
 
   function waiting() {
     const { pods, reasons } = fleet.waiting ?? { pods: 0, reasons: [] };
     return element(
-      "article.model.waits",
+      pods === 0 ? "article.model.waits.none" : "article.model.waits",
       null,
       element("h2", null, link(["queue"], "Waiting pods")),
       element("p.figure", null, element("strong", null, String(pods)), element("span.muted", null, pods === 1 ? " pod waits" : " pods wait")),

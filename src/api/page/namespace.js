@@ -1,7 +1,7 @@
 // One namespace: its quotas, and its pods that hold shares or wait.
 
 import { meet } from "./colours.js";
-import { element, heading, link, named, panel, table } from "./element.js";
+import { element, heading, link, named, panel, refill, table } from "./element.js";
 import { swatch } from "./picture.js";
 import { counted, part, since } from "./words.js";
 import { outcome } from "./pod.js";
@@ -27,7 +27,8 @@ export function open(name) {
       const fill = percent >= 100 ? "var(--bad)" : "var(--accent)";
       return [named(resource), String(used), String(hard), element("div.bar.plain", { role: "img", "aria-label": `${percent} % used` }, element("span.segment", { style: { "--fill": fill, "--part": `${Math.min(100, percent)}%` } }))];
     };
-    root.replaceChildren(
+    refill(
+      root,
       heading("Namespace", name, element("p.muted", null, swatch({ namespace: name }), ` ${counted(pods.length, "pod")}${waiting > 0 ? `, ${waiting} of them waiting` : ""}`)),
       (quotas ?? []).length > 0 && panel("Quotas", table("Quotas", QUOTAS, quotas.map(quota))),
       panel("Pods", pods.length === 0 ? element("p.muted", null, "No pod of this namespace holds a share or waits.") : table("Pods", PODS, pods.map(pod))),

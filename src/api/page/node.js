@@ -1,7 +1,7 @@
 // One node: its cards, why it takes no pods if it does not, and what else its pods need.
 
 import { meet } from "./colours.js";
-import { element, facts, heading, link, named, panel, table } from "./element.js";
+import { element, facts, heading, link, named, panel, refill, table } from "./element.js";
 import { bars, holderLink } from "./picture.js";
 import { closedBecause, counted, held, part } from "./words.js";
 
@@ -35,7 +35,8 @@ export function open(name) {
     };
     const taint = ({ key, value, effect }) => element("li.tag", null, named(`${key}${value ? `=${value}` : ""}:${effect}`));
     const label = ([key, value]) => element("li.tag", null, named(value === "" ? key : `${key}=${value}`));
-    root.replaceChildren(
+    refill(
+      root,
       heading(
         "Node",
         node.name,
@@ -45,7 +46,7 @@ export function open(name) {
       ),
       element("section", { "aria-label": "Cards" }, element("h2", null, counted(node.cards.length, "card")), element("div.cards", null, node.cards.map(card))),
       (node.resources ?? []).length > 0 && panel("Other resources", table("Resources of the node", RESOURCES, node.resources.map(resource))),
-      panel("Node", facts([
+      panel("Node", facts("long", [
         ["Models", (node.models ?? []).length > 0 && element("ul.tags", null, node.models.map((model) => element("li.tag", null, named(model))))],
         ["Taints", (node.taints ?? []).length > 0 ? element("ul.tags", null, node.taints.map(taint)) : "none"],
         ["Labels", Object.keys(node.labels ?? {}).length > 0 ? element("ul.tags", null, Object.entries(node.labels).map(label)) : "none"],

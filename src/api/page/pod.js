@@ -1,7 +1,7 @@
 // One pod: where it is and what it holds, or why it waits and what would help.
 
 import { meet } from "./colours.js";
-import { element, facts, heading, link, named, panel, table } from "./element.js";
+import { element, facts, heading, link, named, panel, refill, table } from "./element.js";
 import { bars, swatch } from "./picture.js";
 import { compute, counted, mib, since } from "./words.js";
 
@@ -18,7 +18,7 @@ const DRAWN = 16;
 const NAMES = 6;
 
 const HOLDS = [{ head: "Card" }, { head: "Model" }, { head: "Memory", kind: "number" }, { head: "Compute", kind: "number" }];
-const VERDICTS = [{ head: "Nodes", kind: "number" }, { head: "What they lack" }, { head: "Names" }];
+const VERDICTS = [{ head: "Nodes" }, { head: "What they lack" }, { head: "Names" }];
 const CHANGES = [{ head: "Field" }, { head: "Now" }, { head: "Would fit" }];
 
 /// What became of a pod, as a word with a sign.
@@ -41,13 +41,14 @@ export function open(namespace, name) {
   function show({ pod, cards }) {
     meet([namespace, ...cards.flatMap(({ card }) => (card.shares ?? []).flatMap((share) => share.namespace ?? []))]);
     const waits = pod.outcome === "Waiting";
-    root.replaceChildren(
+    refill(
+      root,
       heading("Pod", pod.name, element("p.muted", null, "in ", swatch(pod), link(["namespaces", pod.namespace], named(pod.namespace)))),
       panel(
         waits ? "It waits" : "State",
         element("p.headline", null, outcome(pod), pod.node && [" on ", link(["nodes", pod.node], named(pod.node))], pod.queue && ` ${ordinal(pod.queue.position)} of ${counted(pod.queue.of, "pod")} in the queue`),
         waits && pod.message && element("p.said", null, named(pod.message)),
-        facts([
+        facts("short", [
           ["Asks for", pod.asks && named(pod.asks)],
           [waits ? "Waits" : "For", since(pod.since)],
           ["Reason", pod.reason && named(pod.reason)],

@@ -34,6 +34,11 @@ export function strandedShort(reason) {
   return Object.hasOwn(STRANDED_SHORT, reason) ? STRANDED_SHORT[reason] : spaced(reason);
 }
 
+/// The same for a badge.
+export function closedShort(reason) {
+  return reason === "silentAgent" ? "silent" : closedBecause(reason);
+}
+
 /// Why a node takes no pods.
 export function closedBecause(reason) {
   return Object.hasOwn(CLOSED, reason) ? CLOSED[reason] : spaced(reason);
