@@ -70,7 +70,8 @@ pub fn router() -> Router {
 fn tag(text: &str) -> HeaderValue {
     let mut hasher = DefaultHasher::new();
     text.hash(&mut hasher);
-    HeaderValue::try_from(format!("\"{:016x}\"", hasher.finish())).expect("digits and quotes are visible ASCII")
+    HeaderValue::try_from(format!("\"{:016x}\"", hasher.finish()))
+        .expect("digits and quotes are visible ASCII")
 }
 
 fn file(asked: &HeaderMap, tag: HeaderValue, kind: &'static str, text: &'static str) -> Response {
@@ -144,7 +145,9 @@ mod tests {
                 assert!(FILES.iter().any(|(name, _, _)| *name == script), "{name} imports {script}");
             }
             let text = text.replace("http://www.w3.org/", "");
-            for elsewhere in ["http://", "https://", "innerHTML", "insertAdjacentHTML", "eval(", " style=\"", "onclick="] {
+            for elsewhere in
+                ["http://", "https://", "innerHTML", "insertAdjacentHTML", "eval(", " style=\"", "onclick="]
+            {
                 assert!(!text.contains(elsewhere), "{name} has {elsewhere}");
             }
         }

@@ -2,7 +2,7 @@
 
 import { meet } from "./colours.js";
 import { address, element, link, named, same } from "./element.js";
-import { draw, recolour, swatch, tip, tower } from "./picture.js";
+import { describe, paint, swatch, tip, tower } from "./picture.js";
 import { closedBecause, closedShort, counted, rounded, size, strandedShort } from "./words.js";
 
 export const path = ["fleet"];
@@ -19,6 +19,8 @@ const ROW = 8;
 const NARROW = 4;
 /// Up to so many cards, their pictures are large.
 const FEW_CARDS = 24;
+/// The least width of a column of nodes, in pixels, by the size of the pictures.
+const COLUMNS = { small: 80, usual: 156, large: 240 };
 
 const ORDERS = {
   name: { head: "By name", key: () => 0 },
@@ -40,6 +42,8 @@ export function open() {
   let fleet;
   let shownOrder = [];
   let current;
+  let picture = "usual";
+  let width = 0;
 
   const summary = element("section.summary", { "aria-label": "Models" });
   const rights = element("p.rights", { hidden: true }, "You see the pods of namespaces whose pods you may list. Of all others only amounts are shown, in grey.");
@@ -55,7 +59,7 @@ export function open() {
     element("button.chip", { type: "button", "aria-pressed": "false", on: { click: (event) => toggle(name, event.currentTarget) } }, head),
   );
   const root = element(
-    "div.fleet",
+    "div.fleet.usual",
     null,
     element("h1.unseen", { tabindex: "-1" }, "Fleet"),
     summary,
@@ -81,13 +85,36 @@ export function open() {
     const badge = element("span.badges");
     const head = element("h2", null, element("a.name", { href: address(["nodes", data.name]), tabindex: "-1" }, named(data.name)), badge);
     const item = element("li.node", null, head, towers);
-    const node = { item, towers, badge, cards: new Map(), data: undefined };
+    const node = { item, towers, badge, cards: new Map(), data: undefined, near: false };
+    item.berth = node;
     nodes.set(data.name, node);
+    nearness.observe(item);
     fill(node, data);
     return node;
   }
 
-  /// Draws what is new of a node, and returns the towers of cards that changed.
+  /// Nodes that are in sight, or soon will be. Only these are painted.
+  const nearness = new IntersectionObserver(
+    (entries) => {
+      for (const { target, isIntersecting } of entries) {
+        target.berth.near = isIntersecting;
+        if (isIntersecting) repaint(target.berth);
+      }
+    },
+    { rootMargin: "100% 0%" },
+  );
+
+  /// Paints the cards of a node that are not painted as they should be.
+  function repaint(node) {
+    const colours = wanted.namespace ?? "";
+    for (const known of node.cards.values()) {
+      if (known.painted === colours) continue;
+      known.painted = colours;
+      paint(known.tower, known.card, wanted.namespace);
+    }
+  }
+
+  /// Takes in what is new of a node, and returns the towers of cards that changed and are in sight.
   function fill(node, data) {
     const changed = [];
     const seen = new Set();
@@ -95,14 +122,15 @@ export function open() {
       seen.add(card.id);
       const known = node.cards.get(card.id);
       if (known === undefined) {
-        const made = tower(card, wanted.namespace);
-        node.cards.set(card.id, { tower: made, card, name: data.name });
-        made.berth = node.cards.get(card.id);
+        const made = tower(card);
+        made.berth = { tower: made, card, name: data.name, painted: undefined, dim: false };
+        node.cards.set(card.id, made.berth);
         node.towers.insertBefore(made, node.towers.children[at] ?? null);
       } else if (!same(known.card, card)) {
         known.card = card;
-        draw(known.tower, card, wanted.namespace);
-        changed.push(known.tower);
+        known.painted = undefined;
+        describe(known.tower, card);
+        if (node.near) changed.push(known.tower);
       }
     });
     for (const [id, { tower: gone }] of node.cards) {
@@ -111,6 +139,7 @@ export function open() {
         node.cards.delete(id);
       }
     }
+    if (node.near) repaint(node);
     node.badge.replaceChildren(...(data.closed ?? []).map((reason) => element("span.badge", { title: `It takes no pods: ${closedBecause(reason)}` }, closedShort(reason))));
     node.item.classList.toggle("closed", data.closed !== undefined);
     node.item.classList.toggle("broad", data.cards.length > NARROW);
@@ -139,6 +168,7 @@ export function open() {
     }
     for (const [name, { item }] of nodes) {
       if (!names.has(name)) {
+        nearness.unobserve(item);
         item.remove();
         nodes.delete(name);
       }
@@ -184,11 +214,15 @@ export function open() {
           ((wanted.model === "" || card.model === wanted.model) &&
             (wanted.text === "" || byName || words(node).cards[at].includes(wanted.text)) &&
             chosen.every((filter) => filter.fits(card, node.data)));
-        node.cards.get(card.id).tower.classList.toggle("dim", !fits);
+        const known = node.cards.get(card.id);
+        if (known.dim !== !fits) {
+          known.dim = !fits;
+          known.tower.classList.toggle("dim", !fits);
+        }
         matching += fits ? 1 : 0;
       });
       const visible = all || matching > 0 || (byName && node.data.cards.length === 0);
-      node.item.hidden = !visible;
+      if (node.item.hidden === visible) node.item.hidden = !visible;
       if (visible) shown.push(node);
       cards += matching;
     }
@@ -199,24 +233,29 @@ export function open() {
       shownOrder = shown;
     }
     const total = [...nodes.values()].reduce((sum, node) => sum + node.data.cards.length, 0);
-    root.classList.toggle("small", total >= MANY_CARDS);
-    root.classList.toggle("large", total <= FEW_CARDS);
+    const fitting = total >= MANY_CARDS ? "small" : total <= FEW_CARDS ? "large" : "usual";
+    if (picture !== fitting) {
+      root.classList.replace(picture, fitting);
+      picture = fitting;
+      spread();
+    }
     count.textContent = all
       ? `${counted(nodes.size, "node")}, ${counted(total, "card")}`
       : `${shown.length} of ${counted(nodes.size, "node")}, ${cards} of ${counted(total, "card")}`;
     empty.hidden = shown.length > 0;
     empty.textContent = nodes.size === 0 ? "No node has registered a card yet." : "No card is like that. Esc clears the search.";
-    spread();
     if (current === undefined || current.closest("li")?.hidden !== false) rove(towersShown()[0]);
   }
 
   /// As many columns as there is room for; an even number, since a broad node takes two.
   function spread() {
-    const least = Number.parseFloat(getComputedStyle(root).getPropertyValue("--column"));
-    const columns = Math.floor(list.clientWidth / least);
+    const columns = Math.floor(width / COLUMNS[picture]);
     list.style.setProperty("--columns", String(Math.max(2, columns - (columns % 2))));
   }
-  new ResizeObserver(spread).observe(list);
+  new ResizeObserver(([{ contentRect }]) => {
+    width = contentRect.width;
+    spread();
+  }).observe(list);
 
   /// Numbers within names count as numbers: gpu-2 stands before gpu-10.
   const { compare } = new Intl.Collator("en", { numeric: true });
@@ -322,7 +361,7 @@ export function open() {
   function highlight(namespace) {
     wanted.namespace = namespace;
     for (const node of nodes.values()) {
-      for (const { tower: drawn, card } of node.cards.values()) recolour(drawn, card, namespace);
+      if (node.near) repaint(node);
     }
     explain(amounts(fleet.nodes));
   }

@@ -7,7 +7,7 @@ import { counted, part, since } from "./words.js";
 import { outcome } from "./pod.js";
 
 const PODS = [{ head: "Pod" }, { head: "State" }, { head: "Node" }, { head: "Asks for" }, { head: "For", kind: "number" }];
-const QUOTAS = [{ head: "Resource" }, { head: "Used", kind: "number" }, { head: "Limit", kind: "number" }, { head: "", kind: "wide" }];
+const QUOTAS = [{ head: "Resource" }, { head: "Used", kind: "number" }, { head: "Limit", kind: "number" }, { head: "Part", kind: "wide" }];
 
 export function open(name) {
   const root = element("div");

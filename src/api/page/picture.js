@@ -21,22 +21,21 @@ function stacked(card, amount, whole, highlighted) {
   return stops.length === 0 ? "none" : `linear-gradient(to top, ${stops.join(", ")}, transparent ${from}%)`;
 }
 
-/// Draws a card into its tower.
-export function draw(tower, card, highlighted) {
+/// Says of a tower what its card is like. `paint` shows what is in use.
+export function describe(tower, card) {
   tower.classList.toggle("unhealthy", card.healthy === false);
   tower.classList.toggle("stranded", card.stranded !== undefined && card.healthy !== false);
   tower.setAttribute("aria-label", cardInWords(card));
-  recolour(tower, card, highlighted);
 }
 
-export function recolour(tower, card, highlighted) {
+export function paint(tower, card, highlighted) {
   tower.style.setProperty("--memory", stacked(card, "memory", card.memory, highlighted));
   tower.style.setProperty("--compute", stacked(card, "cores", card.cores, highlighted));
 }
 
-export function tower(card, highlighted) {
+export function tower(card) {
   const made = element("a.tower", { href: address(["cards", card.id]), tabindex: "-1" });
-  draw(made, card, highlighted);
+  describe(made, card);
   return made;
 }
 

@@ -133,8 +133,12 @@ impl DemoStage {
         outcome
     }
 
-    /// Serves the cluster on a socket until SIGTERM or SIGINT, and prints its kubeconfig on standard output.
-    pub(super) async fn keep(&mut self) -> anyhow::Result<()> {
+    /// Serves the cluster on a socket until SIGTERM or SIGINT, and prints its kubeconfig on standard output. What is done meanwhile ends it if it
+    /// fails.
+    pub(super) async fn keep(
+        &mut self,
+        meanwhile: impl AsyncFnOnce(&Self) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
         let served = self.sandbox.serve(ANY_PORT).await?;
         output::write(&format!("{}\n", served.kubeconfig))?;
         output::remark(&format!("The cluster stays up at {} until you press Ctrl-C.", served.url));
@@ -143,9 +147,10 @@ impl DemoStage {
             "  curl -k -H 'Authorization: Bearer {}' https://{}{LEDGER}",
             served.token, self.listens
         ));
-        self.while_it_stands(async move |_: &Self| {
+        self.while_it_stands(async move |stage: &Self| {
             tokio::select! {
                 never = served.run => match never {},
+                done = meanwhile(stage) => done,
                 _ = crate::cli::serve::told_to_end() => Ok(()),
             }
         })
