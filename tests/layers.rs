@@ -17,7 +17,6 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("scheduling", &["device", "dra", "object", "excerpt"]),
     ("webhook", &["admission", "device", "object", "dialect", "excerpt"]),
     ("extender", &["scheduling", "object", "excerpt"]),
-    ("api", &["scheduling", "device", "object", "dialect", "excerpt", "cluster", "webhook"]),
     ("cluster", &["scheduling", "device", "object", "dialect", "excerpt"]),
     ("api", &["scheduling", "cluster", "webhook", "object", "device", "dialect", "excerpt"]),
     ("config", &["admission", "scheduling", "device", "object", "dialect", "cluster", "webhook"]),
