@@ -300,7 +300,7 @@ fn with_extender(router: Router, options: &Options, handoff: &Handoff) -> Router
     }
 }
 
-/// With the paths for those who look at the cluster, where a binder follows it.
+/// With the paths and the page for those who look at the cluster, where a binder follows it.
 fn with_api(
     router: Router,
     options: &Options,
@@ -309,7 +309,10 @@ fn with_api(
 ) -> Router {
     match options.parts {
         Parts::Both | Parts::Binder => {
-            router.merge(crate::api::router(api::api(options, handoff, readiness)))
+            {
+            let answers = crate::api::router(api::api(options, handoff, readiness));
+            router.merge(answers).merge(crate::api::page::router())
+        }
         }
         Parts::Webhook | Parts::Shadow { .. } => router,
     }

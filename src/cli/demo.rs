@@ -59,7 +59,7 @@ pub async fn run(mut args: DemoArgs, config: Config) -> anyhow::Result<()> {
         Some(page) => {
             let seen = async |stage: &stage::DemoStage| {
                 tokio::select! {
-                    ended = page.show() => ended,
+                    ended = page.show(stage.api.clone()) => ended,
                     ended = arrivals::come_and_go(stage, &args) => ended,
                 }
             };

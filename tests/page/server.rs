@@ -115,6 +115,7 @@ async fn answer(State(held): State<Arc<Held>>, Path(path): Path<String>, headers
         }
         ["namespaces", name] => Some(cluster.namespace(name)),
         ["namespaces", namespace, "pods", name] => cluster.pod(namespace, name),
+        ["namespaces", namespace, "pods", name, "change"] => cluster.pod(namespace, name).map(|_| super::fixture::change()),
         _ => None,
     };
     match found {

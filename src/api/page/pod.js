@@ -29,10 +29,30 @@ export function outcome(pod) {
 
 export function open(namespace, name) {
   const root = element("div");
+  const path = ["namespaces", namespace, "pods", name];
+  /// What would help, and for which message that was asked last: to find it, Berth judges all nodes many times.
+  const help = element("div");
+  let helped;
+
+  async function findHelp(ask, { outcome, fitting, message }) {
+    if (outcome !== "Waiting" || fitting !== 0) {
+      helped = undefined;
+      refill(help);
+    } else if (helped !== message) {
+      helped = message;
+      try {
+        refill(help, helps(await ask([...path, "change"])));
+      } catch {
+        // There may be an answer next time.
+        helped = undefined;
+      }
+    }
+  }
 
   /// The pod, with the cards that it holds parts of.
   async function load(ask) {
-    const pod = await ask(["namespaces", namespace, "pods", name]);
+    const pod = await ask(path);
+    findHelp(ask, pod);
     const ids = [...new Set((pod.holds ?? []).map(({ card }) => card))];
     const cards = ids.length > DRAWN ? [] : await Promise.all(ids.map((id) => ask(["cards", id]).catch(unlessGone)));
     return { pod, cards: cards.filter((card) => card !== undefined) };
@@ -57,7 +77,7 @@ export function open(namespace, name) {
           ["Fits now on", pod.fitting === undefined ? undefined : counted(pod.fitting, "node")],
         ]),
       ),
-      helps(pod),
+      help,
       verdicts(pod),
       holds(pod),
       cards.length > 0 &&
@@ -75,7 +95,7 @@ export function open(namespace, name) {
     return element("article.card", null, element("h3", null, link(["cards", card.id], `Card ${card.index ?? ""} `, element("span.muted", null, named(card.id)))), bars(card, own));
   }
 
-  return { title: name, path: ["namespaces", namespace, "pods", name], root, load, show };
+  return { title: name, path, root, load, show };
 }
 
 function unlessGone(error) {

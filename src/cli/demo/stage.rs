@@ -19,6 +19,7 @@ use super::{
     register::{create, register},
 };
 use crate::{
+    api,
     app::{App, CertificateSource, Chooser, Options, Parts},
     cli::output::{self, Shown},
     cluster::{Clock, Leadership},
@@ -47,6 +48,8 @@ pub(super) struct DemoStage {
     sandbox: Sandbox,
     /// Where Berth answers.
     listens: SocketAddr,
+    /// Shows everything, without a token.
+    pub(super) api: Arc<api::Api>,
     berth: JoinSet<anyhow::Result<()>>,
     end: oneshot::Sender<()>,
     told_on: Stream,
@@ -85,7 +88,7 @@ impl DemoStage {
         });
         let client = sandbox.client();
         let app = App::bind(options(config.clone(), client.clone())).await?;
-        let listens = app.local_addr();
+        let (listens, open_api) = (app.local_addr(), app.open_api());
         register(&client, listens).await?;
         let mut ready = app.readiness();
         let (end, ended) = oneshot::channel();
@@ -100,6 +103,7 @@ impl DemoStage {
             config,
             sandbox,
             listens,
+            api: open_api,
             berth,
             end,
             told_on: if args.keep { Stream::Stderr } else { Stream::Stdout },

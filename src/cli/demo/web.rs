@@ -3,6 +3,7 @@
 use std::{
     net::{Ipv4Addr, SocketAddr},
     process::{Command, Stdio},
+    sync::Arc,
 };
 
 use anyhow::Context;
@@ -11,7 +12,10 @@ use tokio::{net::TcpListener, task::spawn_blocking};
 
 use super::DemoArgs;
 use crate::{
-    api::page::{self, UI},
+    api::{
+        self, Api,
+        page::{self, UI},
+    },
     cli::output,
 };
 
@@ -34,8 +38,8 @@ impl DemoPage {
         Ok(Self { listener, opens: !args.no_open && has_screen() })
     }
 
-    /// Serves the page for as long as this is awaited, and opens it in a browser where there is one.
-    pub(super) async fn show(self) -> anyhow::Result<()> {
+    /// Serves the page and the API that it asks for as long as this is awaited, and opens it in a browser where there is one.
+    pub(super) async fn show(self, api: Arc<Api>) -> anyhow::Result<()> {
         let address = format!("http://{}{UI}", self.listener.local_addr()?);
         output::remark(&format!("The cluster in a browser, where pods now arrive and end: {address}"));
         let opened = async {
@@ -48,15 +52,15 @@ impl DemoPage {
             std::future::pending().await
         };
         tokio::select! {
-            ended = axum::serve(self.listener, routes()) => Ok(ended?),
+            ended = axum::serve(self.listener, routes(api)) => Ok(ended?),
             failed = opened => failed,
         }
     }
 }
 
 /// The page, and beside it what it asks.
-fn routes() -> Router {
-    page::router().route("/", get(|| async { Redirect::temporary(UI) }))
+fn routes(api: Arc<Api>) -> Router {
+    page::router().merge(api::router(api)).route("/", get(|| async { Redirect::temporary(UI) }))
 }
 
 /// Whether a browser would have where to appear.
