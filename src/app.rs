@@ -309,10 +309,8 @@ fn with_api(
 ) -> Router {
     match options.parts {
         Parts::Both | Parts::Binder => {
-            {
             let answers = crate::api::router(api::api(options, handoff, readiness));
             router.merge(answers).merge(crate::api::page::router())
-        }
         }
         Parts::Webhook | Parts::Shadow { .. } => router,
     }

@@ -108,12 +108,23 @@ fn each_view_shows_what_the_api_answers() {
         assert_eq!(cards, 172);
         assert_eq!(page.evaluate("document.querySelectorAll('.tower.unhealthy').length"), 1);
         let stranded = page.evaluate("document.querySelector('.tower.stranded').getAttribute('aria-label')");
-        assert!(stranded.as_str().is_some_and(|label| label.contains("what is free is of no use: ")), "{stranded}");
+        assert!(
+            stranded.as_str().is_some_and(|label| label.contains("what is free is of no use: ")),
+            "{stranded}"
+        );
         assert!(text(page, ".summary").contains("NVIDIA H100 80GB HBM3"));
         assert!(text(page, ".waits").contains("17 pods wait"));
         assert!(text(page, ".nodes").contains("cordoned"));
         let expected: [(&str, &[&str]); 7] = [
-            (&views[1], &["17 pods", "a pod that you may not see", "CardInsufficientMemory", "0/26 nodes are available"]),
+            (
+                &views[1],
+                &[
+                    "17 pods",
+                    "a pod that you may not see",
+                    "CardInsufficientMemory",
+                    "0/26 nodes are available",
+                ],
+            ),
             (&views[2], &["What fits now", "NVIDIA L40S", "⅛ card", "161"]),
             (&views[3], &["It takes pods", "topology.kubernetes.io/zone=eu-1a", "88500m", "dedicated="]),
             (&views[4], &["Memory: ", "Of the card", "10 slots"]),
@@ -167,7 +178,11 @@ fn changes_are_shown_without_a_reload() {
             cluster.fleet["nodes"][0]["cards"][0]["shares"] = json!([share]);
         });
         page.until(&format!("{label}.includes('vision/newcomer 5000 MiB')"));
-        assert_eq!(page.evaluate("kept.every((tower) => tower.isConnected)"), true, "other cards stay as they are");
+        assert_eq!(
+            page.evaluate("kept.every((tower) => tower.isConnected)"),
+            true,
+            "other cards stay as they are"
+        );
 
         server.change(|cluster| {
             let nodes = cluster.fleet["nodes"].as_array_mut().expect("nodes");
@@ -190,7 +205,11 @@ fn changes_are_shown_without_a_reload() {
         });
         page.until("document.querySelectorAll('tbody tr').length === 1");
         let pod = server.cluster().queue["pods"][0].clone();
-        let place = address(&["pods", pod["namespace"].as_str().expect("a name"), pod["pod"].as_str().expect("a name")]);
+        let place = address(&[
+            "pods",
+            pod["namespace"].as_str().expect("a name"),
+            pod["pod"].as_str().expect("a name"),
+        ]);
         page.evaluate(&format!("location.hash = {}", json!(place)));
         page.until(&shown(&place));
         server.change(|cluster| cluster.queue["pods"] = json!([]));
@@ -217,7 +236,9 @@ fn everything_can_be_reached_with_the_keyboard() {
         // The cards are one stop of the Tab key, and the arrows lead from one to the other.
         assert_eq!(page.evaluate("document.querySelectorAll('.tower[tabindex=\"0\"]').length"), 1);
         page.evaluate("document.querySelector('.tower[tabindex=\"0\"]').focus()");
-        let focused = |page: &mut Page<'_>| page.evaluate("[...document.querySelectorAll('.tower')].indexOf(document.activeElement)");
+        let focused = |page: &mut Page<'_>| {
+            page.evaluate("[...document.querySelectorAll('.tower')].indexOf(document.activeElement)")
+        };
         assert_eq!(focused(page), 0);
         page.press("ArrowRight");
         assert_eq!(focused(page), 1);
@@ -226,7 +247,10 @@ fn everything_can_be_reached_with_the_keyboard() {
         assert_eq!(focused(page), 0);
         page.press("ArrowDown");
         let below = "const [one, other] = [document.querySelector('.tower'), document.activeElement].map((tower) => tower.getBoundingClientRect())";
-        assert_eq!(page.evaluate(&format!("{{ {below}; other.top > one.bottom && other.left === one.left }}")), true);
+        assert_eq!(
+            page.evaluate(&format!("{{ {below}; other.top > one.bottom && other.left === one.left }}")),
+            true
+        );
         page.press("End");
         assert_eq!(focused(page), 171);
         page.press("Home");
@@ -261,13 +285,21 @@ fn the_fleet_is_searched_filtered_and_sorted() {
         let server = Server::start(company(), "", None);
         open(page, &server, "");
         let write = |page: &mut Page<'_>, text: &str| {
-            page.evaluate(&format!("search.value = {}; search.dispatchEvent(new Event('input'))", json!(text)));
+            page.evaluate(&format!(
+                "search.value = {}; search.dispatchEvent(new Event('input'))",
+                json!(text)
+            ));
         };
         let lit = "document.querySelectorAll('.node:not([hidden]) .tower:not(.dim)').length";
         let cluster = server.cluster();
         let (_, card) = cluster.shared_card();
         let (id, share) = (card["id"].as_str().expect("an id").to_owned(), card["shares"][0].clone());
-        for (search, least, most) in [(id.as_str(), 1, 1), (share["pod"].as_str().expect("a name"), 1, 9), ("L40S", 36, 36), ("nothing like it", 0, 0)] {
+        for (search, least, most) in [
+            (id.as_str(), 1, 1),
+            (share["pod"].as_str().expect("a name"), 1, 9),
+            ("L40S", 36, 36),
+            ("nothing like it", 0, 0),
+        ] {
             write(page, search);
             let lit = page.evaluate(lit).as_u64().expect("a number");
             assert!((least..=most).contains(&lit), "{search}: {lit}");
@@ -335,7 +367,8 @@ fn names_that_would_be_markup_stay_text() {
         }
         // What is in the text is what was written, all of it.
         open(page, &server, "#/queue");
-        let shown = page.evaluate("[...document.querySelectorAll('td .reason .named')].map((one) => one.textContent)");
+        let shown = page
+            .evaluate("[...document.querySelectorAll('td .reason .named')].map((one) => one.textContent)");
         assert_eq!(shown, json!(HOSTILE));
         nothing_went_wrong(page, &server);
     });
@@ -373,7 +406,8 @@ fn a_token_is_asked_for_and_kept_in_the_tab_only() {
 #[test]
 fn the_page_works_behind_a_proxy_that_puts_a_prefix_before_it() {
     in_browser(|page| {
-        let server = Server::start(company(), "/api/v1/namespaces/berth/services/https:berth:443/proxy", None);
+        let server =
+            Server::start(company(), "/api/v1/namespaces/berth/services/https:berth:443/proxy", None);
         page.open(&format!("{}/api/v1/namespaces/berth/services/https:berth:443/proxy/ui", server.origin()));
         page.until(&shown(""));
         page.until("document.getElementById('state').dataset.state === 'live'");
@@ -430,7 +464,8 @@ fn a_thousand_nodes_of_eight_cards_are_drawn_and_kept_up_to_date() {
         page.open(&format!("{}/ui/#/fits", server.origin()));
         page.until(&shown("#/fits"));
         page.evaluate("document.fonts.ready.then(() => true)");
-        let frame = "new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(() => drawn(true))))";
+        let frame =
+            "new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(() => drawn(true))))";
         let mut before = spent(page);
         let mut report = |page: &mut Page<'_>, what: &str| {
             page.evaluate(frame);
@@ -439,7 +474,10 @@ fn a_thousand_nodes_of_eight_cards_are_drawn_and_kept_up_to_date() {
             let took = page.evaluate("performance.getEntriesByName('berth-show', 'measure').at(-1).duration");
             println!(
                 "{what}: {:.0} ms in the view; with fetching and reading the answer {:.0} ms of scripts, {:.0} ms of styles, {:.0} ms of layout",
-                took.as_f64().unwrap_or_default(), of(0), of(1), of(2)
+                took.as_f64().unwrap_or_default(),
+                of(0),
+                of(1),
+                of(2)
             );
             before = after;
         };
@@ -479,10 +517,8 @@ fn the_pictures_of_the_documentation_are_taken_from_the_page() {
     in_browser(|page| {
         let server = Server::start(company(), "", None);
         let views = views(&server.cluster());
-        let pictures = [
-            ("fleet.png", "dark", DESK, "#/"),
-            ("pod.png", "light", (1200, 760), views[7].as_str()),
-        ];
+        let pictures =
+            [("fleet.png", "dark", DESK, "#/"), ("pod.png", "light", (1200, 760), views[7].as_str())];
         // How long pods wait is the same on every picture.
         let clock = format!("Date.now = () => Date.parse({})", json!(NOW));
         page.ask("Page.addScriptToEvaluateOnNewDocument", json!({"source": clock}));

@@ -54,7 +54,8 @@ mod tests {
     #[test]
     fn nobody_takes_the_room_of_others_and_what_ends_leaves_room() {
         let streams = Arc::<Streams>::default();
-        let mut places: Vec<_> = (0..MOST_OF_USER).map(|_| streams.enter("eve".to_owned()).unwrap()).collect();
+        let mut places: Vec<_> =
+            (0..MOST_OF_USER).map(|_| streams.enter("eve".to_owned()).unwrap()).collect();
         assert!(streams.enter("eve".to_owned()).is_none());
         let others = (MOST_OF_USER..MOST).map(|at| streams.enter(format!("user-{at}")).unwrap());
         places.extend(others);

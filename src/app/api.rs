@@ -116,6 +116,9 @@ async fn read_pod(client: Client, namespace: String, name: String) -> Result<Opt
     Ok(pod.map(|pod| serde_json::to_value(pod).expect("an object has string keys only")))
 }
 
+/// What is kept of a token instead of it.
+type TokenHash = [u64; 2];
+
 /// The users who have looked lately.
 struct Known {
     client: Client,

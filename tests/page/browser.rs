@@ -35,7 +35,9 @@ pub fn find() -> Option<PathBuf> {
     }
     let folders = std::env::var_os("PATH")?;
     let names = ["chromium", "chromium-browser", "google-chrome"];
-    std::env::split_paths(&folders).flat_map(|folder| names.map(|name| folder.join(name))).find(|path| path.is_file())
+    std::env::split_paths(&folders)
+        .flat_map(|folder| names.map(|name| folder.join(name)))
+        .find(|path| path.is_file())
 }
 
 impl Browser {
@@ -46,8 +48,18 @@ impl Browser {
         let mut child = Command::new("sh")
             .args(["-c", "exec \"$@\" 3<&0 4>&1 </dev/null >/dev/null 2>/dev/null", "sh"])
             .arg(program)
-            .args(["--headless=new", "--remote-debugging-pipe", "--no-sandbox", "--no-first-run", "--disable-gpu"])
-            .args(["--disable-dev-shm-usage", "--disable-background-networking", "--disable-component-update"])
+            .args([
+                "--headless=new",
+                "--remote-debugging-pipe",
+                "--no-sandbox",
+                "--no-first-run",
+                "--disable-gpu",
+            ])
+            .args([
+                "--disable-dev-shm-usage",
+                "--disable-background-networking",
+                "--disable-component-update",
+            ])
             .args(["--hide-scrollbars", "--force-color-profile=srgb", "--lang=en", &folder, "about:blank"])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -82,7 +94,8 @@ impl Browser {
         input.write_all(format!("{message}\0").as_bytes()).expect("the browser listens");
         input.flush().expect("the browser listens");
         loop {
-            let message = self.messages.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("no answer to {method}"));
+            let message =
+                self.messages.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("no answer to {method}"));
             if message["id"] != self.last {
                 self.events.push_back(message);
             } else if message.get("error").is_some() {
@@ -96,8 +109,10 @@ impl Browser {
     /// An empty page that shares nothing with others.
     pub fn page(&mut self) -> Page<'_> {
         let context = self.asked("Target.createBrowserContext", json!({}))["browserContextId"].clone();
-        let target = self.asked("Target.createTarget", json!({"url": "about:blank", "browserContextId": context}));
-        let attached = self.asked("Target.attachToTarget", json!({"targetId": target["targetId"], "flatten": true}));
+        let target =
+            self.asked("Target.createTarget", json!({"url": "about:blank", "browserContextId": context}));
+        let attached =
+            self.asked("Target.attachToTarget", json!({"targetId": target["targetId"], "flatten": true}));
         let session = attached["sessionId"].as_str().expect("a session").to_owned();
         self.events.clear();
         let mut page = Page { browser: self, session, context };
@@ -177,7 +192,11 @@ impl Page<'_> {
                 Ok(answer) if answer.get("exceptionDetails").is_none() => return,
                 Ok(answer) => {
                     let shown = self.evaluate("location.href + '\\n' + document.body?.innerText");
-                    panic!("{condition}: {}\nThe page shows:\n{}", answer["exceptionDetails"], shown.as_str().unwrap_or_default())
+                    panic!(
+                        "{condition}: {}\nThe page shows:\n{}",
+                        answer["exceptionDetails"],
+                        shown.as_str().unwrap_or_default()
+                    )
                 }
                 Err(_) => {}
             }

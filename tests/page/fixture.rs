@@ -129,7 +129,9 @@ fn shares(dice: &mut Dice, memory: u64, place: &str) -> Vec<Value> {
 pub fn fleet(nodes: Vec<Value>, queue: &Value) -> Value {
     let mut models: BTreeMap<String, (f64, f64, BTreeMap<String, f64>)> = BTreeMap::new();
     for card in nodes.iter().flat_map(|node| node["cards"].as_array().into_iter().flatten()) {
-        let part = |used: &str, whole: &str| card[used].as_f64().unwrap_or(0.0) / card[whole].as_f64().unwrap_or(1.0);
+        let part = |used: &str, whole: &str| {
+            card[used].as_f64().unwrap_or(0.0) / card[whole].as_f64().unwrap_or(1.0)
+        };
         let used = part("memoryUsed", "memory").max(part("coresUsed", "cores"));
         let model = models.entry(card["model"].as_str().unwrap_or_default().to_owned()).or_default();
         model.0 += 1.0;
@@ -166,8 +168,15 @@ pub fn fleet(nodes: Vec<Value>, queue: &Value) -> Value {
 }
 
 fn waiting(dice: &mut Dice, count: u64) -> Value {
-    let reasons = ["CardInsufficientMemory", "CardInsufficientMemory", "CardInsufficientCores", "NodeAffinity", "QuotaExceeded"];
-    let asks = ["1 x 40000 MiB, 50 %", "8 x 100 %", "2 x 81559 MiB", "1 x 24000 MiB, 25 %", "4 x 40960 MiB, 100 %"];
+    let reasons = [
+        "CardInsufficientMemory",
+        "CardInsufficientMemory",
+        "CardInsufficientCores",
+        "NodeAffinity",
+        "QuotaExceeded",
+    ];
+    let asks =
+        ["1 x 40000 MiB, 50 %", "8 x 100 %", "2 x 81559 MiB", "1 x 24000 MiB, 25 %", "4 x 40960 MiB, 100 %"];
     let pods: Vec<_> = (1..=count)
         .map(|position| {
             let (namespace, pods, _) = dice.one(TENANTS);
@@ -280,7 +289,9 @@ impl Cluster {
 
     /// The first card that a share of several holders is on, and its node.
     pub fn shared_card(&self) -> (&Value, &Value) {
-        let cards = self.nodes().flat_map(|node| node["cards"].as_array().into_iter().flatten().map(move |card| (node, card)));
+        let cards = self
+            .nodes()
+            .flat_map(|node| node["cards"].as_array().into_iter().flatten().map(move |card| (node, card)));
         let most = cards.max_by_key(|(_, card)| card["shares"].as_array().map(Vec::len));
         most.expect("there are cards")
     }
@@ -294,7 +305,9 @@ impl Cluster {
             {"resource": "memory", "allocatable": "1031774Mi", "requested": "412Gi"},
             {"resource": "pods", "allocatable": "110", "requested": "23"},
         ]);
-        node["models"] = node["cards"].as_array().map(|cards| cards.iter().take(1).map(|card| card["model"].clone()).collect())?;
+        node["models"] = node["cards"]
+            .as_array()
+            .map(|cards| cards.iter().take(1).map(|card| card["model"].clone()).collect())?;
         Some(node)
     }
 
@@ -310,7 +323,8 @@ impl Cluster {
         let queued = queued.filter(|pod| pod["namespace"] == name).filter_map(|pod| pod["pod"].as_str());
         let shares = self.nodes().flat_map(|node| node["cards"].as_array().into_iter().flatten());
         let shares = shares.flat_map(|card| card["shares"].as_array().into_iter().flatten());
-        let holding = shares.filter(|share| share["namespace"] == name).filter_map(|share| share["pod"].as_str());
+        let holding =
+            shares.filter(|share| share["namespace"] == name).filter_map(|share| share["pod"].as_str());
         let names: std::collections::BTreeSet<_> = queued.chain(holding).collect();
         let pods: Vec<_> = names.into_iter().filter_map(|pod| self.pod(name, pod)).collect();
         json!({"namespace": name, "pods": pods, "quotas": self.quotas})
@@ -337,7 +351,10 @@ impl Cluster {
                 "holds": holds, "asks": asks, "attempts": 1,
             }));
         }
-        let queued = self.queue["pods"].as_array()?.iter().find(|pod| pod["namespace"] == namespace && pod["pod"] == name)?;
+        let queued = self.queue["pods"]
+            .as_array()?
+            .iter()
+            .find(|pod| pod["namespace"] == namespace && pod["pod"] == name)?;
         let names: Vec<_> = self.nodes().map(|node| node["name"].clone()).collect();
         let (near, far) = names.split_at(names.len().min(9));
         Some(json!({

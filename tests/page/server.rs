@@ -47,8 +47,13 @@ pub struct Server {
 impl Server {
     /// Serves a cluster below `prefix`, to those who have this token, or to everyone.
     pub fn start(cluster: Cluster, prefix: &str, token: Option<&'static str>) -> Self {
-        let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime starts");
-        let held = Arc::new(Held { cluster: Mutex::new(cluster), token, version: watch::Sender::new(Version { number: 1, connection: 1 }) });
+        let runtime =
+            Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime starts");
+        let held = Arc::new(Held {
+            cluster: Mutex::new(cluster),
+            token,
+            version: watch::Sender::new(Version { number: 1, connection: 1 }),
+        });
         let routes = Router::new()
             .route("/api/v1/changes", get(changes))
             .route("/api/v1/{*path}", get(answer))
@@ -88,13 +93,24 @@ fn json_answer(status: StatusCode, value: &Value) -> Response {
 
 fn refused(held: &Held, headers: &HeaderMap) -> Option<Response> {
     let token = held.token?;
-    let bearer = headers.get(header::AUTHORIZATION).and_then(|sent| sent.to_str().ok()?.strip_prefix("Bearer "));
+    let bearer =
+        headers.get(header::AUTHORIZATION).and_then(|sent| sent.to_str().ok()?.strip_prefix("Bearer "));
     let own = headers.get("x-berth-token").and_then(|sent| sent.to_str().ok());
     let known = bearer == Some(token) && own == Some(token);
-    (!known).then(|| json_answer(StatusCode::UNAUTHORIZED, &json!({"message": "the request has no token that the API server knows"})))
+    (!known).then(|| {
+        json_answer(
+            StatusCode::UNAUTHORIZED,
+            &json!({"message": "the request has no token that the API server knows"}),
+        )
+    })
 }
 
-async fn answer(State(held): State<Arc<Held>>, Path(path): Path<String>, headers: HeaderMap, uri: http::Uri) -> Response {
+async fn answer(
+    State(held): State<Arc<Held>>,
+    Path(path): Path<String>,
+    headers: HeaderMap,
+    uri: http::Uri,
+) -> Response {
     if let Some(refusal) = refused(&held, &headers) {
         return refusal;
     }
@@ -115,12 +131,16 @@ async fn answer(State(held): State<Arc<Held>>, Path(path): Path<String>, headers
         }
         ["namespaces", name] => Some(cluster.namespace(name)),
         ["namespaces", namespace, "pods", name] => cluster.pod(namespace, name),
-        ["namespaces", namespace, "pods", name, "change"] => cluster.pod(namespace, name).map(|_| super::fixture::change()),
+        ["namespaces", namespace, "pods", name, "change"] => {
+            cluster.pod(namespace, name).map(|_| super::fixture::change())
+        }
         _ => None,
     };
     match found {
         Some(found) => json_answer(StatusCode::OK, &found),
-        None => json_answer(StatusCode::NOT_FOUND, &json!({"message": format!("there is nothing at {path}")})),
+        None => {
+            json_answer(StatusCode::NOT_FOUND, &json!({"message": format!("there is nothing at {path}")}))
+        }
     }
 }
 
@@ -129,7 +149,8 @@ fn decoded(part: &str) -> String {
     let mut bytes = part.bytes();
     let mut plain = Vec::new();
     while let Some(byte) = bytes.next() {
-        let hex = (byte == b'%').then(|| [bytes.next(), bytes.next()].into_iter().flatten().collect::<Vec<u8>>());
+        let hex =
+            (byte == b'%').then(|| [bytes.next(), bytes.next()].into_iter().flatten().collect::<Vec<u8>>());
         let hex = hex.and_then(|hex| u8::from_str_radix(std::str::from_utf8(&hex).ok()?, 16).ok());
         plain.push(hex.unwrap_or(byte));
     }

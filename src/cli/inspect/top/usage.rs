@@ -433,9 +433,9 @@ impl<'a> CountedNode<'a> {
             gpus.add(of_model);
             models.entry(model.clone()).or_default().gpus.add(of_model);
         }
-        for (model, lack, stranded) in found.stranded() {
+        for (card, lack, stranded) in found.stranded() {
             gpus.strand(lack, stranded);
-            models.entry(model.clone()).or_default().gpus.strand(lack, stranded);
+            models.entry(card.card.model.clone()).or_default().gpus.strand(lack, stranded);
         }
         NodeUsage {
             name: self.state.info.name.to_string(),
