@@ -19,7 +19,7 @@ use tempfile::TempDir;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// One browser process. It ends when its pipes are closed, which happens at the latest with this process.
-pub struct Browser {
+pub(crate) struct Browser {
     child: Child,
     input: Option<ChildStdin>,
     messages: Receiver<Value>,
@@ -29,7 +29,7 @@ pub struct Browser {
 }
 
 /// The program: the one that `CHROMIUM` names, or the first on the path.
-pub fn find() -> Option<PathBuf> {
+pub(crate) fn find() -> Option<PathBuf> {
     if let Some(named) = std::env::var_os("CHROMIUM") {
         return Some(named.into());
     }
@@ -41,7 +41,7 @@ pub fn find() -> Option<PathBuf> {
 }
 
 impl Browser {
-    pub fn start(program: &Path) -> Self {
+    pub(crate) fn start(program: &Path) -> Self {
         let profile = TempDir::new().expect("a temporary folder");
         let folder = format!("--user-data-dir={}", profile.path().display());
         // The browser reads what it is asked from file 3 and answers into file 4.
@@ -107,7 +107,7 @@ impl Browser {
     }
 
     /// An empty page that shares nothing with others.
-    pub fn page(&mut self) -> Page<'_> {
+    pub(crate) fn page(&mut self) -> Page<'_> {
         let context = self.asked("Target.createBrowserContext", json!({}))["browserContextId"].clone();
         let target =
             self.asked("Target.createTarget", json!({"url": "about:blank", "browserContextId": context}));
@@ -147,25 +147,25 @@ impl fmt::Display for Refused {
 }
 
 /// One page of the browser.
-pub struct Page<'a> {
+pub(crate) struct Page<'a> {
     browser: &'a mut Browser,
     session: String,
     context: Value,
 }
 
 impl Page<'_> {
-    pub fn ask(&mut self, method: &str, parameters: Value) -> Value {
+    pub(crate) fn ask(&mut self, method: &str, parameters: Value) -> Value {
         let answer = self.browser.ask(Some(&self.session), method, parameters);
         answer.unwrap_or_else(|refused| panic!("{refused}"))
     }
 
-    pub fn open(&mut self, address: &str) {
+    pub(crate) fn open(&mut self, address: &str) {
         let answer = self.ask("Page.navigate", json!({"url": address}));
         assert!(answer.get("errorText").is_none(), "{address}: {answer}");
     }
 
     /// What an expression is in the page; a promise is awaited.
-    pub fn evaluate(&mut self, expression: &str) -> Value {
+    pub(crate) fn evaluate(&mut self, expression: &str) -> Value {
         let parameters = json!({"expression": expression, "awaitPromise": true, "returnByValue": true});
         let answer = self.ask("Runtime.evaluate", parameters);
         assert!(answer.get("exceptionDetails").is_none(), "{expression}: {}", answer["exceptionDetails"]);
@@ -173,7 +173,7 @@ impl Page<'_> {
     }
 
     /// Waits until an expression is true; looks at every frame that the page draws.
-    pub fn until(&mut self, condition: &str) {
+    pub(crate) fn until(&mut self, condition: &str) {
         // The page may be on its way to another document, in which the expression is evaluated again.
         let watch = format!(
             "new Promise((found, failed) => {{
@@ -205,7 +205,7 @@ impl Page<'_> {
     }
 
     /// Presses a key of the keyboard; `text` is what it types.
-    pub fn press(&mut self, key: &str) {
+    pub(crate) fn press(&mut self, key: &str) {
         let mut parameters = json!({"type": "keyDown", "key": key, "code": key});
         if key.chars().count() == 1 {
             parameters["text"] = key.into();
@@ -230,29 +230,29 @@ impl Page<'_> {
         self.ask("Input.dispatchKeyEvent", parameters);
     }
 
-    pub fn write(&mut self, text: &str) {
+    pub(crate) fn write(&mut self, text: &str) {
         self.ask("Input.insertText", json!({"text": text}));
     }
 
-    pub fn size(&mut self, width: u32, height: u32) {
+    pub(crate) fn size(&mut self, width: u32, height: u32) {
         let phone = width < 600;
         let parameters = json!({"width": width, "height": height, "deviceScaleFactor": if phone { 2 } else { 1 }, "mobile": phone});
         self.ask("Emulation.setDeviceMetricsOverride", parameters);
     }
 
-    pub fn prefer(&mut self, scheme: &str) {
+    pub(crate) fn prefer(&mut self, scheme: &str) {
         let features = json!([{"name": "prefers-color-scheme", "value": scheme}, {"name": "prefers-reduced-motion", "value": "reduce"}]);
         self.ask("Emulation.setEmulatedMedia", json!({"features": features}));
     }
 
     /// A picture of what is in the window, as PNG.
-    pub fn picture(&mut self) -> Vec<u8> {
+    pub(crate) fn picture(&mut self) -> Vec<u8> {
         let answer = self.ask("Page.captureScreenshot", json!({"format": "png", "optimizeForSpeed": false}));
         BASE64_STANDARD.decode(answer["data"].as_str().expect("a picture")).expect("it is in base64")
     }
 
     /// What went wrong in the page so far: exceptions, what the browser has blocked, and requests to anywhere but `origin`.
-    pub fn faults(&mut self, origin: &str) -> Vec<String> {
+    pub(crate) fn faults(&mut self, origin: &str) -> Vec<String> {
         // What has happened arrives before the answer to this.
         self.evaluate("1");
         let mut faults = Vec::new();

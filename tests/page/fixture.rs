@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-pub const NOW: &str = "2026-11-25T09:30:00Z";
+pub(crate) const NOW: &str = "2026-11-25T09:30:00Z";
 
 /// What the API answers about a cluster.
 #[derive(Clone)]
-pub struct Cluster {
-    pub fleet: Value,
-    pub queue: Value,
-    pub fits: Value,
-    pub quotas: Value,
+pub(crate) struct Cluster {
+    pub(crate) fleet: Value,
+    pub(crate) queue: Value,
+    pub(crate) fits: Value,
+    pub(crate) quotas: Value,
 }
 
 /// Nodes of one kind.
@@ -42,14 +42,14 @@ const TENANTS: &[(&str, &[&str], &[u64])] = &[
 ];
 
 /// Numbers that look random and are the same every time.
-pub struct Dice(u64);
+pub(crate) struct Dice(u64);
 
 impl Dice {
-    pub fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(2).wrapping_add(0x9e37_79b9_7f4a_7c15))
     }
 
-    pub fn below(&mut self, limit: u64) -> u64 {
+    pub(crate) fn below(&mut self, limit: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % limit
     }
@@ -71,7 +71,7 @@ fn card(id: &str, index: u64, model: &str, memory: u64, shares: Vec<Value>) -> V
 }
 
 /// A cluster of an ordinary company.
-pub fn company() -> Cluster {
+pub(crate) fn company() -> Cluster {
     let mut dice = Dice::new(7);
     let mut nodes = Vec::new();
     for rack in RACKS {
@@ -126,7 +126,7 @@ fn shares(dice: &mut Dice, memory: u64, place: &str) -> Vec<Value> {
 }
 
 /// What the API says of these nodes as a whole.
-pub fn fleet(nodes: Vec<Value>, queue: &Value) -> Value {
+pub(crate) fn fleet(nodes: Vec<Value>, queue: &Value) -> Value {
     let mut models: BTreeMap<String, (f64, f64, BTreeMap<String, f64>)> = BTreeMap::new();
     for card in nodes.iter().flat_map(|node| node["cards"].as_array().into_iter().flatten()) {
         let part = |used: &str, whole: &str| {
@@ -223,7 +223,7 @@ fn quotas() -> Value {
 }
 
 /// A thousand nodes of eight cards with two shares each.
-pub fn large() -> Cluster {
+pub(crate) fn large() -> Cluster {
     let nodes: Vec<_> = (0..1000)
         .map(|number| {
             let cards: Vec<_> = (0..8).map(|index| card_of_two(number, index, number + index)).collect();
@@ -235,7 +235,7 @@ pub fn large() -> Cluster {
 }
 
 /// A card of the large cluster, which looks different for each `turn`.
-pub fn card_of_two(node: u64, index: u64, turn: u64) -> Value {
+pub(crate) fn card_of_two(node: u64, index: u64, turn: u64) -> Value {
     let share = |at: u64| {
         let (namespace, memory) = (format!("team-{}", (turn + at) % 40), 8000 + 4000 * ((turn + 3 * at) % 8));
         json!({"namespace": namespace, "pod": format!("pod-{node}-{index}-{at}"), "memory": memory, "cores": 20 + (turn * 7) % 30})
@@ -244,7 +244,7 @@ pub fn card_of_two(node: u64, index: u64, turn: u64) -> Value {
 }
 
 /// Texts that would be markup, a script or another direction if the page were careless.
-pub const HOSTILE: &[&str] = &[
+pub(crate) const HOSTILE: &[&str] = &[
     "<img src=x onerror=\"document.title='broken out'\">",
     "\"><script>document.title='broken out'</script>",
     "javascript:document.title='broken out'",
@@ -256,7 +256,7 @@ pub const HOSTILE: &[&str] = &[
 ];
 
 /// A cluster in which everything is called something hostile.
-pub fn hostile() -> Cluster {
+pub(crate) fn hostile() -> Cluster {
     let nodes: Vec<_> = HOSTILE
         .iter()
         .map(|name| {
@@ -288,7 +288,7 @@ impl Cluster {
     }
 
     /// The first card that a share of several holders is on, and its node.
-    pub fn shared_card(&self) -> (&Value, &Value) {
+    pub(crate) fn shared_card(&self) -> (&Value, &Value) {
         let cards = self
             .nodes()
             .flat_map(|node| node["cards"].as_array().into_iter().flatten().map(move |card| (node, card)));
@@ -296,7 +296,7 @@ impl Cluster {
         most.expect("there are cards")
     }
 
-    pub fn node(&self, name: &str) -> Option<Value> {
+    pub(crate) fn node(&self, name: &str) -> Option<Value> {
         let mut node = self.nodes().find(|node| node["name"] == name)?.clone();
         node["labels"] = json!({"kubernetes.io/hostname": name, "topology.kubernetes.io/zone": "eu-1a", "gpu.example/rack": "r12"});
         node["taints"] = json!([{"key": "dedicated", "value": name, "effect": "NoSchedule"}]);
@@ -311,14 +311,14 @@ impl Cluster {
         Some(node)
     }
 
-    pub fn card(&self, id: &str) -> Option<Value> {
+    pub(crate) fn card(&self, id: &str) -> Option<Value> {
         self.nodes().find_map(|node| {
             let card = node["cards"].as_array()?.iter().find(|card| card["id"] == id)?;
             Some(json!({"node": node["name"], "card": card}))
         })
     }
 
-    pub fn namespace(&self, name: &str) -> Value {
+    pub(crate) fn namespace(&self, name: &str) -> Value {
         let queued = self.queue["pods"].as_array().into_iter().flatten();
         let queued = queued.filter(|pod| pod["namespace"] == name).filter_map(|pod| pod["pod"].as_str());
         let shares = self.nodes().flat_map(|node| node["cards"].as_array().into_iter().flatten());
@@ -331,7 +331,7 @@ impl Cluster {
     }
 
     /// A pod: what it holds, or why it waits.
-    pub fn pod(&self, namespace: &str, name: &str) -> Option<Value> {
+    pub(crate) fn pod(&self, namespace: &str, name: &str) -> Option<Value> {
         let mut holds = Vec::new();
         let mut place = Value::Null;
         for node in self.nodes() {
@@ -366,12 +366,7 @@ impl Cluster {
                 {"reasons": [{"reason": "TaintToleration"}], "count": far.len(), "names": far},
             ],
             "nearest": {"node": names[0], "lacks": [{"reason": queued["reason"], "card": self.shared_card().1["id"], "by": 5424}]},
+            "change": [{"field": "spec.containers[0].resources.limits[nvidia.com/gpumem]", "from": "40000", "to": "34576"}],
         }))
     }
-}
-
-/// What would help a pod that waits.
-pub fn change() -> Value {
-    let field = "spec.containers[0].resources.limits[nvidia.com/gpumem]";
-    json!({"change": [{"field": field, "from": "40000", "to": "34576"}]})
 }

@@ -38,7 +38,7 @@ struct Version {
 }
 
 /// A server that ends when it is dropped.
-pub struct Server {
+pub(crate) struct Server {
     held: Arc<Held>,
     address: SocketAddr,
     _runtime: Runtime,
@@ -46,7 +46,7 @@ pub struct Server {
 
 impl Server {
     /// Serves a cluster below `prefix`, to those who have this token, or to everyone.
-    pub fn start(cluster: Cluster, prefix: &str, token: Option<&'static str>) -> Self {
+    pub(crate) fn start(cluster: Cluster, prefix: &str, token: Option<&'static str>) -> Self {
         let runtime =
             Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime starts");
         let held = Arc::new(Held {
@@ -66,22 +66,22 @@ impl Server {
         Self { held, address, _runtime: runtime }
     }
 
-    pub fn origin(&self) -> String {
+    pub(crate) fn origin(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    pub fn cluster(&self) -> Cluster {
+    pub(crate) fn cluster(&self) -> Cluster {
         self.held.cluster.lock().expect("no test panics with it").clone()
     }
 
     /// Changes the cluster, and tells those who follow.
-    pub fn change(&self, change: impl FnOnce(&mut Cluster)) {
+    pub(crate) fn change(&self, change: impl FnOnce(&mut Cluster)) {
         change(&mut self.held.cluster.lock().expect("no test panics with it"));
         self.held.version.send_modify(|version| version.number += 1);
     }
 
     /// Ends every stream of changes.
-    pub fn hang_up(&self) {
+    pub(crate) fn hang_up(&self) {
         self.held.version.send_modify(|version| version.connection += 1);
     }
 }
@@ -131,9 +131,6 @@ async fn answer(
         }
         ["namespaces", name] => Some(cluster.namespace(name)),
         ["namespaces", namespace, "pods", name] => cluster.pod(namespace, name),
-        ["namespaces", namespace, "pods", name, "change"] => {
-            cluster.pod(namespace, name).map(|_| super::fixture::change())
-        }
         _ => None,
     };
     match found {

@@ -36,7 +36,7 @@ const VOLCANO: &[(u32, u32)] =
 /// How long pods stay, in seconds.
 const STAY: std::ops::Range<f64> = 15.0..75.0;
 /// How many pods there would be for each node if all of them found room: more than fit, so that some wait.
-const PODS_OF_A_NODE: u32 = 6;
+const PODS_OF_A_NODE: u32 = 10;
 /// The most pods that there are at a time.
 const MOST: u32 = 600;
 
