@@ -104,8 +104,7 @@ fn each_view_shows_what_the_api_answers() {
         let cluster = server.cluster();
         let views = views(&cluster);
         open(page, &server, "");
-        let cards = page.evaluate("document.querySelectorAll('.tower').length");
-        assert_eq!(cards, 172);
+        page.until("document.querySelectorAll('.tower').length === 172");
         assert_eq!(page.evaluate("document.querySelectorAll('.tower.unhealthy').length"), 1);
         let stranded = page.evaluate("document.querySelector('.tower.stranded').getAttribute('aria-label')");
         assert!(
@@ -301,8 +300,7 @@ fn the_fleet_is_searched_filtered_and_sorted() {
             ("nothing like it", 0, 0),
         ] {
             write(page, search);
-            let lit = page.evaluate(lit).as_u64().expect("a number");
-            assert!((least..=most).contains(&lit), "{search}: {lit}");
+            page.until(&format!("{least} <= {lit} && {lit} <= {most}"));
         }
         assert!(text(page, "main").contains("No card is like that."));
         write(page, "");
@@ -312,6 +310,7 @@ fn the_fleet_is_searched_filtered_and_sorted() {
         page.evaluate("const model = document.querySelector('.filters select'); model.value = 'NVIDIA L40S'; model.dispatchEvent(new Event('change'))");
         assert_eq!(page.evaluate("document.querySelectorAll('.node:not([hidden])').length"), 9);
         page.evaluate("{ const order = document.querySelectorAll('.filters select')[1]; order.value = 'free'; order.dispatchEvent(new Event('change')) }");
+        page.until("document.querySelectorAll('.node:not([hidden]) .tower').length === 36");
         let free = page.evaluate("[...document.querySelectorAll('.node:not([hidden])')].map((node) => [...node.querySelectorAll('.tower')].map((tower) => /memory (\\d+) of (\\d+)/.exec(tower.ariaLabel)).reduce((sum, [, used, all]) => sum + Number(all) - Number(used), 0))");
         let free: Vec<_> = free.as_array().expect("numbers").iter().filter_map(Value::as_u64).collect();
         assert!(free.len() == 9 && free.is_sorted_by(|one, next| one >= next), "{free:?}");
@@ -483,8 +482,12 @@ fn a_thousand_nodes_of_eight_cards_are_drawn_and_kept_up_to_date() {
         };
         page.evaluate("location.hash = '#/'");
         page.until(&shown("#/"));
-        assert_eq!(page.evaluate("document.querySelectorAll('.tower').length"), 8000);
+        assert_eq!(page.evaluate("document.querySelectorAll('.node').length"), 1000);
+        let count = page.evaluate("document.querySelector('.filters .count').textContent");
+        assert_eq!(count, "1000 nodes, 8000 cards");
         report(page, "1,000 nodes x 8 cards, first drawn");
+        // Only what is in sight, or soon will be, has pictures.
+        page.until("document.querySelectorAll('.tower').length > 80");
         page.evaluate("window.kept = [...document.querySelectorAll('.tower')]; true");
         // Nodes stand by name as people count: gpu-2 before gpu-10.
         for turn in [1000, 2000] {
@@ -502,6 +505,7 @@ fn a_thousand_nodes_of_eight_cards_are_drawn_and_kept_up_to_date() {
         page.evaluate("search.value = ''; search.dispatchEvent(new Event('input'))");
         report(page, "searched and cleared");
         page.evaluate("window.scrollTo(0, document.documentElement.scrollHeight)");
+        page.until("document.querySelector('.node:last-child').querySelectorAll('.tower').length === 8");
         report(page, "scrolled to the end");
         page.size(PHONE.0, PHONE.1);
         assert_eq!(page.evaluate("document.documentElement.scrollWidth"), 390);

@@ -8,7 +8,7 @@ mod stage;
 mod story;
 mod web;
 
-use clap::{Args, builder::ArgPredicate};
+use clap::Args;
 
 pub use register::register;
 
@@ -39,7 +39,7 @@ pub struct DemoArgs {
     #[arg(long, requires = "web")]
     pub no_open: bool,
     /// Number of GPU nodes: one half with HAMi's device plugin, the other with Volcano's; one more has Koordinator's koordlet [with --web: 16]
-    #[arg(long, default_value_t = 4, default_value_if("web", ArgPredicate::IsPresent, "16"), value_parser = clap::value_parser!(u32).range(2..=500))]
+    #[arg(long, default_value_t = 4, default_value_if("web", "true", "16"), value_parser = clap::value_parser!(u32).range(2..=500))]
     pub nodes: u32,
     /// Number of pods to add after the story
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(0..=5000))]

@@ -85,52 +85,52 @@ export function open() {
     const badge = element("span.badges");
     const head = element("h2", null, element("a.name", { href: address(["nodes", data.name]), tabindex: "-1" }, named(data.name)), badge);
     const item = element("li.node", null, head, towers);
-    const node = { item, towers, badge, cards: new Map(), data: undefined, near: false };
+    const node = { item, towers, badge, cards: new Map(), data: undefined, near: false, dim: [] };
     item.berth = node;
     nodes.set(data.name, node);
     nearness.observe(item);
     fill(node, data);
-    return node;
   }
 
-  /// Nodes that are in sight, or soon will be. Only these are painted.
+  /// Nodes that are in sight, or soon will be. Only these get pictures of their cards, and new ones.
   const nearness = new IntersectionObserver(
     (entries) => {
       for (const { target, isIntersecting } of entries) {
         target.berth.near = isIntersecting;
-        if (isIntersecting) repaint(target.berth);
+        if (isIntersecting) build(target.berth);
       }
     },
     { rootMargin: "100% 0%" },
   );
 
-  /// Paints the cards of a node that are not painted as they should be.
-  function repaint(node) {
-    const colours = wanted.namespace ?? "";
-    for (const known of node.cards.values()) {
-      if (known.painted === colours) continue;
-      known.painted = colours;
-      paint(known.tower, known.card, wanted.namespace);
-    }
-  }
-
-  /// Takes in what is new of a node, and returns the towers of cards that changed and are in sight.
-  function fill(node, data) {
+  /// Brings the pictures of a node's cards up to date, and returns the towers of cards that changed.
+  function build(node) {
     const changed = [];
+    const colours = wanted.namespace ?? "";
     const seen = new Set();
-    data.cards.forEach((card, at) => {
+    node.data.cards.forEach((card, at) => {
       seen.add(card.id);
-      const known = node.cards.get(card.id);
+      let known = node.cards.get(card.id);
       if (known === undefined) {
         const made = tower(card);
-        made.berth = { tower: made, card, name: data.name, painted: undefined, dim: false };
-        node.cards.set(card.id, made.berth);
+        known = { tower: made, card, name: node.data.name, painted: undefined, dim: false };
+        made.berth = known;
+        node.cards.set(card.id, known);
         node.towers.insertBefore(made, node.towers.children[at] ?? null);
       } else if (!same(known.card, card)) {
         known.card = card;
         known.painted = undefined;
         describe(known.tower, card);
-        if (node.near) changed.push(known.tower);
+        changed.push(known.tower);
+      }
+      if (known.painted !== colours) {
+        known.painted = colours;
+        paint(known.tower, card, wanted.namespace);
+      }
+      const dim = node.dim[at] ?? false;
+      if (known.dim !== dim) {
+        known.dim = dim;
+        known.tower.classList.toggle("dim", dim);
       }
     });
     for (const [id, { tower: gone }] of node.cards) {
@@ -139,7 +139,11 @@ export function open() {
         node.cards.delete(id);
       }
     }
-    if (node.near) repaint(node);
+    return changed;
+  }
+
+  /// Takes in what is new of a node.
+  function fill(node, data) {
     node.badge.replaceChildren(...(data.closed ?? []).map((reason) => element("span.badge", { title: `It takes no pods: ${closedBecause(reason)}` }, closedShort(reason))));
     node.item.classList.toggle("closed", data.closed !== undefined);
     node.item.classList.toggle("broad", data.cards.length > NARROW);
@@ -150,7 +154,6 @@ export function open() {
     node.used = data.cards.reduce((sum, card) => sum + card.memoryUsed, 0);
     node.free = data.cards.reduce((sum, card) => sum + card.memory - card.memoryUsed, 0);
     node.stranded = data.cards.filter((card) => card.stranded !== undefined).length;
-    return changed;
   }
 
   function show(answer) {
@@ -164,7 +167,10 @@ export function open() {
       names.add(data.name);
       const known = nodes.get(data.name);
       if (known === undefined) add(data);
-      else if (!same(known.data, data)) changed.push(...fill(known, data));
+      else if (!same(known.data, data)) {
+        fill(known, data);
+        if (known.near) changed.push(...build(known));
+      }
     }
     for (const [name, { item }] of nodes) {
       if (!names.has(name)) {
@@ -208,19 +214,16 @@ export function open() {
     for (const node of nodes.values()) {
       let matching = 0;
       const byName = wanted.text !== "" && words(node).name.includes(wanted.text);
-      node.data.cards.forEach((card, at) => {
+      node.dim = node.data.cards.map((card, at) => {
         const fits =
           all ||
           ((wanted.model === "" || card.model === wanted.model) &&
             (wanted.text === "" || byName || words(node).cards[at].includes(wanted.text)) &&
             chosen.every((filter) => filter.fits(card, node.data)));
-        const known = node.cards.get(card.id);
-        if (known.dim !== !fits) {
-          known.dim = !fits;
-          known.tower.classList.toggle("dim", !fits);
-        }
         matching += fits ? 1 : 0;
+        return !fits;
       });
+      if (node.near) build(node);
       const visible = all || matching > 0 || (byName && node.data.cards.length === 0);
       if (node.item.hidden === visible) node.item.hidden = !visible;
       if (visible) shown.push(node);
@@ -361,7 +364,7 @@ export function open() {
   function highlight(namespace) {
     wanted.namespace = namespace;
     for (const node of nodes.values()) {
-      if (node.near) repaint(node);
+      if (node.near) build(node);
     }
     explain(amounts(fleet.nodes));
   }
@@ -369,7 +372,9 @@ export function open() {
   // Keyboard and pointer.
 
   function towersShown() {
-    return shownOrder.length === 0 ? [] : [...shownOrder[0].towers.children];
+    const first = shownOrder.find((node) => node.data.cards.length > 0);
+    if (first !== undefined) build(first);
+    return first === undefined ? [] : [...first.towers.children];
   }
 
   /// Makes a card the one that the Tab key leads to.
@@ -386,7 +391,7 @@ export function open() {
     const card = own.indexOf(from);
     const withCards = (start, by) => {
       for (let next = start; next >= 0 && next < shownOrder.length; next += by) {
-        if (shownOrder[next].towers.children.length > 0) return shownOrder[next].towers;
+        if (shownOrder[next].data.cards.length > 0) return built(shownOrder[next]);
       }
       return undefined;
     };
@@ -402,13 +407,20 @@ export function open() {
     let best;
     for (let next = at + by; next >= 0 && next < shownOrder.length; next += by) {
       const there = shownOrder[next].item.getBoundingClientRect();
-      if (Math.abs(there.top - here.top) < 4 || shownOrder[next].towers.children.length === 0) continue;
+      if (Math.abs(there.top - here.top) < 4 || shownOrder[next].data.cards.length === 0) continue;
       if (best !== undefined && Math.abs(there.top - best.top) > 4) break;
       const distance = Math.abs(there.left - here.left);
-      if (best === undefined || distance < best.distance) best = { top: there.top, distance, towers: shownOrder[next].towers };
+      if (best === undefined || distance < best.distance) best = { top: there.top, distance, node: shownOrder[next] };
     }
-    const cards = best?.towers.children;
-    return cards?.[Math.min(cards.length - 1, card)];
+    if (best === undefined) return undefined;
+    const cards = built(best.node).children;
+    return cards[Math.min(cards.length - 1, card)];
+  }
+
+  /// The towers of a node, wherever it is.
+  function built(node) {
+    build(node);
+    return node.towers;
   }
 
   /// Shows what a card holds, beside it.
