@@ -396,7 +396,7 @@ fn a_token_is_asked_for_and_kept_in_the_tab_only() {
         page.open(&format!("{}/ui/#token=s3cret", server.origin()));
         page.until(&shown("#/"));
         assert_eq!(page.evaluate("location.hash"), "#/");
-        let history = page.ask("Page.getNavigationHistory", json!({})).to_string();
+        let history = page.ask("Page.getNavigationHistory", &json!({})).to_string();
         assert!(!history.contains("s3cret"), "{history}");
         nothing_went_wrong(page, &server);
     });
@@ -424,7 +424,7 @@ fn the_page_is_accessible_in_dark_and_light() {
     in_browser(|page| {
         let server = Server::start(company(), "", None);
         // It asks for no rights of the page; the browser's own policy would stop it.
-        page.ask("Page.setBypassCSP", json!({"enabled": true}));
+        page.ask("Page.setBypassCSP", &json!({"enabled": true}));
         let mut views = views(&server.cluster());
         views.push("#/nodes/none".to_owned());
         for (scheme, size) in [("light", DESK), ("dark", DESK), ("dark", PHONE)] {
@@ -447,7 +447,7 @@ fn the_page_is_accessible_in_dark_and_light() {
 
 /// What the page has spent on its thread so far, in ms: scripts, styles, layout.
 fn spent(page: &mut Page<'_>) -> [f64; 3] {
-    let metrics = page.ask("Performance.getMetrics", json!({}));
+    let metrics = page.ask("Performance.getMetrics", &json!({}));
     ["ScriptDuration", "RecalcStyleDuration", "LayoutDuration"].map(|name| {
         let mut metrics = metrics["metrics"].as_array().into_iter().flatten();
         let metric = metrics.find(|metric| metric["name"] == name).expect("it is measured");
@@ -459,7 +459,7 @@ fn spent(page: &mut Page<'_>) -> [f64; 3] {
 fn a_thousand_nodes_of_eight_cards_are_drawn_and_kept_up_to_date() {
     in_browser(|page| {
         let server = Server::start(large(), "", None);
-        page.ask("Performance.enable", json!({}));
+        page.ask("Performance.enable", &json!({}));
         page.open(&format!("{}/ui/#/fits", server.origin()));
         page.until(&shown("#/fits"));
         page.evaluate("document.fonts.ready.then(() => true)");
@@ -525,7 +525,7 @@ fn the_pictures_of_the_documentation_are_taken_from_the_page() {
             [("fleet.png", "dark", DESK, "#/"), ("pod.png", "light", (1200, 760), views[7].as_str())];
         // How long pods wait is the same on every picture.
         let clock = format!("Date.now = () => Date.parse({})", json!(NOW));
-        page.ask("Page.addScriptToEvaluateOnNewDocument", json!({"source": clock}));
+        page.ask("Page.addScriptToEvaluateOnNewDocument", &json!({"source": clock}));
         for (name, scheme, size, view) in pictures {
             page.prefer(scheme);
             page.size(size.0, size.1);

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// The longest wait for an answer of the browser.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// One browser process. It ends when its pipes are closed, which happens at the latest with this process.
 pub(crate) struct Browser {
@@ -84,7 +84,7 @@ impl Browser {
     }
 
     /// Asks the browser, or one of its pages, and waits for the answer.
-    fn ask(&mut self, session: Option<&str>, method: &str, parameters: Value) -> Result<Value, Refused> {
+    fn ask(&mut self, session: Option<&str>, method: &str, parameters: &Value) -> Result<Value, Refused> {
         self.last += 1;
         let mut message = json!({"id": self.last, "method": method, "params": parameters});
         if let Some(session) = session {
@@ -108,21 +108,21 @@ impl Browser {
 
     /// An empty page that shares nothing with others.
     pub(crate) fn page(&mut self) -> Page<'_> {
-        let context = self.asked("Target.createBrowserContext", json!({}))["browserContextId"].clone();
+        let context = self.asked("Target.createBrowserContext", &json!({}))["browserContextId"].clone();
         let target =
-            self.asked("Target.createTarget", json!({"url": "about:blank", "browserContextId": context}));
+            self.asked("Target.createTarget", &json!({"url": "about:blank", "browserContextId": context}));
         let attached =
-            self.asked("Target.attachToTarget", json!({"targetId": target["targetId"], "flatten": true}));
+            self.asked("Target.attachToTarget", &json!({"targetId": target["targetId"], "flatten": true}));
         let session = attached["sessionId"].as_str().expect("a session").to_owned();
         self.events.clear();
         let mut page = Page { browser: self, session, context };
         for domain in ["Page", "Runtime", "Log", "Network"] {
-            page.ask(&format!("{domain}.enable"), json!({}));
+            page.ask(&format!("{domain}.enable"), &json!({}));
         }
         page
     }
 
-    fn asked(&mut self, method: &str, parameters: Value) -> Value {
+    fn asked(&mut self, method: &str, parameters: &Value) -> Value {
         self.ask(None, method, parameters).unwrap_or_else(|refused| panic!("{refused}"))
     }
 }
@@ -154,20 +154,20 @@ pub(crate) struct Page<'a> {
 }
 
 impl Page<'_> {
-    pub(crate) fn ask(&mut self, method: &str, parameters: Value) -> Value {
+    pub(crate) fn ask(&mut self, method: &str, parameters: &Value) -> Value {
         let answer = self.browser.ask(Some(&self.session), method, parameters);
         answer.unwrap_or_else(|refused| panic!("{refused}"))
     }
 
     pub(crate) fn open(&mut self, address: &str) {
-        let answer = self.ask("Page.navigate", json!({"url": address}));
+        let answer = self.ask("Page.navigate", &json!({"url": address}));
         assert!(answer.get("errorText").is_none(), "{address}: {answer}");
     }
 
     /// What an expression is in the page; a promise is awaited.
     pub(crate) fn evaluate(&mut self, expression: &str) -> Value {
         let parameters = json!({"expression": expression, "awaitPromise": true, "returnByValue": true});
-        let answer = self.ask("Runtime.evaluate", parameters);
+        let answer = self.ask("Runtime.evaluate", &parameters);
         assert!(answer.get("exceptionDetails").is_none(), "{expression}: {}", answer["exceptionDetails"]);
         answer["result"]["value"].clone()
     }
@@ -188,7 +188,7 @@ impl Page<'_> {
         );
         for _ in 0..3 {
             let parameters = json!({"expression": watch, "awaitPromise": true, "returnByValue": true});
-            match self.browser.ask(Some(&self.session), "Runtime.evaluate", parameters) {
+            match self.browser.ask(Some(&self.session), "Runtime.evaluate", &parameters) {
                 Ok(answer) if answer.get("exceptionDetails").is_none() => return,
                 Ok(answer) => {
                     let shown = self.evaluate("location.href + '\\n' + document.body?.innerText");
@@ -225,29 +225,29 @@ impl Page<'_> {
             _ => 0,
         };
         parameters["windowsVirtualKeyCode"] = code.into();
-        self.ask("Input.dispatchKeyEvent", parameters.clone());
+        self.ask("Input.dispatchKeyEvent", &parameters);
         parameters["type"] = "keyUp".into();
-        self.ask("Input.dispatchKeyEvent", parameters);
+        self.ask("Input.dispatchKeyEvent", &parameters);
     }
 
     pub(crate) fn write(&mut self, text: &str) {
-        self.ask("Input.insertText", json!({"text": text}));
+        self.ask("Input.insertText", &json!({"text": text}));
     }
 
     pub(crate) fn size(&mut self, width: u32, height: u32) {
         let phone = width < 600;
         let parameters = json!({"width": width, "height": height, "deviceScaleFactor": if phone { 2 } else { 1 }, "mobile": phone});
-        self.ask("Emulation.setDeviceMetricsOverride", parameters);
+        self.ask("Emulation.setDeviceMetricsOverride", &parameters);
     }
 
     pub(crate) fn prefer(&mut self, scheme: &str) {
         let features = json!([{"name": "prefers-color-scheme", "value": scheme}, {"name": "prefers-reduced-motion", "value": "reduce"}]);
-        self.ask("Emulation.setEmulatedMedia", json!({"features": features}));
+        self.ask("Emulation.setEmulatedMedia", &json!({"features": features}));
     }
 
     /// A picture of what is in the window, as PNG.
     pub(crate) fn picture(&mut self) -> Vec<u8> {
-        let answer = self.ask("Page.captureScreenshot", json!({"format": "png", "optimizeForSpeed": false}));
+        let answer = self.ask("Page.captureScreenshot", &json!({"format": "png", "optimizeForSpeed": false}));
         BASE64_STANDARD.decode(answer["data"].as_str().expect("a picture")).expect("it is in base64")
     }
 
@@ -283,7 +283,7 @@ impl Page<'_> {
 impl Drop for Page<'_> {
     fn drop(&mut self) {
         let parameters = json!({"browserContextId": self.context});
-        if let Err(refused) = self.browser.ask(None, "Target.disposeBrowserContext", parameters) {
+        if let Err(refused) = self.browser.ask(None, "Target.disposeBrowserContext", &parameters) {
             eprintln!("{refused}");
         }
     }

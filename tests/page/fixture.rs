@@ -60,7 +60,7 @@ impl Dice {
     }
 }
 
-fn card(id: &str, index: u64, model: &str, memory: u64, shares: Vec<Value>) -> Value {
+fn card(id: &str, index: u64, model: &str, memory: u64, shares: &[Value]) -> Value {
     let sum = |what: &str| shares.iter().filter_map(|share| share[what].as_u64()).sum::<u64>();
     let (used, cores) = (sum("memory"), sum("cores"));
     let pods: u64 = shares.iter().map(|share| share["others"].as_u64().unwrap_or(1)).sum();
@@ -81,7 +81,7 @@ pub(crate) fn company() -> Cluster {
                 .map(|index| {
                     let id = format!("GPU-{:08x}-{name}-{index}", dice.below(1 << 31));
                     let shares = shares(&mut dice, rack.memory, &format!("{number}{index}"));
-                    card(&id, index, rack.model, rack.memory, shares)
+                    card(&id, index, rack.model, rack.memory, &shares)
                 })
                 .collect();
             let full = dice.below(5) == 0;
@@ -99,7 +99,7 @@ pub(crate) fn company() -> Cluster {
     nodes[21]["closed"] = json!(["silentAgent"]);
     nodes.sort_by_key(|node| node["name"].as_str().unwrap_or_default().to_owned());
     let queue = waiting(&mut dice, 17);
-    Cluster { fleet: fleet(nodes, &queue), queue, fits: fits(), quotas: quotas() }
+    Cluster { fleet: fleet(&nodes, &queue), queue, fits: fits(), quotas: quotas() }
 }
 
 fn shares(dice: &mut Dice, memory: u64, place: &str) -> Vec<Value> {
@@ -126,7 +126,7 @@ fn shares(dice: &mut Dice, memory: u64, place: &str) -> Vec<Value> {
 }
 
 /// What the API says of these nodes as a whole.
-pub(crate) fn fleet(nodes: Vec<Value>, queue: &Value) -> Value {
+pub(crate) fn fleet(nodes: &[Value], queue: &Value) -> Value {
     let mut models: BTreeMap<String, (f64, f64, BTreeMap<String, f64>)> = BTreeMap::new();
     for card in nodes.iter().flat_map(|node| node["cards"].as_array().into_iter().flatten()) {
         let part = |used: &str, whole: &str| {
@@ -231,7 +231,7 @@ pub(crate) fn large() -> Cluster {
         })
         .collect();
     let queue = waiting(&mut Dice::new(3), 1000);
-    Cluster { fleet: fleet(nodes, &queue), queue, fits: fits(), quotas: quotas() }
+    Cluster { fleet: fleet(&nodes, &queue), queue, fits: fits(), quotas: quotas() }
 }
 
 /// A card of the large cluster, which looks different for each `turn`.
@@ -240,7 +240,7 @@ pub(crate) fn card_of_two(node: u64, index: u64, turn: u64) -> Value {
         let (namespace, memory) = (format!("team-{}", (turn + at) % 40), 8000 + 4000 * ((turn + 3 * at) % 8));
         json!({"namespace": namespace, "pod": format!("pod-{node}-{index}-{at}"), "memory": memory, "cores": 20 + (turn * 7) % 30})
     };
-    card(&format!("GPU-{node}-{index}"), index, "NVIDIA H100 80GB HBM3", 81_559, vec![share(0), share(1)])
+    card(&format!("GPU-{node}-{index}"), index, "NVIDIA H100 80GB HBM3", 81_559, &[share(0), share(1)])
 }
 
 /// Texts that would be markup, a script or another direction if the page were careless.
@@ -261,7 +261,7 @@ pub(crate) fn hostile() -> Cluster {
         .iter()
         .map(|name| {
             let share = json!({"namespace": name, "pod": name, "memory": 4000, "cores": 10});
-            let mut card = card(&format!("GPU {name}"), 0, name, 40_960, vec![share]);
+            let mut card = card(&format!("GPU {name}"), 0, name, 40_960, &[share]);
             card["stranded"] = (*name).into();
             json!({"name": name, "closed": [name], "cards": [card]})
         })
@@ -279,7 +279,7 @@ pub(crate) fn hostile() -> Cluster {
         .map(|model| json!({"request": {"cards": 1, "memoryPercent": 50, "coresPercent": 50}, "model": model, "fits": 3}))
         .collect();
     let quotas = HOSTILE.iter().map(|name| json!({"resource": name, "used": 1, "hard": 2})).collect();
-    Cluster { fleet: fleet(nodes, &queue), queue, fits: json!({ "sizes": sizes }), quotas }
+    Cluster { fleet: fleet(&nodes, &queue), queue, fits: json!({ "sizes": sizes }), quotas }
 }
 
 impl Cluster {
