@@ -2,6 +2,8 @@
 
 mod redact;
 
+use std::convert::identity;
+
 use anyhow::Result;
 use http::Uri;
 use kube::Client;
@@ -62,7 +64,7 @@ pub(super) async fn all(client: &Client) -> Result<Vec<Document>> {
         Need::Optional => LiveList { need: Need::IfServed, ..list },
         Need::Needed | Need::IfServed => list,
     };
-    Ok(live::documents(client, &LISTS.map(needed)).await?.0)
+    Ok(live::documents(client, &LISTS.map(needed), identity).await?.0)
 }
 
 /// Which objects of a live cluster are read.
@@ -117,7 +119,6 @@ pub(super) async fn read_by(
     cluster: &Uri,
     scope: LiveScope,
 ) -> Result<(Vec<Document>, Vec<String>)> {
-    let (documents, left_out) =
-        live::documents(client, &scope.lists()).await.map_err(|error| not_reached(error, cluster))?;
-    Ok((documents.into_iter().map(redacted).collect(), left_out))
+    let read = live::documents(client, &scope.lists(), redacted).await;
+    read.map_err(|error| not_reached(error, cluster))
 }

@@ -102,7 +102,10 @@ pub async fn run(args: MigrateArgs, config: Config) -> anyhow::Result<CommandAns
     }
     let documents = if args.file.is_empty() {
         let (client, cluster) = args.connection.client().await?;
-        live::documents(&client, &LISTS).await.map_err(|error| not_reached(error, &cluster))?.0
+        live::documents(&client, &LISTS, std::convert::identity)
+            .await
+            .map_err(|error| not_reached(error, &cluster))?
+            .0
     } else {
         documents::read(&args.file)?
     };

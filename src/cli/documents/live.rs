@@ -39,10 +39,11 @@ pub(in crate::cli) enum Need {
     Optional,
 }
 
-/// The objects of these lists, and what was left out.
+/// The objects of these lists, of each what `keep` leaves of it as soon as it is read; and what was left out.
 pub(in crate::cli) async fn documents(
     client: &Client,
     lists: &[LiveList],
+    keep: fn(Document) -> Document,
 ) -> anyhow::Result<(Vec<Document>, Vec<String>)> {
     let (mut documents, mut left_out) = (Vec::new(), Vec::new());
     for LiveList { path, version, kind, need } in lists {
@@ -58,7 +59,7 @@ pub(in crate::cli) async fn documents(
             let value = list::stated(object, version, kind);
             let place =
                 DocumentPlace { file: "the cluster".to_owned(), document: documents.len() + 1, item: None };
-            documents.push(Document { value, place });
+            documents.push(keep(Document { value, place }));
         };
         let page = ListParams::default().limit(PAGE);
         match tokio::time::timeout(PATIENCE, list::list(client, path, ListForm::Whole, page, take)).await {
