@@ -366,7 +366,12 @@ impl Cluster {
                 {"reasons": [{"reason": "TaintToleration"}], "count": far.len(), "names": far},
             ],
             "nearest": {"node": names[0], "lacks": [{"reason": queued["reason"], "card": self.shared_card().1["id"], "by": 5424}]},
-            "change": [{"field": "spec.containers[0].resources.limits[nvidia.com/gpumem]", "from": "40000", "to": "34576"}],
         }))
     }
+}
+
+/// What would help a pod that waits.
+pub fn change() -> Value {
+    let field = "spec.containers[0].resources.limits[nvidia.com/gpumem]";
+    json!({"change": [{"field": field, "from": "40000", "to": "34576"}]})
 }

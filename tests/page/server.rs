@@ -131,6 +131,9 @@ async fn answer(
         }
         ["namespaces", name] => Some(cluster.namespace(name)),
         ["namespaces", namespace, "pods", name] => cluster.pod(namespace, name),
+        ["namespaces", namespace, "pods", name, "change"] => {
+            cluster.pod(namespace, name).map(|_| super::fixture::change())
+        }
         _ => None,
     };
     match found {
