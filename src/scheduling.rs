@@ -24,6 +24,7 @@ pub mod preempt;
 pub mod queue;
 pub mod scheduler;
 pub mod shadow;
+pub mod showback;
 pub mod snapshot;
 pub mod world;
 

@@ -255,6 +255,7 @@ impl SimulatedCluster {
             init: InitPhase::Ahead,
             takeable: Vec::new(),
             binding: Binding::Bound,
+            tenure: None,
         };
         let status = WaitingPodStatus { nominated: None, told: None, ..info.status.clone() };
         let bound =

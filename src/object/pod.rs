@@ -227,6 +227,9 @@ pub struct Condition {
     /// Why, in words.
     #[serde(deserialize_with = "nullable")]
     pub message: String,
+    /// Since when it is so.
+    #[serde(rename = "lastTransitionTime")]
+    pub last_transition_time: Option<Timestamp>,
 }
 
 /// How one container fares.
@@ -258,6 +261,8 @@ pub struct ContainerState {
 pub struct Terminated {
     /// 0: it did its work.
     pub exit_code: i32,
+    /// When it ended.
+    pub finished_at: Option<Timestamp>,
 }
 
 impl Pod {

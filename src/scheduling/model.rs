@@ -27,3 +27,5 @@ pub mod prebind_write;
 pub mod resources;
 pub mod steps;
 pub mod tdm;
+pub mod tenure;
+pub mod workload;

@@ -36,6 +36,7 @@ use super::{
     prebind::PrebindInput,
     preempt::PreemptInput,
     snapshot::Snapshot,
+    world::ledger::EndedCharges,
 };
 use audit::Audits;
 use binding_cycle::BindingCycle;
@@ -240,5 +241,10 @@ impl Scheduler {
     /// What was measured since this was last asked.
     pub fn take_measures(&mut self) -> Vec<Measure> {
         std::mem::take(&mut self.binding.cycle.outbox.measures)
+    }
+
+    /// What pods held that have ended, or hold something else, since this was last asked.
+    pub fn take_ended(&mut self) -> EndedCharges {
+        std::mem::take(&mut self.binding.cycle.outbox.ended)
     }
 }

@@ -4,7 +4,6 @@
 //! Nothing is decided or held here. A pod is remembered only while it waits.
 
 pub mod comparison;
-pub mod workload;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -15,12 +14,12 @@ use super::{
     model::{
         name::Uid,
         pod::{Binding, Claim, Demand, Holding, PodInfo, PodKey, Stage},
+        workload::Workload,
     },
     plugin::score::weights::ScoreWeights,
     scheduler::Scheduler,
 };
 use comparison::{ComparedPlacement, Comparison, ComparisonReason, compare, prospect};
-use workload::Workload;
 
 /// Pending pods that are judged in one turn at most: each costs as much as a decision.
 const LOOKS: usize = 16;

@@ -193,6 +193,7 @@ pub(crate) fn holding(node: &str, allocations: Vec<Allocation>) -> Holding {
         init: InitPhase::Done,
         takeable: Vec::new(),
         binding: Binding::Bound,
+        tenure: None,
     }
 }
 
@@ -210,6 +211,7 @@ pub(crate) fn charge(node: &str, allocations: Vec<Allocation>) -> Charge {
         commitment: Commitment::Bound,
         stage: Stage::Running,
         since: Timestamp::UNIX_EPOCH,
+        tenure: None,
     }
 }
 

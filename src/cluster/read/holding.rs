@@ -9,7 +9,10 @@ use crate::{
     object::Pod,
     scheduling::{
         Holding,
-        model::pod::{Binding, Placer},
+        model::{
+            pod::{Binding, Placer},
+            tenure::Tenure,
+        },
     },
 };
 
@@ -36,6 +39,7 @@ impl Reader {
         Some(Holding {
             node: node.as_str().into(),
             binding,
+            tenure: bound.and_then(|_| Tenure::of_pod(pod)).map(Arc::new),
             init: if pod.init_is_done() { InitPhase::Done } else { InitPhase::Ahead },
             takeable: self.takeable(pod),
             unassigned: match binding {

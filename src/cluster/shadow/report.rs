@@ -16,10 +16,10 @@ use crate::{
     excerpt::{FIELD, MESSAGE, shortened},
     scheduling::{
         PodKey, Uid,
+        model::workload::Workload,
         shadow::{
             ShadowFinding,
             comparison::{ComparedPlacement, Outcome},
-            workload::Workload,
         },
     },
 };

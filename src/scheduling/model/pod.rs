@@ -14,6 +14,7 @@ use super::{
     resources::ResourceAmounts,
     steps::{COMPARE, JUDGE},
     tdm::{Revocable, job::JobMember},
+    tenure::Tenure,
 };
 use crate::{
     device::{Allocation, DeviceType, InitPhase, NodePolicy, ProfileName, ProfileRequest},
@@ -181,6 +182,8 @@ pub struct Holding {
     pub takeable: Vec<ProfileName>,
     /// Whether the pod is bound there, or only meant to be by another scheduler.
     pub binding: Binding,
+    /// Since when it holds that, and whose it is; `None`: it is not bound.
+    pub tenure: Option<Arc<Tenure>>,
 }
 
 /// Whether a pod may take the room of pods of lower priority: `spec.preemptionPolicy`.

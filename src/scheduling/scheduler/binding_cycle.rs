@@ -44,6 +44,7 @@ impl BindingCycle {
             self.wake(&charge.node);
             self.cycle.wake_within_quota(&charge.namespace);
             self.flows.touch(&charge.node);
+            self.cycle.outbox.ended.push(uid, charge, self.cycle.snapshot.now());
         }
     }
 }

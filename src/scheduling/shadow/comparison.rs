@@ -14,9 +14,9 @@ use crate::{
         model::{
             name::NodeName,
             pod::{Demand, Holding, PodKey},
+            workload::Workload,
         },
         plugin::{NodeReasons, Reason, pod_counts::PodCounts, score::weights::ScoreWeights},
-        shadow::workload::Workload,
         snapshot::Snapshot,
         world::node_state::NodeState,
     },

@@ -3,6 +3,7 @@
 //! Nothing is added or subtracted here: what is in use of a node is folded from the charges on it.
 
 mod charge;
+pub mod ended;
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -23,6 +24,7 @@ use crate::{
 };
 
 pub use self::charge::{Charge, Commitment};
+pub use self::ended::{EndedCharge, EndedCharges};
 
 /// What a pod holds at its peak over all cards of one dialect.
 type Peak = (ProfileName, CardUsage);
@@ -295,6 +297,7 @@ mod tests {
             commitment: Commitment::Bound,
             stage: Stage::Pending,
             since: Timestamp::UNIX_EPOCH,
+            tenure: None,
         }
     }
 

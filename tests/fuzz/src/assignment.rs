@@ -82,6 +82,7 @@ fn books(
         commitment: Commitment::Bound,
         stage: info.stage,
         since: Timestamp::UNIX_EPOCH,
+        tenure: None,
     };
     snapshot.charge(info.key.uid, charge);
     let state = snapshot.node("node").expect("it was set");

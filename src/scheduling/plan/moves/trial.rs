@@ -153,6 +153,7 @@ impl<'a> MoveTrial<'a> {
             commitment: Commitment::Bound,
             stage: Stage::Running,
             since: Timestamp::UNIX_EPOCH,
+            tenure: None,
         };
         self.classes.count_folded(PODS);
         self.plan.place(uid, charge);

@@ -107,12 +107,16 @@ impl BindingCycle {
             commitment: if bound { Commitment::Bound } else { Commitment::Intended },
             stage: pod.stage,
             since: since.map_or(now, |held| held.since),
+            tenure: holding.tenure.clone(),
         };
         self.advance(&holding.node, NodeFlowInput::Charged { pod, before: held, charge: &charge });
         if held.is_some_and(|held| bound && held.commitment == Commitment::Assumed) {
             self.cycle.measure_bound(uid, now);
         }
         let shrunk = held.is_some_and(|held| !held.holds_as(&charge));
+        if let Some(held) = held.filter(|_| shrunk) {
+            self.cycle.outbox.ended.push(uid, held.clone(), now);
+        }
         self.cycle.snapshot.charge(uid.clone(), charge);
         match self.cycle.queue.progress(uid).clone() {
             PodProgress::InLine(node) => {

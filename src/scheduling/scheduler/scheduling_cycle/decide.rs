@@ -63,5 +63,6 @@ pub(in crate::scheduling::scheduler) fn assumed(
         commitment: Commitment::Assumed,
         stage: Stage::Pending,
         since: now,
+        tenure: None,
     }
 }

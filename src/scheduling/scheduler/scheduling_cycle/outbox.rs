@@ -1,6 +1,6 @@
 //! What leaves the scheduler.
 
-use crate::scheduling::{effect::Effect, model::measure::Measure};
+use crate::scheduling::{effect::Effect, model::measure::Measure, world::ledger::EndedCharges};
 
 /// What the adapters take from the scheduler.
 #[derive(Debug, Default)]
@@ -9,4 +9,6 @@ pub(in crate::scheduling::scheduler) struct Outbox {
     pub(in crate::scheduling::scheduler) effects: Vec<Effect>,
     /// What was measured.
     pub(in crate::scheduling::scheduler) measures: Vec<Measure>,
+    /// What pods held that have ended, or hold something else now.
+    pub(in crate::scheduling::scheduler) ended: EndedCharges,
 }

@@ -12,6 +12,7 @@ use crate::{
         name::{NodeName, full_name},
         pod::{Importance, Placer, Stage},
         prebind_step::PrebindStep,
+        tenure::Tenure,
     },
 };
 
@@ -51,6 +52,8 @@ pub struct Charge {
     pub stage: Stage,
     /// Since when the node's agents owe an answer.
     pub since: Timestamp,
+    /// Since when the pod holds that, and whose it is; `None` until it is seen to be bound.
+    pub tenure: Option<Arc<Tenure>>,
 }
 
 impl Charge {

@@ -2,7 +2,8 @@
 
 use std::{fmt, sync::Arc};
 
-use crate::scheduling::model::pod::PodInfo;
+use super::pod::PodInfo;
+use crate::object::{Labels, Pod, metadata::Controller};
 
 /// The label by which a Deployment names its ReplicaSets (kubernetes `pkg/controller/deployment/sync.go`).
 const TEMPLATE_HASH: &str = "pod-template-hash";
@@ -17,11 +18,24 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// The workload of a pod; `None`: no controller made the pod.
-    pub(super) fn of(pod: &PodInfo) -> Option<Self> {
-        let controller = pod.origin.as_ref()?.controller.as_ref()?;
+    /// The workload of a pod that waits; `None`: no controller made the pod.
+    pub(in crate::scheduling) fn of(pod: &PodInfo) -> Option<Self> {
+        Self::of_controller(pod.origin.as_ref()?.controller.as_ref()?, &pod.footprint.labels)
+    }
+
+    /// The workload of a pod; a pod that no controller made is its own.
+    pub fn of_pod(pod: &Pod) -> Self {
+        let labels = pod.metadata.labels.as_ref();
+        let made = pod.metadata.controller.as_ref().and_then(|controller| match labels {
+            Some(labels) => Self::of_controller(controller, labels),
+            None => Self::of_controller(controller, &Labels::new()),
+        });
+        made.unwrap_or_else(|| Self { kind: "Pod".into(), name: pod.metadata.name.as_str().into() })
+    }
+
+    fn of_controller(controller: &Controller, labels: &Labels) -> Option<Self> {
         let (kind, name) = (controller.kind(), controller.name());
-        let hash = pod.footprint.labels.get(TEMPLATE_HASH).filter(|_| kind == "ReplicaSet");
+        let hash = labels.get(TEMPLATE_HASH).filter(|_| kind == "ReplicaSet");
         let deployment = hash.and_then(|hash| name.strip_suffix(hash.as_str())?.strip_suffix('-'));
         Some(match deployment {
             Some(deployment) => Self { kind: "Deployment".into(), name: deployment.into() },
