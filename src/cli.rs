@@ -98,6 +98,8 @@ pub enum Command {
     Who(inspect::who::WhoArgs),
     /// Say how many pods of usual sizes would fit now; read-only.
     Fits(inspect::fits::FitsArgs),
+    /// Say how many GPU-hours namespaces, workloads or values of a label have held, for showback.
+    Report(inspect::report::ReportArgs),
     /// Say where pods would go in another cluster; read-only.
     WhatIf(inspect::what_if::WhatIfArgs),
     /// Write the objects that decide where pods go to files.
@@ -206,6 +208,9 @@ fn execute(cli: &Cli) -> anyhow::Result<CommandAnswer> {
         }
         Command::Who(args) => {
             run_async(cli.log_format, "warn", inspect::who::run(args.clone(), settings(cli)?))
+        }
+        Command::Report(args) => {
+            run_async(cli.log_format, "warn", inspect::report::run(args.clone(), settings(cli)?))
         }
         Command::Fits(args) => {
             run_async(cli.log_format, "warn", inspect::fits::run(args.clone(), settings(cli)?))

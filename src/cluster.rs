@@ -39,6 +39,7 @@ pub mod retry;
 pub mod scrape;
 pub mod send;
 pub mod shadow;
+pub mod showback;
 pub mod sightings;
 pub mod standby;
 pub mod takeover;

@@ -101,6 +101,7 @@ async fn berth(client: Client, reader: Arc<Reader>, writes_at_once: usize) -> an
         details: berth::scheduling::Details::Full,
         writes_at_once,
         leadership,
+        usage: None,
         handoff,
     };
     let mut tasks = JoinSet::new();

@@ -9,8 +9,10 @@ use tokio::sync::watch;
 use super::{AppError, Chooser, Options};
 use crate::{
     cluster::{
-        self, Binder, Handoff, Metrics,
+        self, Binder, Handoff, Leadership, Metrics,
+        candidate::ElectionSettings,
         other_schedulers::{self, Running},
+        showback::UsageSettings,
     },
     config::Config,
 };
@@ -80,8 +82,20 @@ fn binder(
         details: config.messages.details,
         writes_at_once: WRITES_AT_ONCE,
         leadership: options.leadership.clone(),
+        usage: usage(&options.leadership, config),
         handoff,
     }
+}
+
+/// The account of what was used stands beside the Lease; without one, nothing says who counts.
+fn usage(leadership: &Leadership, config: &Config) -> Option<UsageSettings> {
+    let Leadership::Elected(ElectionSettings { namespace, name, .. }) = leadership else { return None };
+    let labels = config.metrics.usage_labels.iter();
+    Some(UsageSettings {
+        namespace: namespace.clone(),
+        name: format!("{name}-usage"),
+        labels: labels.map(|label| label.as_str().into()).collect(),
+    })
 }
 
 /// Those of the adopted names that no running scheduler serves, once it is known which run.

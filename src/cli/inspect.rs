@@ -5,6 +5,7 @@
 pub mod cluster;
 pub mod dump;
 pub mod fits;
+pub mod report;
 pub mod top;
 pub mod what_if;
 pub mod who;

@@ -13,6 +13,7 @@ use super::{
     handoff::Handoff,
     metrics::Metrics,
     read::Reader,
+    showback::UsageSettings,
 };
 use crate::scheduling::{Details, scheduler};
 
@@ -35,6 +36,8 @@ pub struct Binder {
     pub writes_at_once: usize,
     /// Whether this process binds, and when.
     pub leadership: Leadership,
+    /// Where the account of what was used is kept; `None`: nothing is counted.
+    pub usage: Option<UsageSettings>,
     /// The connection to the other parts of the process.
     pub handoff: Handoff,
 }

@@ -17,6 +17,7 @@ use super::{
     metrics::Metrics,
     overview::Leading,
     quota_use::QuotaUse,
+    showback::Showback,
     takeover::Beginning,
     writes::Writes,
 };
@@ -59,10 +60,11 @@ pub async fn term(
 ) -> Result<Ended, ClusterError> {
     let hands = hands(&binder, &fence);
     let mut quota_use = QuotaUse::new(binder.client.clone());
+    let Beginning { events: mut watched, scheduler, ended } = beginning;
+    let mut showback = Showback::new(&binder, &fence, ended);
     let Binder { reader, clock, metrics, details, writes_at_once, handoff, .. } = binder;
     let (mut questions, mut overviews) = (handoff.questions.open(), handoff.overviews.open());
     let dialects = reader.dialects().clone();
-    let Beginning { events: mut watched, scheduler } = beginning;
     let (mut shutdown, mut lost) = (pin!(shutdown), pin!(fence.lost()));
     let (mut publisher, mut inbox) = (handoff.publisher(reader.clone()), handoff.inbox(reader.clone()));
     let mut desk = handoff.desk(reader.clone(), details);
@@ -106,6 +108,7 @@ pub async fn term(
                 continue;
             }
             () = quota_use.go_on(&work.scheduler), if drain_until.is_none() => continue,
+            () = go_on(showback.as_mut(), &work.scheduler), if drain_until.is_none() => continue,
             hint = inbox.next(), if work.scheduler.view().is_synced() => {
                 inbox.take(&hint, &mut work.scheduler, clock);
                 continue;
@@ -114,12 +117,27 @@ pub async fn term(
         let _turn = pulse.begin();
         desk.direct(&mut work.scheduler, clock);
         work.go_on(events, clock, &metrics)?;
+        let ended = work.scheduler.take_ended();
+        if let Some(showback) = &mut showback {
+            showback.note(ended);
+        }
         desk.answer(&mut work.scheduler, clock);
         publisher.publish(&work.scheduler);
         teller.tell(&work.scheduler);
         if drain_until.is_some() && work.is_done() {
+            if let Some(showback) = &mut showback {
+                showback.finish(&work.scheduler).await;
+            }
             return Ok(Ended::Drained);
         }
+    }
+}
+
+/// Counts what is used, where that is wanted.
+async fn go_on(showback: Option<&mut Showback>, scheduler: &Scheduler) {
+    match showback {
+        Some(showback) => showback.go_on(scheduler).await,
+        None => std::future::pending().await,
     }
 }
 

@@ -8,8 +8,10 @@ mod findings;
 mod gangs;
 mod labels;
 mod leadership;
+mod ledger;
 mod locks;
 mod state;
+mod usage;
 
 use std::time::Duration;
 
@@ -30,8 +32,10 @@ use labels::WriteLabels;
 pub use labels::Written;
 use leadership::LeaderMetrics;
 pub use leadership::Leads;
+use ledger::LedgerMetrics;
 use locks::LockMetrics;
 use state::StateMetrics;
+use usage::UsageMetrics;
 
 /// The binder's metrics; clones share them.
 #[derive(Clone, Debug, Default)]
@@ -46,7 +50,7 @@ pub struct Metrics {
     findings: FindingMetrics,
     /// Objects that can't be read completely, by kind.
     pub unread_objects: UnreadObjects,
-    drift: Counter,
+    ledger: LedgerMetrics,
     leadership: LeaderMetrics,
     advice: AdviceMetrics,
 }
@@ -57,9 +61,15 @@ impl Metrics {
         &self.advice
     }
 
+    /// What was used.
+    pub(super) fn usage(&self) -> &UsageMetrics {
+        &self.ledger.usage
+    }
+
     /// Registers every metric below this registry, every counter with 0: Prometheus computes a rate from the value before the first event.
     pub fn register(&self, registry: &mut Registry) {
         self.advice.register(registry);
+        self.ledger.usage.register(registry);
         let scheduler = registry.sub_registry_with_prefix("berth_scheduler");
         self.decisions.register(scheduler);
         self.bindings.register(scheduler);
@@ -75,8 +85,7 @@ impl Metrics {
         self.findings.register(scheduler);
         let help = "Objects of a kind of which not every field that Berth reads can be read; kinds without such objects are not listed";
         scheduler.register("unreadable_objects", help, self.unread_objects.family());
-        let help = "Corrections by the audit: the ledger, a line or a queue differed from the pods";
-        scheduler.register("drift", help, self.drift.clone());
+        self.ledger.register(scheduler);
         self.leadership.register(scheduler);
     }
 
@@ -123,6 +132,7 @@ impl Metrics {
     pub fn stands_by(&self) {
         self.standing(&Standing::default());
         self.findings.clear();
+        self.ledger.usage.clear();
     }
 
     /// Whether a replica that does not lead has listed what it watches.
@@ -137,7 +147,7 @@ impl Metrics {
 
     /// Counts a correction of the ledger.
     pub fn drift(&self) {
-        self.drift.inc();
+        self.ledger.drift.inc();
     }
 
     /// The work of decisions so far, in counted steps.
@@ -147,7 +157,7 @@ impl Metrics {
 
     /// The number of corrections of the ledger.
     pub fn drifts(&self) -> u64 {
-        self.drift.get()
+        self.ledger.drift.get()
     }
 
     /// Records that this process began or ceased to lead.

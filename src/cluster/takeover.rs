@@ -11,7 +11,7 @@ use tokio::{
 };
 
 use super::{binder::Binder, clock::until, list::ListError, watch};
-use crate::scheduling::{Event, Scheduler};
+use crate::scheduling::{Event, Scheduler, world::ledger::EndedCharges};
 use awaited::AwaitedObjects;
 use inquiry::Inquiry;
 
@@ -48,6 +48,8 @@ pub struct Beginning {
     pub events: Events,
     /// The scheduler of the term, which has observed what the follower's watches delivered, or nothing.
     pub scheduler: Scheduler,
+    /// What pods held that the follower has seen to end.
+    pub ended: EndedCharges,
 }
 
 impl Beginning {
@@ -56,7 +58,11 @@ impl Beginning {
     /// The lists are the newest ones: without a `resourceVersion`, they never come from a cache of the API server that lags behind.
     /// They therefore contain everything that the last leader has bound.
     pub fn afresh(binder: &Binder) -> Self {
-        Self { events: watches(binder), scheduler: binder.handoff.scheduler(binder.settings.clone()) }
+        Self {
+            events: watches(binder),
+            scheduler: binder.handoff.scheduler(binder.settings.clone()),
+            ended: EndedCharges::default(),
+        }
     }
 }
 
@@ -115,10 +121,11 @@ impl Watching {
             }
         };
         take_in(&mut begins, self.scheduler.view().recount());
+        let ended = self.scheduler.take_ended();
         let mut awaited = AwaitedObjects::default();
         loop {
             if awaited.is_seen(&begins) {
-                return Ok(Beginning { events: self.events, scheduler: begins });
+                return Ok(Beginning { events: self.events, scheduler: begins, ended });
             }
             tokio::select! {
                 biased;

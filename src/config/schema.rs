@@ -39,6 +39,7 @@ pub fn schema() -> Value {
                 ("hamiNames", switch()),
                 ("pods", switch()),
                 ("authentication", one_of(&Authentication::CHOICES.map(|(word, _)| word))),
+                ("usageLabels", list(&text())),
             ]),
         ),
         ("messages", mapping([("details", one_of(&messages::DETAILS.map(|(word, _)| word)))])),

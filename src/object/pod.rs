@@ -271,6 +271,12 @@ impl Pod {
         matches!(self.status.phase.as_str(), "Succeeded" | "Failed")
     }
 
+    /// When its last container ended; `None`: that is not known.
+    pub fn ended_at(&self) -> Option<Timestamp> {
+        let containers = self.status.container_statuses.iter().chain(&self.status.init_container_statuses);
+        containers.filter_map(|container| container.state.terminated.as_ref()?.finished_at).max()
+    }
+
     /// Every container that asks for resources, in kubelet's starting order, with its path below the pod.
     pub fn containers(&self) -> impl Iterator<Item = (String, &Container)> {
         let init = self.spec.init_containers.iter().enumerate();

@@ -103,7 +103,7 @@ impl HeldSeconds {
 }
 
 impl UsageAccount {
-    /// Counts from now on, in rows of these labels at most.
+    /// Counts from now on, in so many rows that a ConfigMap holds all of them.
     pub fn begin(now: Timestamp) -> Self {
         Self {
             counted_until: whole(now),
@@ -111,6 +111,17 @@ impl UsageAccount {
             workloads: UsageRows::new(1_200),
             labels: UsageRows::new(500),
             stranded: UsageRows::new(100),
+        }
+    }
+
+    /// The same, with a row for everything: for one look, not to be kept.
+    pub fn unbounded(now: Timestamp) -> Self {
+        Self {
+            counted_until: whole(now),
+            namespaces: UsageRows::new(usize::MAX),
+            workloads: UsageRows::new(usize::MAX),
+            labels: UsageRows::new(usize::MAX),
+            stranded: UsageRows::new(usize::MAX),
         }
     }
 

@@ -21,6 +21,7 @@ pub(crate) async fn a_binder_whose_lease_has_no_namespace_ends_with_the_command_
         metrics: Metrics::default(),
         writes_at_once: 64,
         leadership: Leadership::Elected(ElectionSettings::new("nowhere", "berth", "a")),
+        usage: None,
         handoff: Handoff::default(),
     };
     let ended = tokio::time::timeout(Duration::from_mins(1), cluster::run(binder, std::future::pending()));

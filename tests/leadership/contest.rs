@@ -84,6 +84,7 @@ impl Contest {
             metrics: metrics.clone(),
             writes_at_once: 64,
             leadership,
+            usage: None,
             handoff: handoff.clone(),
         };
         let views = handoff.views();

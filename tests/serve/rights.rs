@@ -62,6 +62,8 @@ async fn webhook_and_binder_apart_run_with_the_rights_of_their_own_accounts() {
         ("patch resource.k8s.io/resourceclaims/binding", false, true),
         ("watch /configmaps:gpu-shared-resource-templates", false, true),
         ("list /configmaps", false, false),
+        ("update /configmaps:berth-usage", false, true),
+        ("update /configmaps:berth", false, false),
         ("patch /pods", false, false),
         ("create /pods", false, false),
     ];

@@ -3,7 +3,10 @@
 use std::{ops::ControlFlow, sync::Arc, time::Duration};
 
 use berth::{
-    cluster::{self, Binder, BinderView, Clock, ClusterError, Handoff, Leadership, Metrics, candidate},
+    cluster::{
+        self, Binder, BinderView, Clock, ClusterError, Handoff, Leadership, Metrics, candidate,
+        showback::UsageSettings,
+    },
     config::Config,
     object::Pod,
 };
@@ -183,6 +186,11 @@ impl World {
             metrics: self.metrics.clone(),
             writes_at_once: 8,
             leadership: Leadership::Elected(candidate::ElectionSettings::new("default", "berth", &who)),
+            usage: Some(UsageSettings {
+                namespace: "default".to_owned(),
+                name: "berth-usage".to_owned(),
+                labels: vec!["app".into()],
+            }),
             handoff: handoff.clone(),
         };
         if self.story.attack == Some(Attack::DryRuns) {

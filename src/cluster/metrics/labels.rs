@@ -44,10 +44,12 @@ pub enum Written {
     eviction,
     /// An Event.
     event,
+    /// What was used.
+    usage,
 }
 
 impl Written {
-    pub(super) const ALL: [Self; 11] = [
+    pub(super) const ALL: [Self; 12] = [
         Self::lock,
         Self::unlock,
         Self::binding,
@@ -59,6 +61,7 @@ impl Written {
         Self::preemption,
         Self::eviction,
         Self::event,
+        Self::usage,
     ];
 }
 

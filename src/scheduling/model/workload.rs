@@ -20,27 +20,26 @@ pub struct Workload {
 impl Workload {
     /// The workload of a pod that waits; `None`: no controller made the pod.
     pub(in crate::scheduling) fn of(pod: &PodInfo) -> Option<Self> {
-        Self::of_controller(pod.origin.as_ref()?.controller.as_ref()?, &pod.footprint.labels)
+        let controller = pod.origin.as_ref()?.controller.as_ref()?;
+        Some(Self::of_controller(controller, Some(&pod.footprint.labels)))
     }
 
     /// The workload of a pod; a pod that no controller made is its own.
     pub fn of_pod(pod: &Pod) -> Self {
-        let labels = pod.metadata.labels.as_ref();
-        let made = pod.metadata.controller.as_ref().and_then(|controller| match labels {
-            Some(labels) => Self::of_controller(controller, labels),
-            None => Self::of_controller(controller, &Labels::new()),
-        });
-        made.unwrap_or_else(|| Self { kind: "Pod".into(), name: pod.metadata.name.as_str().into() })
+        match &pod.metadata.controller {
+            Some(controller) => Self::of_controller(controller, pod.metadata.labels.as_ref()),
+            None => Self { kind: "Pod".into(), name: pod.metadata.name.as_str().into() },
+        }
     }
 
-    fn of_controller(controller: &Controller, labels: &Labels) -> Option<Self> {
+    fn of_controller(controller: &Controller, labels: Option<&Labels>) -> Self {
         let (kind, name) = (controller.kind(), controller.name());
-        let hash = labels.get(TEMPLATE_HASH).filter(|_| kind == "ReplicaSet");
+        let hash = labels.and_then(|labels| labels.get(TEMPLATE_HASH)).filter(|_| kind == "ReplicaSet");
         let deployment = hash.and_then(|hash| name.strip_suffix(hash.as_str())?.strip_suffix('-'));
-        Some(match deployment {
+        match deployment {
             Some(deployment) => Self { kind: "Deployment".into(), name: deployment.into() },
             None => Self { kind: kind.into(), name: name.into() },
-        })
+        }
     }
 }
 

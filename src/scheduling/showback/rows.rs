@@ -63,10 +63,10 @@ impl<const N: usize> UsageRows<N> {
 
     /// Whether there is room for one more; the one that has been idle for longest leaves for it, if one is idle.
     fn make_room(&mut self, now: i64) -> bool {
-        if self.rows.keys().filter(|names| !is_other(*names)).count() < self.limit {
+        if self.rows.keys().filter(|names| !is_other(names)).count() < self.limit {
             return true;
         }
-        let named = self.rows.iter().filter(|(names, _)| !is_other(*names));
+        let named = self.rows.iter().filter(|(names, _)| !is_other(names));
         let idle = named.filter(|(_, row)| now - row.grown >= IDLE).min_by_key(|(_, row)| row.grown);
         let Some(idle) = idle.map(|(names, _)| names.clone()) else { return false };
         self.rows.remove(&idle);

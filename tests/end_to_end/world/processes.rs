@@ -51,6 +51,7 @@ impl World {
             metrics: self.metrics.clone(),
             writes_at_once: 64,
             leadership: Leadership::Alone,
+            usage: None,
             handoff,
         };
         self.berth.spawn(async move { cluster::run(binder, std::future::pending()).await.unwrap() });
