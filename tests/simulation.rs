@@ -58,6 +58,8 @@ mod story;
 mod time_division;
 #[path = "simulation/told.rs"]
 mod told;
+#[path = "simulation/usage.rs"]
+mod usage;
 #[path = "simulation/world.rs"]
 mod world;
 

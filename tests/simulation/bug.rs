@@ -93,10 +93,12 @@ pub(crate) enum Bug {
     NamespacesNotToldApart,
     /// The pods of a namespace may hold any number of cards for volumes.
     PlacesHeldWithoutBound,
+    /// What was used is counted from a minute before the time to which it was counted.
+    UsageCountedTwice,
 }
 
 impl Bug {
-    pub(crate) const ALL: [Self; 40] = [
+    pub(crate) const ALL: [Self; 41] = [
         Self::LockWithoutCompareAndSwap,
         Self::LockNotRead,
         Self::HolderNotRespected,
@@ -137,6 +139,7 @@ impl Bug {
         Self::ClaimWithoutCompareAndSwap,
         Self::NamespacesNotToldApart,
         Self::PlacesHeldWithoutBound,
+        Self::UsageCountedTwice,
     ];
 
     /// What shows it.
@@ -151,7 +154,7 @@ impl Bug {
             Self::QuotaNotRead => &QUOTAS,
             Self::AnswerNotAwaited | Self::WrongAssignment => &GENERAL,
             Self::LeaseWithoutCompareAndSwap | Self::ClaimOutlastsLease => &LEADS,
-            Self::FenceIgnored | Self::LeaseGivenBackEarly => &HANDOVERS,
+            Self::FenceIgnored | Self::LeaseGivenBackEarly | Self::UsageCountedTwice => &HANDOVERS,
             Self::ClaimLeftSelected | Self::NeighbourNotCounted => &NEIGHBOURS,
             Self::CountNotUndone => &ZONES,
             Self::NominationNotWritten | Self::FreedCapacityGivenTwice => &RANKS,

@@ -25,6 +25,7 @@ use crate::{
     record::{Amount, Pod, annotation, cards, text},
     spread::Spread,
     time_division::{Division, Windows},
+    usage::{self, Usage},
 };
 use room::{TakenAway, taken_away};
 
@@ -72,6 +73,7 @@ pub(crate) struct Checker {
     division: Option<Division>,
     quotas: Quotas,
     spread: Spread,
+    usage: Usage,
     /// Which lives of Berth have bound a pod of this name.
     binders: BTreeMap<String, BTreeSet<String>>,
     pub(crate) violations: Vec<String>,
@@ -101,6 +103,7 @@ impl Checker {
             device_claims: Claims::default(),
             quotas: Quotas::default(),
             spread: Spread::default(),
+            usage: Usage::default(),
             binders: BTreeMap::new(),
             violations: Vec::new(),
         }
@@ -145,6 +148,8 @@ impl Checker {
         let (slices, claims) = (of_claims("resourceslices"), of_claims("resourceclaims"));
         self.violations.extend(self.device_claims.see((&slices, &claims), writer, (now - MEMORY, now)));
         self.quotas.see(&self.sandbox.objects("resourcequotas"), now);
+        let accounts = self.sandbox.objects("configmaps");
+        self.violations.extend(self.usage.see(&pods, called(&accounts, usage::NAME), now));
         self.violations.extend(self.preemptions.see(&pods, now));
         self.violations.extend(self.gangs.see(&pods, &groups(&self.sandbox)));
         self.division.iter_mut().for_each(|division| division.see(&pods, now));

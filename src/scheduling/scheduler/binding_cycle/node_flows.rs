@@ -2,6 +2,8 @@
 //!
 //! What goes on at a node is decided in [`node_flow`](crate::scheduling::node_flow), and nowhere here.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 
 use super::BindingCycle;
@@ -11,6 +13,7 @@ use crate::scheduling::{
     model::{
         name::{NodeName, Uid},
         pod::{Demand, PodKey},
+        tenure::Tenure,
     },
     node_flow::{Fit, NodeFlowInput, NodeFlowRequest, owner_of},
     plan::Plan,
@@ -110,7 +113,9 @@ impl BindingCycle {
     fn confirm_bound(&mut self, uid: &Uid, now: Timestamp) {
         let charge = self.cycle.snapshot.ledger().get(uid);
         if let Some(charge) = charge.filter(|charge| charge.commitment == Commitment::Assumed) {
-            let charge = Charge { commitment: Commitment::Bound, since: now, ..charge.clone() };
+            let info = self.cycle.pods.get(uid).map(|entry| &entry.info);
+            let tenure = info.map(|info| Arc::new(Tenure::begun(info, now)));
+            let charge = Charge { commitment: Commitment::Bound, since: now, tenure, ..charge.clone() };
             self.cycle.snapshot.charge(uid.clone(), charge);
             self.cycle.measure_bound(uid, now);
         }
