@@ -6,6 +6,7 @@
 
 pub mod change;
 mod changes;
+pub mod closed;
 mod error;
 pub mod explanation;
 pub mod fits;

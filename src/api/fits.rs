@@ -2,10 +2,7 @@
 
 use serde::Serialize;
 
-use crate::{
-    cluster::gpus::{FITTED, FittedPods},
-    scheduling::{model::node::NodeInfo, plugin::taint_toleration},
-};
+use crate::cluster::gpus::{FITTED, FittedPods};
 
 /// How many pods of each size would fit.
 #[derive(Clone, Debug, Serialize)]
@@ -32,11 +29,6 @@ struct SizeRequest {
     memory_percent: f64,
     /// Of the compute of each.
     cores_percent: f64,
-}
-
-/// Whether a pod without tolerations may go there: only such nodes count.
-pub fn is_open(node: &NodeInfo) -> bool {
-    !node.cordoned && taint_toleration::tolerates_all(&[], &node.taints)
 }
 
 impl FittingSizes {

@@ -11,7 +11,8 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::{
-    fits::{FittingSizes, is_open, sizes},
+    closed::closed,
+    fits::{FittingSizes, sizes},
     viewer::{Viewer, ViewerRow},
 };
 use crate::{
@@ -28,7 +29,6 @@ use crate::{
     scheduling::{
         NodeName, PodKey,
         pending::PendingReason,
-        plugin::taint_toleration,
         world::{
             ledger::Charge,
             node_state::{Agent, NodeState},
@@ -201,7 +201,7 @@ impl Fleet {
         let (mut nodes, mut fits) = (BTreeMap::new(), BTreeMap::<String, FittedPods>::new());
         for (state, cards) in with_cards.iter().filter(|(_, cards)| !cards.cards.is_empty()) {
             let stranded = count.add(state, cards);
-            if is_open(&state.info) {
+            if closed(&state.info).is_empty() {
                 for (model, pods) in fitting(cards) {
                     let sums = fits.entry(excerpt(model, VALUE).into_owned()).or_default();
                     sums.iter_mut().zip(pods).for_each(|(sum, pods)| *sum += pods);
@@ -302,7 +302,7 @@ impl FleetNode {
             shares: std::mem::take(shares),
         };
         let cards = cards.cards.iter().zip(&mut shares).map(card).collect();
-        let closed = closed(state);
+        let closed = closed_for(state);
         let unchanged = known.filter(|known| (&known.closed, &known.cards) == (&closed, &cards));
         Self {
             state: state.clone(),
@@ -350,20 +350,10 @@ fn shares(cards: &NodeCards<'_>, pods: &[(&PodKey, &Charge)]) -> Vec<Vec<CardSha
     shares
 }
 
-/// Why pods without tolerations can't go to the node.
-fn closed(state: &NodeState) -> Vec<&'static str> {
-    let of = |condition: bool, word: &'static str| condition.then_some(word);
-    let is_unwell =
-        |key: &str| key == "node.kubernetes.io/not-ready" || key == "node.kubernetes.io/unreachable";
-    let unwell = state.info.taints.iter().any(|taint| is_unwell(&taint.key));
-    let tainted = !taint_toleration::tolerates_all(&[], &state.info.taints);
-    let words = [
-        of(state.info.cordoned, "cordoned"),
-        of(unwell, "notReady"),
-        of(tainted && !unwell && !state.info.cordoned, "tainted"),
-        of(state.agents.agent == Agent::Silent, "silentAgent"),
-    ];
-    words.into_iter().flatten().collect()
+/// Why pods without tolerations don't go to the node, or none does.
+fn closed_for(state: &NodeState) -> Vec<&'static str> {
+    let silent = (state.agents.agent == Agent::Silent).then_some("silentAgent");
+    closed(&state.info).into_iter().chain(silent).collect()
 }
 
 impl FleetCard {

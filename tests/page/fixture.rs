@@ -371,7 +371,7 @@ impl Cluster {
 }
 
 /// What would help a pod that waits.
-pub fn change() -> Value {
+pub(crate) fn change() -> Value {
     let field = "spec.containers[0].resources.limits[nvidia.com/gpumem]";
     json!({"change": [{"field": field, "from": "40000", "to": "34576"}]})
 }

@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::cluster::InspectedArgs;
 use crate::{
-    api::fits::{FittingSizes, is_open},
+    api::{closed::closed, fits::FittingSizes},
     cli::{
         CommandAnswer,
         output::{Detail, Shown, WideFormat},
@@ -49,7 +49,7 @@ struct OpenCards {
 pub async fn run(args: FitsArgs, config: Config) -> Result<CommandAnswer> {
     let (reader, cluster) = args.cluster.cluster(&config).await?;
     let mut models: BTreeMap<String, OpenCards> = BTreeMap::new();
-    for state in cluster.scheduler().snapshot().nodes().filter(|state| is_open(&state.info)) {
+    for state in cluster.scheduler().snapshot().nodes().filter(|state| closed(&state.info).is_empty()) {
         let cards = NodeCards::of(state, reader.dialects());
         for (model, pods) in fitting(&cards) {
             let of_model =

@@ -9,14 +9,14 @@ use std::{
 use serde::{Serialize, Serializer};
 
 use crate::{
+    api::closed::closed,
     cluster::{
         cards::{HeldCard, NodeCards, OfferedCard, held_nowhere},
         gpus::{Lack, ModelGpus, TypicalPods},
     },
     device::{CardId, CardUsage},
     dialect::{CardNaming, Dialects},
-    object::Taint,
-    scheduling::{Scheduler, model::node::NodeInfo, world::node_state::NodeState},
+    scheduling::{Scheduler, world::node_state::NodeState},
 };
 
 use super::SortBy;
@@ -519,17 +519,6 @@ impl NamespaceUsage {
 fn part_of_card(held: &HeldCard<'_>) -> f64 {
     let Some(card) = held.card else { return held.ratio() };
     UsedAmounts::of(card, held.used).larger_part()
-}
-
-/// Why pods without tolerations do not go to a node.
-fn closed(node: &NodeInfo) -> BTreeSet<&'static str> {
-    let why = |taint: &Taint| match taint.key.as_str() {
-        _ if !matches!(taint.effect.as_str(), "NoSchedule" | "NoExecute") => None,
-        "node.kubernetes.io/unschedulable" => Some("cordoned"),
-        "node.kubernetes.io/not-ready" | "node.kubernetes.io/unreachable" => Some("notReady"),
-        _ => Some("tainted"),
-    };
-    node.cordoned.then_some("cordoned").into_iter().chain(node.taints.iter().filter_map(why)).collect()
 }
 
 /// Sums of parts would end in digits that mean nothing.

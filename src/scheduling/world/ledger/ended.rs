@@ -1,6 +1,6 @@
 //! What pods held before they ended, or before they held something else: kept for those who count hours.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, sync::Arc};
 
 use jiff::Timestamp;
 
@@ -16,7 +16,7 @@ pub struct EndedCharge {
     /// The pod.
     pub pod: Uid,
     /// What it held.
-    pub charge: Charge,
+    pub charge: Arc<Charge>,
     /// When that was seen to be over.
     pub until: Timestamp,
 }
@@ -30,7 +30,7 @@ impl EndedCharges {
     pub fn push(&mut self, pod: &Uid, charge: Charge, until: Timestamp) {
         let counts = charge.commitment == Commitment::Bound && charge.tenure.is_some();
         if counts && charge.shares().next().is_some() {
-            self.keep(EndedCharge { pod: pod.clone(), charge, until });
+            self.keep(EndedCharge { pod: pod.clone(), charge: Arc::new(charge), until });
         }
     }
 
