@@ -98,7 +98,7 @@ pub enum Command {
     Who(inspect::who::WhoArgs),
     /// Say how many pods of usual sizes would fit now; read-only.
     Fits(inspect::fits::FitsArgs),
-    /// Say how many GPU-hours namespaces, workloads or values of a label have held, for showback.
+    /// Say how many GPU-hours namespaces, workloads or labels have held.
     Report(inspect::report::ReportArgs),
     /// Say where pods would go in another cluster; read-only.
     WhatIf(inspect::what_if::WhatIfArgs),

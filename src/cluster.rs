@@ -51,7 +51,7 @@ pub mod wire;
 pub mod withdraw;
 mod writes;
 
-pub use binder::{Binder, ClusterError, Leadership};
+pub use binder::{Binder, ClusterError, Leadership, UsageSettings};
 pub use clock::Clock;
 pub use handoff::{Handoff, Hinted};
 pub use leading::run;

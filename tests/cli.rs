@@ -338,6 +338,87 @@ fn a_server_of_a_cluster_that_is_too_old_ends_at_once_and_names_both_versions() 
     assert!(said.contains("Kubernetes v1.29.4 is too old: Berth needs 1.30 or newer"), "{said}");
 }
 
+/// Answers each query with the samples of the counter that it names, one connection after another; returns what was asked.
+fn serve_samples(listener: &TcpListener, samples: &[(&str, Value)]) -> Vec<String> {
+    let serve = |_| {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut read = [0; 4096];
+        let length = stream.read(&mut read).unwrap();
+        let request = text(&read[..length]).to_owned();
+        let found =
+            samples.iter().find(|(counter, _)| request.contains(&format!("increase%28{}", encoded(counter))));
+        let result = found.map_or_else(|| serde_json::json!([]), |(_, result)| result.clone());
+        let body =
+            serde_json::json!({"status": "success", "data": {"resultType": "vector", "result": result}})
+                .to_string();
+        let head = format!(
+            "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
+            body.len()
+        );
+        stream.write_all((head + &body).as_bytes()).unwrap();
+        request
+    };
+    (0..4).map(serve).collect()
+}
+
+fn encoded(counter: &str) -> String {
+    counter.replace('_', "%5F")
+}
+
+#[test]
+fn a_report_asks_prometheus_for_the_growth_of_the_counters_within_its_time() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}/prometheus", listener.local_addr().unwrap());
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("token"), "secret").unwrap();
+    let mut report =
+        berth(folder.path(), &["report", "--since", "7d", "--at", "2026-11-20T12:00:00Z", "-o", "json"]);
+    let report = report.args(["--prometheus", &address, "--prometheus-token-file", "token"]);
+    let report = report.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let sample = |labels: Value, value: &str| serde_json::json!({"metric": labels, "value": [1.0, value]});
+    let of = |namespace: &str, value: &str| sample(serde_json::json!({"namespace": namespace}), value);
+    let stranded = serde_json::json!({"model": "A100", "reason": "cpu"});
+    let asked = serve_samples(
+        &listener,
+        &[
+            (
+                "berth_usage_gpu_seconds_total",
+                vec![of("team-a", "3600"), of("team-b", "7200"), of("idle", "0")].into(),
+            ),
+            (
+                "berth_usage_gpu_memory_byte_seconds_total",
+                vec![of("team-a", "3865470566400"), of("team-b", "NaN")].into(),
+            ),
+            ("berth_usage_stranded_gpu_seconds_total", vec![sample(stranded, "1800")].into()),
+        ],
+    );
+    let output = report.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    for (request, counter) in asked.iter().zip(["gpu_seconds", "gpu_memory_byte_seconds", "gpu_core_seconds"])
+    {
+        let query = format!(
+            "sum%20by%20%28namespace%29%20%28increase%28{}",
+            encoded(&format!("berth_usage_{counter}_total"))
+        );
+        assert!(
+            request.starts_with(&format!(
+                "GET /prometheus/api/v1/query?query={query}%5B604800s%5D%29%29&time=1795176000 "
+            )),
+            "{request}"
+        );
+        assert!(request.to_lowercase().contains("authorization: bearer secret"), "{request}");
+    }
+    let expected = serde_json::json!({
+        "since": "2026-11-13T12:00:00Z", "until": "2026-11-20T12:00:00Z", "by": "namespace",
+        "usage": [
+            {"namespace": "team-b", "gpuHours": 2.0, "gpuMemoryGibHours": 0.0, "gpuCoreHours": 0.0},
+            {"namespace": "team-a", "gpuHours": 1.0, "gpuMemoryGibHours": 1.0, "gpuCoreHours": 0.0},
+        ],
+        "stranded": [{"model": "A100", "reason": "cpu", "gpuHours": 0.5}],
+    });
+    assert_eq!(json(&output), expected);
+}
+
 #[test]
 fn a_log_filter_that_cannot_be_read_is_told() {
     let folder = without_a_cluster();

@@ -74,6 +74,8 @@ mod storage;
 mod support;
 #[path = "end_to_end/time_division.rs"]
 mod time_division;
+#[path = "end_to_end/usage.rs"]
+mod usage;
 #[path = "end_to_end/vendors.rs"]
 mod vendors;
 #[path = "end_to_end/whole_namespaces.rs"]
@@ -166,6 +168,7 @@ on_both_floors! {
     gangs::a_gang_is_completed_by_another_binder_after_a_kill,
     gangs::a_gang_that_is_not_complete_in_time_is_rolled_back_and_placed_anew,
     binding::a_volcano_pod_goes_to_a_volcano_node,
+    usage::a_leader_counts_on_where_the_last_one_stopped,
     vendors::each_vendors_pods_go_to_its_nodes,
     vendors::a_share_is_cut_by_its_template,
     cards::iluvatar_counts_in_blocks_and_computes_alone_on_several,

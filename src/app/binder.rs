@@ -9,10 +9,9 @@ use tokio::sync::watch;
 use super::{AppError, Chooser, Options};
 use crate::{
     cluster::{
-        self, Binder, Handoff, Leadership, Metrics,
+        self, Binder, Handoff, Leadership, Metrics, UsageSettings,
         candidate::ElectionSettings,
         other_schedulers::{self, Running},
-        showback::UsageSettings,
     },
     config::Config,
 };

@@ -13,7 +13,6 @@ use super::{
     handoff::Handoff,
     metrics::Metrics,
     read::Reader,
-    showback::UsageSettings,
 };
 use crate::scheduling::{Details, scheduler};
 
@@ -40,6 +39,17 @@ pub struct Binder {
     pub usage: Option<UsageSettings>,
     /// The connection to the other parts of the process.
     pub handoff: Handoff,
+}
+
+/// Where the account is kept, and by what it is counted beside namespaces and workloads.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct UsageSettings {
+    /// The ConfigMap's namespace.
+    pub namespace: String,
+    /// The ConfigMap's name.
+    pub name: String,
+    /// Labels of pods.
+    pub labels: Vec<Arc<str>>,
 }
 
 /// Whether a binder is elected by a Lease or runs alone.

@@ -21,7 +21,7 @@ use super::{
     takeover::Beginning,
     writes::Writes,
 };
-use crate::scheduling::{Event, Scheduler};
+use crate::scheduling::{Event, Scheduler, scheduler::Measured, world::ledger::EndedCharges};
 
 /// The longest time to finish open work at the shutdown: the longest write, the read after it, and one more attempt.
 const DRAIN: Duration = Duration::from_secs(20);
@@ -117,7 +117,7 @@ pub async fn term(
         let _turn = pulse.begin();
         desk.direct(&mut work.scheduler, clock);
         work.go_on(events, clock, &metrics)?;
-        let ended = work.scheduler.take_ended();
+        let ended = std::mem::take(&mut work.ended);
         if let Some(showback) = &mut showback {
             showback.note(ended);
         }
@@ -146,11 +146,13 @@ struct DrivenScheduler {
     scheduler: Scheduler,
     writes: Writes,
     began: Instant,
+    /// What pods held that have ended.
+    ended: EndedCharges,
 }
 
 impl DrivenScheduler {
     fn new(scheduler: Scheduler, writes: Writes) -> Self {
-        Self { scheduler, writes, began: Instant::now() }
+        Self { scheduler, writes, began: Instant::now(), ended: EndedCharges::default() }
     }
 
     /// Passes events to the scheduler and starts the resulting writes.
@@ -165,7 +167,9 @@ impl DrivenScheduler {
         }
         let before = Instant::now();
         let effects = self.scheduler.settle(clock.now());
-        metrics.work(&self.scheduler.take_measures(), before.elapsed());
+        let Measured { measures, ended } = self.scheduler.take_measured();
+        metrics.work(&measures, before.elapsed());
+        self.ended.extend(ended);
         metrics.standing(&self.scheduler.view().standing(clock.now()));
         if self.scheduler.view().is_synced() && !was_synced {
             let nodes = self.scheduler.snapshot().nodes().count();

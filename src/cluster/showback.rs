@@ -6,19 +6,20 @@
 mod seen;
 mod stored;
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use http::{Request, header::CONTENT_TYPE};
 use jiff::{SignedDuration, Timestamp};
 use kube::Client;
 use serde_json::json;
 use tokio::{
-    task::JoinSet,
+    runtime::{Handle, RuntimeFlavor},
+    task::{JoinSet, block_in_place},
     time::{Instant, sleep_until, timeout},
 };
 
 use super::{
-    binder::Binder,
+    binder::{Binder, UsageSettings},
     clock::Clock,
     fence::Fence,
     metrics::{Metrics, Written},
@@ -44,17 +45,6 @@ const QUIET: SignedDuration = SignedDuration::from_mins(10);
 
 /// By so much clocks of replicas may differ.
 const SKEW: SignedDuration = SignedDuration::from_mins(10);
-
-/// Where the account is kept, and by what it is counted beside namespaces and workloads.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct UsageSettings {
-    /// The ConfigMap's namespace.
-    pub namespace: String,
-    /// The ConfigMap's name.
-    pub name: String,
-    /// Labels of pods.
-    pub labels: Vec<Arc<str>>,
-}
 
 /// Why the account is not stored as it should be.
 #[derive(Debug, thiserror::Error)]
@@ -196,6 +186,14 @@ impl Showback {
     }
 }
 
+/// Counting a large cluster takes a while: where there are threads for them, other tasks go on meanwhile.
+fn beside_others<T>(count: impl FnOnce() -> T) -> T {
+    match Handle::current().runtime_flavor() {
+        RuntimeFlavor::MultiThread => block_in_place(count),
+        _ => count(),
+    }
+}
+
 impl AccountStore {
     /// Counts up to this time from the account that is stored, and stores that.
     async fn count(
@@ -212,8 +210,10 @@ impl AccountStore {
         if is_first {
             self.metrics.usage().begin(&stored.account);
         }
-        let (spans, stranded) = seen.counted(&self.settings.labels);
-        let account = stored.account.advance(now, spans, &stranded);
+        let account = beside_others(|| {
+            let (spans, stranded) = seen.counted(&self.settings.labels);
+            stored.account.advance(now, spans, &stranded)
+        });
         let is_quiet = account.has_same_sums(&stored.account)
             && now.duration_since(stored.account.counted_until) < QUIET;
         if stored.version.is_some() && is_quiet {

@@ -121,7 +121,7 @@ impl Watching {
             }
         };
         take_in(&mut begins, self.scheduler.view().recount());
-        let ended = self.scheduler.take_ended();
+        let ended = self.scheduler.take_measured().ended;
         let mut awaited = AwaitedObjects::default();
         loop {
             if awaited.is_seen(&begins) {

@@ -41,7 +41,7 @@ use super::{
 use audit::Audits;
 use binding_cycle::BindingCycle;
 use evict::{EvictionView, Evictions};
-use scheduling_cycle::conditions::ConditionInput;
+use scheduling_cycle::{conditions::ConditionInput, outbox::Outbox};
 
 pub use scheduling_cycle::{
     directed::{Directed, Untaken},
@@ -72,6 +72,15 @@ pub struct Settings {
     pub claims: DeviceClaims,
     /// Which pods a turn decides.
     pub pace: Pace,
+}
+
+/// What can be counted of the scheduler's work, and of pods.
+#[derive(Debug)]
+pub struct Measured {
+    /// Of its work.
+    pub measures: Vec<Measure>,
+    /// What pods held that have ended, or hold something else now.
+    pub ended: EndedCharges,
 }
 
 /// The scheduler.
@@ -239,12 +248,8 @@ impl Scheduler {
     }
 
     /// What was measured since this was last asked.
-    pub fn take_measures(&mut self) -> Vec<Measure> {
-        std::mem::take(&mut self.binding.cycle.outbox.measures)
-    }
-
-    /// What pods held that have ended, or hold something else, since this was last asked.
-    pub fn take_ended(&mut self) -> EndedCharges {
-        std::mem::take(&mut self.binding.cycle.outbox.ended)
+    pub fn take_measured(&mut self) -> Measured {
+        let Outbox { measures, ended, .. } = &mut self.binding.cycle.outbox;
+        Measured { measures: std::mem::take(measures), ended: std::mem::take(ended) }
     }
 }

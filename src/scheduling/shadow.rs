@@ -188,7 +188,7 @@ impl Shadow {
         self.forget(&pod.key.uid);
         let waiting = UnscheduledPod {
             key: pod.key.clone(),
-            workload: Workload::of(pod),
+            workload: Workload::of(pod.origin.as_deref(), &pod.footprint.labels),
             asked,
             since,
             told: pod.status.told.clone(),

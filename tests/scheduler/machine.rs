@@ -172,7 +172,7 @@ impl Machine {
 
     /// How many decisions there were since this was last asked: with a node, and without one.
     pub(crate) fn take_decisions(&mut self) -> (usize, usize) {
-        let measures = self.scheduler.take_measures();
+        let measures = self.scheduler.take_measured().measures;
         let count = |attempt| measures.iter().filter(|one| **one == Measure::Attempt(attempt)).count();
         (count(Attempt::Scheduled), count(Attempt::Unschedulable))
     }
@@ -180,7 +180,7 @@ impl Machine {
     /// How much work each turn took since this was last asked, in steps.
     pub(crate) fn take_steps(&mut self) -> Vec<u64> {
         let steps = |measure| if let Measure::Steps(steps) = measure { Some(steps) } else { None };
-        self.scheduler.take_measures().into_iter().filter_map(steps).collect()
+        self.scheduler.take_measured().measures.into_iter().filter_map(steps).collect()
     }
 
     /// Carries out locks, the reads that follow them and Bindings until nothing else is left to do; returns the other effects, and the

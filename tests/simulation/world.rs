@@ -4,8 +4,7 @@ use std::{ops::ControlFlow, sync::Arc, time::Duration};
 
 use berth::{
     cluster::{
-        self, Binder, BinderView, Clock, ClusterError, Handoff, Leadership, Metrics, candidate,
-        showback::UsageSettings,
+        self, Binder, BinderView, Clock, ClusterError, Handoff, Leadership, Metrics, UsageSettings, candidate,
     },
     config::Config,
     object::Pod,

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::{pod::PodInfo, workload::Workload};
+use super::workload::Workload;
 use crate::object::Pod;
 
 /// Since when a bound pod holds its shares, and whose it is: facts of the pod itself, so that every replica reads the same.
@@ -15,12 +15,6 @@ pub struct Tenure {
 }
 
 impl Tenure {
-    /// What is known of a pod that was bound now and not seen since.
-    pub(in crate::scheduling) fn begun(pod: &PodInfo, now: Timestamp) -> Self {
-        let bare = || Workload { kind: "Pod".into(), name: pod.key.name.clone() };
-        Self { workload: Workload::of(pod).unwrap_or_else(bare), since: now }
-    }
-
     /// What a bound pod says; `None`: it tells no time at all.
     pub fn of_pod(pod: &Pod) -> Option<Self> {
         let scheduled = pod.status.condition("PodScheduled").filter(|condition| condition.status == "True");

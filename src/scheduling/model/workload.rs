@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use super::pod::PodInfo;
+use super::origin::Origin;
 use crate::object::{Labels, Pod, metadata::Controller};
 
 /// The label by which a Deployment names its ReplicaSets (kubernetes `pkg/controller/deployment/sync.go`).
@@ -18,10 +18,10 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// The workload of a pod that waits; `None`: no controller made the pod.
-    pub(in crate::scheduling) fn of(pod: &PodInfo) -> Option<Self> {
-        let controller = pod.origin.as_ref()?.controller.as_ref()?;
-        Some(Self::of_controller(controller, Some(&pod.footprint.labels)))
+    /// The workload of a pod that waits, by what it is made from and its labels; `None`: no controller made the pod.
+    pub(in crate::scheduling) fn of(origin: Option<&Origin>, labels: &Labels) -> Option<Self> {
+        let controller = origin?.controller.as_ref()?;
+        Some(Self::of_controller(controller, Some(labels)))
     }
 
     /// The workload of a pod; a pod that no controller made is its own.

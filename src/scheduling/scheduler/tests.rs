@@ -323,10 +323,10 @@ fn what_is_measured_is_what_happened() {
         Measure::LockHold(seconds(7)),
         Measure::Attempt(Attempt::Unschedulable),
     ];
-    let measures = play.scheduler.take_measures();
+    let measures = play.scheduler.take_measured().measures;
     let (steps, others): (Vec<Measure>, Vec<Measure>) =
         measures.into_iter().partition(|one| matches!(one, Measure::Steps(_)));
     assert_eq!(others, expected);
     assert_eq!(steps.len(), 2, "a turn for each of the decisions: {steps:?}");
-    assert_eq!(play.scheduler.take_measures(), []);
+    assert_eq!(play.scheduler.take_measured().measures, []);
 }

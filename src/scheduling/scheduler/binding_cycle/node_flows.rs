@@ -12,8 +12,9 @@ use crate::scheduling::{
     effect::{Effect, ReadRequest},
     model::{
         name::{NodeName, Uid},
-        pod::{Demand, PodKey},
+        pod::{Demand, PodInfo, PodKey},
         tenure::Tenure,
+        workload::Workload,
     },
     node_flow::{Fit, NodeFlowInput, NodeFlowRequest, owner_of},
     plan::Plan,
@@ -113,8 +114,7 @@ impl BindingCycle {
     fn confirm_bound(&mut self, uid: &Uid, now: Timestamp) {
         let charge = self.cycle.snapshot.ledger().get(uid);
         if let Some(charge) = charge.filter(|charge| charge.commitment == Commitment::Assumed) {
-            let info = self.cycle.pods.get(uid).map(|entry| &entry.info);
-            let tenure = info.map(|info| Arc::new(Tenure::begun(info, now)));
+            let tenure = self.cycle.pods.get(uid).map(|entry| Arc::new(begun(&entry.info, now)));
             let charge = Charge { commitment: Commitment::Bound, since: now, tenure, ..charge.clone() };
             self.cycle.snapshot.charge(uid.clone(), charge);
             self.cycle.measure_bound(uid, now);
@@ -212,4 +212,11 @@ fn effect(node: NodeName, request: NodeFlowRequest) -> Option<Effect> {
         | NodeFlowRequest::TellWaiting(..) => return None,
     };
     Some(effect)
+}
+
+/// Since when a pod holds its shares that was bound now and not seen since.
+fn begun(pod: &PodInfo, now: Timestamp) -> Tenure {
+    let workload = Workload::of(pod.origin.as_deref(), &pod.footprint.labels);
+    let bare = || Workload { kind: "Pod".into(), name: pod.key.name.clone() };
+    Tenure { workload: workload.unwrap_or_else(bare), since: now }
 }

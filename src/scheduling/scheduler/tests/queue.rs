@@ -16,7 +16,7 @@ use crate::scheduling::{
 
 /// How often pods were flushed, and decided in vain, since this was last asked.
 fn flushed(play: &mut Play) -> (usize, usize) {
-    let measures = play.scheduler.take_measures();
+    let measures = play.scheduler.take_measured().measures;
     let count = |measure| measures.iter().filter(|one| **one == measure).count();
     (count(Measure::Flushed), count(Measure::Attempt(Attempt::Unschedulable)))
 }
