@@ -1,6 +1,5 @@
 //! What was used, over two replicas that follow each other: each goes on where the other stopped, and a pod has just the time that it has held
 //! its share.
-#![allow(clippy::disallowed_methods, reason = "a test waits until its pods have held something for a while")]
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,7 +11,10 @@ use berth::{
 };
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1 as core;
-use kube::{Api, api::DeleteParams};
+use kube::{
+    Api,
+    api::{DeleteParams, PostParams},
+};
 use prometheus_client::{encoding::text::encode, registry::Registry};
 use serde_json::{Value, json};
 use tokio::{sync::oneshot, task::JoinHandle};
@@ -34,14 +36,14 @@ struct Replica {
 }
 
 impl Replica {
-    fn start(world: &World, who: &str) -> Self {
+    fn start(world: &World, clock: Clock, who: &str) -> Self {
         let (config, metrics) = (Config::default(), Metrics::default());
         let binder = Binder {
             client: world.cluster.client.clone(),
             settings: config.scheduler_settings(),
             details: config.messages.details,
             reader: Arc::new(config.reader()),
-            clock: Clock::System,
+            clock,
             metrics: metrics.clone(),
             writes_at_once: 64,
             leadership: Leadership::Elected(ElectionSettings::new("default", "berth", who)),
@@ -115,9 +117,10 @@ const SERIES: &str = "berth_usage_gpu_memory_byte_seconds_total{namespace=\"defa
 
 pub(crate) async fn a_leader_counts_on_where_the_last_one_stopped(floor: Floor) {
     let Some(world) = World::without_berth(floor, vec![hami_node("gpu-1", 1)]).await else { return };
-    let first = Replica::start(&world, "first");
+    let clock = clock(&world).await;
+    let first = Replica::start(&world, clock, "first");
     first.shown(UNTIL).await;
-    let second = Replica::start(&world, "second");
+    let second = Replica::start(&world, clock, "second");
     let mut share = pod("one", &json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": MEMORY.to_string()}));
     share["metadata"]["labels"] = json!({"team": "vision"});
     world.create(share).await;
@@ -135,7 +138,7 @@ pub(crate) async fn a_leader_counts_on_where_the_last_one_stopped(floor: Floor) 
     maps.delete("berth-usage", &DeleteParams::default()).await.unwrap();
     world.create(pod("two", &json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": MEMORY.to_string()}))).await;
     world.running("two").await;
-    until_second(bound + 2).await;
+    until_second(clock, bound + 2).await;
     second.stop().await;
     let stored = account(&world).await;
     let counted = row(&stored, "workloads", &one).unwrap();
@@ -145,13 +148,13 @@ pub(crate) async fn a_leader_counts_on_where_the_last_one_stopped(floor: Floor) 
     assert_eq!(all - counted, row(&stored, "workloads", &["default", "Pod", "two"]).unwrap_or(0));
 
     // A process that is started anew shows it as it was, and counts what ends to its end.
-    let third = Replica::start(&world, "third");
+    let third = Replica::start(&world, clock, "third");
     #[expect(clippy::cast_precision_loss, reason = "a few MiB")]
     let as_stored = all as f64 * 1_048_576.0;
     assert_eq!(third.shown(SERIES).await, as_stored);
     world.delete_and_await(&["one"]).await;
     third.stop().await;
-    let ended = Timestamp::now().as_second();
+    let ended = clock.now().as_second();
     let counted_before = counted;
     let counted = row(&account(&world).await, "workloads", &one).unwrap();
     assert!((counted_before..=MEMORY * (ended - bound)).contains(&counted), "{counted} MiB s");
@@ -159,8 +162,15 @@ pub(crate) async fn a_leader_counts_on_where_the_last_one_stopped(floor: Floor) 
     world.agents_are_content();
 }
 
+/// A clock that shows what the API server's shows.
+async fn clock(world: &World) -> Clock {
+    let maps: Api<core::ConfigMap> = Api::default_namespaced(world.cluster.client.clone());
+    let map: core::ConfigMap = serde_json::from_value(json!({"metadata": {"name": "now"}})).unwrap();
+    let created = maps.create(&PostParams::default(), &map).await.unwrap().metadata.creation_timestamp;
+    Clock::starting_at(created.unwrap().0)
+}
+
 /// Returns once the clock shows this second.
-async fn until_second(second: i64) {
-    let left = Timestamp::from_second(second).unwrap().duration_since(Timestamp::now());
-    tokio::time::sleep(Duration::try_from(left).unwrap_or_default()).await;
+async fn until_second(clock: Clock, second: i64) {
+    tokio::time::sleep_until(clock.instant(Timestamp::from_second(second).unwrap())).await;
 }
