@@ -169,6 +169,7 @@ on_both_floors! {
     gangs::a_gang_that_is_not_complete_in_time_is_rolled_back_and_placed_anew,
     binding::a_volcano_pod_goes_to_a_volcano_node,
     usage::a_leader_counts_on_where_the_last_one_stopped,
+    usage::an_account_that_cannot_be_read_is_left_as_it_is_and_pods_are_placed,
     vendors::each_vendors_pods_go_to_its_nodes,
     vendors::a_share_is_cut_by_its_template,
     cards::iluvatar_counts_in_blocks_and_computes_alone_on_several,

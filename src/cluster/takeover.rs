@@ -90,15 +90,16 @@ enum Behind {
 /// It is called after this replica became the leader: all writes of the last leader are then in the cluster, since they are fenced.
 pub async fn begin(binder: &Binder, watching: Option<Watching>) -> Beginning {
     let began = Instant::now();
-    let Some(watching) = watching else { return Beginning::afresh(binder) };
+    let Some(mut watching) = watching else { return Beginning::afresh(binder) };
+    let ended = watching.scheduler.take_measured().ended;
     match watching.catch_up(binder).await {
         Ok(beginning) => {
             tracing::info!(took = ?began.elapsed(), "what this replica watched as a follower is up to date");
-            beginning
+            Beginning { ended, ..beginning }
         }
         Err(behind) => {
             tracing::info!(%behind, "what this replica watched as a follower is out of date; listing everything");
-            Beginning::afresh(binder)
+            Beginning { ended, ..Beginning::afresh(binder) }
         }
     }
 }
@@ -121,10 +122,10 @@ impl Watching {
             }
         };
         take_in(&mut begins, self.scheduler.view().recount());
-        let ended = self.scheduler.take_measured().ended;
         let mut awaited = AwaitedObjects::default();
         loop {
             if awaited.is_seen(&begins) {
+                let ended = EndedCharges::default();
                 return Ok(Beginning { events: self.events, scheduler: begins, ended });
             }
             tokio::select! {

@@ -17,7 +17,7 @@ use kube::{
 };
 use prometheus_client::{encoding::text::encode, registry::Registry};
 use serde_json::{Value, json};
-use tokio::{sync::oneshot, task::JoinHandle};
+use tokio::{sync::oneshot, task::JoinSet};
 
 use crate::{
     machines::hami_node,
@@ -32,7 +32,7 @@ const MEMORY: i64 = 8000;
 struct Replica {
     metrics: Metrics,
     stop: oneshot::Sender<()>,
-    ended: JoinHandle<()>,
+    running: JoinSet<()>,
 }
 
 impl Replica {
@@ -55,30 +55,36 @@ impl Replica {
             handoff: Handoff::default(),
         };
         let (stop, stopped) = oneshot::channel::<()>();
-        let ended = tokio::spawn(async move {
+        let mut running = JoinSet::new();
+        running.spawn(async move {
             let told = async { drop(stopped.await) };
             cluster::run(binder, told).await.unwrap();
         });
-        Self { metrics, stop, ended }
+        Self { metrics, stop, running }
     }
 
     /// Tells it to end, and waits until it has.
     async fn stop(self) {
         self.stop.send(()).unwrap();
-        self.ended.await.unwrap();
+        self.running.join_all().await;
     }
 
-    /// The value of the series, once this replica leads and shows it.
-    async fn shown(&self, series: &str) -> f64 {
+    /// What is scraped of it.
+    fn page(&self) -> String {
+        let (mut registry, mut page) = (Registry::default(), String::new());
+        self.metrics.register(&mut registry);
+        encode(&mut page, &registry).unwrap();
+        page
+    }
+
+    /// The value of the series, which is a whole number, once this replica leads and shows it.
+    async fn shown(&self, series: &str) -> i64 {
         let mut again = tokio::time::interval(Duration::from_millis(50));
+        let value = |line: &str| line.strip_prefix(series)?.trim().trim_end_matches(".0").parse().ok();
         let found = async {
             loop {
                 again.tick().await;
-                let (mut registry, mut page) = (Registry::default(), String::new());
-                self.metrics.register(&mut registry);
-                encode(&mut page, &registry).unwrap();
-                let value = page.lines().find_map(|line| line.strip_prefix(series)?.trim().parse().ok());
-                if let Some(value) = value {
+                if let Some(value) = self.page().lines().find_map(value) {
                     return value;
                 }
             }
@@ -149,9 +155,7 @@ pub(crate) async fn a_leader_counts_on_where_the_last_one_stopped(floor: Floor) 
 
     // A process that is started anew shows it as it was, and counts what ends to its end.
     let third = Replica::start(&world, clock, "third");
-    #[expect(clippy::cast_precision_loss, reason = "a few MiB")]
-    let as_stored = all as f64 * 1_048_576.0;
-    assert_eq!(third.shown(SERIES).await, as_stored);
+    assert_eq!(third.shown(SERIES).await, all * 1_048_576);
     world.delete_and_await(&["one"]).await;
     third.stop().await;
     let ended = clock.now().as_second();
@@ -159,6 +163,22 @@ pub(crate) async fn a_leader_counts_on_where_the_last_one_stopped(floor: Floor) 
     let counted = row(&account(&world).await, "workloads", &one).unwrap();
     assert!((counted_before..=MEMORY * (ended - bound)).contains(&counted), "{counted} MiB s");
     assert_eq!(counted % MEMORY, 0, "whole seconds");
+    world.agents_are_content();
+}
+
+pub(crate) async fn an_account_that_cannot_be_read_is_left_as_it_is_and_pods_are_placed(floor: Floor) {
+    let Some(world) = World::without_berth(floor, vec![hami_node("gpu-1", 1)]).await else { return };
+    let maps: Api<core::ConfigMap> = Api::default_namespaced(world.cluster.client.clone());
+    let odd = json!({"metadata": {"name": "berth-usage"}, "data": {"account.json": "{\"countedUntil\": 7}"}});
+    let odd: core::ConfigMap = serde_json::from_value(odd).unwrap();
+    let odd = maps.create(&PostParams::default(), &odd).await.unwrap();
+    let replica = Replica::start(&world, clock(&world).await, "one");
+    world.create(pod("one", &json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": MEMORY.to_string()}))).await;
+    world.running("one").await;
+    let page = replica.page();
+    assert!(!page.lines().any(|line| line.starts_with("berth_usage_")), "{page}");
+    replica.stop().await;
+    assert_eq!(maps.get("berth-usage").await.unwrap(), odd);
     world.agents_are_content();
 }
 
