@@ -147,7 +147,7 @@ mod tests {
             )
         };
         let past = "2001-01-01T00:00:00Z";
-        for row in [r#"["a",1,2,3]"#, r#"["a",1,2,-3,4]"#, r#"[1,1,2,3,4]"#, r#"["a","b",1,2,3,4]"#, "[]"] {
+        for row in [r#"["a",1,2,3]"#, r#"["a",1,2,-3,4]"#, "[1,1,2,3,4]", r#"["a","b",1,2,3,4]"#, "[]"] {
             let message = "account.json: namespaces[0] must be 1 name(s) and 4 numbers";
             assert_eq!(said(Some(&text(past, row))), message, "{row}");
         }
