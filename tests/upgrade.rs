@@ -394,6 +394,14 @@ async fn helm_divides_an_installation_in_two_and_a_rollback_joins_it_and_pods_ar
     assert_eq!(stage.fleet.violations(), []);
 }
 
+/// What is in the namespace, and the namespace.
+const LEFT: [&str; 4] = [
+    "ConfigMap berth-system/berth-usage",
+    "Lease berth-system/berth",
+    "Namespace /berth-system",
+    "Secret berth-system/berth-webhook-tls",
+];
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn what_kubectl_has_uninstalled_is_gone_and_pods_are_admitted_without_berth() {
     let Some(mut stage) = Stage::set(WebhookCalls::Http1).await else { return };
@@ -409,9 +417,7 @@ async fn what_kubectl_has_uninstalled_is_gone_and_pods_are_admitted_without_bert
     stage.replicas.clear();
     let found = remains::found(&stage.client).await;
     // The controller of namespaces, which does not run here, removes what is in the namespace, and then the namespace.
-    let left =
-        ["Lease berth-system/berth", "Namespace /berth-system", "Secret berth-system/berth-webhook-tls"];
-    assert_eq!(found.difference(&clean).map(String::as_str).collect::<Vec<_>>(), left);
+    assert_eq!(found.difference(&clean).map(String::as_str).collect::<Vec<_>>(), LEFT);
     let namespaces: Api<Namespace> = Api::all(stage.client.clone());
     assert!(namespaces.get("berth-system").await.unwrap().metadata.deletion_timestamp.is_some());
     let pods: Api<Pod> = Api::default_namespaced(stage.client.clone());
@@ -434,9 +440,7 @@ async fn what_helm_has_uninstalled_is_gone_and_pods_are_admitted_without_berth()
     admitted_without_berth(&stage.client).await;
     stage.replicas.clear();
     let found = remains::found(&stage.client).await;
-    let left =
-        ["Lease berth-system/berth", "Namespace /berth-system", "Secret berth-system/berth-webhook-tls"];
-    assert_eq!(found.difference(&clean).map(String::as_str).collect::<Vec<_>>(), left);
+    assert_eq!(found.difference(&clean).map(String::as_str).collect::<Vec<_>>(), LEFT);
 }
 
 /// The step of docs/helm.md from `berth manifests` to the chart, and the way back to a cluster without Berth.

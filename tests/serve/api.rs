@@ -142,9 +142,11 @@ async fn the_pages_are_of_her_namespaces(get: &impl AsyncFn(&str, &str) -> (u16,
     assert_eq!((&large["fitting"], &large["nearest"]["node"]), (&json!(0), &json!("gpu-1")));
     assert!(large["message"].as_str().unwrap().starts_with("0/1 nodes are available"), "{large}");
     let (status, found) = get(ADA, "/namespaces/team-a/pods/large/change").await;
-    let field = "spec.containers[0].resources.limits[nvidia.com/gpumem]";
-    let change = json!([{"field": field, "from": "20000", "to": "12384"}]);
-    assert_eq!((status, &found["change"]), (200, &change), "{found}");
+    let change: Vec<_> = ["limits", "requests"]
+        .map(|part| format!("spec.containers[0].resources.{part}[nvidia.com/gpumem]"))
+        .map(|field| json!({"field": field, "from": "20k", "to": "12384"}))
+        .into();
+    assert_eq!((status, &found["change"]), (200, &json!(change)), "{found}");
     for (path, status) in [
         ("/namespaces/team-a/pods/one/change", 404),
         ("/namespaces/team-a/pods/large%2Flog/change", 404),
