@@ -249,18 +249,47 @@ fn a_pod_that_is_gone_leaves_no_devices_behind() {
     assert_eq!(asked(&later(&mut machine)), ["protect d"]);
 }
 
-#[test]
-fn a_write_without_an_answer_holds_the_devices_until_it_can_no_longer_arrive() {
+/// Pod `p` is gone while the write that gives its claim devices has no answer, and pod `q` wants them; what asks whether it has arrived.
+fn unanswered() -> (Machine, AllocationResult, Vec<Effect>) {
     let mut machine = with_pod([free("c"), free("d")]);
-    let (effects, _) = reserving(&mut machine);
+    let (effects, given) = reserving(&mut machine);
     machine.tell(Event::Pod(PodChange::Gone("p".into())));
     machine.show_pod(&user("q", "d"));
     answer(&mut machine, &effects, &WriteOutcome::Failed(Setback::default()));
     assert_eq!(asked(&machine.settle()), [""; 0]);
     machine.pass(5);
-    assert_eq!(asked(&machine.settle()), [""; 0]);
+    assert_eq!(asked(&machine.settle()), [""; 0], "it may still arrive");
     machine.pass(12);
+    let effects = machine.settle();
+    assert_eq!(asked(&effects), ["leave c"]);
+    (machine, given, effects)
+}
+
+#[test]
+fn a_write_without_an_answer_holds_the_devices_until_it_is_known_not_to_have_arrived() {
+    let (mut machine, _, effects) = unanswered();
+    // Nothing of the claim changes, so its version does not either.
+    answer(&mut machine, &effects, &written(2));
     assert_eq!(asked(&machine.settle()), ["protect d"]);
+}
+
+#[test]
+fn a_write_without_an_answer_that_has_arrived_holds_the_devices_however_late_it_is_seen() {
+    let (mut machine, given, mut effects) = unanswered();
+    for _ in 0..9 {
+        let conflict = Setback { why: "409".to_owned(), ..Setback::default() };
+        answer(&mut machine, &effects, &WriteOutcome::Failed(conflict));
+        assert_eq!(asked(&machine.settle()), [""; 0]);
+        machine.pass(7);
+        effects = machine.settle();
+        assert_eq!(asked(&effects), ["leave c"]);
+    }
+    machine.tell(claim("c", 3, &status(&given, &["p"])));
+    answer(&mut machine, &effects, &WriteOutcome::Failed(Setback::default()));
+    effects = later(&mut machine);
+    assert_eq!(asked(&effects), ["free c"]);
+    done(&mut machine, &effects, 4, &json!({}));
+    assert_eq!(asked(&later(&mut machine)), ["protect d"]);
 }
 
 #[test]

@@ -14,7 +14,7 @@ use crate::record::{Pod, text};
 pub(crate) const NAME: &str = "berth-usage";
 
 /// For so many seconds a pod may count that has ended, or not count that was bound: processes stand still and watches break for as long.
-const UNSEEN: i64 = 180;
+const UNSEEN: i64 = 300;
 
 /// One pod that was bound.
 #[derive(Debug)]

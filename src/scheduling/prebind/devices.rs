@@ -73,19 +73,35 @@ pub(super) fn progress(
 
 /// The write that takes the pod from a claim's users, and its devices from the claim unless others use it; `None`: there is nothing
 /// to take back, or the pod is being placed where it can use the claim.
-pub(super) fn taken_back(pod: &PodKey, choice: &ClaimChoice, view: &PrebindView<'_>) -> Option<PrebindWrite> {
+///
+/// After a write without an answer, what is known of the claim may be from before it: then a write that changes nothing tells, since it is a
+/// conflict where the other has arrived.
+pub(super) fn taken_back(
+    pod: &PodKey,
+    (choice, state): (&ClaimChoice, &ClaimState),
+    view: &PrebindView<'_>,
+) -> Option<PrebindWrite> {
     let claims = view.snapshot.resource_claims();
     let claim = claims.claim(&pod.namespace, &choice.claim);
     let claim = claim.filter(|claim| *claim.metadata.uid == *choice.uid)?;
+    let reserved = is_reserved(claim, pod);
+    if is_in_doubt(claim, (choice, state)) && !reserved {
+        return Some(PrebindWrite::ReleaseClaim { claim: claim.clone(), deallocate: false });
+    }
     if view.snapshot.ledger().get(&pod.uid).is_some() {
         return None;
     }
-    let reserved = is_reserved(claim, pod);
     let unused = claims.users(&pod.namespace, &choice.claim).iter().all(|user| *user == &*pod.uid);
     let ours =
         choice.allocation.is_some() && claim.status.allocation.as_ref() == choice.allocation.as_deref();
     let deallocate = unused && ours;
     (reserved || deallocate).then(|| PrebindWrite::ReleaseClaim { claim: claim.clone(), deallocate })
+}
+
+/// Whether a write without an answer may have given the claim these devices: it is known without any.
+pub(super) fn is_in_doubt(claim: &ResourceClaim, (choice, state): (&ClaimChoice, &ClaimState)) -> bool {
+    let unanswered = matches!(state, ClaimState::Due(_));
+    unanswered && choice.allocation.is_some() && claim.status.allocation.is_none()
 }
 
 /// A claim that has devices: the pod must be one of its users, and the devices ready.

@@ -95,6 +95,13 @@ impl Undo {
         }
     }
 
+    /// Whether its claim may have been given devices by a write that is not seen yet: these are nobody else's before that is known.
+    fn may_hold_devices(&self, view: &PrebindView<'_>) -> bool {
+        let PrebindStep::Devices(choice) = &self.choice else { return false };
+        let claim = view.snapshot.resource_claims().claim(&self.pod.namespace, &choice.claim);
+        claim.is_some_and(|claim| devices::is_in_doubt(claim, (choice, &self.state)))
+    }
+
     /// What came of its write.
     fn note(&mut self, write: &PrebindWrite, outcome: &WriteOutcome, now: Timestamp) {
         let later = || ClaimState::Due(now.checked_add(REACH).unwrap_or(now));
@@ -128,7 +135,9 @@ impl Prebinding {
             if undo.is_pending(view) {
                 self.undos.0.push(undo);
             } else if let Some(write) = self.taken_back(&undo, view).filter(|_| undo.tries < MOST_UNDOS) {
-                (undo.state, undo.tries) = (ClaimState::Sent, undo.tries + 1);
+                // A write that only tells whether another has arrived is no try.
+                let tries = u32::from(!undo.may_hold_devices(view));
+                (undo.state, undo.tries) = (ClaimState::Sent, undo.tries + tries);
                 self.requests.push(PrebindRequest::Write(undo.pod.clone(), write));
                 self.undos.0.push(undo);
             } else if undo.choice.volume().is_none() {
@@ -146,7 +155,7 @@ impl Prebinding {
         match &undo.choice {
             PrebindStep::Volume(choice) if self.uses_volume(&pod.namespace, choice) => None,
             PrebindStep::Volume(choice) => volume::taken_back(pod, &undo.node, choice, view),
-            PrebindStep::Devices(choice) => devices::taken_back(pod, choice, view),
+            PrebindStep::Devices(choice) => devices::taken_back(pod, (choice, &undo.state), view),
             PrebindStep::Extended(choice) => {
                 extended::taken_back(pod, (choice, &undo.state), self.flows.get(&pod.uid), view)
             }
