@@ -4,6 +4,7 @@
 //! second while somebody looks. Whoever the API server knows sees all amounts, and the names of pods in namespaces whose pods she may list:
 //! who that is, is asked of the functions that this module is given. It changes nothing. The web page stands beside it and asks it.
 
+pub mod bound;
 pub mod change;
 mod changes;
 pub mod closed;
@@ -11,6 +12,7 @@ mod error;
 pub mod explanation;
 pub mod fits;
 mod fleet;
+pub mod gpu_parts;
 mod namespace;
 pub mod nearest;
 mod node;

@@ -99,7 +99,7 @@ pub enum Command {
     /// Say how many pods of usual sizes would fit now; read-only.
     Fits(inspect::fits::FitsArgs),
     /// Say how many GPU-hours namespaces, workloads or labels have held.
-    Report(inspect::report::ReportArgs),
+    Report(inspect::report::UsageReportArgs),
     /// Say where pods would go in another cluster; read-only.
     WhatIf(inspect::what_if::WhatIfArgs),
     /// Write the objects that decide where pods go to files.

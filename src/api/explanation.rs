@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::nearest::NearestRow;
 use crate::scheduling::{
     FitError,
-    decide::explanation::{AlikeNodes, Explanation},
+    decide::explanation::{AlikeNodes, DemandExplanation},
 };
 
 /// What the nodes make of a pod; a key that does not apply is absent.
@@ -23,6 +23,15 @@ pub struct ExplanationRow {
     /// The node that comes closest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nearest: Option<NearestRow>,
+}
+
+/// A place among the pods that wait, from 1.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+pub struct QueuePlace {
+    /// The place.
+    pub position: usize,
+    /// How many wait.
+    pub of: usize,
 }
 
 /// Nodes that lack the same.
@@ -47,9 +56,9 @@ pub struct LackingReason {
     pub by: Option<u64>,
 }
 
-impl From<Explanation> for ExplanationRow {
-    fn from(explanation: Explanation) -> Self {
-        let Explanation { fitting, groups, error } = explanation;
+impl From<DemandExplanation> for ExplanationRow {
+    fn from(explanation: DemandExplanation) -> Self {
+        let DemandExplanation { fitting, groups, error } = explanation;
         // A pod that is refused for itself was compared with no node.
         let is_judged = error.is_none() || !groups.is_empty();
         Self {

@@ -13,6 +13,7 @@ use serde::Serialize;
 use super::{
     closed::closed,
     fits::{FittingSizes, sizes},
+    gpu_parts::{GpuParts, thousandths},
     viewer::{Viewer, ViewerRow},
 };
 use crate::{
@@ -24,7 +25,6 @@ use crate::{
         },
         overview::{Leading, Overview},
     },
-    dialect::CardNaming,
     excerpt::{VALUE, excerpt},
     scheduling::{
         NodeName, PodKey,
@@ -38,7 +38,7 @@ use crate::{
 
 /// The cluster as one replica saw it at one moment.
 #[derive(Debug)]
-pub(super) struct Fleet {
+pub(super) struct CountedFleet {
     /// What it was counted from.
     pub(super) overview: Overview,
     /// Grows with every change of what is shown.
@@ -102,19 +102,12 @@ struct CardShare {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct ModelSummary {
     model: String,
+    /// Those that work.
+    #[serde(serialize_with = "thousandths")]
     cards: f64,
-    allocated: f64,
-    free: f64,
-    fragmented: f64,
-    stranded: Vec<StrandedGpus>,
+    #[serde(flatten)]
+    gpus: GpuParts,
     fits: Vec<FittingPods>,
-}
-
-/// What of a model's cards is of no use for the pods that may come.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-struct StrandedGpus {
-    reason: &'static str,
-    gpus: f64,
 }
 
 /// How many pods of one size would fit.
@@ -184,7 +177,7 @@ enum ShownShare<'a> {
     Others { others: usize, memory: u64, cores: u32 },
 }
 
-impl Fleet {
+impl CountedFleet {
     /// Counts what an overview shows. What has not changed since `before` keeps its version.
     pub(super) fn of(overview: Overview, before: Option<&Self>) -> Self {
         let version = before.map_or(1, |before| before.version + 1);
@@ -194,10 +187,8 @@ impl Fleet {
         for (key, charge) in holders {
             on_node.entry(&charge.node).or_default().push((key, charge));
         }
-        let shapes: Vec<_> =
-            world.packing().shapes().map(|(shape, weight)| (shape.clone(), weight)).collect();
         let with_cards: Vec<_> = world.nodes().map(|state| (state, NodeCards::of(state, dialects))).collect();
-        let mut count = FleetCount::of_shapes(&shapes);
+        let mut count = FleetCount::of_shapes(&world.packing().shared_shapes());
         let (mut nodes, mut fits) = (BTreeMap::new(), BTreeMap::<String, FittedPods>::new());
         for (state, cards) in with_cards.iter().filter(|(_, cards)| !cards.cards.is_empty()) {
             let stranded = count.add(state, cards);
@@ -395,23 +386,19 @@ impl CardAmounts {
 
 /// The card's uuid; its node and number where it has none.
 pub(super) fn card_id(node: &str, offered: &OfferedCard<'_>) -> String {
-    match offered.naming {
-        CardNaming::Number => format!("{node}/{}", offered.card.index),
-        CardNaming::Uuid => excerpt(&offered.card.id.to_string(), VALUE).into_owned(),
+    match offered.uuid() {
+        Some(uuid) => excerpt(&uuid.to_string(), VALUE).into_owned(),
+        None => format!("{node}/{}", offered.card.index),
     }
 }
 
 impl ModelSummary {
     fn of(model: &str, gpus: &FleetGpus, fitting: Option<&FittedPods>) -> Self {
-        let stranded = Lack::ALL.into_iter().zip(gpus.stranded).filter(|(_, gpus)| *gpus > 0.0);
         let fits = sizes(fitting.copied().unwrap_or_default());
         Self {
             model: model.to_owned(),
             cards: gpus.gpus.capacity,
-            allocated: gpus.allocated(),
-            free: gpus.free(),
-            fragmented: gpus.fragmented(),
-            stranded: stranded.map(|(lack, gpus)| StrandedGpus { reason: lack.as_str(), gpus }).collect(),
+            gpus: gpus.into(),
             fits: fits.map(|(cards, percent, pods)| FittingPods { cards, percent, pods }).collect(),
         }
     }

@@ -10,14 +10,14 @@ use tokio::time::Instant;
 use super::{
     ApiError,
     change::{self, PodChanges},
-    explanation::ExplanationRow,
-    fleet::{Fleet, card_id},
+    explanation::{ExplanationRow, QueuePlace},
+    fleet::{CountedFleet, card_id},
     viewer::{Sees, Viewer},
     words::{asks, first_reason, message},
 };
 use crate::{
     cluster::{
-        cards::{HeldCard, NodeCards, held_nowhere},
+        cards::{HeldCard, NodeCards, held_on},
         overview::Overview,
     },
     excerpt::{VALUE, excerpt},
@@ -54,7 +54,7 @@ enum PodStanding {
 
 /// A pod; a key that does not apply is absent.
 #[derive(Debug, Serialize)]
-pub(super) struct PodRow<'a> {
+pub(super) struct PodPage<'a> {
     namespace: &'a str,
     name: &'a str,
     outcome: PodStanding,
@@ -95,38 +95,30 @@ struct WaitingRow {
     now: ExplanationRow,
 }
 
-/// A place in the queue, from 1.
-#[derive(Clone, Copy, Debug, Serialize)]
-struct QueuePlace {
-    position: usize,
-    of: usize,
-}
-
 /// A pod of a namespace that the viewer may see.
 pub(super) fn pod<'a>(
-    fleet: &'a Fleet,
+    fleet: &'a CountedFleet,
     (namespace, name): (&str, &str),
     viewer: &Viewer,
-    details: Details,
-) -> Result<PodRow<'a>, ApiError> {
+) -> Result<PodPage<'a>, ApiError> {
     viewer.check(namespace)?;
     let is_it = |key: &PodKey| (&*key.namespace, &*key.name) == (namespace, name);
-    let Overview { holders, pending, .. } = &fleet.overview;
+    let Overview { holders, pending, details, .. } = &fleet.overview;
     if let Some((key, charge)) = holders.iter().find(|(key, _)| is_it(key)) {
         return Ok(holder(&fleet.overview, key, charge));
     }
     let Some(at) = pending.iter().position(|pod| is_it(&pod.key)) else {
         return Err(ApiError::NotFound { kind: "pods", name: name.to_owned() });
     };
-    let row = waiting(at, &pending[at], pending.len(), details);
-    let own = details == Details::Own && viewer.sees != Sees::All;
+    let row = waiting(at, &pending[at], pending.len(), *details);
+    let own = *details == Details::Own && viewer.sees != Sees::All;
     let now =
         pending[at].demand.as_ref().filter(|_| !own).and_then(|demand| explained(&fleet.overview, demand));
     let waits = row.waits.map(|waits| match now {
         Some(now) => WaitingRow { now, ..waits },
         None => waits,
     });
-    Ok(PodRow { waits, ..row })
+    Ok(PodPage { waits, ..row })
 }
 
 /// The smallest change with which a pod would fit.
@@ -137,14 +129,14 @@ pub(super) struct ChangePage {
 }
 
 /// An error unless the pod waits.
-pub(super) fn check_waits(fleet: &Fleet, namespace: &str, name: &str) -> Result<(), ApiError> {
+pub(super) fn check_waits(fleet: &CountedFleet, namespace: &str, name: &str) -> Result<(), ApiError> {
     let is_it = |pod: &PendingPod| (&*pod.key.namespace, &*pod.key.name) == (namespace, name);
     let waits = fleet.overview.pending.iter().any(is_it);
     if waits { Ok(()) } else { Err(ApiError::NotFound { kind: "waiting pods", name: name.to_owned() }) }
 }
 
 /// The smallest change of a pod that waits, whose object this is.
-pub(super) fn change(fleet: &Fleet, object: &Value) -> Result<ChangePage, ApiError> {
+pub(super) fn change(fleet: &CountedFleet, object: &Value) -> Result<ChangePage, ApiError> {
     let view = &fleet.overview.view;
     let (until, late) = (Instant::now() + LONGEST_SEARCH, Cell::new(false));
     let change = change::smallest(object, |changed| {
@@ -159,31 +151,28 @@ pub(super) fn change(fleet: &Fleet, object: &Value) -> Result<ChangePage, ApiErr
     });
     // What was found by then need not be the smallest.
     if late.get() {
-        return Err(ApiError::Unavailable("it takes too long to find the smallest change"));
+        return Err(ApiError::Unavailable("finding the smallest change took too long"));
     }
     Ok(ChangePage { change })
 }
 
 /// The pods of a namespace that hold something or wait, by name.
-pub(super) fn pods<'a>(fleet: &'a Fleet, namespace: &str, details: Details) -> Vec<PodRow<'a>> {
-    let Overview { holders, pending, .. } = &fleet.overview;
+pub(super) fn pods<'a>(fleet: &'a CountedFleet, namespace: &str) -> Vec<PodPage<'a>> {
+    let Overview { holders, pending, details, .. } = &fleet.overview;
     let held = holders.iter().filter(|(key, _)| *key.namespace == *namespace);
     let held = held.map(|(key, charge)| holder(&fleet.overview, key, charge));
     let waiting = pending.iter().enumerate().filter(|(_, pod)| *pod.key.namespace == *namespace);
-    let waiting = waiting.map(|(at, pod)| self::waiting(at, pod, pending.len(), details));
+    let waiting = waiting.map(|(at, pod)| self::waiting(at, pod, pending.len(), *details));
     let mut rows: Vec<_> = held.chain(waiting).collect();
     rows.sort_by_key(|row| row.name);
     rows
 }
 
 /// A pod that holds shares.
-fn holder<'a>(overview: &Overview, key: &'a PodKey, charge: &'a Charge) -> PodRow<'a> {
+fn holder<'a>(overview: &Overview, key: &'a PodKey, charge: &'a Charge) -> PodPage<'a> {
     let state = overview.view.outlook.world().node(&charge.node);
     let cards = state.map(|state| NodeCards::of(state, overview.view.reader.dialects()));
-    let held = match &cards {
-        Some(cards) => cards.held(&charge.allocations, charge.init),
-        None => held_nowhere(&charge.allocations, charge.init),
-    };
+    let held = held_on(cards.as_ref(), &charge.allocations, charge.init);
     let share = |HeldCard { id, card, used }: HeldCard<'_>| HeldShare {
         card: card
             .map_or_else(|| excerpt(&id.to_string(), VALUE).into_owned(), |card| card_id(&charge.node, card)),
@@ -192,7 +181,7 @@ fn holder<'a>(overview: &Overview, key: &'a PodKey, charge: &'a Charge) -> PodRo
         memory: used.memory.get(),
         cores: used.cores.get(),
     };
-    PodRow {
+    PodPage {
         namespace: &key.namespace,
         name: &key.name,
         outcome: if charge.commitment == Commitment::Bound {
@@ -209,7 +198,7 @@ fn holder<'a>(overview: &Overview, key: &'a PodKey, charge: &'a Charge) -> PodRo
 }
 
 /// A pod that waits, without what the nodes make of it.
-fn waiting(at: usize, pod: &PendingPod, of: usize, details: Details) -> PodRow<'_> {
+fn waiting(at: usize, pod: &PendingPod, of: usize, details: Details) -> PodPage<'_> {
     let waits = WaitingRow {
         asks: pod.demand.as_ref().map(asks).unwrap_or_default(),
         queue: QueuePlace { position: at + 1, of },
@@ -220,7 +209,7 @@ fn waiting(at: usize, pod: &PendingPod, of: usize, details: Details) -> PodRow<'
             ..ExplanationRow::default()
         },
     };
-    PodRow {
+    PodPage {
         namespace: &pod.key.namespace,
         name: &pod.key.name,
         outcome: PodStanding::Waiting,

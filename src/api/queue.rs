@@ -4,11 +4,11 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::{
-    fleet::Fleet,
+    fleet::CountedFleet,
     viewer::Viewer,
     words::{asks, first_reason, message},
 };
-use crate::scheduling::{Details, pending::PendingPod};
+use crate::{cluster::overview::Overview, scheduling::pending::PendingPod};
 
 /// So many pods are shown at most, the first ones.
 const MOST_PODS: usize = 1000;
@@ -41,8 +41,8 @@ struct QueuedPod<'a> {
 }
 
 /// The queue as one viewer sees it.
-pub(super) fn queue<'a>(fleet: &'a Fleet, viewer: &Viewer, details: Details) -> QueuePage<'a> {
-    let pending = &fleet.overview.pending;
+pub(super) fn queue<'a>(fleet: &'a CountedFleet, viewer: &Viewer) -> QueuePage<'a> {
+    let Overview { at, pending, details, .. } = &fleet.overview;
     let row = |(at, pod): (usize, &'a PendingPod)| {
         let seen = viewer.sees(&pod.key.namespace);
         QueuedPod {
@@ -54,9 +54,9 @@ pub(super) fn queue<'a>(fleet: &'a Fleet, viewer: &Viewer, details: Details) -> 
             reason: first_reason(pod),
             namespace: seen.then_some(&pod.key.namespace),
             pod: seen.then_some(&pod.key.name),
-            message: pod.reason.as_ref().filter(|_| seen).map(|reason| message(reason, details)),
+            message: pod.reason.as_ref().filter(|_| seen).map(|reason| message(reason, *details)),
         }
     };
     let pods = pending.iter().enumerate().take(MOST_PODS).map(row).collect();
-    QueuePage { at: fleet.overview.at, of: pending.len(), pods }
+    QueuePage { at: *at, of: pending.len(), pods }
 }

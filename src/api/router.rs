@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use super::{
     ApiError, changes,
-    fleet::{Fleet, ShownCard},
+    fleet::{CountedFleet, ShownCard},
     namespace, node, pod, queue,
     server::{Api, json},
     viewer::Viewer,
@@ -47,7 +47,7 @@ pub fn router(api: Arc<Api>) -> Router {
 }
 
 async fn fleet(State(api): State<Arc<Api>>, headers: HeaderMap, RawQuery(query): RawQuery) -> Response {
-    let page = move |api: &Api, fleet: &Fleet, viewer: &Viewer| {
+    let page = move |api: &Api, fleet: &CountedFleet, viewer: &Viewer| {
         let since = query.as_deref().and_then(|query| query.strip_prefix("since="));
         let since = since.and_then(|token| api.version(token));
         Ok(json(&fleet.shown(viewer, api.version_token(fleet.version), since)))
@@ -56,7 +56,7 @@ async fn fleet(State(api): State<Arc<Api>>, headers: HeaderMap, RawQuery(query):
 }
 
 async fn node(State(api): State<Arc<Api>>, headers: HeaderMap, Path(name): Path<String>) -> Response {
-    let page = move |_: &Api, fleet: &Fleet, viewer: &Viewer| match fleet.node(&name) {
+    let page = move |_: &Api, fleet: &CountedFleet, viewer: &Viewer| match fleet.node(&name) {
         Some(node) => Ok(json(&node::page(node, viewer))),
         None => Err(ApiError::NotFound { kind: "nodes", name }),
     };
@@ -64,7 +64,7 @@ async fn node(State(api): State<Arc<Api>>, headers: HeaderMap, Path(name): Path<
 }
 
 async fn card(State(api): State<Arc<Api>>, headers: HeaderMap, Path(id): Path<String>) -> Response {
-    let page = move |_: &Api, fleet: &Fleet, viewer: &Viewer| match fleet.card(&id) {
+    let page = move |_: &Api, fleet: &CountedFleet, viewer: &Viewer| match fleet.card(&id) {
         Some((node, card)) => Ok(json(&CardPage { node, card: card.shown(viewer) })),
         None => Err(ApiError::NotFound { kind: "cards", name: id }),
     };
@@ -72,8 +72,8 @@ async fn card(State(api): State<Arc<Api>>, headers: HeaderMap, Path(id): Path<St
 }
 
 async fn namespace(State(api): State<Arc<Api>>, headers: HeaderMap, Path(name): Path<String>) -> Response {
-    let page = move |api: &Api, fleet: &Fleet, viewer: &Viewer| {
-        Ok(json(&namespace::page(fleet, &name, viewer, api.details)?))
+    let page = move |_: &Api, fleet: &CountedFleet, viewer: &Viewer| {
+        Ok(json(&namespace::page(fleet, &name, viewer)?))
     };
     answered(api.page(&headers, page).await)
 }
@@ -83,8 +83,8 @@ async fn pod(
     headers: HeaderMap,
     Path((namespace, name)): Path<(String, String)>,
 ) -> Response {
-    let page = move |api: &Api, fleet: &Fleet, viewer: &Viewer| {
-        Ok(json(&pod::pod(fleet, (&namespace, &name), viewer, api.details)?))
+    let page = move |_: &Api, fleet: &CountedFleet, viewer: &Viewer| {
+        Ok(json(&pod::pod(fleet, (&namespace, &name), viewer)?))
     };
     answered(api.page(&headers, page).await)
 }
@@ -98,13 +98,12 @@ async fn change(
 }
 
 async fn queue(State(api): State<Arc<Api>>, headers: HeaderMap) -> Response {
-    let page =
-        |api: &Api, fleet: &Fleet, viewer: &Viewer| Ok(json(&queue::queue(fleet, viewer, api.details)));
+    let page = |_: &Api, fleet: &CountedFleet, viewer: &Viewer| Ok(json(&queue::queue(fleet, viewer)));
     answered(api.page(&headers, page).await)
 }
 
 async fn fits(State(api): State<Arc<Api>>, headers: HeaderMap) -> Response {
-    answered(api.page(&headers, |_: &Api, fleet: &Fleet, _: &Viewer| Ok(json(&fleet.fits()))).await)
+    answered(api.page(&headers, |_: &Api, fleet: &CountedFleet, _: &Viewer| Ok(json(&fleet.fits()))).await)
 }
 
 async fn changes(State(api): State<Arc<Api>>, headers: HeaderMap) -> Response {

@@ -13,18 +13,15 @@ use tokio::{
 
 use super::{
     ApiError,
-    fleet::Fleet,
+    fleet::CountedFleet,
     pod,
-    source::{Look, Source},
+    source::{Look, OverviewCache},
     streams::{StreamPlace, Streams},
     viewer::{Sees, Viewer, Viewers},
 };
-use crate::{
-    scheduling::Details,
-    webhook::{
-        ServerReadiness,
-        bearer::{Denial, bearer},
-    },
+use crate::webhook::{
+    ServerReadiness,
+    bearer::{Denial, bearer},
 };
 
 /// Has the token where a proxy keeps `Authorization` to itself, as the API server's does.
@@ -42,11 +39,9 @@ pub type ReadPod =
 
 /// What the paths answer from.
 pub struct Api {
-    source: Source,
+    source: OverviewCache,
     viewers: Viewers,
     read_pod: ReadPod,
-    /// How much owners are told of other objects.
-    pub(super) details: Details,
     readiness: watch::Receiver<ServerReadiness>,
     /// Versions of another process mean nothing here.
     epoch: String,
@@ -57,19 +52,17 @@ pub struct Api {
 
 impl Api {
     /// Answers from what `look` shows and `read_pod` reads, for those whom `viewers` knows, until `readiness` says that the process ends.
-    /// `details`: how much owners are told of other objects; `epoch`: what tells this process from others.
+    /// `epoch`: what tells this process from others.
     pub fn new(
         (look, read_pod): (Look, ReadPod),
         viewers: Viewers,
-        details: Details,
         readiness: watch::Receiver<ServerReadiness>,
         epoch: String,
     ) -> Self {
         Self {
-            source: Source::new(look),
+            source: OverviewCache::new(look),
             viewers,
             read_pod,
-            details,
             readiness,
             epoch,
             streams: Arc::default(),
@@ -90,12 +83,12 @@ impl Api {
     }
 
     /// The cluster as it was a second ago at most.
-    pub(super) async fn fleet(&self) -> Result<Arc<Fleet>, ApiError> {
+    pub(super) async fn fleet(&self) -> Result<Arc<CountedFleet>, ApiError> {
         self.source.fleet().await
     }
 
     /// The cluster, and who looks at it.
-    async fn look(&self, headers: &HeaderMap) -> Result<(Arc<Fleet>, Viewer), ApiError> {
+    async fn look(&self, headers: &HeaderMap) -> Result<(Arc<CountedFleet>, Viewer), ApiError> {
         let token = token(headers);
         // Strangers make nobody look.
         let known = (self.viewers)(token.clone(), BTreeSet::new()).await?;
@@ -111,7 +104,7 @@ impl Api {
     pub(super) async fn page(
         self: &Arc<Self>,
         headers: &HeaderMap,
-        page: impl FnOnce(&Self, &Fleet, &Viewer) -> Result<Vec<u8>, ApiError> + Send + 'static,
+        page: impl FnOnce(&Self, &CountedFleet, &Viewer) -> Result<Vec<u8>, ApiError> + Send + 'static,
     ) -> Result<Vec<u8>, ApiError> {
         let (fleet, viewer) = self.look(headers).await?;
         let _turn = self.room.acquire().await.expect("it is never closed");
@@ -130,7 +123,7 @@ impl Api {
         // Only the name of a pod that was seen is put into a path.
         pod::check_waits(&fleet, &namespace, &name)?;
         let Ok(_turn) = self.room_for_changes.try_acquire() else {
-            return Err(ApiError::Unavailable("other changes are being looked for: ask again"));
+            return Err(ApiError::Unavailable("Berth is busy with another such request; try again"));
         };
         let object = (self.read_pod)(namespace, name.clone()).await?;
         let Some(object) = object else { return Err(ApiError::NotFound { kind: "pods", name }) };
@@ -145,7 +138,7 @@ impl Api {
         let Viewer { user, .. } = (self.viewers)(token(headers), BTreeSet::new()).await?;
         match self.streams.enter(user) {
             Some(place) => Ok((place, self.readiness.clone())),
-            None => Err(ApiError::Unavailable("too many follow the changes: ask again")),
+            None => Err(ApiError::Unavailable("too many streams are open; try again later")),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use futures::future::BoxFuture;
 use tokio::{sync::Mutex, task::spawn_blocking, time::Instant};
 
-use super::{ApiError, fleet::Fleet};
+use super::{ApiError, fleet::CountedFleet};
 use crate::cluster::{overview::Overview, questions::NoAnswer};
 
 /// For so long one overview serves everybody who asks.
@@ -15,18 +15,18 @@ pub(super) const PERIOD: Duration = Duration::from_secs(1);
 pub type Look = Arc<dyn Fn() -> BoxFuture<'static, Result<Option<Overview>, NoAnswer>> + Send + Sync>;
 
 /// The newest overview.
-pub(super) struct Source {
+pub(super) struct OverviewCache {
     look: Look,
-    newest: Mutex<Option<(Instant, Arc<Fleet>)>>,
+    newest: Mutex<Option<(Instant, Arc<CountedFleet>)>>,
 }
 
-impl Source {
+impl OverviewCache {
     pub(super) fn new(look: Look) -> Self {
         Self { look, newest: Mutex::default() }
     }
 
     /// The cluster as it was a second ago at most.
-    pub(super) async fn fleet(&self) -> Result<Arc<Fleet>, ApiError> {
+    pub(super) async fn fleet(&self) -> Result<Arc<CountedFleet>, ApiError> {
         let mut newest = self.newest.lock().await;
         if let Some((at, fleet)) = &*newest
             && at.elapsed() < PERIOD
@@ -35,14 +35,14 @@ impl Source {
         }
         let overview = match (self.look)().await {
             Ok(Some(overview)) => overview,
-            Ok(None) => return Err(ApiError::Unavailable("the cluster is still being listed: ask again")),
+            Ok(None) => return Err(ApiError::Unavailable("the cluster is still being listed; try again")),
             Err(NoAnswer::NotLeading) => {
-                return Err(ApiError::Unavailable("this replica does not follow the cluster now: ask again"));
+                return Err(ApiError::Unavailable("this replica does not watch the cluster yet; try again"));
             }
-            Err(NoAnswer::Busy) => return Err(ApiError::Unavailable("too many ask: ask again")),
+            Err(NoAnswer::Busy) => return Err(ApiError::Unavailable("too many requests; try again")),
         };
         let before = newest.as_ref().map(|(_, fleet)| fleet.clone());
-        let counted = spawn_blocking(move || Arc::new(Fleet::of(overview, before.as_deref())));
+        let counted = spawn_blocking(move || Arc::new(CountedFleet::of(overview, before.as_deref())));
         let fleet = counted.await.map_err(|error| {
             tracing::error!(%error, "counting what the cluster shows failed");
             ApiError::Unavailable("counting what the cluster shows failed")

@@ -66,24 +66,37 @@ pub(super) async fn in_time<T>(asked: impl Future<Output = Result<T, Denial>>) -
 async fn admit(client: Client, token: String, path: &'static str) -> Result<(), Denial> {
     let user = bearer(client.clone(), token, path).await?;
     let name = user.username.clone().unwrap_or_default();
-    let review = SubjectAccessReview {
-        spec: SubjectAccessReviewSpec {
-            user: user.username,
-            groups: user.groups,
-            uid: user.uid,
-            extra: user.extra.map(BTreeMap::from_iter),
-            non_resource_attributes: Some(NonResourceAttributes {
-                path: Some(path.to_owned()),
-                verb: Some("get".to_owned()),
-            }),
-            ..SubjectAccessReviewSpec::default()
-        },
-        ..SubjectAccessReview::default()
-    };
-    let reviewed = Api::<SubjectAccessReview>::all(client).create(&PostParams::default(), &review).await;
-    let allowed =
-        reviewed.map_err(|error| unanswered(&error, path))?.status.is_some_and(|status| status.allowed);
+    let allowed = may(client, user, path, |spec| SubjectAccessReviewSpec {
+        non_resource_attributes: Some(NonResourceAttributes {
+            path: Some(path.to_owned()),
+            verb: Some("get".to_owned()),
+        }),
+        ..spec
+    });
+    let allowed = allowed.await?;
     if allowed { Ok(()) } else { Err(Denial::Forbidden { user: name, path }) }
+}
+
+/// Whether the user may do what `asked` adds to the review; `path` is what is asked for, for the log.
+pub(super) async fn may(
+    client: Client,
+    user: UserInfo,
+    path: &str,
+    asked: impl FnOnce(SubjectAccessReviewSpec) -> SubjectAccessReviewSpec,
+) -> Result<bool, Denial> {
+    let UserInfo { username, groups, uid, extra } = user;
+    let extra = extra.map(BTreeMap::from_iter);
+    let spec = asked(SubjectAccessReviewSpec {
+        user: username,
+        groups,
+        uid,
+        extra,
+        ..SubjectAccessReviewSpec::default()
+    });
+    let review = SubjectAccessReview { spec, ..SubjectAccessReview::default() };
+    let reviewed = Api::<SubjectAccessReview>::all(client).create(&PostParams::default(), &review).await;
+    let status = reviewed.map_err(|error| unanswered(&error, path))?.status;
+    Ok(status.is_some_and(|status| status.allowed))
 }
 
 /// Whose token it is; `path` is what is asked for, for the log.
@@ -97,8 +110,7 @@ pub(super) async fn bearer(client: Client, token: String, path: &str) -> Result<
     status.user.filter(|_| status.authenticated == Some(true)).ok_or(Denial::Unknown)
 }
 
-/// The API server did not say who may get a path.
-pub(super) fn unanswered(error: &kube::Error, path: &str) -> Denial {
+fn unanswered(error: &kube::Error, path: &str) -> Denial {
     let error = crate::excerpt::brief(error);
     tracing::warn!(%error, path, "the API server could not check who may get the path");
     Denial::Unavailable(format!("the API server could not check who may get {path}"))

@@ -3,7 +3,7 @@
 //! Its answers are kept for a while, as the API server keeps those of webhooks: a page that is open asks every second.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeSet, HashMap},
     hash::{BuildHasher, RandomState},
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
@@ -12,12 +12,12 @@ use std::{
 use futures::{StreamExt as _, stream};
 use k8s_openapi::api::{
     authentication::v1::UserInfo,
-    authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec},
+    authorization::v1::{ResourceAttributes, SubjectAccessReviewSpec},
     core::v1::Pod,
 };
 use kube::{
     Api as KubeApi, Client,
-    api::{ApiResource, DynamicObject, PostParams},
+    api::{ApiResource, DynamicObject},
 };
 use serde_json::Value;
 use tokio::{
@@ -27,7 +27,7 @@ use tokio::{
 
 use super::{
     Options,
-    access::{bearer, in_time, unanswered},
+    access::{bearer, in_time, may},
 };
 use crate::{
     api::{
@@ -65,7 +65,7 @@ pub(super) fn api(
     handoff: &Handoff,
     readiness: watch::Receiver<ServerReadiness>,
 ) -> Arc<Api> {
-    let known = Arc::new(Known::new(options.client.clone()));
+    let known = Arc::new(KnownUsers::new(options.client.clone()));
     let viewers: Viewers = Arc::new(move |token, namespaces| {
         let known = known.clone();
         Box::pin(async move { known.viewer(token, namespaces).await })
@@ -101,7 +101,7 @@ fn answering(
     let read_pod: ReadPod =
         Arc::new(move |namespace, name| Box::pin(in_time(read_pod(client.clone(), namespace, name))));
     let epoch = format!("{:x}", RandomState::new().hash_one(()));
-    Arc::new(Api::new((look, read_pod), viewers, options.config.messages.details, readiness, epoch))
+    Arc::new(Api::new((look, read_pod), viewers, readiness, epoch))
 }
 
 /// The object of a pod.
@@ -120,31 +120,31 @@ async fn read_pod(client: Client, namespace: String, name: String) -> Result<Opt
 type TokenHash = [u64; 2];
 
 /// The users who have looked lately.
-struct Known {
+struct KnownUsers {
     client: Client,
-    users: Mutex<HashMap<TokenHash, User>>,
+    users: Mutex<HashMap<TokenHash, KnownUser>>,
     hashers: [RandomState; 2],
     room: Arc<Semaphore>,
 }
 
 /// A user, and what she may.
 #[derive(Clone, Debug)]
-struct User {
+struct KnownUser {
     since: Instant,
     info: UserInfo,
     /// Whether she may list the pods of all namespaces.
-    everywhere: Permission,
-    namespaces: HashMap<Arc<str>, Permission>,
+    everywhere: ListPermission,
+    namespaces: HashMap<Arc<str>, ListPermission>,
 }
 
 /// An answer of the API server.
 #[derive(Clone, Copy, Debug)]
-struct Permission {
+struct ListPermission {
     at: Instant,
     granted: bool,
 }
 
-impl Permission {
+impl ListPermission {
     fn now(granted: bool) -> Self {
         Self { at: Instant::now(), granted }
     }
@@ -155,13 +155,13 @@ impl Permission {
     }
 }
 
-impl User {
+impl KnownUser {
     fn holds(&self) -> bool {
         self.since.elapsed() < KEPT && self.everywhere.holds()
     }
 }
 
-impl Known {
+impl KnownUsers {
     fn new(client: Client) -> Self {
         let room = Arc::new(Semaphore::new(AT_ONCE));
         let hashers = [RandomState::new(), RandomState::new()];
@@ -193,19 +193,24 @@ impl Known {
         Ok(Viewer { user: name, sees: Sees::Namespaces(sees.collect()) })
     }
 
-    fn user(&self, key: TokenHash) -> Option<User> {
+    fn user(&self, key: TokenHash) -> Option<KnownUser> {
         let users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
         users.get(&key).filter(|user| user.holds()).cloned()
     }
 
     /// Has the API server say whose token it is.
-    async fn introduce(&self, key: TokenHash, token: String) -> Result<User, Denial> {
+    async fn introduce(&self, key: TokenHash, token: String) -> Result<KnownUser, Denial> {
         let _turn = self.room.acquire().await.expect("it is never closed");
         let (client, since) = (self.client.clone(), Instant::now());
         let user = in_time(async move {
             let info = bearer(client.clone(), token, PREFIX).await?;
             let everywhere = may_list(client, &info, None).await?;
-            Ok(User { since, info, everywhere: Permission::now(everywhere), namespaces: HashMap::new() })
+            Ok(KnownUser {
+                since,
+                info,
+                everywhere: ListPermission::now(everywhere),
+                namespaces: HashMap::new(),
+            })
         });
         let mut user = user.await?;
         let mut users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
@@ -241,31 +246,20 @@ impl Known {
         user.namespaces.retain(|_, known| known.holds());
         let room = MOST_NAMESPACES.saturating_sub(user.namespaces.len());
         let answers = answers.iter().take(room);
-        let answers = answers.map(|(namespace, may)| (namespace.clone(), Permission::now(*may)));
+        let answers = answers.map(|(namespace, may)| (namespace.clone(), ListPermission::now(*may)));
         user.namespaces.extend(answers);
     }
 }
 
 /// Whether the user may list the pods of the namespace, or of all.
 async fn may_list(client: Client, user: &UserInfo, namespace: Option<&str>) -> Result<bool, Denial> {
-    let review = SubjectAccessReview {
-        spec: SubjectAccessReviewSpec {
-            user: user.username.clone(),
-            groups: user.groups.clone(),
-            uid: user.uid.clone(),
-            extra: user.extra.clone().map(BTreeMap::from_iter),
-            resource_attributes: Some(ResourceAttributes {
-                namespace: namespace.map(str::to_owned),
-                verb: Some("list".to_owned()),
-                version: Some("v1".to_owned()),
-                resource: Some("pods".to_owned()),
-                ..ResourceAttributes::default()
-            }),
-            ..SubjectAccessReviewSpec::default()
-        },
-        ..SubjectAccessReview::default()
+    let pods = ResourceAttributes {
+        namespace: namespace.map(str::to_owned),
+        verb: Some("list".to_owned()),
+        version: Some("v1".to_owned()),
+        resource: Some("pods".to_owned()),
+        ..ResourceAttributes::default()
     };
-    let reviewed = KubeApi::<SubjectAccessReview>::all(client).create(&PostParams::default(), &review).await;
-    let status = reviewed.map_err(|error| unanswered(&error, PREFIX))?.status;
-    Ok(status.is_some_and(|status| status.allowed))
+    let asked = |spec| SubjectAccessReviewSpec { resource_attributes: Some(pods), ..spec };
+    may(client, user.clone(), PREFIX, asked).await
 }

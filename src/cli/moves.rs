@@ -181,7 +181,7 @@ pub fn plan(args: &MovesArgs, config: &Config, documents: &[Document]) -> anyhow
 /// How much of the GPUs is free where a pod that may come can't use it, in percent.
 fn fragmentation(world: &World, reader: &Reader) -> f64 {
     let nodes = world.nodes().map(|state| &**state);
-    let shapes = world.packing().shapes().map(|(shape, weight)| (shape.clone(), weight));
+    let shapes = world.packing().shared_shapes().into_iter();
     let gpus = ModelGpus::of_all(nodes, reader.dialects(), shapes);
     if gpus.capacity > 0.0 { 100.0 * gpus.fragmented.max(0.0) / gpus.capacity } else { 0.0 }
 }

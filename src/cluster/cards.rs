@@ -34,6 +34,16 @@ impl OfferedCard<'_> {
         self.card.health != Health::Unhealthy
     }
 
+    /// Its uuid; `None`: it is known by its number alone.
+    pub fn uuid(&self) -> Option<&CardId> {
+        (self.naming == CardNaming::Uuid).then_some(&self.card.id)
+    }
+
+    /// Its number, where no plugin tells its uuid.
+    pub fn number(&self) -> Option<u32> {
+        (self.naming == CardNaming::Number).then_some(self.card.index)
+    }
+
     /// What `usage` comes to on this card: an amount that can't be read counts as all of it.
     pub fn bounded(&self, usage: CardUsage) -> CardUsage {
         let (memory, cores) = (usage.memory.of_card(self.card.memory), usage.cores.of_card(self.cores));
@@ -135,9 +145,17 @@ impl HeldCard<'_> {
     }
 }
 
-/// What a pod holds on a node that does not exist (any more): its cards are unknown.
-pub fn held_nowhere(allocations: &[Allocation], init: InitPhase) -> Vec<HeldCard<'static>> {
-    held(allocations, init, |_| None, None)
+/// What a pod with these allocations holds at its peak on a node with these cards; `None`: the node does not exist (any more), and its cards are
+/// unknown.
+pub fn held_on<'a>(
+    cards: Option<&'a NodeCards<'a>>,
+    allocations: &[Allocation],
+    init: InitPhase,
+) -> Vec<HeldCard<'a>> {
+    match cards {
+        Some(cards) => cards.held(allocations, init),
+        None => held(allocations, init, |_| None, None),
+    }
 }
 
 fn held<'a>(

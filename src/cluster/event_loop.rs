@@ -21,7 +21,7 @@ use super::{
     takeover::Beginning,
     writes::Writes,
 };
-use crate::scheduling::{Event, Scheduler, scheduler::Measured, world::ledger::EndedCharges};
+use crate::scheduling::{Event, Scheduler, scheduler::MeasuredWork, world::ledger::EndedCharges};
 
 /// The longest time to finish open work at the shutdown: the longest write, the read after it, and one more attempt.
 const DRAIN: Duration = Duration::from_secs(20);
@@ -91,7 +91,7 @@ pub async fn term(
                 continue;
             }
             Some(question) = overviews.recv() => {
-                question.answer(&work.scheduler, &reader, (Leading::Yes, clock.now()));
+                question.answer(&work.scheduler, &reader, (Leading::Yes, details, clock.now()));
                 continue;
             }
             asked = desk.next(), if work.scheduler.view().is_synced() => {
@@ -167,7 +167,7 @@ impl DrivenScheduler {
         }
         let before = Instant::now();
         let effects = self.scheduler.settle(clock.now());
-        let Measured { measures, ended } = self.scheduler.take_measured();
+        let MeasuredWork { measures, ended } = self.scheduler.take_measured();
         metrics.work(&measures, before.elapsed());
         self.ended.extend(ended);
         metrics.standing(&self.scheduler.view().standing(clock.now()));

@@ -15,13 +15,13 @@ use serde::Serialize;
 use tokio::sync::oneshot;
 
 use super::{
-    cards::{HeldCard, NodeCards, OfferedCard, held_nowhere},
+    cards::{HeldCard, NodeCards, OfferedCard, held_on},
     questions::{NoAnswer, Questions},
     scrape::Holdings,
 };
 use crate::{
     device::{Answer, CardId, InitPhase, Role},
-    dialect::{CardNaming, Dialects},
+    dialect::Dialects,
     excerpt::{FIELD, excerpt},
     scheduling::{
         Scheduler, Snapshot, Uid,
@@ -89,10 +89,10 @@ pub struct HeldRow {
 
 impl From<HeldCard<'_>> for HeldRow {
     fn from(held: HeldCard<'_>) -> Self {
-        let by_number = held.card.filter(|offered| offered.naming == CardNaming::Number);
+        let index = held.card.and_then(OfferedCard::number);
         Self {
-            uuid: by_number.is_none().then(|| held.id.to_string()),
-            index: by_number.map(|offered| offered.card.index),
+            uuid: index.is_none().then(|| held.id.to_string()),
+            index,
             model: held.card.map(|offered| offered.card.model.to_string()),
             slots: held.used.slots,
             memory: held.used.memory.get(),
@@ -129,6 +129,9 @@ pub struct LedgerCard {
     /// Its number, where no plugin tells its uuid.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub index: Option<u32>,
+    /// Its model, as its plugin spells it; not a part of the page.
+    #[serde(skip)]
+    pub model: Arc<str>,
     /// The slots in use.
     pub slots_used: u32,
     /// All slots.
@@ -229,11 +232,9 @@ fn held(charge: &Charge, snapshot: &Snapshot, dialects: &Dialects) -> Vec<HeldRo
     if charge.shares().next().is_none() {
         return Vec::new();
     }
-    let Some(node) = snapshot.node(&charge.node) else {
-        return held_nowhere(&charge.allocations, charge.init).into_iter().map(HeldRow::from).collect();
-    };
-    let cards = NodeCards::of(node, dialects);
-    cards.held(&charge.allocations, charge.init).into_iter().map(HeldRow::from).collect()
+    let cards = snapshot.node(&charge.node).map(|node| NodeCards::of(node, dialects));
+    let held = held_on(cards.as_ref(), &charge.allocations, charge.init);
+    held.into_iter().map(HeldRow::from).collect()
 }
 
 fn commitment(commitment: Commitment) -> &'static str {
@@ -289,10 +290,10 @@ fn cards(
         let card = offered.card;
         let called: Vec<&CardId> = state.info.devices.names_of(&card.id).collect();
         let claims = snapshot.resource_claims().holders_of(&state.info.name, &called);
-        let by_number = offered.naming == CardNaming::Number;
         LedgerCard {
-            uuid: (!by_number).then(|| card.id.to_string()),
-            index: by_number.then_some(card.index),
+            uuid: offered.uuid().map(ToString::to_string),
+            index: offered.number(),
+            model: card.model.clone(),
             slots_used: offered.used.slots,
             slots: card.slots,
             memory_used: offered.used.memory.get(),

@@ -13,7 +13,7 @@ use super::{
     read::Reader,
     view::BinderView,
 };
-use crate::scheduling::{PodKey, Scheduler, pending::PendingPod, world::ledger::Charge};
+use crate::scheduling::{Details, PodKey, Scheduler, pending::PendingPod, world::ledger::Charge};
 
 /// Whether the replica binds pods.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -31,6 +31,8 @@ pub struct Overview {
     pub at: Timestamp,
     /// Whether the replica binds pods.
     pub leading: Leading,
+    /// How much owners are told of other objects.
+    pub details: Details,
     /// Nodes and other objects, and how pods are read.
     pub view: BinderView,
     /// The pods that hold shares of cards, in no order.
@@ -49,9 +51,9 @@ impl OverviewQuestion {
         self,
         scheduler: &Scheduler,
         reader: &Arc<Reader>,
-        (leading, at): (Leading, Timestamp),
+        (leading, details, at): (Leading, Details, Timestamp),
     ) {
-        drop(self.0.send(Overview::of(scheduler, reader, leading, at)));
+        drop(self.0.send(Overview::of(scheduler, reader, (leading, details, at))));
     }
 }
 
@@ -67,13 +69,13 @@ impl Overview {
     pub(super) fn of(
         scheduler: &Scheduler,
         reader: &Arc<Reader>,
-        leading: Leading,
-        at: Timestamp,
+        (leading, details, at): (Leading, Details, Timestamp),
     ) -> Option<Self> {
         let view = scheduler.view();
         view.is_synced().then(|| Self {
             at,
             leading,
+            details,
             view: BinderView { reader: reader.clone(), outlook: view.outlook() },
             holders: view.holders().map(|(key, charge)| (key.clone(), charge.clone())).collect(),
             pending: view.pending(),

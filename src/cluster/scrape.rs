@@ -21,12 +21,11 @@ use prometheus_client::{
 
 use super::gpus::models::{FleetGpus, by_model};
 use crate::{
-    device::{Allocation, InitPhase},
     dialect::Dialects,
     scheduling::{
         PodKey, Scheduler,
-        model::{measure::Waiting, name::NodeName, pod_shape::PodShape},
-        world::{node_state::NodeState, quota::Quotas},
+        model::{measure::Waiting, pod_shape::PodShape},
+        world::{ledger::Charge, node_state::NodeState, quota::Quotas},
     },
 };
 
@@ -35,20 +34,12 @@ use crate::{
 pub struct Holdings {
     dialects: Dialects,
     nodes: Vec<Arc<NodeState>>,
-    pods: Vec<PodHolding>,
+    /// Those that hold shares of cards.
+    pods: Vec<(PodKey, Arc<Charge>)>,
     quotas: Quotas,
     waiting: Waiting,
     /// The shapes of pods that may come, and how much each counts.
     shapes: Vec<(Arc<PodShape>, u32)>,
-}
-
-/// What one pod holds.
-#[derive(Debug)]
-struct PodHolding {
-    key: PodKey,
-    node: NodeName,
-    allocations: Vec<Allocation>,
-    init: InitPhase,
 }
 
 /// Which series there are beside those of cards, devices, namespaces and quotas.
@@ -73,20 +64,14 @@ impl Holdings {
     /// What a scheduler holds; `None` until it has listed everything, since a part of the cards would look like the whole.
     pub fn of(scheduler: &Scheduler, dialects: &Dialects) -> Option<Self> {
         let snapshot = scheduler.view().is_synced().then(|| scheduler.snapshot())?;
-        let pods = scheduler.view().holders().map(|(key, charge)| PodHolding {
-            key: key.clone(),
-            node: charge.node.clone(),
-            allocations: charge.allocations.clone(),
-            init: charge.init,
-        });
-        let shapes = snapshot.packing().shapes();
+        let pods = scheduler.view().holders().map(|(key, charge)| (key.clone(), charge.clone()));
         Some(Self {
             dialects: dialects.clone(),
             nodes: snapshot.nodes().cloned().collect(),
             pods: pods.collect(),
             quotas: snapshot.quotas().clone(),
             waiting: scheduler.view().waiting(),
-            shapes: shapes.map(|(shape, weight)| (shape.clone(), weight)).collect(),
+            shapes: snapshot.packing().shared_shapes(),
         })
     }
 

@@ -48,7 +48,7 @@ const SKEW: SignedDuration = SignedDuration::from_mins(10);
 
 /// Why the account is not stored as it should be.
 #[derive(Debug, thiserror::Error)]
-enum Failure {
+enum AccountFailure {
     #[error("it can't be read: {0}")]
     Read(SendError),
     #[error("it is left as it is, and nothing is counted until it is repaired or deleted: {0}")]
@@ -86,7 +86,7 @@ pub(super) struct Showback {
     /// What pods have held that is not in the stored account yet.
     ended: EndedCharges,
     next: Instant,
-    work: JoinSet<Result<StoredAccount, Failure>>,
+    work: JoinSet<Result<StoredAccount, AccountFailure>>,
     /// The failure that was logged.
     failing: Option<String>,
 }
@@ -159,7 +159,7 @@ impl Showback {
         self.work.spawn(async move { store.count(stored, &seen, now).await });
     }
 
-    fn take(&mut self, done: Result<StoredAccount, Failure>) {
+    fn take(&mut self, done: Result<StoredAccount, AccountFailure>) {
         match done {
             Ok(stored) => {
                 self.ended.forget(stored.account.counted_until);
@@ -173,8 +173,8 @@ impl Showback {
                 let UsageSettings { namespace, name, .. } = &self.store.settings;
                 let said = failure.to_string();
                 // Another leader has written meanwhile, or the answer was lost: the next read tells.
-                let is_usual = matches!(&failure, Failure::Cut)
-                    || matches!(&failure, Failure::Write(error) if !error.is_refusal());
+                let is_usual = matches!(&failure, AccountFailure::Cut)
+                    || matches!(&failure, AccountFailure::Write(error) if !error.is_refusal());
                 if is_usual {
                     tracing::debug!(config_map = %format!("{namespace}/{name}"), said, "the account of what is used is read again");
                 } else if self.failing.as_ref() != Some(&said) {
@@ -201,7 +201,7 @@ impl AccountStore {
         stored: Option<StoredAccount>,
         seen: &SeenCluster,
         now: Timestamp,
-    ) -> Result<StoredAccount, Failure> {
+    ) -> Result<StoredAccount, AccountFailure> {
         let is_first = stored.is_none();
         let stored = match stored {
             Some(stored) => stored,
@@ -225,7 +225,7 @@ impl AccountStore {
     }
 
     /// The account that is stored; where there is none, one begins.
-    async fn read(&self, now: Timestamp) -> Result<StoredAccount, Failure> {
+    async fn read(&self, now: Timestamp) -> Result<StoredAccount, AccountFailure> {
         let request = Request::get(self.path()).body(Vec::new());
         let request = request.expect("names of Kubernetes objects are valid in a path");
         let found = send::send::<ConfigMap>(self.client.clone(), request, CLIENT_TIMEOUT).await;
@@ -234,7 +234,7 @@ impl AccountStore {
             Err(error) if error.code() == Some(404) => {
                 return Ok(StoredAccount { account: UsageAccount::begin(now), version: None });
             }
-            Err(error) => return Err(Failure::Read(error)),
+            Err(error) => return Err(AccountFailure::Read(error)),
         };
         let text = object.data.get(stored::KEY).map(String::as_str);
         let latest = now.saturating_add(SKEW).unwrap_or(now);
@@ -244,11 +244,15 @@ impl AccountStore {
     }
 
     /// Stores the account in the place of this version of it.
-    async fn write(&self, account: UsageAccount, version: Option<String>) -> Result<StoredAccount, Failure> {
+    async fn write(
+        &self,
+        account: UsageAccount,
+        version: Option<String>,
+    ) -> Result<StoredAccount, AccountFailure> {
         let written = self.put(&account, version.as_deref()).await;
         let object = match written {
             // Somebody has deleted it: what was counted stands.
-            Err(Failure::Write(error)) if version.is_some() && error.code() == Some(404) => {
+            Err(AccountFailure::Write(error)) if version.is_some() && error.code() == Some(404) => {
                 self.put(&account, None).await?
             }
             written => written?,
@@ -256,7 +260,7 @@ impl AccountStore {
         Ok(StoredAccount { account, version: Some(object.metadata.resource_version) })
     }
 
-    async fn put(&self, account: &UsageAccount, version: Option<&str>) -> Result<ConfigMap, Failure> {
+    async fn put(&self, account: &UsageAccount, version: Option<&str>) -> Result<ConfigMap, AccountFailure> {
         let UsageSettings { namespace, name, .. } = &self.settings;
         let mut metadata =
             json!({"name": name, "namespace": namespace, "labels": {"app.kubernetes.io/name": "berth"}});
@@ -278,8 +282,8 @@ impl AccountStore {
         self.metrics.write(Written::usage);
         let written = send::send::<ConfigMap>(self.client.clone(), request, CLIENT_TIMEOUT);
         match self.fence.within(send::REACH, written).await {
-            Some(written) => written.map_err(Failure::Write),
-            None => Err(Failure::Cut),
+            Some(written) => written.map_err(AccountFailure::Write),
+            None => Err(AccountFailure::Cut),
         }
     }
 

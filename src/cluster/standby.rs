@@ -28,7 +28,7 @@ pub async fn stand_by<T>(
     if let Ok(called) = timeout(PATIENCE, &mut called).await {
         return Ok((called, None));
     }
-    let Binder { reader, clock, settings, handoff, .. } = binder;
+    let Binder { reader, clock, settings, handoff, details, .. } = binder;
     let mut watched = takeover::watches(binder);
     let mut scheduler = Scheduler::standing_by(settings.clone());
     let (mut publisher, mut told) = (handoff.publisher(reader.clone()), handoff.told());
@@ -40,7 +40,7 @@ pub async fn stand_by<T>(
             biased;
             called = &mut called => return Ok((called, Some(Watching { events: watched, scheduler }))),
             Some(question) = overviews.recv() => {
-                question.answer(&scheduler, reader, (Leading::No, clock.now()));
+                question.answer(&scheduler, reader, (Leading::No, *details, clock.now()));
                 continue;
             }
             watched = watched.next() => watched.ok_or(ClusterError::WatchEnded)?,

@@ -67,6 +67,11 @@ impl Packing {
         self.mix.weights()
     }
 
+    /// As [`Self::shapes`], to be kept by others.
+    pub fn shared_shapes(&self) -> Vec<(Arc<PodShape>, u32)> {
+        self.shapes().map(|(shape, weight)| (shape.clone(), weight)).collect()
+    }
+
     /// How much pods ask for cards of some kinds alone.
     pub fn pressure(&self) -> &Pressure {
         &self.pressure

@@ -76,7 +76,7 @@ pub struct Settings {
 
 /// What can be counted of the scheduler's work, and of pods.
 #[derive(Debug)]
-pub struct Measured {
+pub struct MeasuredWork {
     /// Of its work.
     pub measures: Vec<Measure>,
     /// What pods held that have ended, or hold something else now.
@@ -248,8 +248,8 @@ impl Scheduler {
     }
 
     /// What was measured since this was last asked.
-    pub fn take_measured(&mut self) -> Measured {
+    pub fn take_measured(&mut self) -> MeasuredWork {
         let Outbox { measures, ended, .. } = &mut self.binding.cycle.outbox;
-        Measured { measures: std::mem::take(measures), ended: std::mem::take(ended) }
+        MeasuredWork { measures: std::mem::take(measures), ended: std::mem::take(ended) }
     }
 }

@@ -57,7 +57,7 @@ pub struct UsageSpan {
 
 /// GPUs that are free and of no use for the pods that may come.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct StrandedGpus {
+pub struct StrandedAmount {
     /// Their model.
     pub model: Arc<str>,
     /// What is lacking.
@@ -139,7 +139,7 @@ impl UsageAccount {
     /// The account at this time, by what was held up to it: what an account has counted once is not counted again. Nothing changes where the
     /// account has counted that far already.
     #[must_use]
-    pub fn advance(&self, now: Timestamp, spans: Vec<UsageSpan>, stranded: &[StrandedGpus]) -> Self {
+    pub fn advance(&self, now: Timestamp, spans: Vec<UsageSpan>, stranded: &[StrandedAmount]) -> Self {
         let (from, until) = (self.counted_until.as_second(), now.as_second());
         let mut account = self.clone();
         if until <= from {
@@ -154,7 +154,7 @@ impl UsageAccount {
             span.labels.into_iter().for_each(|label| account.labels.add(label, held, until));
         }
         let seconds = (until - from).min(STRANDED_FOR).unsigned_abs();
-        for StrandedGpus { model, reason, gpus } in stranded {
+        for StrandedAmount { model, reason, gpus } in stranded {
             let held = HeldParts { gpus: *gpus, ..HeldParts::default() };
             account.stranded.add([model.clone(), reason.clone()], HeldSeconds::of(held, seconds), until);
         }

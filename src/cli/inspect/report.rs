@@ -31,7 +31,7 @@ const LONGEST: SignedDuration = SignedDuration::from_hours(24 * 366 * 10);
 #[command(
     after_help = "Examples: the last week by namespace; the last month by the label team, for a spreadsheet\n  berth report --since 7d --prometheus http://localhost:9090\n  berth report --since 30d --by label=team -o csv --prometheus http://localhost:9090"
 )]
-pub struct ReportArgs {
+pub struct UsageReportArgs {
     /// How far back, as Prometheus writes it: 12h, 7d, 4w
     #[arg(long, value_name = "DURATION", default_value = "7d", value_parser = duration)]
     pub since: SignedDuration,
@@ -133,7 +133,7 @@ struct StrandedRow {
 }
 
 /// Prints the report.
-pub async fn run(args: ReportArgs, config: Config) -> Result<CommandAnswer> {
+pub async fn run(args: UsageReportArgs, config: Config) -> Result<CommandAnswer> {
     let until = args.cluster.now();
     let since = until.checked_sub(args.since)?;
     let (mut usage, stranded) = match &args.prometheus {

@@ -14,14 +14,9 @@ use crate::{
         output::{Detail, Shown, WideFormat},
         table::Table,
     },
-    cluster::{
-        cards::{NodeCards, OfferedCard},
-        ledger::{self, ChargeRow, HeldRow, LedgerCard, LedgerNode},
-    },
+    cluster::ledger::{self, ChargeRow, HeldRow, LedgerCard, LedgerNode},
     config::Config,
-    dialect::{CardNaming, Dialects},
     excerpt::{FIELD, excerpt},
-    scheduling::Snapshot,
 };
 
 /// Arguments of `berth who`.
@@ -61,8 +56,7 @@ struct CardOfHolders {
     #[serde(flatten)]
     card: LedgerCard,
     /// As its plugin spells it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    model: Option<Arc<str>>,
+    model: Arc<str>,
     /// By namespace and name.
     holders: Vec<HolderRow>,
 }
@@ -86,39 +80,15 @@ pub async fn run(args: WhoArgs, config: Config) -> Result<CommandAnswer> {
     let (reader, cluster) = args.cluster.cluster(&config).await?;
     let page = ledger::page(cluster.scheduler(), reader.dialects());
     let started = |row: &ChargeRow| cluster.pod(&row.uid).and_then(|pod| pod.importance.started);
-    let models = CardModels::of(cluster.scheduler().snapshot(), reader.dialects());
-    let holders = CardHolders::of(page.nodes, &page.pods, &models, started).only(args.name.as_deref())?;
+    let holders = CardHolders::of(page.nodes, &page.pods, started).only(args.name.as_deref())?;
     args.output.print(&holders, |detail| holders.table(detail))?;
     Ok(CommandAnswer::Yes)
-}
-
-/// The models of cards, by node and by what the ledger calls a card: its uuid, else its number.
-struct CardModels(HashMap<(String, Option<String>, Option<u32>), Arc<str>>);
-
-impl CardModels {
-    fn of(snapshot: &Snapshot, dialects: &Dialects) -> Self {
-        let mut models = HashMap::new();
-        for node in snapshot.nodes() {
-            let called = |card: &OfferedCard<'_>| match card.naming {
-                CardNaming::Number => (node.info.name.to_string(), None, Some(card.card.index)),
-                CardNaming::Uuid => (node.info.name.to_string(), Some(card.card.id.to_string()), None),
-            };
-            let cards = NodeCards::of(node, dialects).cards;
-            models.extend(cards.iter().map(|card| (called(card), card.card.model.clone())));
-        }
-        Self(models)
-    }
-
-    fn get(&self, node: &str, card: &LedgerCard) -> Option<Arc<str>> {
-        self.0.get(&(node.to_owned(), card.uuid.clone(), card.index)).cloned()
-    }
 }
 
 impl CardHolders {
     fn of(
         nodes: Vec<LedgerNode>,
         pods: &[ChargeRow],
-        models: &CardModels,
         started: impl Fn(&ChargeRow) -> Option<Timestamp>,
     ) -> Self {
         let mut on_node: HashMap<&str, Vec<(&ChargeRow, &HeldRow)>> = HashMap::new();
@@ -137,7 +107,7 @@ impl CardHolders {
                 cores: held.cores,
                 since: started(pod),
             });
-            CardOfHolders { holders: holders.collect(), model: models.get(node, &card), card }
+            CardOfHolders { holders: holders.collect(), model: card.model.clone(), card }
         };
         let nodes = nodes.into_iter().filter(|node| !node.cards.is_empty()).map(|node| HeldNode {
             cards: node.cards.into_iter().map(|one| card(&node.name, one)).collect(),
@@ -196,8 +166,11 @@ impl CardOfHolders {
         ];
         if detail == Detail::Wide {
             let healthy = if card.healthy { "yes" } else { "no" };
-            let model = model.as_deref().unwrap_or("-").to_owned();
-            cells.extend([model, format!("{}/{}", card.slots_used, card.slots), healthy.to_owned()]);
+            cells.extend([
+                model.to_string(),
+                format!("{}/{}", card.slots_used, card.slots),
+                healthy.to_owned(),
+            ]);
         }
         cells
     }

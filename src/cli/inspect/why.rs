@@ -14,7 +14,7 @@ use super::cluster::InspectedArgs;
 use crate::{
     api::{
         change::{self, PodChanges},
-        explanation::ExplanationRow,
+        explanation::{ExplanationRow, QueuePlace},
     },
     cli::{
         CommandAnswer,
@@ -101,13 +101,6 @@ pub struct PodExplanation {
     /// The smallest change of the pod with which it would fit now.
     #[serde(skip_serializing_if = "PodChanges::is_empty")]
     pub change: PodChanges,
-}
-
-/// A place in the queue, from 1: by priority, then age.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
-struct QueuePlace {
-    position: usize,
-    of: usize,
 }
 
 /// What judges a pod of the cluster as it is now.

@@ -79,12 +79,12 @@ const STRANDED: [Column; 1] = [(
 
 /// The counters; clones share them.
 #[derive(Clone, Debug, Default)]
-pub(in crate::cluster) struct UsageMetrics(Arc<Mutex<Option<Shown>>>);
+pub(in crate::cluster) struct UsageMetrics(Arc<Mutex<Option<ShownAccounts>>>);
 
 /// Two accounts in succession. A row of the newer one is shown with its value in the older one, or with 0: Prometheus computes a rate from the value
 /// before the first growth, so what a row begins with must be seen too.
 #[derive(Debug)]
-struct Shown {
+struct ShownAccounts {
     before: UsageAccount,
     stored: UsageAccount,
 }
@@ -96,13 +96,13 @@ impl UsageMetrics {
 
     /// A term begins with this account, which is stored.
     pub(in crate::cluster) fn begin(&self, stored: &UsageAccount) {
-        self.show(Some(Shown { before: stored.clone(), stored: stored.clone() }));
+        self.show(Some(ShownAccounts { before: stored.clone(), stored: stored.clone() }));
     }
 
     /// This account is stored now.
     pub(in crate::cluster) fn count(&self, stored: &UsageAccount) {
         let before = self.shown().take().map_or_else(|| stored.clone(), |shown| shown.stored);
-        self.show(Some(Shown { before, stored: stored.clone() }));
+        self.show(Some(ShownAccounts { before, stored: stored.clone() }));
     }
 
     /// Another replica leads: this one shows nothing.
@@ -110,11 +110,11 @@ impl UsageMetrics {
         self.show(None);
     }
 
-    fn show(&self, shown: Option<Shown>) {
+    fn show(&self, shown: Option<ShownAccounts>) {
         *self.shown() = shown;
     }
 
-    fn shown(&self) -> std::sync::MutexGuard<'_, Option<Shown>> {
+    fn shown(&self) -> std::sync::MutexGuard<'_, Option<ShownAccounts>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -167,13 +167,13 @@ impl Collector for UsageMetrics {
 fn counters<'a, const N: usize, L: EncodeLabelSet>(
     encoder: &mut DescriptorEncoder<'_>,
     columns: &[Column],
-    shown: Option<&'a Shown>,
+    shown: Option<&'a ShownAccounts>,
     rows: fn(&UsageAccount) -> &UsageRows<N>,
     labels: fn(&'a [Arc<str>; N]) -> L,
 ) -> fmt::Result {
     for (name, help, value) in columns {
         let mut counter = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
-        if let Some(Shown { before, stored }) = shown {
+        if let Some(ShownAccounts { before, stored }) = shown {
             for (names, _) in rows(stored).iter() {
                 let held = rows(before).get(names).map(|row| row.held).unwrap_or_default();
                 let labels = labels(names);

@@ -130,12 +130,12 @@ pub(super) fn used(
 
 fn standings(holdings: &Holdings) -> BTreeMap<(&str, &str), ResourceStanding> {
     let mut standings: BTreeMap<(&str, &str), ResourceStanding> = BTreeMap::new();
-    for pod in &holdings.pods {
-        for allocation in &pod.allocations {
+    for (key, charge) in &holdings.pods {
+        for allocation in &charge.allocations {
             let Some(dialect) = holdings.dialects.named(&allocation.profile) else { continue };
-            let held = usage::total(&allocation.assignment, pod.init);
+            let held = usage::total(&allocation.assignment, charge.init);
             for (resource, dimension) in counted(&**dialect) {
-                let standing = standings.entry((&pod.key.namespace, resource)).or_default();
+                let standing = standings.entry((&key.namespace, resource)).or_default();
                 standing.used = standing.used.saturating_add(dimension.of(held));
             }
         }

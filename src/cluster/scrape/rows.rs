@@ -4,11 +4,14 @@
 
 use std::{borrow::Cow, collections::BTreeMap};
 
-use super::{Holdings, PodHolding};
+use super::Holdings;
 use crate::{
-    cluster::cards::{HeldCard, NodeCards, OfferedCard, held_nowhere},
+    cluster::cards::{HeldCard, NodeCards, OfferedCard, held_on},
     excerpt::{FIELD, excerpt},
-    scheduling::world::node_state::NodeState,
+    scheduling::{
+        PodKey,
+        world::{ledger::Charge, node_state::NodeState},
+    },
 };
 
 /// A node with its cards.
@@ -54,7 +57,10 @@ impl<'a> Rows<'a> {
     pub(super) fn of(holdings: &'a Holdings, nodes: &BTreeMap<&'a str, &'a NodeCards<'a>>) -> Self {
         let cards =
             nodes.iter().flat_map(|(node, cards)| cards.cards.iter().map(|card| card_row(node, card)));
-        let pods = holdings.pods.iter().flat_map(|pod| pod_rows(pod, nodes.get(&*pod.node).copied()));
+        let pods = holdings
+            .pods
+            .iter()
+            .flat_map(|(key, charge)| pod_rows((key, charge), nodes.get(&*charge.node).copied()));
         Self { cards: cards.collect(), pods: pods.collect() }
     }
 }
@@ -69,17 +75,13 @@ pub(super) fn model(text: &str) -> Cow<'_, str> {
 }
 
 fn pod_rows<'a>(
-    pod: &'a PodHolding,
+    (key, charge): (&'a PodKey, &'a Charge),
     cards: Option<&'a NodeCards<'a>>,
 ) -> impl Iterator<Item = HeldCardRow<'a>> {
-    let held = match cards {
-        Some(cards) => cards.held(&pod.allocations, pod.init),
-        None => held_nowhere(&pod.allocations, pod.init),
-    };
-    held.into_iter().map(|held| HeldCardRow {
-        namespace: &pod.key.namespace,
-        pod: &pod.key.name,
-        node: &pod.node,
+    held_on(cards, &charge.allocations, charge.init).into_iter().map(|held| HeldCardRow {
+        namespace: &key.namespace,
+        pod: &key.name,
+        node: &charge.node,
         model: model(held.model()).into_owned(),
         held,
     })

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use crate::{
     cluster::{
-        cards::{HeldCard, NodeCards, held_nowhere},
+        cards::{HeldCard, NodeCards, held_on},
         gpus::{Lack, models::by_model},
     },
     device::CoreUnit,
@@ -16,7 +16,7 @@ use crate::{
     scheduling::{
         Scheduler,
         model::pod_shape::PodShape,
-        showback::{HeldParts, StrandedGpus, UsageSpan},
+        showback::{HeldParts, StrandedAmount, UsageSpan},
         world::{
             ledger::{Commitment, EndedCharge, EndedCharges},
             node_state::NodeState,
@@ -50,17 +50,16 @@ impl SeenCluster {
             charge: charge.clone(),
             until: now,
         });
-        let shapes = snapshot.packing().shapes();
         Self {
             dialects: dialects.clone(),
             nodes: snapshot.nodes().cloned().collect(),
             held: held.chain(ended.iter().cloned()).collect(),
-            shapes: shapes.map(|(shape, weight)| (shape.clone(), weight)).collect(),
+            shapes: snapshot.packing().shared_shapes(),
         }
     }
 
     /// What is to be counted of pods, with the values of these labels, and of free GPUs.
-    pub(super) fn counted(&self, labels: &[Arc<str>]) -> (Vec<UsageSpan>, Vec<StrandedGpus>) {
+    pub(super) fn counted(&self, labels: &[Arc<str>]) -> (Vec<UsageSpan>, Vec<StrandedAmount>) {
         let nodes: BTreeMap<&str, (&NodeState, NodeCards<'_>)> = self
             .nodes
             .iter()
@@ -70,10 +69,8 @@ impl SeenCluster {
         let spans = self.held.iter().filter_map(|held| {
             let EndedCharge { pod, charge, until } = held;
             let tenure = charge.tenure.as_ref()?;
-            let cards = match nodes.get(&*charge.node) {
-                Some((_, cards)) => cards.held(&charge.allocations, charge.init),
-                None => held_nowhere(&charge.allocations, charge.init),
-            };
+            let cards = nodes.get(&*charge.node).map(|(_, cards)| cards);
+            let cards = held_on(cards, &charge.allocations, charge.init);
             Some(UsageSpan {
                 pod: pod.clone(),
                 namespace: charge.namespace.clone(),
@@ -88,7 +85,7 @@ impl SeenCluster {
         let stranded = models.iter().flat_map(|(model, fleet)| {
             let model: Arc<str> = (&**model).into();
             let lacks = Lack::ALL.into_iter().zip(fleet.stranded);
-            lacks.map(move |(lack, gpus)| StrandedGpus {
+            lacks.map(move |(lack, gpus)| StrandedAmount {
                 model: model.clone(),
                 reason: lack.as_str().into(),
                 gpus: rounded(gpus),

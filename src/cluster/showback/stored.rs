@@ -95,7 +95,7 @@ mod tests {
     use super::*;
     use crate::scheduling::{
         model::workload::Workload,
-        showback::{HeldParts, StrandedGpus, UsageSpan},
+        showback::{HeldParts, StrandedAmount, UsageSpan},
     };
 
     fn at(second: i64) -> Timestamp {
@@ -114,7 +114,7 @@ mod tests {
             from: at(0),
             until: at(60),
         });
-        let stranded = |number| StrandedGpus {
+        let stranded = |number| StrandedAmount {
             model: name(number, 253).into(),
             reason: "partlyUsed".into(),
             gpus: u64::MAX / 2,

@@ -24,7 +24,7 @@ use crate::{
 
 /// What all nodes make of a pod.
 #[derive(Clone, Debug)]
-pub struct Explanation {
+pub struct DemandExplanation {
     /// On how many nodes it would fit now.
     pub fitting: usize,
     /// The others, the largest group first; none where the pod is refused before any node is judged.
@@ -50,7 +50,7 @@ impl Outlook {
         demand: &Demand,
         mut counts: PodCounts,
         mut go_on: impl FnMut() -> ControlFlow<()>,
-    ) -> Option<Explanation> {
+    ) -> Option<DemandExplanation> {
         let (world, weights) = (self.world(), self.weights());
         let filters = Filters::prepare(demand, world, &mut counts);
         let rejected = filters.rejected();
@@ -60,7 +60,7 @@ impl Outlook {
             return None;
         }
         if rejected.is_some() {
-            return Some(Explanation { fitting: 0, groups: Vec::new(), error: rejected });
+            return Some(DemandExplanation { fitting: 0, groups: Vec::new(), error: rejected });
         }
         let mut verdicts = Verdicts::default();
         verdicts.update(&demand.ask, world, weights, &mut go_on).continue_value()?;
@@ -77,7 +77,7 @@ impl Outlook {
         }
         let fitting = judged.fitting();
         let error = (fitting == 0).then(|| evaluation.fit_error(&judged.refusals));
-        Some(Explanation { fitting, groups: groups.into_rows(), error })
+        Some(DemandExplanation { fitting, groups: groups.into_rows(), error })
     }
 
     /// Whether a node would have the pod now.

@@ -75,7 +75,7 @@ fn parts_of_seconds_are_neither_lost_nor_counted_twice() {
 
 #[test]
 fn what_is_stranded_counts_for_as_long_as_it_was_looked_at() {
-    let stranded = [StrandedGpus { model: "A100".into(), reason: "cpu".into(), gpus: 1500 }];
+    let stranded = [StrandedAmount { model: "A100".into(), reason: "cpu".into(), gpus: 1500 }];
     let account = UsageAccount::begin(at(0)).advance(at(60), Vec::new(), &stranded);
     let row =
         |account: &UsageAccount| account.stranded.get(&["A100".into(), "cpu".into()]).unwrap().held.gpus;

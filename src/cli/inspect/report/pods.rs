@@ -15,7 +15,7 @@ use crate::{
     },
     cluster::{
         Reader,
-        cards::{NodeCards, held_nowhere},
+        cards::{NodeCards, held_on},
         showback,
     },
     config::Config,
@@ -64,13 +64,8 @@ fn span(
     let info = reader.pod(pod).0;
     let holding = info.holding.as_ref()?;
     let tenure = holding.tenure.as_ref()?;
-    let held = match snapshot.node(&holding.node) {
-        Some(node) => {
-            let cards = NodeCards::of(node, reader.dialects());
-            showback::parts(&cards.held(&holding.allocations, holding.init))
-        }
-        None => showback::parts(&held_nowhere(&holding.allocations, holding.init)),
-    };
+    let cards = snapshot.node(&holding.node).map(|node| NodeCards::of(node, reader.dialects()));
+    let held = showback::parts(&held_on(cards.as_ref(), &holding.allocations, holding.init));
     let until = if pod.is_terminal() { pod.ended_at().unwrap_or(tenure.since) } else { now };
     Some(UsageSpan {
         pod: info.key.uid.clone(),

@@ -28,7 +28,7 @@ const COLUMNS: [Column; 3] = [
 
 /// The answer to a query.
 #[derive(Deserialize)]
-struct Answer {
+struct QueryAnswer {
     data: Vector,
 }
 
@@ -125,7 +125,7 @@ impl Query<'_> {
         let query = format!("sum by ({labels}) (increase({counter}[{seconds}s]))");
         let path = format!("/api/v1/query?query={}&time={}", encoded(&query), self.until.as_second());
         let request = Request::get(path).body(Vec::new()).context("the query can't be sent")?;
-        let answer: Answer =
+        let answer: QueryAnswer =
             send(self.client.clone(), request, PATIENCE).await.map_err(|error: SendError| {
                 anyhow::anyhow!("Prometheus at {}: {query}: {error}", self.address)
             })?;

@@ -3,9 +3,10 @@
 use super::{
     TopView,
     bar::{self, Glyphs},
-    usage::{ClusterUsage, GpuParts, ModelUsage, NamespaceUsage, NodeUsage, UsedAmounts},
+    usage::{ClusterUsage, ModelUsage, NamespaceUsage, NodeUsage, UsedAmounts},
 };
 use crate::{
+    api::gpu_parts::GpuParts,
     cli::{
         output::{Detail, Paint, Shown},
         table::Table,

@@ -6,16 +6,20 @@ use std::{
     sync::Arc,
 };
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 use crate::{
-    api::closed::closed,
+    api::{
+        bound::BoundRow,
+        closed::closed,
+        gpu_parts::{GpuParts, thousandths},
+    },
     cluster::{
-        cards::{HeldCard, NodeCards, OfferedCard, held_nowhere},
-        gpus::{Lack, ModelGpus, TypicalPods},
+        cards::{HeldCard, NodeCards, OfferedCard, held_on},
+        gpus::TypicalPods,
     },
     device::{CardId, CardUsage},
-    dialect::{CardNaming, Dialects},
+    dialect::Dialects,
     scheduling::{Scheduler, world::node_state::NodeState},
 };
 
@@ -59,34 +63,6 @@ pub struct UsedAmounts {
     pub slots: u64,
     /// How many do.
     pub slots_used: u64,
-}
-
-/// Cards in parts.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct GpuParts {
-    /// Of each card that works the larger part of its memory and compute that is given away, to whomever.
-    #[serde(serialize_with = "thousandths")]
-    pub allocated: f64,
-    /// The rest.
-    #[serde(serialize_with = "thousandths")]
-    pub free: f64,
-    /// FGD's fragmentation.
-    #[serde(serialize_with = "thousandths")]
-    pub fragmented: f64,
-    /// What is free and could be given to none of the pods that may come.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub stranded: Vec<StrandedGpus>,
-}
-
-/// What is free and of no use.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct StrandedGpus {
-    /// What is lacking first.
-    pub reason: &'static str,
-    /// In parts of a card.
-    #[serde(serialize_with = "thousandths")]
-    pub gpus: f64,
 }
 
 /// One card.
@@ -170,24 +146,11 @@ pub struct NamespaceUsage {
     pub models: BTreeSet<Arc<str>>,
     /// Quotas of shares.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub quotas: Vec<QuotaUsage>,
-}
-
-/// What a ResourceQuota allows of shares.
-#[derive(Clone, Debug, Serialize)]
-pub struct QuotaUsage {
-    /// The ResourceQuota.
-    quota: String,
-    /// The key under which it has it.
-    pub resource: String,
-    /// Units of the resource.
-    pub used: u64,
-    /// Units of the resource.
-    pub hard: u64,
+    pub quotas: Vec<BoundRow>,
 }
 
 /// What can be sorted.
-trait Ranked {
+trait Sortable {
     /// Its name.
     fn name(&self) -> &str;
     /// What is used of it.
@@ -261,23 +224,6 @@ impl UsedAmounts {
     }
 }
 
-impl GpuParts {
-    fn add(&mut self, gpus: ModelGpus) {
-        self.allocated += gpus.allocated.max(0.0);
-        self.free += (gpus.capacity - gpus.allocated).max(0.0);
-        self.fragmented += gpus.fragmented.max(0.0);
-    }
-
-    fn strand(&mut self, lack: Lack, gpus: f64) {
-        let reason = lack.as_str();
-        match self.stranded.iter_mut().find(|stranded| stranded.reason == reason) {
-            Some(stranded) => stranded.gpus += gpus,
-            None => self.stranded.push(StrandedGpus { reason, gpus }),
-        }
-        self.stranded.sort_by(|one, other| one.reason.cmp(other.reason));
-    }
-}
-
 impl NodeUsage {
     /// The models of its cards, by name.
     pub fn models(&self) -> BTreeSet<&str> {
@@ -285,7 +231,7 @@ impl NodeUsage {
     }
 }
 
-impl Ranked for NodeUsage {
+impl Sortable for NodeUsage {
     fn name(&self) -> &str {
         &self.name
     }
@@ -295,7 +241,7 @@ impl Ranked for NodeUsage {
     }
 }
 
-impl Ranked for ModelUsage {
+impl Sortable for ModelUsage {
     fn name(&self) -> &str {
         &self.model
     }
@@ -305,7 +251,7 @@ impl Ranked for ModelUsage {
     }
 }
 
-impl Ranked for NamespaceUsage {
+impl Sortable for NamespaceUsage {
     fn name(&self) -> &str {
         &self.namespace
     }
@@ -330,9 +276,7 @@ impl ClusterUsage {
             .filter(|node| !node.cards.cards.is_empty())
             .collect();
         let namespaces = namespaces(scheduler, &mut nodes, waiting, scope);
-        let mut typical = TypicalPods::of_shapes(
-            snapshot.packing().shapes().map(|(shape, weight)| (shape.clone(), weight)),
-        );
+        let mut typical = TypicalPods::of_shapes(snapshot.packing().shared_shapes().into_iter());
         let mut models: BTreeMap<Arc<str>, ModelUsage> = BTreeMap::new();
         let rows = nodes.iter().map(|node| node.usage(&mut typical, &mut models, scope));
         let mut nodes: Vec<NodeUsage> = rows.collect();
@@ -360,7 +304,7 @@ impl ClusterUsage {
 }
 
 impl SortBy {
-    fn compare<T: Ranked>(self, one: &T, other: &T) -> Ordering {
+    fn compare<T: Sortable>(self, one: &T, other: &T) -> Ordering {
         let larger = match self {
             Self::Name => Ordering::Equal,
             Self::Memory => other.amounts().memory_used.cmp(&one.amounts().memory_used),
@@ -394,10 +338,9 @@ impl<'a> CountedNode<'a> {
             UsageScope::Everything => card.used,
             UsageScope::Namespace(_) => self.held.get(&card.card.id).copied().unwrap_or_default(),
         };
-        let by_number = card.naming == CardNaming::Number;
         UsedCard {
-            uuid: (!by_number).then(|| card.card.id.to_string()),
-            index: by_number.then_some(card.card.index),
+            uuid: card.uuid().map(ToString::to_string),
+            index: card.number(),
             model: card.card.model.clone(),
             healthy: card.is_healthy(),
             amounts: UsedAmounts::of(card, used),
@@ -468,10 +411,8 @@ fn namespaces(
         nodes.iter().enumerate().map(|(at, node)| (node.state.info.name.to_string(), at)).collect();
     for (key, charge) in scheduler.view().holders().filter(|(key, _)| counts(&key.namespace)) {
         let place = places.get(&*charge.node).copied();
-        let held = match place {
-            Some(place) => nodes[place].cards.held(&charge.allocations, charge.init),
-            None => held_nowhere(&charge.allocations, charge.init),
-        };
+        let cards = place.map(|place| &nodes[place].cards);
+        let held = held_on(cards, &charge.allocations, charge.init);
         if held.is_empty() {
             continue;
         }
@@ -486,9 +427,7 @@ fn namespaces(
         rows.of(namespace).waiting = *pods;
     }
     for standing in scheduler.snapshot().quotas().standings().filter(|one| counts(one.namespace)) {
-        let (quota, resource) = (standing.quota.to_owned(), standing.key.to_owned());
-        let quota = QuotaUsage { quota, resource, used: standing.used, hard: standing.limit };
-        rows.of(standing.namespace).quotas.push(quota);
+        rows.of(standing.namespace).quotas.push(standing.into());
     }
     rows.rows.into_values().collect()
 }
@@ -519,16 +458,4 @@ impl NamespaceUsage {
 fn part_of_card(held: &HeldCard<'_>) -> f64 {
     let Some(card) = held.card else { return held.ratio() };
     UsedAmounts::of(card, held.used).larger_part()
-}
-
-/// Sums of parts would end in digits that mean nothing.
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
-#[expect(clippy::cast_possible_truncation, reason = "amounts of cards are small numbers")]
-fn thousandths<S: Serializer>(amount: &f64, serializer: S) -> Result<S::Ok, S::Error> {
-    let rounded = (amount * 1000.0).round() / 1000.0;
-    if rounded.fract() == 0.0 {
-        serializer.serialize_i64(rounded as i64)
-    } else {
-        serializer.serialize_f64(rounded)
-    }
 }

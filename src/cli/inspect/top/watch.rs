@@ -46,7 +46,7 @@ impl Drop for FullScreen {
 }
 
 /// What is used, and what was left out of it.
-type Read = Result<(ClusterUsage, Vec<String>)>;
+type ClusterReading = Result<(ClusterUsage, Vec<String>)>;
 
 /// Shows what is used until it is told to end.
 pub(super) async fn run(args: TopArgs, config: Config) -> Result<CommandAnswer> {
@@ -66,7 +66,7 @@ pub(super) async fn run(args: TopArgs, config: Config) -> Result<CommandAnswer> 
     let mut reading = TopReading::default();
     let mut terminal = FullScreen::enter()?;
     let mut events = EventStream::new();
-    let mut reads: JoinSet<Result<Read>> = JoinSet::new();
+    let mut reads: JoinSet<Result<ClusterReading>> = JoinSet::new();
     let mut next = Instant::now();
     loop {
         terminal.0.draw(|frame| screen.draw(frame, &reading)).context("can't draw on the terminal")?;
@@ -94,7 +94,7 @@ pub(super) async fn run(args: TopArgs, config: Config) -> Result<CommandAnswer> 
 }
 
 /// Takes in what was read. What could be read before stays on the screen.
-fn take(reading: &mut TopReading, read: Read) {
+fn take(reading: &mut TopReading, read: ClusterReading) {
     match read {
         Ok((usage, warnings)) => {
             let (at, trouble) = (Some(Clock::System.now()), warnings.into_iter().next());
@@ -105,7 +105,11 @@ fn take(reading: &mut TopReading, read: Read) {
 }
 
 /// Reads the cluster once. The error outside is one after which nothing can be read again.
-async fn read(cluster: Arc<InspectedCluster>, args: Arc<TopArgs>, config: Arc<Config>) -> Result<Read> {
+async fn read(
+    cluster: Arc<InspectedCluster>,
+    args: Arc<TopArgs>,
+    config: Arc<Config>,
+) -> Result<ClusterReading> {
     let (documents, left_out) = match cluster.cards().await {
         Ok(cards) => cards,
         Err(error) => return Ok(Err(error)),
