@@ -86,17 +86,24 @@ impl InspectedArgs {
 
     /// The cluster as a scheduler has it that has decided nothing yet, and what reads its objects. The pods that want a place are not in it.
     pub(super) async fn cluster(&self, config: &Config) -> Result<(Reader, SimulatedCluster)> {
-        let now = self.now();
-        let PreparedSimulation { reader, settings, lists, warnings, .. } =
-            prepare(&self.documents().await?, config, now)?;
-        for warning in warnings {
-            output::remark(&format!("warning: {warning}"));
-        }
-        Ok((reader, SimulatedCluster::new(settings, lists, now)))
+        cluster_of(&self.documents().await?, config, self.now())
     }
 
     /// The present.
     pub(super) fn now(&self) -> Timestamp {
         self.at.unwrap_or_else(|| Clock::System.now())
     }
+}
+
+/// As [`InspectedArgs::cluster`], from its objects.
+pub(super) fn cluster_of(
+    documents: &[Document],
+    config: &Config,
+    now: Timestamp,
+) -> Result<(Reader, SimulatedCluster)> {
+    let PreparedSimulation { reader, settings, lists, warnings, .. } = prepare(documents, config, now)?;
+    for warning in warnings {
+        output::remark(&format!("warning: {warning}"));
+    }
+    Ok((reader, SimulatedCluster::new(settings, lists, now)))
 }

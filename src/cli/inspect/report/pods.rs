@@ -8,10 +8,8 @@ use jiff::Timestamp;
 use super::{Grouping, HeldHours, UsageReportRow, six_decimals};
 use crate::{
     cli::{
-        inspect::cluster::InspectedArgs,
+        inspect::cluster::{InspectedArgs, cluster_of},
         output,
-        simulate::{PreparedSimulation, prepare},
-        simulated_cluster::SimulatedCluster,
     },
     cluster::{
         Reader,
@@ -34,11 +32,7 @@ pub(super) async fn hours(
     (since, until): (Timestamp, Timestamp),
 ) -> Result<Vec<UsageReportRow>> {
     let documents = cluster.documents().await?;
-    let PreparedSimulation { reader, settings, lists, warnings, .. } = prepare(&documents, config, until)?;
-    for warning in warnings {
-        output::remark(&format!("warning: {warning}"));
-    }
-    let simulated = SimulatedCluster::new(settings, lists, until);
+    let (reader, simulated) = cluster_of(&documents, config, until)?;
     let labels: Vec<Arc<str>> = match by {
         Grouping::Label(key) => vec![key.as_str().into()],
         Grouping::Namespace | Grouping::Owner => Vec::new(),
