@@ -14,7 +14,7 @@ use std::path::Path;
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
-use super::output;
+use super::{output, serve::MovesMode};
 use crate::config::{ConfigError, Notice};
 
 pub use agent::Account;
@@ -73,6 +73,9 @@ pub struct ManifestsArgs {
     /// Leave the choice of nodes to kube-scheduler: as --split, with one binder that a kube-scheduler asks as its extender
     #[arg(long, conflicts_with = "shadow")]
     pub extender: bool,
+    /// Whether the binder looks for moves of pods that would free GPUs, and reports them by metrics and one Event a day; nothing is moved
+    #[arg(long, value_enum, default_value_t = MovesMode::Off, conflicts_with_all = ["shadow", "extender"])]
+    pub moves: MovesMode,
     /// The output format
     #[arg(short, long, value_enum, default_value_t = ManifestFormat::Yaml)]
     pub output: ManifestFormat,
@@ -91,6 +94,7 @@ impl Default for ManifestsArgs {
             cert_manager: false,
             shadow: false,
             extender: false,
+            moves: MovesMode::Off,
             output: ManifestFormat::Yaml,
         }
     }
@@ -171,6 +175,9 @@ pub fn objects(args: &ManifestsArgs, settings: &InstallationSettings) -> Result<
         settings.apply(object, &args.agent);
         rename(object, &args.namespace);
         configure(object, args);
+        if args.moves == MovesMode::Advise {
+            advise(object);
+        }
     }
     objects.extend(agent::bindings(&args.agent));
     Ok(objects)
@@ -222,6 +229,17 @@ fn configure(object: &mut Value, args: &ManifestsArgs) {
         for webhook in webhooks {
             reach(webhook, url);
         }
+    }
+}
+
+/// Lets the binder look for moves; a webhook apart from it can't.
+fn advise(object: &mut Value) {
+    if object["kind"] != "Deployment" {
+        return;
+    }
+    let flags = object["spec"]["template"]["spec"]["containers"][0]["args"].as_array_mut();
+    if let Some(flags) = flags.filter(|flags| !flags.contains(&json!("--webhook-only"))) {
+        flags.push(json!("--moves=advise"));
     }
 }
 

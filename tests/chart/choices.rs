@@ -105,6 +105,8 @@ pub(crate) const CHOICES: &[Choice] = &[
         ..DEFAULT
     },
     Choice { namespace: "gpu", flags: &["--split"], values: &["--set", "split=true"], ..DEFAULT },
+    Choice { flags: &["--split", "--moves", "advise"], values: &["--set", "moves=advise"], ..DEFAULT },
+    Choice { flags: &["--moves", "advise"], values: &["--set", "moves=advise,split=false"], ..DEFAULT },
     Choice {
         namespace: "gpu",
         flags: &["--cert-manager"],

@@ -434,3 +434,26 @@ fn a_shadow_is_printed_with_no_flag_that_means_a_webhook() {
         assert!(Program::try_parse_from(all).is_err(), "{flags:?}");
     }
 }
+
+#[test]
+fn the_process_that_binds_is_told_to_look_for_moves() {
+    let advised = |flags: &[&str]| -> Vec<(String, bool)> {
+        let objects = objects(&args(flags)).unwrap();
+        let deployments = of_kind(&objects, "Deployment").into_iter();
+        let told = |deployment: &Value| {
+            let flags = &deployment["spec"]["template"]["spec"]["containers"][0]["args"];
+            let is_told = flags.as_array().unwrap().contains(&json!("--moves=advise"));
+            (deployment["metadata"]["name"].as_str().unwrap().to_owned(), is_told)
+        };
+        deployments.map(told).collect()
+    };
+    assert_eq!(advised(&[]), [("berth".to_owned(), false)]);
+    assert_eq!(advised(&["--moves", "advise"]), [("berth".to_owned(), true)]);
+    assert_eq!(
+        advised(&["--moves", "advise", "--split"]),
+        [("berth-webhook".to_owned(), false), ("berth-binder".to_owned(), true)]
+    );
+    for other in ["--shadow", "--extender"] {
+        assert!(Program::try_parse_from(["manifests", "--moves", "advise", other]).is_err(), "{other}");
+    }
+}

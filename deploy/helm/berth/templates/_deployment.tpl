@@ -89,6 +89,9 @@ src/cli/manifests/split.rs. Input: object, split.
 {{- $volume := dict "name" "tls" "secret" (dict "secretName" "berth-webhook-tls") -}}
 {{- $_ := set $pod "volumes" (append $pod.volumes $volume) -}}
 {{- end -}}
+{{- if and (eq (toString $values.moves) "advise") (not (has "--webhook-only" $container.args)) -}}
+{{- $_ := set $container "args" (append $container.args "--moves=advise") -}}
+{{- end -}}
 {{- $_ := set $container "args" (concat $container.args $values.extraArgs) -}}
 {{- $_ := set $container "volumeMounts" (concat $container.volumeMounts $values.extraVolumeMounts) -}}
 {{- $_ := set $pod "volumes" (concat $pod.volumes $values.extraVolumes) -}}
