@@ -113,6 +113,14 @@ impl Replica {
         (of("VmRSS:"), of("VmHWM:"))
     }
 
+    /// The processor time that it has used.
+    pub fn processor_time(&self) -> Duration {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap();
+        // The command's name, in brackets, may hold anything. User and system time are fields 14 and 15, in hundredths of a second.
+        let fields = stat.rsplit_once(')').unwrap().1.split_whitespace().skip(11).take(2);
+        fields.map(|ticks| Duration::from_millis(ticks.parse::<u64>().unwrap() * 10)).sum()
+    }
+
     /// Whether a Lease names this process as its holder: the second part of an identity is the process's number.
     pub fn is_named_by(&self, holder: &str) -> bool {
         holder.split('_').nth(1) == Some(self.child.id().to_string().as_str())
