@@ -41,7 +41,7 @@ pub use pod_disruption_budget::PodDisruptionBudget;
 pub use pod_group::PodGroup;
 pub use quantity::{Amount, Quantity, UnreadableQuantity};
 pub use quota::ResourceQuota;
-pub use read::{UnreadableField, read};
+pub use read::{UnreadableField, parse, read};
 pub use requirement::Requirement;
 pub use reservation::Reservation;
 pub use resource_claim::{ResourceClaim, ResourceClaimTemplate};

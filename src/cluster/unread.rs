@@ -10,7 +10,7 @@ use prometheus_client::{
     metrics::{family::Family, gauge::Gauge},
 };
 use serde::de::DeserializeOwned;
-use serde_json::{Value, value::RawValue};
+use serde_json::value::RawValue;
 
 use super::wire::Wire;
 use crate::{
@@ -65,7 +65,7 @@ pub fn partly<T: Wire + DeserializeOwned>(json: &str) -> Result<Partly<T>, Namel
         } else if let Ok(inner) = serde_json::from_str::<Fields<'_>>(value.get()) {
             kept.push(format!("{}:{{{}}}", quoted(&name), inner_fields::<T>(&name, &inner, &mut dropped)));
         } else {
-            dropped.take_in::<T>(&name, &whole);
+            dropped.take_in::<T>(&whole);
         }
     }
     let object: T =
@@ -86,7 +86,7 @@ fn inner_fields<T: DeserializeOwned>(outer: &str, fields: &Fields<'_>, dropped: 
         if serde_json::from_str::<T>(&whole).is_ok() {
             kept.push(format!("{}:{value}", quoted(name)));
         } else {
-            dropped.take_in::<T>(&format!("{outer}.{name}"), &whole);
+            dropped.take_in::<T>(&whole);
         }
     }
     kept.join(",")
@@ -105,21 +105,12 @@ struct Dropped {
 
 impl Dropped {
     /// Takes in a field that can't be read, as an object with nothing else.
-    fn take_in<T: DeserializeOwned>(&mut self, field: &str, alone: &str) {
+    fn take_in<T: DeserializeOwned>(&mut self, alone: &str) {
         if self.all.len() == MOST {
             self.more += 1;
             return;
         }
-        let read = match serde_json::from_str::<Value>(alone) {
-            Ok(value) => object::read::<T>(&value).err(),
-            Err(error) => {
-                let reason = error.to_string();
-                // The place is one in the object with this field alone, which the object's writer has not seen.
-                let reason = reason.rsplit_once(" at line ").map_or(reason.as_str(), |(reason, _)| reason);
-                Some(UnreadableField { field: field.to_owned(), reason: reason.to_owned() })
-            }
-        };
-        if let Some(UnreadableField { field, reason }) = read {
+        if let Err(UnreadableField { field, reason }) = object::parse::<T>(alone) {
             self.all.push(Unread { field: shortened(field, FIELD), reason: shortened(reason, MESSAGE) });
         }
     }

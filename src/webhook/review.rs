@@ -166,7 +166,7 @@ pub fn answer(
     let old = if asks == Asks::Update {
         let stored = asked.old_object.ok_or(BadReview::Missing { field: "request.oldObject" })?;
         // If the stored pod can't be parsed, the whole new pod counts as a change.
-        Some(parse::any_pod(stored.get()).unwrap_or_default())
+        Some(parse::<Pod>(stored.get()).unwrap_or_default())
     } else {
         None
     };
