@@ -146,6 +146,9 @@ fn pods_that_end_make_room_for_those_that_wait() {
     assert_eq!(stopped["policies"][0]["pods"], json!({"arrived": 2, "bound": 1, "waiting": 1}));
     let before = replayed(&["-f", &nodes, "-f", &pods, "--until", "10s"]);
     assert_eq!(before["policies"][0]["pods"], json!({"arrived": 1, "bound": 1, "waiting": 0}));
+    let picture = text_of(&folder.path().join("waits.svg"));
+    replayed(&["-f", &nodes, "-f", &pods, "--svg", &picture]);
+    assert!(fs::read_to_string(picture).unwrap().contains("minutes since arrival"));
     let unreadable = list.to_string().replace("\"60\"", "\"soon\"");
     let told = error(&["-f", &nodes, "-f", &file(&folder, "wrong.json", &unreadable)]);
     assert!(
@@ -169,6 +172,7 @@ fn policies_play_the_same_pods_side_by_side_and_are_drawn() {
     assert_eq!(names, ["spread", "pack"]);
     let picture = fs::read_to_string(picture).unwrap();
     assert!(picture.starts_with("<svg") && picture.contains("pack: allocated"), "{picture}");
+    assert!(!picture.contains("minutes"), "no pod waited");
 }
 
 #[test]

@@ -28,6 +28,39 @@ pub(super) struct PolicyRow {
     wait_by_size: Vec<SizeRow>,
     decision: DecisionRow,
     pub(super) curve: Vec<Point>,
+    /// Drawn only; empty where no pod was bound.
+    #[serde(skip)]
+    pub(super) bound_within: Vec<BoundWithin>,
+}
+
+/// How many of the pods were bound that soon, of those that were bound after the warm-up and those that wait at the end.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct BoundWithin {
+    pub(super) minutes: f64,
+    pub(super) percent: f64,
+}
+
+impl BoundWithin {
+    /// So many points at most have a curve.
+    const POINTS: usize = 200;
+
+    /// The points of the curve, shortest wait first.
+    #[expect(clippy::cast_precision_loss, reason = "a number of pods")]
+    fn curve<'a>(sizes: impl IntoIterator<Item = &'a SizeWaits>) -> Vec<Self> {
+        let (mut bound, mut all) = (Vec::new(), 0);
+        for waits in sizes {
+            bound.extend_from_slice(&waits.bound);
+            all += waits.bound.len() + waits.waiting.len();
+        }
+        bound.sort();
+        let points = Self::POINTS.min(bound.len());
+        let point = |number: usize| {
+            let pods = (bound.len() * number).div_ceil(points);
+            let minutes = bound[pods - 1].as_secs_f64() / 60.0;
+            Self { minutes, percent: 100.0 * pods as f64 / all as f64 }
+        };
+        (1..=points).map(point).collect()
+    }
 }
 
 /// Means over the time after the warm-up, in percent of all GPUs.
@@ -199,6 +232,7 @@ impl PolicyRow {
         let percent = |gpus: f64| rounded(if capacity > 0.0 { 100.0 * gpus / capacity } else { 0.0 }, 100.0);
         let Measured { waits, by_size, means } = measured;
         let bound = waits.len();
+        let bound_within = BoundWithin::curve(by_size.values());
         let mean = deciding.as_micros() / u128::try_from(arrived.max(1)).unwrap_or(1);
         Self {
             name,
@@ -217,6 +251,7 @@ impl PolicyRow {
             wait_by_size: by_size.into_iter().map(|(size, waits)| SizeRow::new(size, waits)).collect(),
             decision: DecisionRow { mean_micros: u64::try_from(mean).unwrap_or(u64::MAX) },
             curve: curve.points(),
+            bound_within,
         }
     }
 }
@@ -286,6 +321,22 @@ mod tests {
     fn quantiles_are_waits_that_there_were() {
         let Waits { p50, p90, p99, mean } = Waits::of((1..=10).map(SignedDuration::from_secs).collect());
         assert_eq!([p50, p90, p99, mean], ["5s", "9s", "10s", "5s"]);
+    }
+
+    #[test]
+    fn pods_that_wait_at_the_end_were_not_bound_within_any_time() {
+        let waits = |bound: &[i64], waiting: &[i64]| {
+            let minutes =
+                |all: &[i64]| all.iter().map(|minutes| SignedDuration::from_mins(*minutes)).collect();
+            SizeWaits { bound: minutes(bound), waiting: minutes(waiting) }
+        };
+        let curve = BoundWithin::curve(&[waits(&[5, 0], &[]), waits(&[1], &[60])]);
+        let points = curve.iter().map(|point| (point.minutes, point.percent));
+        assert_eq!(points.collect::<Vec<_>>(), [(0.0, 25.0), (1.0, 50.0), (5.0, 75.0)]);
+        assert_eq!(BoundWithin::curve(&[waits(&[], &[1])]), []);
+        let many: Vec<i64> = (1..=1000).collect();
+        let curve = BoundWithin::curve(&[waits(&many, &[])]);
+        assert_eq!((curve.len(), curve[0].minutes, curve[199].minutes), (200, 5.0, 1000.0));
     }
 
     #[test]
