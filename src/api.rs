@@ -13,6 +13,7 @@ pub mod explanation;
 pub mod fits;
 mod fleet;
 pub mod gpu_parts;
+pub mod history;
 mod namespace;
 pub mod nearest;
 mod node;

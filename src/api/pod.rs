@@ -12,6 +12,7 @@ use super::{
     change::{self, PodChanges},
     explanation::{ExplanationRow, QueuePlace},
     fleet::{CountedFleet, card_id},
+    history::{self, HistoryRow},
     viewer::{Sees, Viewer},
     words::{asks, first_reason, message},
 };
@@ -93,6 +94,9 @@ struct WaitingRow {
     /// What the nodes make of it now; before that is found out, why it waited last.
     #[serde(flatten)]
     now: ExplanationRow,
+    /// Why its attempts failed since the replica leads, the latest outcome first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    history: Vec<HistoryRow>,
 }
 
 /// A pod of a namespace that the viewer may see.
@@ -114,10 +118,8 @@ pub(super) fn pod<'a>(
     let own = *details == Details::Own && viewer.sees != Sees::All;
     let now =
         pending[at].demand.as_ref().filter(|_| !own).and_then(|demand| explained(&fleet.overview, demand));
-    let waits = row.waits.map(|waits| match now {
-        Some(now) => WaitingRow { now, ..waits },
-        None => waits,
-    });
+    let history = history::history(&pending[at], *details);
+    let waits = row.waits.map(|waits| WaitingRow { now: now.unwrap_or(waits.now), history, ..waits });
     Ok(PodPage { waits, ..row })
 }
 
@@ -197,7 +199,7 @@ fn holder<'a>(overview: &Overview, key: &'a PodKey, charge: &'a Charge) -> PodPa
     }
 }
 
-/// A pod that waits, without what the nodes make of it.
+/// A pod that waits, without what the nodes make of it and its history.
 fn waiting(at: usize, pod: &PendingPod, of: usize, details: Details) -> PodPage<'_> {
     let waits = WaitingRow {
         asks: pod.demand.as_ref().map(asks).unwrap_or_default(),
@@ -208,6 +210,7 @@ fn waiting(at: usize, pod: &PendingPod, of: usize, details: Details) -> PodPage<
             message: pod.reason.as_ref().map(|reason| message(reason, details)),
             ..ExplanationRow::default()
         },
+        history: Vec::new(),
     };
     PodPage {
         namespace: &pod.key.namespace,

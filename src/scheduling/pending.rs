@@ -1,6 +1,6 @@
 //! Why a pod waits: one closed list. A reason carries names and amounts; the adapters make it into text.
 
-use std::sync::Arc;
+use std::{mem::discriminant, sync::Arc};
 
 use jiff::Timestamp;
 
@@ -14,6 +14,7 @@ use super::{
     node_flow::NodeFailure,
     plan::gang::GangReason,
     prebind::PrebindReason,
+    queue::AttemptHistory,
 };
 
 /// A pod that wants a place and has none yet.
@@ -31,6 +32,8 @@ pub struct PendingPod {
     pub attempts: u32,
     /// Why it waits; `None`: it has not been refused.
     pub reason: Option<PendingReason>,
+    /// Why its attempts failed since this scheduler decides; `None`: none has.
+    pub history: Option<Arc<AttemptHistory<PendingReason>>>,
 }
 
 /// Why a pod waits.
@@ -72,6 +75,17 @@ impl PendingReason {
             Self::Claims(reason) => reason.message(),
             Self::Lists(kinds) => Message::from(unlisted(kinds)),
             Self::Gang(reason) => reason.message(),
+        }
+    }
+
+    /// Whether both are of one kind, whatever the nodes, amounts and times that they name.
+    pub fn is_alike(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Fit(one), Self::Fit(other)) => one.is_alike(other),
+            (Self::Node(one), Self::Node(other)) => discriminant(one) == discriminant(other),
+            (Self::Claims(one), Self::Claims(other)) => discriminant(one) == discriminant(other),
+            (Self::Gang(one), Self::Gang(other)) => one.is_alike(other),
+            _ => self == other,
         }
     }
 

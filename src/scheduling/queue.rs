@@ -3,6 +3,7 @@
 //! The active pod of the highest priority comes first, then the older one, then the one that was seen first. The caller may pass over
 //! namespaces, whose active pods then stay where they are. It must not know what a pod waits for.
 
+mod history;
 mod shares;
 
 use std::{
@@ -14,6 +15,7 @@ use std::{
 use jiff::{SignedDuration, Timestamp};
 
 use super::model::{name::Uid, pod::PodInfo};
+pub use history::{AttemptHistory, AttemptOutcome, MOST_OUTCOMES};
 pub use shares::{LoopShares, SHARE};
 
 /// A pod's place among others: priority, creation, first sighting.

@@ -19,6 +19,7 @@ const NAMES = 6;
 
 const HOLDS = [{ head: "Card" }, { head: "Model" }, { head: "Memory", kind: "number" }, { head: "Compute", kind: "number" }];
 const VERDICTS = [{ head: "Nodes" }, { head: "What they lack" }, { head: "Names" }];
+const HISTORY = [{ head: "Tries", kind: "number" }, { head: "First" }, { head: "Last" }, { head: "What came of them" }];
 const CHANGES = [{ head: "Field" }, { head: "Now" }, { head: "Would fit" }];
 
 /// What became of a pod, as a word with a sign.
@@ -79,6 +80,7 @@ export function open(namespace, name) {
       ),
       help,
       verdicts(pod),
+      attempts(pod),
       holds(pod),
       cards.length > 0 &&
         element(
@@ -124,6 +126,18 @@ function verdicts({ nodes, nearest }) {
   const near = nearest?.node && element("div.nearest", null, "Nearest is ", link(["nodes", nearest.node], named(nearest.node)), (nearest.lacks ?? []).length > 0 && [", which lacks", element("ul.plain", null, nearest.lacks.map(lack))]);
   if ((nodes ?? []).length === 0) return near ? panel("Why no node takes it", near) : undefined;
   return panel("Why no node takes it", near, table("What nodes lack", VERDICTS, nodes.map(row)));
+}
+
+/// What came of its tries since the replica leads.
+function attempts({ history }) {
+  if ((history ?? []).length === 0) return undefined;
+  const row = ({ reasons, message, first, last, count }) => [
+    String(count),
+    since(first),
+    since(last),
+    [element("strong", null, named((reasons ?? []).join(", "))), element("p.muted", null, named(message))],
+  ];
+  return panel("What came of its tries", table("What came of its tries", HISTORY, history.map(row)));
 }
 
 function nodeNames(names, count) {

@@ -106,6 +106,16 @@ impl FitError {
         }
     }
 
+    /// Whether both have the same reasons, whatever the nodes and amounts.
+    pub fn is_alike(&self, other: &Self) -> bool {
+        match (&self.cause, &other.cause) {
+            (Cause::Pod(one), Cause::Pod(other)) => one == other || one.kind() == other.kind(),
+            (Cause::Quota(one), Cause::Quota(other)) => one.is_of_quota_of(other),
+            (Cause::Nodes(one, _), Cause::Nodes(other, _)) => one.keys().eq(other.keys()),
+            _ => false,
+        }
+    }
+
     /// With the node that comes closest.
     #[must_use]
     pub fn beside_nearest(self, nearest: Option<Nearest>) -> Self {

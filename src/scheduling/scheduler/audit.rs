@@ -284,7 +284,7 @@ impl Audits {
             Audited::Waits(error) => {
                 let said = binding.cycle.conditions.reason(uid);
                 if !said.is_some_and(|said| said.is_repeated_by(&error)) {
-                    binding.cycle.tell_unschedulable(uid, error);
+                    binding.cycle.correct_reason(uid, error);
                 }
             }
             Audited::Fits => put_right(binding, Drift::NeedlessWait(pod), now),

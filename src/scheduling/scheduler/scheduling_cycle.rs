@@ -102,5 +102,6 @@ impl SchedulingCycle {
         if let Some(entry) = self.pods.get(uid) {
             self.outbox.measures.push(Measure::Bound(now.duration_since(entry.since)));
         }
+        self.queue.forget_history(uid);
     }
 }

@@ -175,6 +175,7 @@ impl<'a> SchedulerView<'a> {
                 demand: snapshot.nominations().demand(info),
                 attempts: queue.attempts(&info.key.uid),
                 reason: conditions.reason(&info.key.uid).cloned(),
+                history: queue.history(&info.key.uid).cloned(),
             }
         };
         pending.into_iter().map(row).collect()

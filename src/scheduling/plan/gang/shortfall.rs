@@ -89,6 +89,20 @@ impl GangReason {
         }
     }
 
+    /// Whether both are of one kind, whatever the pods and amounts that they name.
+    pub fn is_alike(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Ungathered { why: one, .. }, Self::Ungathered { why: other, .. }) => {
+                one.name() == other.name()
+            }
+            (Self::NoRoom(one), Self::NoRoom(other)) => match (one.error(), other.error()) {
+                (Some(one), Some(other)) => one.is_alike(other),
+                (one, other) => one.is_none() && other.is_none(),
+            },
+            _ => false,
+        }
+    }
+
     /// What the pod is told.
     pub fn message(&self) -> Message {
         match self {

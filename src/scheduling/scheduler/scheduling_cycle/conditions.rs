@@ -169,8 +169,19 @@ impl Conditions {
 }
 
 impl SchedulingCycle {
-    /// Says why a pod waits.
+    /// An attempt of the pod has failed for this reason, which is said.
     pub(in crate::scheduling::scheduler) fn tell_unschedulable(
+        &mut self,
+        pod: &Uid,
+        reason: impl Into<PendingReason>,
+    ) {
+        let reason = reason.into();
+        self.queue.note_refused(pod, &reason, self.snapshot.now());
+        self.correct_reason(pod, reason);
+    }
+
+    /// Says why a pod waits that has not been tried again.
+    pub(in crate::scheduling::scheduler) fn correct_reason(
         &mut self,
         pod: &Uid,
         reason: impl Into<PendingReason>,

@@ -28,8 +28,9 @@ use crate::scheduling::{
         name::{NodeName, Uid},
         pod::{Ask, PodInfo, PodKey},
     },
+    pending::PendingReason,
     plugin::{Plugin, contract::Reach},
-    queue::{LoopShares, Queue, backoff_end, flush_time},
+    queue::{AttemptHistory, LoopShares, Queue, backoff_end, flush_time},
 };
 use comparisons::Comparisons;
 use initial_lists::InitialLists;
@@ -91,6 +92,8 @@ struct Attempts {
     backoff_until: Option<Timestamp>,
     /// How often it was decided without finding a place or without getting it.
     in_vain: u32,
+    /// What came of these attempts; `None`: nothing yet.
+    history: Option<Arc<AttemptHistory<PendingReason>>>,
 }
 
 /// How far each pod is that wants a place, and where those wait that are not decided.
@@ -161,6 +164,34 @@ impl SchedulingQueue {
     /// How often the pod was decided without finding a place or without getting it.
     pub(in crate::scheduling::scheduler) fn attempts(&self, pod: &str) -> u32 {
         self.attempts.get(pod).map_or(0, |attempts| attempts.in_vain)
+    }
+
+    /// Why the pod's attempts failed; `None`: none has.
+    pub(in crate::scheduling::scheduler) fn history(
+        &self,
+        pod: &str,
+    ) -> Option<&Arc<AttemptHistory<PendingReason>>> {
+        self.attempts.get(pod)?.history.as_ref()
+    }
+
+    /// An attempt of the pod has failed for this reason.
+    pub(in crate::scheduling::scheduler) fn note_refused(
+        &mut self,
+        pod: &Uid,
+        reason: &PendingReason,
+        now: Timestamp,
+    ) {
+        if let Some(attempts) = self.attempts.get_mut(pod) {
+            let history = Arc::make_mut(attempts.history.get_or_insert_default());
+            history.note(reason, now, PendingReason::is_alike);
+        }
+    }
+
+    /// The pod is bound: why its attempts failed matters no more.
+    pub(in crate::scheduling::scheduler) fn forget_history(&mut self, pod: &Uid) {
+        if let Some(attempts) = self.attempts.get_mut(pod) {
+            attempts.history = None;
+        }
     }
 
     /// The pod is so far; it leaves the lists of those that wait for something else. The node or the quota that it waited for is left by

@@ -9,9 +9,11 @@ use crate::device::Answer;
 use crate::scheduling::{
     Event, PodChange,
     decide::fit_error::FitError,
-    event::BindOutcome,
+    event::{BindOutcome, LockOutcome},
     model::measure::{Attempt, Measure},
+    pending::PendingReason,
     plugin::{Reason, node_unschedulable::Cordoned},
+    queue::AttemptOutcome,
 };
 
 /// How often pods were flushed, and decided in vain, since this was last asked.
@@ -127,4 +129,44 @@ fn a_pod_of_a_class_that_was_forgotten_is_among_those_that_wait() {
     play.sent();
     play.wait(seconds(60));
     assert!(!play.sent().contains(&Sent::Drift), "the audit finds it where it ought to be");
+}
+
+/// Why the pod's attempts failed: what was said of each outcome first, when, and how often.
+fn history(play: &Play, name: &str) -> Vec<(String, i64, i64, u32)> {
+    let history = play.scheduler.binding.cycle.queue.history(name);
+    let row = |outcome: &AttemptOutcome<PendingReason>| {
+        let labels = outcome.reason.blame().labels();
+        let (_, reason) = labels.into_iter().next().unwrap();
+        (reason, outcome.first.as_second(), outcome.last.as_second(), outcome.count)
+    };
+    history.into_iter().flat_map(|history| history.outcomes().iter().map(row)).collect()
+}
+
+#[test]
+fn it_is_known_why_the_attempts_of_a_pod_failed_until_it_is_bound() {
+    let mut play = Play::new();
+    let start = play.now.as_second();
+    play.foreign("theirs", 9000);
+    let insufficient =
+        |last: i64, count: u32| ("CardInsufficientMemory".to_owned(), start, start + last, count);
+    let wants =
+        |pod: &mut crate::scheduling::PodInfo| *pod = super::play::pod("a", 5000, pod.lifetime.created);
+    play.changed("a", wants);
+    assert_eq!(history(&play, "a"), [insufficient(0, 1)]);
+    play.wait(seconds(300));
+    assert_eq!(history(&play, "a"), [insufficient(300, 2)]);
+    let pending = play.scheduler.view().pending();
+    play.gone("theirs");
+    play.lock_answered("a", LockOutcome::Refused("no".to_owned()));
+    let refused = ("NodeLockRefused".to_owned(), start + 300, start + 300, 1);
+    assert_eq!(history(&play, "a"), [insufficient(300, 2), refused]);
+    assert_eq!(
+        pending[0].history.as_ref().unwrap().outcomes().len(),
+        1,
+        "what was given out stays as it was"
+    );
+    play.wait(seconds(1));
+    play.lock_taken("a");
+    play.bind_answered("a", BindOutcome::Bound);
+    assert_eq!(history(&play, "a"), []);
 }
