@@ -24,6 +24,7 @@ pub mod router;
 pub mod server;
 pub mod source;
 mod streams;
+pub mod top;
 pub mod viewer;
 mod words;
 

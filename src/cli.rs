@@ -203,11 +203,12 @@ fn execute(cli: &Cli) -> anyhow::Result<CommandAnswer> {
         }
         Command::Top(args) => {
             // A line of the log would stand across the screen.
-            let level = if args.watch { "off" } else { "warn" };
+            let level = if args.watch.watch { "off" } else { "warn" };
             run_async(cli.log_format, level, inspect::top::run(args.clone(), settings(cli)?))
         }
         Command::Who(args) => {
-            run_async(cli.log_format, "warn", inspect::who::run(args.clone(), settings(cli)?))
+            let level = if args.watch.watch { "off" } else { "warn" };
+            run_async(cli.log_format, level, inspect::who::run(args.clone(), settings(cli)?))
         }
         Command::Report(args) => {
             run_async(cli.log_format, "warn", inspect::report::run(args.clone(), settings(cli)?))

@@ -13,6 +13,7 @@ mod install_page;
 mod pages;
 mod reader;
 mod rights;
+mod seen;
 mod take_over_page;
 
 use std::{net::SocketAddr, time::Duration};

@@ -1,11 +1,11 @@
 //! What a ResourceQuota allows of shares, and what is used of that, as JSON.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::scheduling::world::quota::BoundStanding;
 
 /// One bound of a quota.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct BoundRow {
     /// The ResourceQuota.
     quota: String,

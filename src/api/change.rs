@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::object::Quantity;
@@ -17,7 +17,7 @@ const MOST_WISHES: usize = 32;
 const CONTAINERS: [&str; 2] = ["initContainers", "containers"];
 
 /// One field that would have to be different.
-#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct ChangedField {
     /// Its path: `spec.containers[0].resources.limits[nvidia.com/gpumem]`.
     pub field: String,
@@ -26,13 +26,27 @@ pub struct ChangedField {
     /// What it would have to be; absent: it would have to be left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
-    /// The same path as a JSON pointer.
-    #[serde(skip)]
-    pointer: String,
+}
+
+impl ChangedField {
+    /// Its path as a JSON pointer.
+    fn pointer(&self) -> String {
+        let mut pointer = String::new();
+        for (at, part) in self.field.split(['[', ']']).enumerate() {
+            // What stands in brackets is one key, or a place in a list.
+            if at % 2 == 1 {
+                pointer += &format!("/{}", escaped(part));
+            } else {
+                let keys = part.split('.').filter(|key| !key.is_empty());
+                pointer.extend(keys.flat_map(|key| ["/".to_owned(), escaped(key)]));
+            }
+        }
+        pointer
+    }
 }
 
 /// Every field that would have to be different; none: no change of the pod helps.
-#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(transparent)]
 pub struct PodChanges(pub Vec<ChangedField>);
 
@@ -66,8 +80,8 @@ impl PodChanges {
     /// The same as a JSON patch (RFC 6902).
     pub fn patch(&self) -> Value {
         let one = |change: &ChangedField| match &change.to {
-            Some(to) => json!({"op": "replace", "path": change.pointer, "value": to}),
-            None => json!({"op": "remove", "path": change.pointer}),
+            Some(to) => json!({"op": "replace", "path": change.pointer(), "value": to}),
+            None => json!({"op": "remove", "path": change.pointer()}),
         };
         self.0.iter().map(one).collect()
     }
@@ -92,7 +106,7 @@ pub fn smallest(pod: &Value, fits: impl Fn(&Value) -> bool) -> PodChanges {
     let wish = wishes(pod)
         .into_iter()
         .take(MOST_WISHES)
-        .find(|wish| without(pod, &wish.pointer).is_some_and(|changed| fits(&changed)));
+        .find(|wish| without(pod, &wish.pointer()).is_some_and(|changed| fits(&changed)));
     PodChanges(wish.into_iter().collect())
 }
 
@@ -198,11 +212,10 @@ impl<F: Fn(&Value) -> bool> AmountSearch<'_, F> {
     fn changes(&self, values: &Values) -> Vec<ChangedField> {
         let changed = self.amounts.iter().zip(values).filter(|(asked, value)| asked.amount != **value);
         let fields = changed.flat_map(|(asked, value)| {
-            asked.fields.iter().map(|(field, pointer, from)| ChangedField {
+            asked.fields.iter().map(|(field, _, from)| ChangedField {
                 field: field.clone(),
                 from: from.clone(),
                 to: Some(asked.unit.written(*value)),
-                pointer: pointer.clone(),
             })
         });
         fields.collect()
@@ -277,7 +290,6 @@ fn wishes(pod: &Value) -> Vec<ChangedField> {
             field: format!("{called}[{key}]"),
             from: value.as_str().map_or_else(|| value.to_string(), str::to_owned),
             to: None,
-            pointer: format!("{at}/{}", escaped(key)),
         };
         stated.into_iter().flatten().map(one).collect()
     };

@@ -1,6 +1,6 @@
 //! What the nodes make of a pod that waits, as JSON.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::nearest::NearestRow;
 use crate::scheduling::{
@@ -9,7 +9,7 @@ use crate::scheduling::{
 };
 
 /// What the nodes make of a pod; a key that does not apply is absent.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct ExplanationRow {
     /// Why it fits on no node.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -18,7 +18,7 @@ pub struct ExplanationRow {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fitting: Option<usize>,
     /// The others, by what they lack.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<NodeGroup>,
     /// The node that comes closest.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -26,7 +26,7 @@ pub struct ExplanationRow {
 }
 
 /// A place among the pods that wait, from 1.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Deserialize, Serialize)]
 pub struct QueuePlace {
     /// The place.
     pub position: usize,
@@ -35,7 +35,7 @@ pub struct QueuePlace {
 }
 
 /// Nodes that lack the same.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct NodeGroup {
     /// What they lack.
     pub reasons: Vec<LackingReason>,
@@ -46,7 +46,7 @@ pub struct NodeGroup {
 }
 
 /// What nodes lack.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct LackingReason {
     /// As `berth simulate` has it.
     pub reason: String,

@@ -1,18 +1,18 @@
 //! How many pods of usual sizes would fit now, by card model, as JSON.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::cluster::gpus::{FITTED, FittedPods};
 
 /// How many pods of each size would fit.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct FittingSizes {
     /// By model, then by size.
     sizes: Vec<FittingSize>,
 }
 
 /// How many pods of one size would fit on cards of one model, one after the other, if no others came.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 struct FittingSize {
     request: SizeRequest,
     model: String,
@@ -20,7 +20,7 @@ struct FittingSize {
 }
 
 /// What each of these pods asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct SizeRequest {
     /// Cards of one node.
@@ -42,6 +42,16 @@ impl FittingSizes {
             })
         });
         Self { sizes: sizes.collect() }
+    }
+}
+
+impl FittingSizes {
+    /// How many pods of each size would fit, by model.
+    pub fn by_model(&self) -> impl Iterator<Item = (&str, FittedPods)> {
+        self.sizes.chunk_by(|one, other| one.model == other.model).filter_map(|sizes| {
+            let fits: Vec<_> = sizes.iter().map(|size| size.fits).collect();
+            Some((sizes.first()?.model.as_str(), fits.try_into().ok()?))
+        })
     }
 }
 

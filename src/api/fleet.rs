@@ -96,6 +96,8 @@ struct CardShare {
     pod: Arc<str>,
     memory: u64,
     cores: u32,
+    /// When the pod was started.
+    since: Option<Timestamp>,
 }
 
 /// All cards of one model.
@@ -172,7 +174,14 @@ pub(super) struct ShownCard<'a> {
 #[serde(untagged)]
 enum ShownShare<'a> {
     /// One pod that the viewer may see.
-    Pod { namespace: &'a str, pod: &'a str, memory: u64, cores: u32 },
+    Pod {
+        namespace: &'a str,
+        pod: &'a str,
+        memory: u64,
+        cores: u32,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        since: Option<Timestamp>,
+    },
     /// All that she may not see.
     Others { others: usize, memory: u64, cores: u32 },
 }
@@ -278,8 +287,8 @@ impl FleetNode {
         version: u64,
     ) -> Self {
         let name = &state.info.name;
-        // What pods hold changes with the state of their node.
-        let same = known.filter(|known| Arc::ptr_eq(&known.state, state));
+        // What pods hold changes with the state of their node, and when they start without it.
+        let same = known.filter(|known| Arc::ptr_eq(&known.state, state) && known.has_started());
         let mut shares = match same {
             Some(known) => known.cards.iter().map(|card| card.shares.clone()).collect(),
             None => shares(cards, pods),
@@ -301,6 +310,11 @@ impl FleetNode {
             closed,
             cards,
         }
+    }
+
+    /// Whether it is known of every pod on it when it was started.
+    fn has_started(&self) -> bool {
+        self.cards.iter().flat_map(|card| &card.shares).all(|share| share.since.is_some())
     }
 
     /// As one viewer sees it.
@@ -331,6 +345,7 @@ fn shares(cards: &NodeCards<'_>, pods: &[(&PodKey, &Charge)]) -> Vec<Vec<CardSha
                     pod: key.name.clone(),
                     memory: used.memory.get(),
                     cores: used.cores.get(),
+                    since: charge.importance.started,
                 });
             }
         }
@@ -352,9 +367,10 @@ impl FleetCard {
     pub(super) fn shown(&self, viewer: &Viewer) -> ShownCard<'_> {
         let mut hidden = (0, 0, 0);
         let mut shares = Vec::new();
-        for CardShare { namespace, pod, memory, cores } in &self.shares {
+        for CardShare { namespace, pod, memory, cores, since } in &self.shares {
             if viewer.sees(namespace) {
-                shares.push(ShownShare::Pod { namespace, pod, memory: *memory, cores: *cores });
+                let (memory, cores, since) = (*memory, *cores, *since);
+                shares.push(ShownShare::Pod { namespace, pod, memory, cores, since });
             } else {
                 hidden = (hidden.0 + 1, hidden.1 + memory, hidden.2 + cores);
             }

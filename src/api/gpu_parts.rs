@@ -1,11 +1,13 @@
 //! GPUs in parts of a card, as JSON.
 
-use serde::{Serialize, Serializer};
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::cluster::gpus::{Lack, ModelGpus, models::FleetGpus};
 
 /// Cards in parts.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct GpuParts {
     /// Of each card that works the larger part of its memory and compute that is given away, to whomever.
@@ -18,15 +20,15 @@ pub struct GpuParts {
     #[serde(serialize_with = "thousandths")]
     pub fragmented: f64,
     /// What is free and could be given to none of the pods that may come.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stranded: Vec<StrandedGpus>,
 }
 
 /// What is free and of no use.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct StrandedGpus {
     /// What is lacking first.
-    pub reason: &'static str,
+    pub reason: Cow<'static, str>,
     /// In parts of a card.
     #[serde(serialize_with = "thousandths")]
     pub gpus: f64,
@@ -45,9 +47,9 @@ impl GpuParts {
         let reason = lack.as_str();
         match self.stranded.iter_mut().find(|stranded| stranded.reason == reason) {
             Some(stranded) => stranded.gpus += gpus,
-            None => self.stranded.push(StrandedGpus { reason, gpus }),
+            None => self.stranded.push(StrandedGpus { reason: reason.into(), gpus }),
         }
-        self.stranded.sort_by(|one, other| one.reason.cmp(other.reason));
+        self.stranded.sort_by(|one, other| one.reason.cmp(&other.reason));
     }
 }
 

@@ -1,11 +1,11 @@
 //! The node that comes closest to having a pod that fits nowhere, and what it lacks.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::scheduling::decide::nearest::{Lack, Nearest};
 
 /// The node that comes closest.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct NearestRow {
     /// The node.
     pub node: String,
@@ -14,7 +14,7 @@ pub struct NearestRow {
 }
 
 /// One thing that a node lacks.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct LackRow {
     /// The reason's name, as among a node's `reasons`.
     pub reason: String,

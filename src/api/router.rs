@@ -16,6 +16,7 @@ use super::{
     fleet::{CountedFleet, ShownCard},
     namespace, node, pod, queue,
     server::{Api, json},
+    top,
     viewer::Viewer,
 };
 use crate::webhook::{refusal::as_json, router::wrong_method};
@@ -40,6 +41,7 @@ pub fn router(api: Arc<Api>) -> Router {
         .route("/namespaces/{namespace}/pods/{name}/change", get(change))
         .route("/queue", get(queue))
         .route("/fits", get(fits))
+        .route("/top", get(top))
         .route("/changes", get(changes))
         .method_not_allowed_fallback(wrong_method)
         .with_state(api);
@@ -104,6 +106,14 @@ async fn queue(State(api): State<Arc<Api>>, headers: HeaderMap) -> Response {
 
 async fn fits(State(api): State<Arc<Api>>, headers: HeaderMap) -> Response {
     answered(api.page(&headers, |_: &Api, fleet: &CountedFleet, _: &Viewer| Ok(json(&fleet.fits()))).await)
+}
+
+async fn top(State(api): State<Arc<Api>>, headers: HeaderMap, RawQuery(query): RawQuery) -> Response {
+    let page = move |_: &Api, fleet: &CountedFleet, viewer: &Viewer| {
+        let namespace = query.as_deref().and_then(|query| query.strip_prefix("namespace="));
+        Ok(json(&top::page(fleet, namespace, viewer)?))
+    };
+    answered(api.page(&headers, page).await)
 }
 
 async fn changes(State(api): State<Arc<Api>>, headers: HeaderMap) -> Response {

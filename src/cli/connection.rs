@@ -1,14 +1,16 @@
 //! Which cluster a command talks to: kubectl's flags, kubectl's defaults, and the errors that say what is missing.
 
-use std::path::PathBuf;
+use std::{future::ready, path::PathBuf};
 
 use anyhow::Context as _;
 use clap::Args;
-use http::Uri;
+use http::{Request, Response, Uri, header::AUTHORIZATION};
 use kube::{
     Client, Config,
+    client::{Body, ConfigExt as _},
     config::{KubeConfigOptions, Kubeconfig},
 };
+use tower::{BoxError, Layer as _, ServiceExt as _, service_fn};
 
 use super::preflight::shell::quoted;
 
@@ -46,6 +48,23 @@ impl ConnectionArgs {
         config.default_retry = false;
         let cluster = config.cluster_url.clone();
         Ok((Client::try_from(config).context("can't create a client from the cluster's settings")?, cluster))
+    }
+
+    /// The token with which the API server is asked; `None`: it is asked with a certificate, a password, or as nobody.
+    pub async fn token(&self) -> anyhow::Result<Option<String>> {
+        let Some(authorization) = self.config().await?.auth_layer().context("the user of the kubeconfig")?
+        else {
+            return Ok(None);
+        };
+        // What the layer would send says the token, however it comes by it.
+        let told = authorization.layer(service_fn(|request: Request<Body>| {
+            ready(Ok::<_, BoxError>(Response::new(request.headers().get(AUTHORIZATION).cloned())))
+        }));
+        let told = told.oneshot(Request::new(Body::empty())).await;
+        let told = told.map_err(|error| anyhow::anyhow!("the token of the kubeconfig's user: {error}"))?;
+        let told = told.into_body();
+        let bearer = told.as_ref().and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
+        Ok(bearer.map(str::to_owned))
     }
 
     async fn config(&self) -> anyhow::Result<Config> {
@@ -134,6 +153,28 @@ mod tests {
         let empty = tempfile::NamedTempFile::new().unwrap();
         let nothing = server(Some(empty.path().to_owned()), None).await.unwrap_err();
         assert!(nothing.contains(&empty.path().display().to_string()), "{nothing}");
+    }
+
+    #[tokio::test]
+    async fn the_token_is_that_of_the_user_and_a_certificate_is_none() {
+        let args = |file: &tempfile::NamedTempFile| ConnectionArgs {
+            kubeconfig: Some(file.path().to_owned()),
+            context: None,
+        };
+        let with_token = file();
+        assert_eq!(args(&with_token).token().await.unwrap().as_deref(), Some("t"));
+        let text = std::fs::read_to_string(with_token.path()).unwrap();
+        let of = |user: &str| {
+            let mut file = tempfile::NamedTempFile::new().unwrap();
+            file.write_all(text.replace("{token: t}", user).as_bytes()).unwrap();
+            file
+        };
+        assert_eq!(args(&of("{username: a, password: b}")).token().await.unwrap(), None);
+        assert_eq!(args(&of("{}")).token().await.unwrap(), None);
+        let mut kept = tempfile::NamedTempFile::new().unwrap();
+        kept.write_all(b"kept").unwrap();
+        let in_file = of(&format!("{{tokenFile: '{}'}}", kept.path().display()));
+        assert_eq!(args(&in_file).token().await.unwrap().as_deref(), Some("kept"));
     }
 
     #[test]

@@ -75,7 +75,8 @@ fn documents(objects: &[Value]) -> Vec<Document> {
 fn explained(nodes: &[Value], pod: &Value) -> (usize, Value) {
     let objects: Vec<Value> = nodes.iter().chain([pod]).cloned().collect();
     let found =
-        explain(&documents(&objects), &Config::default(), ("team", "asked"), Timestamp::UNIX_EPOCH).unwrap();
+        explain((&documents(&objects), &[]), &Config::default(), ("team", "asked"), Timestamp::UNIX_EPOCH)
+            .unwrap();
     assert_eq!(found.outcome, PodOutcome::Waiting);
     let fitting = serde_json::to_value(&found).unwrap()["fitting"].as_u64().unwrap_or(0);
     (usize::try_from(fitting).unwrap(), found.change.patch())

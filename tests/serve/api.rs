@@ -20,18 +20,18 @@ use crate::support::{
 };
 
 /// May list the pods of team-a.
-const ADA: &str = "ada";
+pub(super) const ADA: &str = "ada";
 /// May nothing.
-const EVE: &str = "eve";
+pub(super) const EVE: &str = "eve";
 /// May list all pods.
-const OPS: &str = "ops";
+pub(super) const OPS: &str = "ops";
 
-fn token(user: &str) -> String {
+pub(super) fn token(user: &str) -> String {
     Identity::new(user, &[]).token()
 }
 
 /// Makes both namespaces, and lets the users list what they may.
-async fn teams(client: &Client) {
+pub(super) async fn teams(client: &Client) {
     let namespaces: Api<core::Namespace> = Api::all(client.clone());
     for team in ["team-a", "team-b"] {
         let labels = json!({"berth.dev/admission": "enabled"});
@@ -54,7 +54,7 @@ async fn teams(client: &Client) {
     everywhere.create(&PostParams::default(), &serde_json::from_value(binding(OPS)).unwrap()).await.unwrap();
 }
 
-async fn create(client: &Client, namespace: &str, name: &str, memory: &str) {
+pub(super) async fn create(client: &Client, namespace: &str, name: &str, memory: &str) {
     let mut pod = share(name);
     let limits = &mut pod.spec.as_mut().unwrap().containers[0].resources.as_mut().unwrap().limits;
     let memory = serde_json::from_value(json!(memory)).unwrap();
@@ -96,19 +96,19 @@ async fn whoever_looks_sees_all_amounts_and_pods_of_her_namespaces_by_name() {
         json!({"namespace": "team-a", "pod": "one", "memory": 1000, "cores": 0}),
         json!({"namespace": "team-b", "pod": "two", "memory": 3000, "cores": 0}),
     );
-    assert_eq!(card["shares"], json!([one, two]));
+    assert_eq!(unstarted(card), json!([one, two]));
     assert_eq!((&card["memoryUsed"], &card["memory"]), (&json!(4000), &json!(16384)));
     assert_eq!(seen["models"][0]["fits"][0]["cards"], 1);
 
     let theirs = json!({"others": 1, "memory": 3000, "cores": 0});
     let (_, shown) = get(ADA, "/fleet").await;
-    assert_eq!(shown["nodes"][0]["cards"][0]["shares"], json!([one, theirs]));
+    assert_eq!(unstarted(&shown["nodes"][0]["cards"][0]), json!([one, theirs]));
     assert_eq!(shown["viewer"], json!({"user": ADA, "sees": "some"}));
     let (_, hidden) = get(EVE, "/fleet").await;
     let both = json!([{"others": 2, "memory": 4000, "cores": 0}]);
     assert_eq!(hidden["nodes"][0]["cards"][0]["shares"], both);
     assert_eq!(hidden["models"], seen["models"]);
-    for path in ["/fleet", "/queue", "/nodes/gpu-1", "/cards/GPU-gpu-1-0", "/fits"] {
+    for path in ["/fleet", "/queue", "/nodes/gpu-1", "/cards/GPU-gpu-1-0", "/fits", "/top"] {
         let page = get(EVE, path).await.1.to_string();
         assert!(!page.contains("team-") && !page.contains("large"), "{path}: {page}");
     }
@@ -132,6 +132,15 @@ async fn whoever_looks_sees_all_amounts_and_pods_of_her_namespaces_by_name() {
     assert_eq!(fleet.violations(), []);
 }
 
+/// The shares of a card, without when their pods were started.
+fn unstarted(card: &Value) -> Value {
+    let mut shares = card["shares"].clone();
+    for share in shares.as_array_mut().unwrap() {
+        share.as_object_mut().unwrap().remove("since");
+    }
+    shares
+}
+
 /// Of pods that wait, and of what else there is to see.
 async fn the_pages_are_of_her_namespaces(get: &impl AsyncFn(&str, &str) -> (u16, Value)) {
     let (status, large) = get(ADA, "/namespaces/team-a/pods/large").await;
@@ -147,7 +156,10 @@ async fn the_pages_are_of_her_namespaces(get: &impl AsyncFn(&str, &str) -> (u16,
         .map(|field| json!({"field": field, "from": "20k", "to": "12384"}))
         .into();
     assert_eq!((status, &found["change"]), (200, &json!(change)), "{found}");
+    assert_eq!(large["history"][0]["reasons"], json!(["CardInsufficientMemory"]), "{large}");
     for (path, status) in [
+        ("/top?namespace=team-a", 200),
+        ("/top?namespace=team-b", 403),
         ("/namespaces/team-a/pods/one/change", 404),
         ("/namespaces/team-a/pods/large%2Flog/change", 404),
         ("/namespaces/team-b/pods/larger/change", 403),

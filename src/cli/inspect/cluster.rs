@@ -10,8 +10,8 @@ use kube::Client;
 
 use crate::{
     cli::{
-        connection::ConnectionArgs,
-        documents::{self, Document},
+        connection::{ConnectionArgs, not_reached},
+        documents::{self, Document, live},
         live_cluster::{self, LiveScope},
         output,
         simulate::{PreparedSimulation, prepare},
@@ -60,6 +60,24 @@ impl InspectedCluster {
         }
     }
 
+    /// One pod, by the right to list the pods of its namespace alone.
+    pub(super) async fn pod(&self, namespace: &str, name: &str) -> Result<Option<Document>> {
+        match self {
+            // Other names would be read as something else, and no object has them.
+            Self::Live(..) if !is_name(namespace) || !is_name(name) => Ok(None),
+            Self::Live(client, address) => {
+                let (path, fields) =
+                    (format!("/api/v1/namespaces/{namespace}/pods"), format!("metadata.name={name}"));
+                let pods = live::selected(client, &path, ("v1", "Pod"), &fields).await;
+                Ok(pods.map_err(|error| not_reached(error, address))?.pop())
+            }
+            Self::Files(files) => {
+                let is_it = |document: &Document| is_pod(document, namespace, name);
+                Ok(documents::read(files)?.into_iter().find(is_it))
+            }
+        }
+    }
+
     /// What there is of cards and who holds it, and what was left out.
     pub(super) async fn cards(&self) -> Result<(Vec<Document>, Vec<String>)> {
         match self {
@@ -84,26 +102,42 @@ impl InspectedArgs {
         self.inspected().await?.documents().await
     }
 
-    /// The cluster as a scheduler has it that has decided nothing yet, and what reads its objects. The pods that want a place are not in it.
-    pub(super) async fn cluster(&self, config: &Config) -> Result<(Reader, SimulatedCluster)> {
-        cluster_of(&self.documents().await?, config, self.now())
-    }
-
     /// The present.
     pub(super) fn now(&self) -> Timestamp {
         self.at.unwrap_or_else(|| Clock::System.now())
     }
 }
 
-/// As [`InspectedArgs::cluster`], from its objects.
+/// Whether it is the pod of this namespace and name.
+pub(super) fn is_pod(document: &Document, namespace: &str, name: &str) -> bool {
+    document.kind() == "Pod" && document.name() == Some(name) && document.namespace_or_default() == namespace
+}
+
+/// Whether an object can have this name.
+fn is_name(text: &str) -> bool {
+    let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.');
+    !text.is_empty() && text.len() <= 253 && text != "." && text != ".." && text.bytes().all(fits)
+}
+
+/// The cluster of these objects as a scheduler has it that has decided nothing yet, and what reads its objects. The pods that want a place are not in it.
 pub(super) fn cluster_of(
     documents: &[Document],
     config: &Config,
     now: Timestamp,
 ) -> Result<(Reader, SimulatedCluster)> {
-    let PreparedSimulation { reader, settings, lists, warnings, .. } = prepare(documents, config, now)?;
+    let (reader, cluster, warnings) = read_cluster(documents, config, now)?;
     for warning in warnings {
         output::remark(&format!("warning: {warning}"));
     }
-    Ok((reader, SimulatedCluster::new(settings, lists, now)))
+    Ok((reader, cluster))
+}
+
+/// The same, and what was odd about the objects.
+pub(super) fn read_cluster(
+    documents: &[Document],
+    config: &Config,
+    now: Timestamp,
+) -> Result<(Reader, SimulatedCluster, Vec<String>)> {
+    let PreparedSimulation { reader, settings, lists, warnings, .. } = prepare(documents, config, now)?;
+    Ok((reader, SimulatedCluster::new(settings, lists, now), warnings))
 }

@@ -2,24 +2,29 @@
 
 mod bar;
 mod rows;
-mod screen;
 #[cfg(test)]
 mod tests;
-mod usage;
-mod watch;
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, sync::Arc};
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
-use super::cluster::InspectedArgs;
+use super::{
+    berth_api::{Answerer, ApiArgs},
+    cells::CellTable,
+    cluster::InspectedArgs,
+    order::{SortBy, Sortable},
+    screen::{Screen, Watched},
+    watch::{Read, WatchArgs, apart},
+};
 use crate::{
+    api::top::{ClusterUsage, ModelUsage, NamespaceUsage, NodeUsage, UsageScope},
     cli::{
         CommandAnswer,
         documents::Document,
-        output::{self, WideFormat},
+        output::{self, Detail, WideFormat},
         simulate::{PreparedSimulation, prepare},
         simulated_cluster::SimulatedCluster,
     },
@@ -27,9 +32,6 @@ use crate::{
 };
 
 pub use bar::Glyphs;
-pub use rows::UsageTable;
-pub use screen::{KeyEffect, TopReading, TopScreen};
-pub use usage::{ClusterUsage, UsageScope};
 
 const EXAMPLE: &str = "\
 Examples: all nodes, the same on the whole screen, the namespaces that hold most, and one namespace with its quota
@@ -54,18 +56,18 @@ pub struct TopArgs {
     /// Draw bars in ASCII [default: in blocks, if the locale is one of UTF-8]
     #[arg(long)]
     pub ascii: bool,
-    /// Show it on the whole screen, and read the cluster again and again; keys are listed at the bottom
-    #[arg(short, long)]
-    pub watch: bool,
-    /// With --watch, how long to wait between two readings
-    #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = watch::interval, requires = "watch")]
-    pub interval: Duration,
+    /// Whether it is shown on a screen
+    #[command(flatten)]
+    pub watch: WatchArgs,
     /// The output format
     #[arg(short, long, value_enum, default_value_t = WideFormat::Table)]
     pub output: WideFormat,
     /// Which cluster
     #[command(flatten)]
     pub cluster: InspectedArgs,
+    /// Who answers
+    #[command(flatten)]
+    pub api: ApiArgs,
 }
 
 /// What each row is.
@@ -82,24 +84,20 @@ pub enum TopView {
     Namespaces,
 }
 
-/// The order of rows.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
-pub enum SortBy {
-    /// The most memory in use first.
-    Memory,
-    /// The most compute in use first.
-    Cores,
-    /// By name.
-    Name,
-}
-
 /// One view, for programs.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 enum TopAnswer<'a> {
-    Nodes(&'a [usage::NodeUsage]),
-    Models(&'a [usage::ModelUsage]),
-    Namespaces(&'a [usage::NamespaceUsage]),
+    Nodes(&'a [NodeUsage]),
+    Models(&'a [ModelUsage]),
+    Namespaces(&'a [NamespaceUsage]),
+}
+
+/// What is used, as it is drawn.
+#[derive(Clone, Debug)]
+struct DrawnUsage {
+    usage: ClusterUsage,
+    glyphs: Glyphs,
 }
 
 impl TopArgs {
@@ -108,8 +106,23 @@ impl TopArgs {
         if self.ascii { Glyphs::Ascii } else { Glyphs::of_locale(value) }
     }
 
+    /// What is used, and what was left out of that or odd about it.
+    async fn read(self: Arc<Self>, answerer: Arc<Answerer>, config: Arc<Config>) -> Read<ClusterUsage> {
+        let (documents, mut left_out) = match &*answerer {
+            Answerer::Objects(cluster) => cluster.cards().await?,
+            Answerer::Api(api, _) => {
+                let query = self.namespace.as_ref().map(|name| format!("?namespace={name}"));
+                let usage = api.get(&["top"], query.as_deref().unwrap_or_default()).await?;
+                return Ok((usage, Vec::new()));
+            }
+        };
+        let (usage, warnings) = apart(move || self.usage(&documents, &config)).await?;
+        left_out.extend(warnings);
+        Ok((usage, left_out))
+    }
+
     /// What is used in the cluster of these documents, and what was odd about them.
-    fn usage(&self, documents: &[Document], config: &Config) -> Result<(ClusterUsage, Vec<String>)> {
+    fn usage(&self, documents: &[Document], config: &Config) -> Read<ClusterUsage> {
         let now = self.cluster.now();
         let PreparedSimulation { reader, settings, mut lists, incoming, warnings, .. } =
             prepare(documents, config, now)?;
@@ -121,28 +134,118 @@ impl TopArgs {
         lists.pods.extend(incoming);
         let cluster = SimulatedCluster::new(settings, lists, now);
         let scope = self.namespace.as_deref().map_or(UsageScope::Everything, UsageScope::Namespace);
-        let mut usage = ClusterUsage::of(cluster.scheduler(), reader.dialects(), &waiting, scope);
-        usage.sort(self.sort_by);
-        Ok((usage, warnings))
+        let (world, holders) = (cluster.scheduler().snapshot().world(), cluster.scheduler().view().holders());
+        Ok((ClusterUsage::of(world, holders, reader.dialects(), &waiting, scope), warnings))
     }
 }
 
 /// Prints what is used, or shows it until it is told to end.
 pub async fn run(args: TopArgs, config: Config) -> Result<CommandAnswer> {
-    if args.watch {
-        return watch::run(args, config).await;
+    let (args, config) = (Arc::new(args), Arc::new(config));
+    let glyphs = args.glyphs();
+    if args.watch.watch {
+        let detail = args.watch.detail(args.output, &args.cluster.file)?;
+        let answerer = Arc::new(args.api.answerer(&args.cluster).await?);
+        let screen = Screen::new::<DrawnUsage>(args.view as usize, args.sort_by, detail);
+        let read = || {
+            let read = Arc::clone(&args).read(Arc::clone(&answerer), Arc::clone(&config));
+            let drawn = async move {
+                let (usage, warnings) = read.await?;
+                Ok((DrawnUsage { usage, glyphs }, warnings))
+            };
+            Box::pin(drawn) as _
+        };
+        return args.watch.show(screen, read).await;
     }
-    let (documents, left_out) = args.cluster.inspected().await?.cards().await?;
-    let (usage, warnings) = args.usage(&documents, &config)?;
-    for warning in left_out.into_iter().chain(warnings) {
+    let answerer = Arc::new(args.api.answerer(&args.cluster).await?);
+    let (mut usage, warnings) = Arc::clone(&args).read(answerer, config).await?;
+    for warning in warnings {
         output::remark(&format!("warning: {warning}"));
     }
+    sort(&mut usage, args.sort_by);
     let answer = match args.view {
         TopView::Nodes => TopAnswer::Nodes(&usage.nodes),
         TopView::Models => TopAnswer::Models(&usage.models),
         TopView::Namespaces => TopAnswer::Namespaces(&usage.namespaces),
     };
-    let table = |detail| UsageTable::of(&usage, args.view, detail, args.glyphs()).shown();
-    args.output.print(&answer, table)?;
+    args.output.print(&answer, |detail| rows::table(&usage, args.view, detail, glyphs).shown())?;
     Ok(CommandAnswer::Yes)
+}
+
+/// All rows in this order.
+fn sort(usage: &mut ClusterUsage, by: SortBy) {
+    by.sort(&mut usage.nodes);
+    by.sort(&mut usage.models);
+    by.sort(&mut usage.namespaces);
+}
+
+impl TopView {
+    const ALL: [Self; 3] = [Self::Nodes, Self::Models, Self::Namespaces];
+}
+
+impl Watched for DrawnUsage {
+    const TITLE: &'static str = "berth top";
+    const TABS: &'static [&'static str] = &["nodes", "models", "namespaces"];
+
+    fn sum(&self) -> String {
+        let Self { usage, .. } = self;
+        let total = usage.total();
+        let cards: usize = usage.nodes.iter().map(|node| node.cards.len()).sum();
+        let pods: u64 = usage.nodes.iter().map(|node| node.pods).sum();
+        let waiting: u64 = usage.namespaces.iter().map(|namespace| namespace.waiting).sum();
+        format!(
+            "nodes {}, cards {cards}, memory {} %, compute {} %, pods with cards {pods}, waiting pods {waiting}",
+            usage.nodes.len(),
+            bar::percent(total.memory_part()),
+            bar::percent(total.cores_part()),
+        )
+    }
+
+    fn table(&self, tab: usize, sort_by: SortBy, detail: Detail) -> CellTable {
+        let mut usage = self.usage.clone();
+        sort(&mut usage, sort_by);
+        rows::table(&usage, TopView::ALL[tab % TopView::ALL.len()], detail, self.glyphs)
+    }
+}
+
+impl Sortable for NodeUsage {
+    fn name(&self) -> (&str, &str) {
+        (&self.name, "")
+    }
+
+    fn memory_used(&self) -> u64 {
+        self.amounts.memory_used
+    }
+
+    fn cores_used(&self) -> f64 {
+        self.amounts.cores_used
+    }
+}
+
+impl Sortable for ModelUsage {
+    fn name(&self) -> (&str, &str) {
+        (&self.model, "")
+    }
+
+    fn memory_used(&self) -> u64 {
+        self.amounts.memory_used
+    }
+
+    fn cores_used(&self) -> f64 {
+        self.amounts.cores_used
+    }
+}
+
+impl Sortable for NamespaceUsage {
+    fn name(&self) -> (&str, &str) {
+        (&self.namespace, "")
+    }
+
+    fn memory_used(&self) -> u64 {
+        self.amounts.memory_used
+    }
+
+    fn cores_used(&self) -> f64 {
+        self.amounts.cores_used
+    }
 }

@@ -1,20 +1,26 @@
 //! `berth why`: why a pod waits, what each node makes of it now, and the smallest change with which it would fit.
 
+mod api;
 mod groups;
+mod history;
 
 use std::ops::ControlFlow;
 
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use jiff::Timestamp;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::cluster::InspectedArgs;
+use super::{
+    berth_api::{Answerer, ApiArgs},
+    cluster::{InspectedArgs, InspectedCluster, is_pod},
+};
 use crate::{
     api::{
         change::{self, PodChanges},
         explanation::{ExplanationRow, QueuePlace},
+        history::HistoryRow,
     },
     cli::{
         CommandAnswer,
@@ -45,6 +51,9 @@ pub struct WhyArgs {
     /// Which cluster
     #[command(flatten)]
     pub cluster: InspectedArgs,
+    /// Who answers
+    #[command(flatten)]
+    pub api: ApiArgs,
     /// The output format
     #[arg(short, long, value_enum, default_value_t = WhyFormat::Table)]
     pub output: WhyFormat,
@@ -66,7 +75,7 @@ pub enum WhyFormat {
 }
 
 /// How far a pod is.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub enum PodOutcome {
     /// It has no node yet.
     Waiting,
@@ -79,7 +88,7 @@ pub enum PodOutcome {
 }
 
 /// Why a pod waits, or that it does not; a key that does not apply is absent.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PodExplanation {
     namespace: String,
@@ -92,14 +101,20 @@ pub struct PodExplanation {
     /// Its node.
     #[serde(skip_serializing_if = "Option::is_none")]
     node: Option<String>,
+    /// How often it was decided in vain; the objects of the cluster do not tell it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    attempts: Option<u32>,
     /// Its place among the pods that wait.
     #[serde(skip_serializing_if = "Option::is_none")]
     queue: Option<QueuePlace>,
     /// What the nodes make of it.
     #[serde(flatten)]
     explained: ExplanationRow,
+    /// Why its attempts failed, the latest outcome first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    history: Vec<HistoryRow>,
     /// The smallest change of the pod with which it would fit now.
-    #[serde(skip_serializing_if = "PodChanges::is_empty")]
+    #[serde(default, skip_serializing_if = "PodChanges::is_empty")]
     pub change: PodChanges,
 }
 
@@ -111,10 +126,27 @@ struct Judge<'a> {
 
 /// Explains, and prints the explanation.
 pub async fn run(args: WhyArgs, config: Config) -> Result<CommandAnswer> {
-    let cluster = args.cluster.inspected().await?;
-    let namespace = args.namespace.as_deref().unwrap_or_else(|| cluster.namespace());
-    let documents = cluster.documents().await?;
-    let explanation = explain(&documents, &config, (namespace, &args.pod), args.cluster.now())?;
+    let explanation = match args.api.answerer(&args.cluster).await? {
+        Answerer::Objects(cluster) => {
+            let namespace = args.namespace.as_deref().unwrap_or_else(|| cluster.namespace());
+            let (mut events, objects): (Vec<_>, Vec<_>) =
+                cluster.documents().await?.into_iter().partition(|document| document.kind() == "Event");
+            let waits = |document: &Document| {
+                is_pod(document, namespace, &args.pod) && document.value["spec"]["nodeName"].is_null()
+            };
+            if let InspectedCluster::Live(client, _) = &cluster
+                && objects.iter().any(waits)
+            {
+                events.extend(history::events(client, namespace, &args.pod).await);
+            }
+            explain((&objects, &events), &config, (namespace, &args.pod), args.cluster.now())?
+        }
+        Answerer::Api(api, cluster) => {
+            let known = cluster.as_ref().map(InspectedCluster::namespace);
+            let namespace = args.namespace.as_deref().or(known).unwrap_or("default");
+            api::explain(&api, cluster.as_ref(), &config, (namespace, &args.pod)).await?
+        }
+    };
     match args.output {
         WhyFormat::Table => output::show(&explanation.shown(Detail::Usual))?,
         WhyFormat::Wide => output::show(&explanation.shown(Detail::Wide))?,
@@ -127,18 +159,28 @@ pub async fn run(args: WhyArgs, config: Config) -> Result<CommandAnswer> {
     Ok(CommandAnswer::Yes)
 }
 
-/// Why the pod of this namespace and name waits in the cluster of these documents.
+/// Why the pod of this namespace and name waits in the cluster of these objects, with the history that these Events tell.
 pub fn explain(
+    (objects, events): (&[Document], &[Document]),
+    config: &Config,
+    pod: (&str, &str),
+    now: Timestamp,
+) -> Result<PodExplanation> {
+    let explanation = judge(objects, config, pod, now)?;
+    if explanation.outcome != PodOutcome::Waiting {
+        return Ok(explanation);
+    }
+    let history = history::of_objects(pod, objects, events);
+    Ok(PodExplanation { history, ..explanation })
+}
+
+fn judge(
     documents: &[Document],
     config: &Config,
     (namespace, name): (&str, &str),
     now: Timestamp,
 ) -> Result<PodExplanation> {
-    let is_asked = |document: &&Document| {
-        document.kind() == "Pod"
-            && document.name() == Some(name)
-            && document.namespace_or_default() == namespace
-    };
+    let is_asked = |document: &&Document| is_pod(document, namespace, name);
     let Some(document) = documents.iter().find(is_asked) else {
         bail!("pod {name} not found in namespace {namespace}");
     };
@@ -198,8 +240,10 @@ impl PodExplanation {
             outcome: PodOutcome::Waiting,
             since: None,
             node: None,
+            attempts: None,
             queue: None,
             explained: ExplanationRow::default(),
+            history: Vec::new(),
             change: PodChanges::default(),
         }
     }
@@ -232,7 +276,8 @@ impl PodExplanation {
         };
         let mut shown = Shown::line(first);
         if let Some(QueuePlace { position, of }) = self.queue {
-            shown = shown.and(&Shown::line(format!("Queue: {position} of {of}")));
+            let tries = self.attempts.map(|attempts| format!(", tried {attempts} times")).unwrap_or_default();
+            shown = shown.and(&Shown::line(format!("Queue: {position} of {of}{tries}")));
         }
         if let Some(fitting) = self.explained.fitting.filter(|fitting| *fitting > 0) {
             shown = shown.and(&Shown::line(format!("It fits on {fitting} node(s) now.")));
@@ -242,6 +287,9 @@ impl PodExplanation {
         }
         if !self.explained.nodes.is_empty() {
             shown = shown.and(&groups::table(&self.explained.nodes, detail));
+        }
+        if !self.history.is_empty() {
+            shown = shown.and(&history::table(&self.history, detail));
         }
         for line in self.change.lines() {
             shown = shown.and(&Shown::line(line));

@@ -6,7 +6,10 @@ use ratatui::{Terminal, backend::TestBackend};
 
 use super::*;
 use crate::{
-    cli::{Cli, Command, documents},
+    cli::{
+        Cli, Command, documents,
+        inspect::screen::{KeyEffect, Reading},
+    },
     excerpt::is_obeyed,
 };
 
@@ -21,27 +24,33 @@ fn usage(file: &str, args: &[&str]) -> ClusterUsage {
     args.usage(&documents::read(&args.cluster.file).unwrap(), &config).unwrap().0
 }
 
-fn reading(usage: ClusterUsage) -> TopReading {
-    TopReading { usage: Some(usage), at: Some("2026-11-20T12:00:00Z".parse().unwrap()), trouble: None }
+/// A reading that is drawn in these characters.
+fn reading_in(glyphs: Glyphs, usage: ClusterUsage) -> Reading<DrawnUsage> {
+    let at = "2026-11-20T12:00:00Z".parse().unwrap();
+    Reading { seen: Some(DrawnUsage { usage, glyphs }), at: Some(at), trouble: None }
 }
 
-/// A screen of nodes in ASCII.
-fn screen() -> TopScreen {
-    TopScreen::new(TopView::Nodes, SortBy::Name, crate::cli::output::Detail::Usual, Glyphs::Ascii)
+fn reading(usage: ClusterUsage) -> Reading<DrawnUsage> {
+    reading_in(Glyphs::Ascii, usage)
 }
 
-fn press(screen: &mut TopScreen, code: KeyCode) -> KeyEffect {
+/// A screen of nodes.
+fn screen() -> Screen {
+    Screen::new::<DrawnUsage>(0, SortBy::Name, Detail::Usual)
+}
+
+fn press(screen: &mut Screen, code: KeyCode) -> KeyEffect {
     screen.press(KeyEvent::new(code, KeyModifiers::NONE))
 }
 
-fn write(screen: &mut TopScreen, text: &str) {
+fn write(screen: &mut Screen, text: &str) {
     for c in text.chars() {
         press(screen, KeyCode::Char(c));
     }
 }
 
 /// The lines of a terminal of this size, without the blanks at their ends.
-fn drawn(screen: &mut TopScreen, reading: &TopReading, (width, height): (u16, u16)) -> Vec<String> {
+fn drawn(screen: &mut Screen, reading: &Reading<DrawnUsage>, (width, height): (u16, u16)) -> Vec<String> {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
     terminal.draw(|frame| screen.draw(frame, reading)).unwrap();
     let buffer = terminal.backend().buffer();
@@ -84,7 +93,7 @@ fn a_screen_shows_tabs_sums_rows_and_what_keys_do() {
 fn keys_change_view_order_and_columns() {
     let reading = reading(usage("why_waits/cluster.yaml", &[]));
     let mut screen = screen();
-    let head = |screen: &mut TopScreen| drawn(screen, &reading, (160, 8))[2].clone();
+    let head = |screen: &mut Screen| drawn(screen, &reading, (160, 8))[2].clone();
     assert_eq!(press(&mut screen, KeyCode::Tab), KeyEffect::Redraw);
     assert!(head(&mut screen).starts_with("MODEL"));
     press(&mut screen, KeyCode::Char('3'));
@@ -100,12 +109,13 @@ fn keys_change_view_order_and_columns() {
     let by_memory = drawn(&mut screen, &reading, (100, 8));
     assert!(by_name[3].starts_with('a') && by_memory[7].contains("by memory"), "{by_memory:?}");
     assert_eq!(press(&mut screen, KeyCode::F(1)), KeyEffect::None);
+    assert_eq!(press(&mut screen, KeyCode::Char('4')), KeyEffect::None, "there are three views");
 }
 
 #[test]
 fn rows_are_sorted_by_what_is_used() {
     let mut all = many(3);
-    all.sort(SortBy::Memory);
+    sort(&mut all, SortBy::Memory);
     let names: Vec<_> = all.nodes.iter().map(|node| node.name.as_str()).collect();
     assert_eq!(names, ["node-02", "node-01", "node-00"]);
 }
@@ -114,7 +124,7 @@ fn rows_are_sorted_by_what_is_used() {
 fn pages_and_rows_are_scrolled_and_the_last_page_stays_full() {
     let reading = reading(many(20));
     let mut screen = screen();
-    let first = |screen: &mut TopScreen| {
+    let first = |screen: &mut Screen| {
         let lines = drawn(screen, &reading, (100, 9));
         (lines[3].split(' ').next().unwrap().to_owned(), lines[8].split("  ").nth(1).unwrap().to_owned())
     };
@@ -169,14 +179,14 @@ fn q_escape_and_control_c_end_it() {
 
 #[test]
 fn a_list_that_fails_is_told_and_what_was_read_before_stays() {
-    let nothing = TopReading::default();
+    let nothing = Reading::default();
     let lines = drawn(&mut screen(), &nothing, (100, 6));
     assert!(lines[5].starts_with("reading the cluster ..."), "{lines:?}");
     let trouble = Some("can't list /api/v1/pods: no\u{1b}[2J answer".to_owned());
-    let failed = TopReading { trouble: trouble.clone(), ..nothing };
+    let failed = Reading { trouble: trouble.clone(), ..nothing };
     let lines = drawn(&mut screen(), &failed, (120, 6));
     assert!(lines[5].starts_with(r"can't list /api/v1/pods: no\u{1b}[2J answer  by name"), "{lines:?}");
-    let later = TopReading { trouble, ..reading(many(2)) };
+    let later = Reading { trouble, ..reading(many(2)) };
     let lines = drawn(&mut screen(), &later, (160, 6));
     assert!(lines[5].contains("answer  read at 12:00:00Z") && lines[3].starts_with("node-00"), "{lines:?}");
 }
@@ -194,9 +204,8 @@ fn a_terminal_of_any_size_is_drawn() {
 
 #[test]
 fn no_cell_of_the_screen_holds_a_character_that_a_terminal_obeys() {
-    let reading = reading(usage("top_escapes/input.yaml", &[]));
-    let mut screen =
-        TopScreen::new(TopView::Nodes, SortBy::Name, crate::cli::output::Detail::Wide, Glyphs::Unicode);
+    let reading = reading_in(Glyphs::Unicode, usage("top_escapes/input.yaml", &[]));
+    let mut screen = Screen::new::<DrawnUsage>(0, SortBy::Name, Detail::Wide);
     let mut text = String::new();
     for view in ["1", "2", "3"] {
         write(&mut screen, view);
@@ -223,8 +232,7 @@ fn a_long_list_in_a_cell_is_counted() {
     let mut all = usage("why_waits/cluster.yaml", &[]);
     all.namespaces[0].models =
         (0..10).map(|number| format!("{}{number}", "model-".repeat(5)).into()).collect();
-    let wide = crate::cli::output::Detail::Wide;
-    let row = UsageTable::of(&all, TopView::Namespaces, wide, Glyphs::Ascii).rows.remove(0);
+    let row = rows::table(&all, TopView::Namespaces, Detail::Wide, Glyphs::Ascii).rows.remove(0);
     let models = &row[row.len() - 2].text;
     assert!(models.ends_with("model-7 and 2 more"), "{models}");
 }

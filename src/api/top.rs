@@ -1,32 +1,37 @@
 //! What is used of the cards of a cluster: by node, by model and by namespace. Values only; how they are printed is not known here.
 
 use std::{
-    cmp::Ordering,
+    borrow::Cow,
     collections::{BTreeMap, BTreeSet, HashMap},
     sync::Arc,
 };
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
+use super::{
+    ApiError,
+    bound::BoundRow,
+    closed::closed,
+    fleet::CountedFleet,
+    gpu_parts::{GpuParts, thousandths},
+    viewer::Viewer,
+};
 use crate::{
-    api::{
-        bound::BoundRow,
-        closed::closed,
-        gpu_parts::{GpuParts, thousandths},
-    },
     cluster::{
         cards::{HeldCard, NodeCards, OfferedCard, held_on},
         gpus::TypicalPods,
+        overview::Overview,
     },
     device::{CardId, CardUsage},
     dialect::Dialects,
-    scheduling::{Scheduler, world::node_state::NodeState},
+    scheduling::{
+        PodKey,
+        world::{World, ledger::Charge, node_state::NodeState},
+    },
 };
 
-use super::SortBy;
-
 /// What is used of the cards of a cluster.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct ClusterUsage {
     /// Nodes that have cards.
     pub nodes: Vec<NodeUsage>,
@@ -46,7 +51,7 @@ pub enum UsageScope<'a> {
 }
 
 /// How much there is of some cards, and how much of it is used.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UsedAmounts {
     /// MiB.
@@ -66,7 +71,7 @@ pub struct UsedAmounts {
 }
 
 /// One card.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UsedCard {
     /// The card; one that is known by its number only has `index` instead.
@@ -75,7 +80,8 @@ pub struct UsedCard {
     /// Its number, where no plugin tells its uuid.
     #[serde(skip_serializing_if = "Option::is_none")]
     index: Option<u32>,
-    model: Arc<str>,
+    /// As its plugin spells it.
+    pub model: Arc<str>,
     /// Whether its plugin says that it works.
     pub healthy: bool,
     /// How much of it is used.
@@ -84,14 +90,14 @@ pub struct UsedCard {
 }
 
 /// A node that has cards.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeUsage {
     /// Its name.
     pub name: String,
     /// Why pods without tolerations do not go there.
-    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
-    pub closed: BTreeSet<&'static str>,
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub closed: BTreeSet<Cow<'static, str>>,
     /// By plugin, then by number.
     pub cards: Vec<UsedCard>,
     /// All of its cards together.
@@ -105,7 +111,7 @@ pub struct NodeUsage {
 }
 
 /// All cards of one model.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ModelUsage {
     /// As device plugins spell it.
@@ -127,11 +133,15 @@ pub struct ModelUsage {
 }
 
 /// The pods of one namespace.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NamespaceUsage {
-    /// The namespace.
+    /// The namespace; empty: those that the viewer may not see.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub namespace: String,
+    /// How many namespaces the viewer may not see; all of them are one row.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub others: Option<u64>,
     /// Pods that hold some of a card.
     pub pods: u64,
     /// Pods that wait to be placed by Berth.
@@ -145,16 +155,8 @@ pub struct NamespaceUsage {
     /// Models of the cards that they hold.
     pub models: BTreeSet<Arc<str>>,
     /// Quotas of shares.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub quotas: Vec<BoundRow>,
-}
-
-/// What can be sorted.
-trait Sortable {
-    /// Its name.
-    fn name(&self) -> &str;
-    /// What is used of it.
-    fn amounts(&self) -> &UsedAmounts;
 }
 
 /// A node, its cards, and what the pods in question hold of each.
@@ -218,6 +220,11 @@ impl UsedAmounts {
         if self.cores <= 0.0 { 0.0 } else { self.cores_used / self.cores }
     }
 
+    /// Whether nothing is used.
+    pub fn is_unused(&self) -> bool {
+        self.memory_used == 0 && self.cores_used <= 0.0 && self.slots_used == 0
+    }
+
     /// The larger of both.
     pub fn larger_part(&self) -> f64 {
         self.memory_part().max(self.cores_part())
@@ -231,52 +238,22 @@ impl NodeUsage {
     }
 }
 
-impl Sortable for NodeUsage {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn amounts(&self) -> &UsedAmounts {
-        &self.amounts
-    }
-}
-
-impl Sortable for ModelUsage {
-    fn name(&self) -> &str {
-        &self.model
-    }
-
-    fn amounts(&self) -> &UsedAmounts {
-        &self.amounts
-    }
-}
-
-impl Sortable for NamespaceUsage {
-    fn name(&self) -> &str {
-        &self.namespace
-    }
-
-    fn amounts(&self) -> &UsedAmounts {
-        &self.amounts
-    }
-}
-
 impl ClusterUsage {
-    /// What is used of the cards of a scheduler's cluster. `waiting`: by namespace, how many pods wait.
-    pub fn of(
-        scheduler: &Scheduler,
+    /// What these pods use of the cards of a cluster. `waiting`: by namespace, how many pods wait.
+    pub fn of<'a>(
+        world: &World,
+        holders: impl Iterator<Item = (&'a PodKey, &'a Arc<Charge>)>,
         dialects: &Dialects,
         waiting: &BTreeMap<String, u64>,
         scope: UsageScope<'_>,
     ) -> Self {
-        let snapshot = scheduler.snapshot();
-        let mut nodes: Vec<CountedNode<'_>> = snapshot
+        let mut nodes: Vec<CountedNode<'_>> = world
             .nodes()
             .map(|state| CountedNode::of(state, dialects))
             .filter(|node| !node.cards.cards.is_empty())
             .collect();
-        let namespaces = namespaces(scheduler, &mut nodes, waiting, scope);
-        let mut typical = TypicalPods::of_shapes(snapshot.packing().shared_shapes().into_iter());
+        let namespaces = namespaces(world, holders, &mut nodes, waiting, scope);
+        let mut typical = TypicalPods::of_shapes(world.packing().shared_shapes().into_iter());
         let mut models: BTreeMap<Arc<str>, ModelUsage> = BTreeMap::new();
         let rows = nodes.iter().map(|node| node.usage(&mut typical, &mut models, scope));
         let mut nodes: Vec<NodeUsage> = rows.collect();
@@ -288,11 +265,12 @@ impl ClusterUsage {
         Self { nodes, models, namespaces }
     }
 
-    /// All rows in this order.
-    pub fn sort(&mut self, by: SortBy) {
-        self.nodes.sort_by(|one, other| by.compare(one, other));
-        self.models.sort_by(|one, other| by.compare(one, other));
-        self.namespaces.sort_by(|one, other| by.compare(one, other));
+    /// The same for a viewer: what the pods of namespaces hold that she may not see is one row, without their quotas.
+    fn shown_to(mut self, viewer: &Viewer) -> Self {
+        let (seen, hidden) = self.namespaces.into_iter().partition(|row| viewer.sees(&row.namespace));
+        self.namespaces = seen;
+        self.namespaces.extend(NamespaceUsage::together(hidden));
+        self
     }
 
     /// All cards together.
@@ -300,17 +278,6 @@ impl ClusterUsage {
         let mut total = UsedAmounts::default();
         self.nodes.iter().for_each(|node| total.add(&node.amounts));
         total
-    }
-}
-
-impl SortBy {
-    fn compare<T: Sortable>(self, one: &T, other: &T) -> Ordering {
-        let larger = match self {
-            Self::Name => Ordering::Equal,
-            Self::Memory => other.amounts().memory_used.cmp(&one.amounts().memory_used),
-            Self::Cores => other.amounts().cores_used.total_cmp(&one.amounts().cores_used),
-        };
-        larger.then_with(|| one.name().cmp(other.name()))
     }
 }
 
@@ -382,7 +349,7 @@ impl<'a> CountedNode<'a> {
         }
         NodeUsage {
             name: self.state.info.name.to_string(),
-            closed: closed(&self.state.info),
+            closed: closed(&self.state.info).into_iter().map(Cow::Borrowed).collect(),
             cards,
             amounts,
             gpus,
@@ -392,8 +359,9 @@ impl<'a> CountedNode<'a> {
 }
 
 /// The rows of the namespaces. What each pod holds is added to its node.
-fn namespaces(
-    scheduler: &Scheduler,
+fn namespaces<'a>(
+    world: &World,
+    holders: impl Iterator<Item = (&'a PodKey, &'a Arc<Charge>)>,
     nodes: &mut [CountedNode<'_>],
     waiting: &BTreeMap<String, u64>,
     scope: UsageScope<'_>,
@@ -409,7 +377,7 @@ fn namespaces(
     let mut rows = NamespaceRows { whole, rows: BTreeMap::new() };
     let places: HashMap<String, usize> =
         nodes.iter().enumerate().map(|(at, node)| (node.state.info.name.to_string(), at)).collect();
-    for (key, charge) in scheduler.view().holders().filter(|(key, _)| counts(&key.namespace)) {
+    for (key, charge) in holders.filter(|(key, _)| counts(&key.namespace)) {
         let place = places.get(&*charge.node).copied();
         let cards = place.map(|place| &nodes[place].cards);
         let held = held_on(cards, &charge.allocations, charge.init);
@@ -426,7 +394,7 @@ fn namespaces(
     for (namespace, pods) in waiting.iter().filter(|(namespace, _)| counts(namespace)) {
         rows.of(namespace).waiting = *pods;
     }
-    for standing in scheduler.snapshot().quotas().standings().filter(|one| counts(one.namespace)) {
+    for standing in world.quotas().standings().filter(|one| counts(one.namespace)) {
         rows.of(standing.namespace).quotas.push(standing.into());
     }
     rows.rows.into_values().collect()
@@ -443,6 +411,29 @@ impl NamespaceRows {
 }
 
 impl NamespaceUsage {
+    /// One row for these, without names and quotas.
+    fn together(rows: Vec<Self>) -> Option<Self> {
+        let mut all = Self { others: Some(rows.len() as u64), ..Self::default() };
+        for row in rows {
+            all.pods += row.pods;
+            all.waiting += row.waiting;
+            all.gpus += row.gpus;
+            all.models.extend(row.models);
+            // Of what there is, each row has the whole cluster.
+            let used = UsedAmounts { memory: 0, cores: 0.0, slots: 0, ..row.amounts };
+            let whole = UsedAmounts { memory_used: 0, cores_used: 0.0, slots_used: 0, ..row.amounts };
+            let mut amounts = UsedAmounts {
+                memory_used: all.amounts.memory_used,
+                cores_used: all.amounts.cores_used,
+                slots_used: all.amounts.slots_used,
+                ..whole
+            };
+            amounts.add(&used);
+            all.amounts = amounts;
+        }
+        all.others.is_some_and(|others| others > 0).then_some(all)
+    }
+
     /// A pod holds these cards.
     fn hold(&mut self, held: &[HeldCard<'_>]) {
         self.pods += 1;
@@ -458,4 +449,24 @@ impl NamespaceUsage {
 fn part_of_card(held: &HeldCard<'_>) -> f64 {
     let Some(card) = held.card else { return held.ratio() };
     UsedAmounts::of(card, held.used).larger_part()
+}
+
+/// What a viewer is shown of what is used; of one namespace's pods alone, where she asks for that.
+pub(super) fn page(
+    fleet: &CountedFleet,
+    namespace: Option<&str>,
+    viewer: &Viewer,
+) -> Result<ClusterUsage, ApiError> {
+    if let Some(namespace) = namespace {
+        viewer.check(namespace)?;
+    }
+    let Overview { view, holders, pending, .. } = &fleet.overview;
+    let mut waiting = BTreeMap::<String, u64>::new();
+    for pod in pending {
+        *waiting.entry(pod.key.namespace.to_string()).or_default() += 1;
+    }
+    let scope = namespace.map_or(UsageScope::Everything, UsageScope::Namespace);
+    let holders = holders.iter().map(|(key, charge)| (key, charge));
+    let usage = ClusterUsage::of(view.outlook.world(), holders, view.reader.dialects(), &waiting, scope);
+    Ok(usage.shown_to(viewer))
 }

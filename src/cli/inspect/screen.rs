@@ -1,4 +1,4 @@
-//! The screen of `berth top --watch`: what is drawn, and what a key does. It reads neither clock nor cluster.
+//! The screen of `--watch`: what is drawn, and what a key does. It reads neither clock nor cluster.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use jiff::Timestamp;
@@ -11,10 +11,8 @@ use ratatui::{
 };
 
 use super::{
-    SortBy, TopView,
-    bar::{Glyphs, percent},
-    rows::{UsageCell, UsageTable},
-    usage::ClusterUsage,
+    cells::{CellTable, TextCell},
+    order::SortBy,
 };
 use crate::{
     cli::output::{Detail, Paint},
@@ -30,20 +28,40 @@ const LONGEST_SEARCH: usize = 63;
 /// Between two columns.
 const GAP: u16 = 2;
 
+/// What a screen shows of a cluster.
+pub(super) trait Watched {
+    /// The command.
+    const TITLE: &'static str;
+    /// What can be shown, by the keys 1, 2, 3.
+    const TABS: &'static [&'static str];
+
+    /// All of it in one line.
+    fn sum(&self) -> String;
+
+    /// The rows of one tab.
+    fn table(&self, tab: usize, sort_by: SortBy, detail: Detail) -> CellTable;
+}
+
 /// What was read last.
-#[derive(Clone, Debug, Default)]
-pub struct TopReading {
-    /// What is used; `None`: nothing could be read yet.
-    pub usage: Option<ClusterUsage>,
+#[derive(Clone, Debug)]
+pub(super) struct Reading<T> {
+    /// What there is; `None`: nothing could be read yet.
+    pub(super) seen: Option<T>,
     /// When that was read.
-    pub at: Option<Timestamp>,
+    pub(super) at: Option<Timestamp>,
     /// Why nothing newer could be read, or what is missing from what was.
-    pub trouble: Option<String>,
+    pub(super) trouble: Option<String>,
+}
+
+impl<T> Default for Reading<T> {
+    fn default() -> Self {
+        Self { seen: None, at: None, trouble: None }
+    }
 }
 
 /// What a key comes to.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum KeyEffect {
+pub(super) enum KeyEffect {
     /// Nothing is drawn otherwise.
     None,
     /// The screen is drawn anew.
@@ -54,11 +72,12 @@ pub enum KeyEffect {
 
 /// What is shown of it.
 #[derive(Clone, Debug)]
-pub struct TopScreen {
-    view: TopView,
+pub(super) struct Screen {
+    tabs: &'static [&'static str],
+    /// Which of them is shown.
+    tab: usize,
     sort_by: SortBy,
     detail: Detail,
-    glyphs: Glyphs,
     /// The row at the top.
     first: usize,
     /// So many columns after the first are left out.
@@ -71,15 +90,15 @@ pub struct TopScreen {
     page: usize,
 }
 
-impl TopScreen {
-    /// A screen that begins with this view.
-    pub fn new(view: TopView, sort_by: SortBy, detail: Detail, glyphs: Glyphs) -> Self {
-        let search = String::new();
-        Self { view, sort_by, detail, glyphs, first: 0, shift: 0, search, is_typing: false, page: 1 }
+impl Screen {
+    /// A screen that begins with this tab.
+    pub(super) fn new<T: Watched>(tab: usize, sort_by: SortBy, detail: Detail) -> Self {
+        let (tabs, search) = (T::TABS, String::new());
+        Self { tabs, tab, sort_by, detail, first: 0, shift: 0, search, is_typing: false, page: 1 }
     }
 
     /// Takes a key in.
-    pub fn press(&mut self, key: KeyEvent) -> KeyEffect {
+    pub(super) fn press(&mut self, key: KeyEvent) -> KeyEffect {
         if key.kind == KeyEventKind::Release {
             return KeyEffect::None;
         }
@@ -92,11 +111,15 @@ impl TopScreen {
             KeyCode::Char('q') => return KeyEffect::Quit,
             KeyCode::Esc if self.search.is_empty() => return KeyEffect::Quit,
             KeyCode::Esc => self.search.clear(),
-            KeyCode::Char('1') => self.show(TopView::Nodes),
-            KeyCode::Char('2') => self.show(TopView::Models),
-            KeyCode::Char('3') => self.show(TopView::Namespaces),
-            KeyCode::Tab => self.show(self.view.next()),
-            KeyCode::BackTab => self.show(self.view.next().next()),
+            KeyCode::Char(key @ '1'..='9') => {
+                let tab = key as usize - '1' as usize;
+                if tab >= self.tabs.len() {
+                    return KeyEffect::None;
+                }
+                self.show(tab);
+            }
+            KeyCode::Tab => self.show((self.tab + 1) % self.tabs.len()),
+            KeyCode::BackTab => self.show((self.tab + self.tabs.len() - 1) % self.tabs.len()),
             KeyCode::Char('s') => self.sort_by = self.sort_by.next(),
             KeyCode::Char('w') => {
                 self.detail = if self.detail == Detail::Wide { Detail::Usual } else { Detail::Wide }
@@ -137,14 +160,14 @@ impl TopScreen {
         KeyEffect::Redraw
     }
 
-    fn show(&mut self, view: TopView) {
-        if self.view != view {
-            (self.view, self.first, self.shift) = (view, 0, 0);
+    fn show(&mut self, tab: usize) {
+        if self.tab != tab {
+            (self.tab, self.first, self.shift) = (tab, 0, 0);
         }
     }
 
     /// Draws the whole screen.
-    pub fn draw(&mut self, frame: &mut Frame<'_>, reading: &TopReading) {
+    pub(super) fn draw<T: Watched>(&mut self, frame: &mut Frame<'_>, reading: &Reading<T>) {
         let [tabs, sums, rows, status] = Layout::vertical([
             Constraint::Length(1),
             Constraint::Length(1),
@@ -153,35 +176,37 @@ impl TopScreen {
         ])
         .areas(frame.area());
         self.page = frame.area().height.saturating_sub(FRAME).max(1).into();
-        frame.render_widget(Paragraph::new(self.tabs()), tabs);
-        let shown = match &reading.usage {
-            Some(usage) => {
-                frame.render_widget(Paragraph::new(sum(usage)), sums);
-                self.draw_rows(frame, rows, usage)
+        frame.render_widget(Paragraph::new(self.tabs(T::TITLE)), tabs);
+        let shown = match &reading.seen {
+            Some(seen) => {
+                frame.render_widget(Paragraph::new(seen.sum()), sums);
+                self.draw_rows(frame, rows, seen)
             }
             None => ShownRows::default(),
         };
         frame.render_widget(Paragraph::new(self.status(reading, shown)), status);
     }
 
-    fn tabs(&self) -> Line<'static> {
-        let tab = |(key, view): (char, TopView)| {
+    fn tabs(&self, title: &'static str) -> Line<'static> {
+        let tab = |(at, called): (usize, &&'static str)| {
             let shown = Style::new().add_modifier(Modifier::REVERSED);
-            let style = if view == self.view { shown } else { Style::new() };
-            [Span::styled(format!(" {key} {} ", view.called()), style), Span::raw(" ")]
+            let style = if at == self.tab { shown } else { Style::new() };
+            [Span::styled(format!(" {} {called} ", at + 1), style), Span::raw(" ")]
         };
-        let tabs = [('1', TopView::Nodes), ('2', TopView::Models), ('3', TopView::Namespaces)];
-        let title = Span::styled("berth top  ", Style::new().add_modifier(Modifier::BOLD));
-        std::iter::once(title).chain(tabs.into_iter().flat_map(tab)).collect()
+        let title = Span::styled(format!("{title}  "), Style::new().add_modifier(Modifier::BOLD));
+        // One that is always shown says nothing.
+        let tabs = self.tabs.iter().enumerate().filter(|_| self.tabs.len() > 1);
+        std::iter::once(title).chain(tabs.flat_map(tab)).collect()
     }
 
     /// Draws the rows that fit.
-    fn draw_rows(&mut self, frame: &mut Frame<'_>, area: Rect, usage: &ClusterUsage) -> ShownRows {
-        let mut usage = usage.clone();
-        usage.sort(self.sort_by);
-        let UsageTable { headings, mut rows } = UsageTable::of(&usage, self.view, self.detail, self.glyphs);
+    fn draw_rows(&mut self, frame: &mut Frame<'_>, area: Rect, seen: &impl Watched) -> ShownRows {
+        let CellTable { headings, mut rows, names } = seen.table(self.tab, self.sort_by, self.detail);
         let wanted = self.search.to_lowercase();
-        rows.retain(|row| row.first().is_some_and(|name| name.text.to_lowercase().contains(&wanted)));
+        rows.retain(|row| {
+            let mut names = names.iter().filter_map(|column| row.get(*column));
+            names.any(|name| name.text.to_lowercase().contains(&wanted))
+        });
         self.first = self.first.min(rows.len().saturating_sub(self.page));
         self.shift = self.shift.min(headings.len().saturating_sub(2));
         let is_shown = |column: usize| column == 0 || column > self.shift;
@@ -196,7 +221,7 @@ impl TopScreen {
         let heading = Row::new(columns().map(|column| Cell::from(headings[column])));
         let last = rows.len().min(self.first + self.page);
         let shown = ShownRows { first: self.first, last, of: rows.len() };
-        let row = |row: &Vec<UsageCell>| {
+        let row = |row: &Vec<TextCell>| {
             Row::new(columns().filter_map(|at| row.get(at)).map(cell).collect::<Vec<_>>())
         };
         let table = Table::new(rows[self.first..last].iter().map(row), widths)
@@ -206,7 +231,7 @@ impl TopScreen {
         shown
     }
 
-    fn status(&self, reading: &TopReading, shown: ShownRows) -> Line<'static> {
+    fn status<T>(&self, reading: &Reading<T>, shown: ShownRows) -> Line<'static> {
         if self.is_typing {
             return Line::from(format!("/{}", self.search));
         }
@@ -228,7 +253,8 @@ impl TopScreen {
             said.push(Span::raw(format!("{}-{} of {}  ", shown.first + 1, shown.last, shown.of)));
         }
         let sorted = self.sort_by.called();
-        said.push(Span::raw(format!("by {sorted}  [q]uit [Tab] view [s]ort [w]ide [/] search")));
+        let view = if self.tabs.len() > 1 { " [Tab] view" } else { "" };
+        said.push(Span::raw(format!("by {sorted}  [q]uit{view} [s]ort [w]ide [/] search")));
         Line::from(said)
     }
 }
@@ -241,57 +267,7 @@ struct ShownRows {
     of: usize,
 }
 
-impl TopView {
-    fn next(self) -> Self {
-        match self {
-            Self::Nodes => Self::Models,
-            Self::Models => Self::Namespaces,
-            Self::Namespaces => Self::Nodes,
-        }
-    }
-
-    fn called(self) -> &'static str {
-        match self {
-            Self::Nodes => "nodes",
-            Self::Models => "models",
-            Self::Namespaces => "namespaces",
-        }
-    }
-}
-
-impl SortBy {
-    fn next(self) -> Self {
-        match self {
-            Self::Name => Self::Memory,
-            Self::Memory => Self::Cores,
-            Self::Cores => Self::Name,
-        }
-    }
-
-    fn called(self) -> &'static str {
-        match self {
-            Self::Name => "name",
-            Self::Memory => "memory",
-            Self::Cores => "compute",
-        }
-    }
-}
-
-/// All cards in one line.
-fn sum(usage: &ClusterUsage) -> String {
-    let total = usage.total();
-    let cards: usize = usage.nodes.iter().map(|node| node.cards.len()).sum();
-    let pods: u64 = usage.nodes.iter().map(|node| node.pods).sum();
-    let waiting: u64 = usage.namespaces.iter().map(|namespace| namespace.waiting).sum();
-    format!(
-        "nodes {}, cards {cards}, memory {} %, compute {} %, pods with cards {pods}, waiting pods {waiting}",
-        usage.nodes.len(),
-        percent(total.memory_part()),
-        percent(total.cores_part()),
-    )
-}
-
-fn cell(cell: &UsageCell) -> Cell<'static> {
+fn cell(cell: &TextCell) -> Cell<'static> {
     let style = match cell.paint {
         Some(Paint::Green) => Style::new().fg(Color::Green),
         Some(Paint::Yellow) => Style::new().fg(Color::Yellow),

@@ -1,0 +1,52 @@
+//! Why a pod waits, as Berth's API tells it; of a pod that it does not know, what the pod's own object says.
+
+use anyhow::{Result, anyhow};
+use serde::Deserialize;
+
+use super::{PodExplanation, PodOutcome, judge};
+use crate::{
+    api::change::PodChanges,
+    cli::inspect::{berth_api::BerthApi, cluster::InspectedCluster},
+    cluster::Clock,
+    config::Config,
+};
+
+/// The smallest change, as it is told.
+#[derive(Debug, Deserialize)]
+struct ToldChange {
+    change: PodChanges,
+}
+
+/// Why the pod waits.
+pub(super) async fn explain(
+    api: &BerthApi,
+    cluster: Option<&InspectedCluster>,
+    config: &Config,
+    (namespace, name): (&str, &str),
+) -> Result<PodExplanation> {
+    let path = ["namespaces", namespace, "pods", name];
+    let told = match api.get::<PodExplanation>(&path, "").await {
+        Ok(told) => told,
+        Err(error) if error.is_not_found() => {
+            let none = || anyhow!("pod {name} not found in namespace {namespace}");
+            let unknown = || anyhow!("pod {name} in namespace {namespace} is not known to Berth");
+            let cluster = cluster.ok_or_else(unknown)?;
+            let pod = cluster.pod(namespace, name).await?.ok_or_else(none)?;
+            let told = judge(&[pod], config, (namespace, name), Clock::System.now())?;
+            // Alone it was compared with no cluster, and Berth has not seen it yet.
+            let blank = PodExplanation { since: told.since, ..PodExplanation::new(namespace, name) };
+            return Ok(if told.outcome == PodOutcome::Waiting { blank } else { told });
+        }
+        Err(error) => return Err(error.into()),
+    };
+    if told.outcome != PodOutcome::Waiting || told.explained.fitting != Some(0) {
+        return Ok(told);
+    }
+    let change = match api.get::<ToldChange>(&[&path[..], &["change"]].concat(), "").await {
+        Ok(ToldChange { change }) => change,
+        // It was bound meanwhile.
+        Err(error) if error.is_not_found() => PodChanges::default(),
+        Err(error) => return Err(error.into()),
+    };
+    Ok(PodExplanation { change, ..told })
+}

@@ -1,0 +1,244 @@
+//! The commands that look at a cluster, for users who may see a part of it: they ask Berth's API behind the API server.
+
+use std::{
+    net::{IpAddr, SocketAddr, UdpSocket},
+    path::Path,
+};
+
+use berth::cli::manifests::ManifestsArgs;
+use kube::Client;
+use serde_json::{Value, json};
+
+use super::{
+    api::{ADA, EVE, OPS, create, teams, token},
+    cluster, try_ask, until,
+};
+use crate::support::{
+    controlplane::{ControlPlane, Options, absent},
+    identity::Identity,
+    installed::{ACCOUNT, NAMESPACE, Replica, apply_manifests, call, free_address, printed},
+    objects,
+};
+
+/// An address of this machine by which the API server reaches what it takes for a pod: it refuses loopback addresses.
+fn reachable() -> Option<IpAddr> {
+    let socket = UdpSocket::bind("0.0.0.0:0").ok()?;
+    // Nothing is sent: the route alone is looked up.
+    socket.connect("192.0.2.1:9").ok()?;
+    socket.local_addr().ok().map(|address| address.ip()).filter(|address| !address.is_loopback())
+}
+
+/// What stands in a cluster between the Service and the process: a pod, and where it listens.
+async fn endpoints(client: &Client, address: SocketAddr) {
+    let (ip, port) = (address.ip().to_string(), address.port());
+    let restricted = json!({
+        "allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]}, "runAsNonRoot": true,
+        "seccompProfile": {"type": "RuntimeDefault"},
+    });
+    let container = json!({"name": "berth", "image": "none", "securityContext": restricted});
+    let metadata = |name: &str| json!({"name": name, "namespace": NAMESPACE});
+    objects::create(client, &json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": metadata("berth-0"), "spec": {"containers": [container]},
+        "status": {"phase": "Running", "podIP": ip, "podIPs": [{"ip": ip}]},
+    }))
+    .await;
+    let target = json!({"kind": "Pod", "name": "berth-0", "namespace": NAMESPACE});
+    objects::create(client, &json!({
+        "apiVersion": "v1", "kind": "Endpoints", "metadata": metadata("berth"),
+        "subsets": [{"addresses": [{"ip": ip, "targetRef": target}], "ports": [{"name": "webhook", "port": port}]}],
+    }))
+    .await;
+}
+
+/// Lets users ask, by the command of docs/api.md.
+async fn viewers(client: &Client, users: &[&str]) {
+    let group = "rbac.authorization.k8s.io";
+    let user = |name: &&str| json!({"kind": "User", "apiGroup": group, "name": name});
+    objects::create(
+        client,
+        &json!({
+            "apiVersion": format!("{group}/v1"), "kind": "RoleBinding",
+            "metadata": {"name": "berth-viewers", "namespace": NAMESPACE},
+            "roleRef": {"apiGroup": group, "kind": "Role", "name": "berth:viewer"},
+            "subjects": users.iter().map(user).collect::<Vec<_>>(),
+        }),
+    )
+    .await;
+}
+
+/// Runs the program with a kubeconfig.
+fn run(kubeconfig: &Path, args: &[&str]) -> std::process::Output {
+    call(&[args, &["--kubeconfig", kubeconfig.to_str().unwrap()]].concat())
+}
+
+/// The JSON that a call prints.
+fn said(kubeconfig: &Path, args: &[&str]) -> Value {
+    let output = run(kubeconfig, &[args, &["-o", "json"]].concat());
+    assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    printed(&output)
+}
+
+fn table(kubeconfig: &Path, args: &[&str]) -> String {
+    let output = run(kubeconfig, args);
+    assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// What a call says that can't answer.
+fn refused(kubeconfig: &Path, args: &[&str]) -> String {
+    let output = run(kubeconfig, args);
+    assert_eq!(output.status.code(), Some(2), "{args:?}");
+    String::from_utf8(output.stderr).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_user_with_rights_in_one_namespace_is_told_all_of_her_pods_and_amounts_of_the_rest() {
+    let Some(ip) = reachable() else {
+        return absent("an address of this machine that is no loopback address", "there is no route");
+    };
+    let account = Identity::service_account(NAMESPACE, "berth");
+    let users = [ADA, EVE, OPS].map(|user| Identity::new(user, &[]));
+    let identities = std::iter::once(account).chain(users).collect();
+    let Some(plane) = ControlPlane::start(Options { identities, ..Options::default() }).await else { return };
+    let client = plane.admin();
+    let address = free_address();
+    apply_manifests(&client, address, ManifestsArgs::default()).await;
+    let fleet = cluster(&client).await;
+    teams(&client).await;
+    let everywhere = SocketAddr::new("0.0.0.0".parse().unwrap(), address.port());
+    let replica = Replica::start_as(&plane, ACCOUNT, "first", everywhere, &[]);
+    create(&client, "team-a", "one", "1000").await;
+    create(&client, "team-b", "two", "3000").await;
+    create(&client, "team-a", "large", "20000").await;
+    create(&client, "team-b", "larger", "30000").await;
+    let other = json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "other", "namespace": "team-a"},
+        "spec": {"schedulerName": "other", "containers": [{"name": "main", "image": "none"}]},
+    });
+    objects::create(&client, &other).await;
+    endpoints(&client, SocketAddr::new(ip, address.port())).await;
+    viewers(&client, &[ADA, EVE]).await;
+    let settled = async || {
+        let fleet = try_ask(address, "/api/v1/fleet", Some(token(OPS))).await.ok()?.1;
+        let shares = fleet["nodes"][0]["cards"][0]["shares"].as_array()?.clone();
+        let started = shares.len() == 2 && shares.iter().all(|share| share["since"].is_string());
+        let told = fleet["waiting"]["reasons"] == json!([{"reason": "CardInsufficientMemory", "pods": 2}]);
+        (started && told).then_some(())
+    };
+    until("two pods hold shares, and two wait", settled).await;
+    let [admin, ada, eve, ops] = ["admin", ADA, EVE, OPS].map(|user| plane.kubeconfig(user));
+
+    a_pod_that_waits_is_explained(&admin, &ada);
+    pods_that_do_not_wait_are_told(&ada);
+    all_cards_are_told_with_the_pods_that_she_may_see(&admin, &ada, &eve);
+    what_is_missing_is_said(&plane, &ops, &ada);
+
+    // At an address of its own, without the API server.
+    let server = format!("https://{address}");
+    let args =
+        ["why", "-n", "team-a", "large", "--berth-server", &server, "--token", &token(ADA), "-o", "json"];
+    let output = call(&args);
+    assert_eq!(printed(&output)["queue"], json!({"position": 1, "of": 2}));
+    assert!(replica.stop().await.success());
+    assert_eq!(fleet.violations(), []);
+}
+
+/// As from the objects, and with what the replica that leads knows.
+fn a_pod_that_waits_is_explained(admin: &Path, ada: &Path) {
+    let why = ["why", "-n", "team-a", "large"];
+    let told = said(ada, &why);
+    assert_eq!(
+        (&told["outcome"], &told["queue"]),
+        (&json!("Waiting"), &json!({"position": 1, "of": 2})),
+        "{told}"
+    );
+    assert!(told["attempts"].as_u64().is_some_and(|attempts| attempts > 0), "{told}");
+    let history = told["history"].as_array().unwrap();
+    assert_eq!((history.len(), &history[0]["reasons"]), (1, &json!(["CardInsufficientMemory"])), "{told}");
+    assert!(history[0]["message"].as_str().unwrap().starts_with("0/1 nodes are available"), "{told}");
+    assert!(history[0]["first"].as_str() <= history[0]["last"].as_str(), "{told}");
+    let by_objects = said(admin, &why);
+    for key in ["namespace", "name", "since", "queue", "message", "fitting", "nodes", "nearest", "change"] {
+        assert_eq!(told[key], by_objects[key], "{key}: {told} {by_objects}");
+    }
+    assert_eq!(by_objects["attempts"], Value::Null);
+    let events = by_objects["history"].as_array().unwrap();
+    assert_eq!((events.len(), &events[0]["message"]), (1, &history[0]["message"]), "{by_objects}");
+    assert_eq!(said(&ada.to_path_buf(), &[&why[..], &["--through", "api"]].concat())["nodes"], told["nodes"]);
+    let patch = |kubeconfig| printed(&run(kubeconfig, &[&why[..], &["-o", "patch"]].concat()));
+    assert_eq!(patch(ada), patch(admin));
+    let shown = table(ada, &why);
+    for line in
+        ["Queue: 1 of 2, tried ", "CardInsufficientMemory (7616)", "TRIES   FIRST", "It would fit with"]
+    {
+        assert!(shown.contains(line), "{line}: {shown}");
+    }
+}
+
+fn pods_that_do_not_wait_are_told(ada: &Path) {
+    let bound = said(ada, &["why", "-n", "team-a", "one"]);
+    assert_eq!((&bound["outcome"], &bound["node"]), (&json!("Bound"), &json!("gpu-1")), "{bound}");
+    assert_eq!(said(ada, &["why", "-n", "team-a", "other"])["outcome"], "NotOurs");
+    let none = refused(ada, &["why", "-n", "team-a", "none"]);
+    assert!(none.contains("pod none not found in namespace team-a"), "{none}");
+    let strange = refused(ada, &["why", "-n", "team-a", "../larger"]);
+    assert!(strange.contains("not found"), "{strange}");
+    let theirs = refused(ada, &["why", "-n", "team-b", "larger"]);
+    assert!(theirs.contains("User \"ada\" cannot list resource \"pods\""), "{theirs}");
+}
+
+fn all_cards_are_told_with_the_pods_that_she_may_see(admin: &Path, ada: &Path, eve: &Path) {
+    let (all, seen, none) = (said(admin, &["who"]), said(ada, &["who"]), said(eve, &["who"]));
+    let holders = |answer: &Value| answer["nodes"][0]["cards"][0]["holders"].clone();
+    let (one, others) = (holders(&all)[0].clone(), json!({"others": 1, "memory": 3000, "cores": 0}));
+    assert_eq!(one["name"], "one");
+    assert_eq!(holders(&seen), json!([one, others]), "{seen}");
+    assert_eq!(holders(&none), json!([{"others": 2, "memory": 4000, "cores": 0}]));
+    let without = |mut answer: Value| {
+        let card = answer["nodes"][0]["cards"][0].as_object_mut().unwrap();
+        ["holders", "pods"].map(|key| card.remove(key));
+        answer
+    };
+    assert_eq!(without(seen), without(all));
+    let shown = table(ada, &["who", "GPU-gpu-1-0"]);
+    assert!(shown.contains("team-a/one") && shown.contains("(1 others)"), "{shown}");
+    for args in [&["fits"][..], &["top"], &["top", "models"]] {
+        assert_eq!(said(eve, args), said(admin, args), "{args:?}");
+    }
+    for args in [&["fits", "-o", "wide"][..], &["top", "-o", "wide"]] {
+        assert_eq!(table(eve, args), table(admin, args), "{args:?}");
+    }
+    let (all, seen) = (said(admin, &["top", "namespaces"]), said(ada, &["top", "namespaces"]));
+    let rows = seen["namespaces"].as_array().unwrap();
+    assert_eq!(rows[0], all["namespaces"][0], "{seen}");
+    assert_eq!(
+        (rows.len(), &rows[1]["namespace"], &rows[1]["others"]),
+        (2, &Value::Null, &json!(1)),
+        "{seen}"
+    );
+    for key in ["pods", "waiting", "gpus", "memory", "memoryUsed", "slotsUsed"] {
+        assert_eq!(rows[1][key], all["namespaces"][1][key], "{key}");
+    }
+    let own = ["top", "-n", "team-a"];
+    assert_eq!(said(ada, &own), said(admin, &own));
+    assert!(refused(eve, &own).contains("cannot list resource \"pods\""));
+}
+
+/// Rights, a token, or that the objects are to be read.
+fn what_is_missing_is_said(plane: &ControlPlane, ops: &Path, ada: &Path) {
+    let alone = refused(ops, &["who"]);
+    for words in ["services/proxy", "berth:viewer", "can't ask Berth's API"] {
+        assert!(alone.contains(words), "{words}: {alone}");
+    }
+    let objects = refused(ada, &["who", "--through", "objects"]);
+    assert!(objects.contains("nodes is forbidden"), "{objects}");
+    let past = refused(ada, &["who", "--at", "2026-01-01T00:00:00Z"]);
+    assert!(past.contains("--at can't be given"), "{past}");
+    let text = std::fs::read_to_string(ada).unwrap();
+    let mut kubeconfig: Value = serde_json::from_str(&text).unwrap();
+    kubeconfig["users"][0]["user"] = json!({});
+    let nobody = plane.directory().join("nobody.kubeconfig");
+    std::fs::write(&nobody, kubeconfig.to_string()).unwrap();
+    let told = refused(&nobody, &["who"]);
+    assert!(told.contains("nodes is forbidden") && told.contains("kubectl create token"), "{told}");
+}
