@@ -412,8 +412,11 @@ fn a_token_is_asked_for_and_kept_in_the_tab_only() {
 fn the_page_works_behind_a_proxy_that_puts_a_prefix_before_it() {
     in_browser(|page| {
         let server =
-            Server::start(company(), "/api/v1/namespaces/berth/services/https:berth:443/proxy", None);
-        page.open(&format!("{}/api/v1/namespaces/berth/services/https:berth:443/proxy/ui", server.origin()));
+            Server::start(company(), "/api/v1/namespaces/berth/services/https:berth-api:443/proxy", None);
+        page.open(&format!(
+            "{}/api/v1/namespaces/berth/services/https:berth-api:443/proxy/ui",
+            server.origin()
+        ));
         page.until(&shown(""));
         page.until("document.getElementById('state').dataset.state === 'live'");
         nothing_went_wrong(page, &server);

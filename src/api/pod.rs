@@ -19,7 +19,7 @@ use super::{
 use crate::{
     cluster::{
         cards::{HeldCard, NodeCards, held_on},
-        overview::Overview,
+        overview::{Leading, Overview},
     },
     excerpt::{VALUE, excerpt},
     object::Pod,
@@ -88,6 +88,8 @@ struct HeldShare {
 struct WaitingRow {
     asks: String,
     queue: QueuePlace,
+    /// Whether the replica decides pods: one that stands by knows of no attempts.
+    leads: bool,
     attempts: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
@@ -107,18 +109,19 @@ pub(super) fn pod<'a>(
 ) -> Result<PodPage<'a>, ApiError> {
     viewer.check(namespace)?;
     let is_it = |key: &PodKey| (&*key.namespace, &*key.name) == (namespace, name);
-    let Overview { holders, pending, details, .. } = &fleet.overview;
+    let Overview { holders, pending, .. } = &fleet.overview;
     if let Some((key, charge)) = holders.iter().find(|(key, _)| is_it(key)) {
         return Ok(holder(&fleet.overview, key, charge));
     }
     let Some(at) = pending.iter().position(|pod| is_it(&pod.key)) else {
         return Err(ApiError::NotFound { kind: "pods", name: name.to_owned() });
     };
-    let row = waiting(at, &pending[at], pending.len(), *details);
-    let own = *details == Details::Own && viewer.sees != Sees::All;
+    let row = waiting(at, &fleet.overview);
+    let details = fleet.overview.details;
+    let own = details == Details::Own && viewer.sees != Sees::All;
     let now =
         pending[at].demand.as_ref().filter(|_| !own).and_then(|demand| explained(&fleet.overview, demand));
-    let history = history::history(&pending[at], *details);
+    let history = history::history(&pending[at], details);
     let waits = row.waits.map(|waits| WaitingRow { now: now.unwrap_or(waits.now), history, ..waits });
     Ok(PodPage { waits, ..row })
 }
@@ -160,11 +163,11 @@ pub(super) fn change(fleet: &CountedFleet, object: &Value) -> Result<ChangePage,
 
 /// The pods of a namespace that hold something or wait, by name.
 pub(super) fn pods<'a>(fleet: &'a CountedFleet, namespace: &str) -> Vec<PodPage<'a>> {
-    let Overview { holders, pending, details, .. } = &fleet.overview;
+    let Overview { holders, pending, .. } = &fleet.overview;
     let held = holders.iter().filter(|(key, _)| *key.namespace == *namespace);
     let held = held.map(|(key, charge)| holder(&fleet.overview, key, charge));
     let waiting = pending.iter().enumerate().filter(|(_, pod)| *pod.key.namespace == *namespace);
-    let waiting = waiting.map(|(at, pod)| self::waiting(at, pod, pending.len(), *details));
+    let waiting = waiting.map(|(at, _)| self::waiting(at, &fleet.overview));
     let mut rows: Vec<_> = held.chain(waiting).collect();
     rows.sort_by_key(|row| row.name);
     rows
@@ -200,14 +203,16 @@ fn holder<'a>(overview: &Overview, key: &'a PodKey, charge: &'a Charge) -> PodPa
 }
 
 /// A pod that waits, without what the nodes make of it and its history.
-fn waiting(at: usize, pod: &PendingPod, of: usize, details: Details) -> PodPage<'_> {
+fn waiting(at: usize, overview: &Overview) -> PodPage<'_> {
+    let (pod, of) = (&overview.pending[at], overview.pending.len());
     let waits = WaitingRow {
         asks: pod.demand.as_ref().map(asks).unwrap_or_default(),
         queue: QueuePlace { position: at + 1, of },
+        leads: overview.leading == Leading::Yes,
         attempts: pod.attempts,
         reason: first_reason(pod),
         now: ExplanationRow {
-            message: pod.reason.as_ref().map(|reason| message(reason, details)),
+            message: pod.reason.as_ref().map(|reason| message(reason, overview.details)),
             ..ExplanationRow::default()
         },
         history: Vec::new(),

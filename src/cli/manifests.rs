@@ -29,6 +29,9 @@ const EXAMPLE: &str = "Example:
 /// The namespace that the files name.
 pub(super) const NAMESPACE: &str = "berth-system";
 
+/// The Service of the API, which the binder answers.
+pub(super) const API_SERVICE: &str = "berth-api";
+
 /// Every file, in the order in which an API server can take them.
 const FILES: [(&str, &str); 8] = [
     ("10-namespace.yaml", include_str!("../../deploy/helm/berth/manifests/10-namespace.yaml")),

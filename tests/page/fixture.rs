@@ -365,6 +365,10 @@ impl Cluster {
                 {"reasons": [{"reason": queued["reason"], "by": 5424}], "count": near.len(), "names": near},
                 {"reasons": [{"reason": "TaintToleration"}], "count": far.len(), "names": far},
             ],
+            "history": [{
+                "reasons": [queued["reason"]], "message": queued["message"], "first": queued["since"], "last": queued["since"],
+                "count": queued["attempts"],
+            }],
             "nearest": {"node": names[0], "lacks": [{"reason": queued["reason"], "card": self.shared_card().1["id"], "by": 5424}]},
         }))
     }

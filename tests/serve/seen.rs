@@ -6,7 +6,11 @@ use std::{
 };
 
 use berth::cli::manifests::ManifestsArgs;
-use kube::Client;
+use k8s_openapi::api::core::v1 as core;
+use kube::{
+    Api, Client,
+    api::{Patch, PatchParams},
+};
 use serde_json::{Value, json};
 
 use super::{
@@ -28,9 +32,9 @@ fn reachable() -> Option<IpAddr> {
     socket.local_addr().ok().map(|address| address.ip()).filter(|address| !address.is_loopback())
 }
 
-/// What stands in a cluster between the Service and the process: a pod, and where it listens.
-async fn endpoints(client: &Client, address: SocketAddr) {
-    let (ip, port) = (address.ip().to_string(), address.port());
+/// What stands in a cluster between the Service and the processes: a pod, and the ports on which they listen.
+async fn endpoints(client: &Client, ip: IpAddr, ports: [u16; 2]) {
+    let ip = ip.to_string();
     let restricted = json!({
         "allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]}, "runAsNonRoot": true,
         "seccompProfile": {"type": "RuntimeDefault"},
@@ -43,10 +47,15 @@ async fn endpoints(client: &Client, address: SocketAddr) {
     }))
     .await;
     let target = json!({"kind": "Pod", "name": "berth-0", "namespace": NAMESPACE});
-    objects::create(client, &json!({
-        "apiVersion": "v1", "kind": "Endpoints", "metadata": metadata("berth"),
-        "subsets": [{"addresses": [{"ip": ip, "targetRef": target}], "ports": [{"name": "webhook", "port": port}]}],
-    }))
+    let address = json!([{"ip": ip, "targetRef": target}]);
+    let subset = |port: u16| json!({"addresses": address, "ports": [{"name": "webhook", "port": port}]});
+    objects::create(
+        client,
+        &json!({
+            "apiVersion": "v1", "kind": "Endpoints", "metadata": metadata("berth-api"),
+            "subsets": ports.map(subset),
+        }),
+    )
     .await;
 }
 
@@ -105,8 +114,8 @@ async fn a_user_with_rights_in_one_namespace_is_told_all_of_her_pods_and_amounts
     apply_manifests(&client, address, ManifestsArgs::default()).await;
     let fleet = cluster(&client).await;
     teams(&client).await;
-    let everywhere = SocketAddr::new("0.0.0.0".parse().unwrap(), address.port());
-    let replica = Replica::start_as(&plane, ACCOUNT, "first", everywhere, &[]);
+    let everywhere = |port: u16| SocketAddr::new("0.0.0.0".parse().unwrap(), port);
+    let replica = Replica::start_as(&plane, ACCOUNT, "first", everywhere(address.port()), &[]);
     create(&client, "team-a", "one", "1000").await;
     create(&client, "team-b", "two", "3000").await;
     create(&client, "team-a", "large", "20000").await;
@@ -116,16 +125,36 @@ async fn a_user_with_rights_in_one_namespace_is_told_all_of_her_pods_and_amounts
         "spec": {"schedulerName": "other", "containers": [{"name": "main", "image": "none"}]},
     });
     objects::create(&client, &other).await;
-    endpoints(&client, SocketAddr::new(ip, address.port())).await;
+    // A replica that stands by answers too, and knows less.
+    let beside = free_address();
+    let second = Replica::start_as(&plane, ACCOUNT, "second", everywhere(beside.port()), &[]);
+    endpoints(&client, ip, [address.port(), beside.port()]).await;
     viewers(&client, &[ADA, EVE]).await;
+    let fleet_of = async |address: SocketAddr| {
+        let (status, fleet) = try_ask(address, "/api/v1/fleet", Some(token(OPS))).await.ok()?;
+        (status == 200).then_some(fleet)
+    };
+    let shares =
+        |fleet: &Value| fleet["nodes"][0]["cards"][0]["shares"].as_array().cloned().unwrap_or_default();
     let settled = async || {
-        let fleet = try_ask(address, "/api/v1/fleet", Some(token(OPS))).await.ok()?.1;
-        let shares = fleet["nodes"][0]["cards"][0]["shares"].as_array()?.clone();
-        let started = shares.len() == 2 && shares.iter().all(|share| share["since"].is_string());
+        let fleet = fleet_of(address).await?;
         let told = fleet["waiting"]["reasons"] == json!([{"reason": "CardInsufficientMemory", "pods": 2}]);
-        (started && told).then_some(())
+        (shares(&fleet).len() == 2 && told).then_some(())
     };
     until("two pods hold shares, and two wait", settled).await;
+    // As a kubelet does, which the simulated node is not.
+    for (namespace, name) in [("team-a", "one"), ("team-b", "two")] {
+        let pods: Api<core::Pod> = Api::namespaced(client.clone(), namespace);
+        let started = Patch::Merge(json!({"status": {"startTime": "2026-01-01T00:00:00Z"}}));
+        pods.patch_status(name, &PatchParams::default(), &started).await.unwrap();
+    }
+    for replica in [address, beside] {
+        let started = async || {
+            let shares = shares(&fleet_of(replica).await?);
+            (shares.len() == 2 && shares.iter().all(|share| share["since"].is_string())).then_some(())
+        };
+        until("both are known to have started", started).await;
+    }
     let [admin, ada, eve, ops] = ["admin", ADA, EVE, OPS].map(|user| plane.kubeconfig(user));
 
     a_pod_that_waits_is_explained(&admin, &ada);
@@ -139,6 +168,7 @@ async fn a_user_with_rights_in_one_namespace_is_told_all_of_her_pods_and_amounts
         ["why", "-n", "team-a", "large", "--berth-server", &server, "--token", &token(ADA), "-o", "json"];
     let output = call(&args);
     assert_eq!(printed(&output)["queue"], json!({"position": 1, "of": 2}));
+    assert!(second.stop().await.success());
     assert!(replica.stop().await.success());
     assert_eq!(fleet.violations(), []);
 }
@@ -161,10 +191,13 @@ fn a_pod_that_waits_is_explained(admin: &Path, ada: &Path) {
     for key in ["namespace", "name", "since", "queue", "message", "fitting", "nodes", "nearest", "change"] {
         assert_eq!(told[key], by_objects[key], "{key}: {told} {by_objects}");
     }
+    for _ in 0..5 {
+        assert_eq!(said(ada, &why)["history"].as_array().map(Vec::len), Some(1), "whichever replica answers");
+    }
     assert_eq!(by_objects["attempts"], Value::Null);
     let events = by_objects["history"].as_array().unwrap();
     assert_eq!((events.len(), &events[0]["message"]), (1, &history[0]["message"]), "{by_objects}");
-    assert_eq!(said(&ada.to_path_buf(), &[&why[..], &["--through", "api"]].concat())["nodes"], told["nodes"]);
+    assert_eq!(said(ada, &[&why[..], &["--through", "api"]].concat())["nodes"], told["nodes"]);
     let patch = |kubeconfig| printed(&run(kubeconfig, &[&why[..], &["-o", "patch"]].concat()));
     assert_eq!(patch(ada), patch(admin));
     let shown = table(ada, &why);

@@ -12,12 +12,12 @@ use crate::{
     api::router::PREFIX,
     cli::{
         connection::{ConnectionArgs, not_reached},
-        manifests,
+        manifests::{self, API_SERVICE},
     },
 };
 
-/// Its Service and the port of that, as the proxy of the API server names them.
-const SERVICE: &str = "https:berth:443";
+/// The port of its Service.
+const PORT: u16 = 443;
 
 /// Has the token, since proxies keep `Authorization` to themselves.
 const TOKEN: HeaderName = HeaderName::from_static("x-berth-token");
@@ -158,8 +158,8 @@ impl BerthApi {
     /// Behind the API server.
     fn behind(client: Client, namespace: &str, token: HeaderValue) -> Result<Self> {
         let namespace = manifests::namespace(namespace).map_err(|why| anyhow!("--berth-namespace: {why}"))?;
-        let prefix = format!("/api/v1/namespaces/{namespace}/services/{SERVICE}/proxy");
-        Ok(Self { client, prefix, token, place: format!("Service berth in namespace {namespace}") })
+        let prefix = format!("/api/v1/namespaces/{namespace}/services/https:{API_SERVICE}:{PORT}/proxy");
+        Ok(Self { client, prefix, token, place: format!("Service {API_SERVICE} in namespace {namespace}") })
     }
 
     /// At an address of its own.
@@ -203,10 +203,16 @@ impl BerthApi {
         };
         let status = Box::new(status);
         // The API server names the Service that can't be asked; Berth names what it is asked about.
-        let is_of_service = status.details.as_ref().is_some_and(|of| of.kind.as_deref() == Some("services"));
+        let kind = status.details.as_ref().and_then(|of| of.kind.as_deref());
+        let is_of_service = kind.is_some_and(|kind| matches!(kind, "services" | "endpoints"));
         let said = status.message.clone().unwrap_or_default();
         if is_of_service && code == http::StatusCode::FORBIDDEN {
             return Err(unasked(anyhow!("{said}; the Role berth:viewer allows it ({PAGE})")));
+        }
+        if code == http::StatusCode::NOT_FOUND && !said.ends_with("not found") {
+            return Err(unasked(anyhow!(
+                "{said}; an older Berth has no such answer, and the webhook of an installation apart has none"
+            )));
         }
         if is_of_service || code.is_server_error() {
             return Err(unasked(anyhow!("{said}")));

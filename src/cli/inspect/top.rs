@@ -237,8 +237,9 @@ impl Sortable for ModelUsage {
 }
 
 impl Sortable for NamespaceUsage {
+    /// Those without a name come last.
     fn name(&self) -> (&str, &str) {
-        (&self.namespace, "")
+        (if self.others.is_some() { "others" } else { "" }, &self.namespace)
     }
 
     fn memory_used(&self) -> u64 {

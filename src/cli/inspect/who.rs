@@ -1,5 +1,8 @@
 //! `berth who`: which pods hold how much of which card, and since when.
 
+#[cfg(test)]
+mod tests;
+
 use std::{collections::HashMap, sync::Arc};
 
 use anyhow::{Result, bail};

@@ -5,6 +5,8 @@
 
 use serde_json::{Value, json};
 
+use super::API_SERVICE;
+
 /// Of every object but the namespace, and its label.
 const NAME: &str = "berth-shadow";
 const LABEL: &str = "app.kubernetes.io/name";
@@ -20,6 +22,7 @@ pub(super) fn reading(objects: Vec<Value>) -> Vec<Value> {
 fn read_only(mut object: Value) -> Option<Value> {
     let role = match object["kind"].as_str().unwrap_or_default() {
         "Namespace" => return Some(object),
+        "Service" if object["metadata"]["name"] == API_SERVICE => return None,
         "ServiceAccount" | "ConfigMap" | "Service" | "Deployment" => NAME,
         "ClusterRole" if object["metadata"]["name"] == "berth:binder" => "berth:shadow",
         "ClusterRoleBinding" if object["roleRef"]["name"] == "berth:binder" => "berth:shadow",

@@ -4,6 +4,8 @@
 
 use serde_json::{Value, json};
 
+use super::API_SERVICE;
+
 /// One of the two Deployments.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Half {
@@ -56,7 +58,8 @@ fn halved(mut object: Value) -> Vec<Value> {
             vec![object]
         }
         "Service" => {
-            object["spec"]["selector"][COMPONENT] = Half::Webhook.component().into();
+            let half = if object["metadata"]["name"] == API_SERVICE { Half::Binder } else { Half::Webhook };
+            object["spec"]["selector"][COMPONENT] = half.component().into();
             vec![object]
         }
         "FlowSchema" => {

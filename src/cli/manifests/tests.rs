@@ -234,7 +234,13 @@ fn two_halves_have_an_identity_each_and_share_no_right() {
         assert_eq!(budget["spec"]["selector"]["matchLabels"], pod["metadata"]["labels"]);
     }
     let webhooks = &of_kind(&objects, "Deployment")[0]["spec"]["template"]["metadata"]["labels"];
-    assert_eq!(&of_kind(&objects, "Service")[0]["spec"]["selector"], webhooks);
+    let services = of_kind(&objects, "Service");
+    assert_eq!(&services[0]["spec"]["selector"], webhooks);
+    let binders = &of_kind(&objects, "Deployment")[1]["spec"]["template"]["metadata"]["labels"];
+    assert_eq!(
+        (&services[1]["metadata"]["name"], &services[1]["spec"]["selector"]),
+        (&json!("berth-api"), binders)
+    );
     for kind in ["ClusterRoleBinding", "RoleBinding"] {
         for binding in of_kind(&objects, kind) {
             let subject = &binding["subjects"][0];

@@ -37,7 +37,8 @@ src/cli/manifests/split.rs. Input: object, split.
 {{- $half := ternary $webhook $binder (eq $object.roleRef.name "berth:webhook") -}}
 {{- $_ := set (first $object.subjects) "name" $half.name -}}
 {{- else if eq $object.kind "Service" -}}
-{{- $_ := set $object.spec.selector "app.kubernetes.io/component" $webhook.component -}}
+{{- $half := ternary $binder $webhook (eq $object.metadata.name "berth-api") -}}
+{{- $_ := set $object.spec.selector "app.kubernetes.io/component" $half.component -}}
 {{- else if eq $object.kind "FlowSchema" -}}
 {{- $subject := first (first $object.spec.rules).subjects -}}
 {{- $_ := set $subject.serviceAccount "name" $binder.name -}}

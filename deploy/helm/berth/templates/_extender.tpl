@@ -17,7 +17,7 @@ certificate, has its own Service and no disruption budget, and the webhook for p
 {{- end -}}
 {{- $_ := set $object "webhooks" $kept -}}
 {{- list $object | toJson -}}
-{{- else if eq $object.kind "Service" -}}
+{{- else if and (eq $object.kind "Service") (eq $object.metadata.name "berth") -}}
 {{- $own := deepCopy $object -}}
 {{- $_ := set $own.metadata "name" "berth-extender" -}}
 {{- $_ := set $own.metadata.labels "app.kubernetes.io/component" "binder" -}}

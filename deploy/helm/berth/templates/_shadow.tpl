@@ -7,7 +7,8 @@ follows src/cli/manifests/shadow.rs. Input: the object.
 {{- $name := "berth-shadow" -}}
 {{- $bound := dig "roleRef" "name" "" $object -}}
 {{- $role := "" -}}
-{{- if has $object.kind (list "ServiceAccount" "ConfigMap" "Service" "Deployment") -}}
+{{- if eq $object.metadata.name "berth-api" -}}
+{{- else if has $object.kind (list "ServiceAccount" "ConfigMap" "Service" "Deployment") -}}
 {{- $role = $name -}}
 {{- else if and (eq $object.kind "ClusterRole") (eq $object.metadata.name "berth:binder") -}}
 {{- $role = "berth:shadow" -}}

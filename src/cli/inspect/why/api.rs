@@ -6,7 +6,10 @@ use serde::Deserialize;
 use super::{PodExplanation, PodOutcome, judge};
 use crate::{
     api::change::PodChanges,
-    cli::inspect::{berth_api::BerthApi, cluster::InspectedCluster},
+    cli::inspect::{
+        berth_api::{BerthApi, BerthApiError},
+        cluster::InspectedCluster,
+    },
     cluster::Clock,
     config::Config,
 };
@@ -17,6 +20,30 @@ struct ToldChange {
     change: PodChanges,
 }
 
+/// So often is a pod asked for at most until the replica answers that leads: each time another one may.
+const MOST_TRIES: usize = 16;
+
+/// A pod as one replica tells it.
+#[derive(Debug, Deserialize)]
+struct ToldPod {
+    /// Whether it knows of attempts; absent: the pod does not wait.
+    leads: Option<bool>,
+    #[serde(flatten)]
+    explanation: PodExplanation,
+}
+
+/// The pod as the replica that leads tells it, or another one where none is found to lead.
+async fn told(api: &BerthApi, path: &[&str]) -> Result<PodExplanation, BerthApiError> {
+    let mut told = api.get::<ToldPod>(path, "").await?;
+    for _ in 1..MOST_TRIES {
+        if told.leads != Some(false) {
+            return Ok(told.explanation);
+        }
+        told = api.get(path, "").await?;
+    }
+    Ok(PodExplanation { attempts: None, ..told.explanation })
+}
+
 /// Why the pod waits.
 pub(super) async fn explain(
     api: &BerthApi,
@@ -25,7 +52,7 @@ pub(super) async fn explain(
     (namespace, name): (&str, &str),
 ) -> Result<PodExplanation> {
     let path = ["namespaces", namespace, "pods", name];
-    let told = match api.get::<PodExplanation>(&path, "").await {
+    let told = match told(api, &path).await {
         Ok(told) => told,
         Err(error) if error.is_not_found() => {
             let none = || anyhow!("pod {name} not found in namespace {namespace}");
