@@ -234,7 +234,7 @@ fn all_cards_are_told_with_the_pods_that_she_may_see(admin: &Path, ada: &Path, e
     };
     assert_eq!(without(seen), without(all));
     let shown = table(ada, &["who", "GPU-gpu-1-0"]);
-    assert!(shown.contains("team-a/one") && shown.contains("(1 others)"), "{shown}");
+    assert!(shown.contains("team-a/one") && shown.contains("(1 other)"), "{shown}");
     for args in [&["fits"][..], &["top"], &["top", "models"]] {
         assert_eq!(said(eve, args), said(admin, args), "{args:?}");
     }

@@ -49,6 +49,11 @@ impl TextCell {
     }
 }
 
+/// How so many are called that the caller may not see.
+pub(super) fn others(count: u64) -> String {
+    if count == 1 { "(1 other)".to_owned() } else { format!("({count} others)") }
+}
+
 impl CellTable {
     /// As it is printed.
     pub(super) fn shown(&self) -> Shown {

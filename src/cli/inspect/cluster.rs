@@ -63,7 +63,6 @@ impl InspectedCluster {
     /// One pod, by the right to list the pods of its namespace alone.
     pub(super) async fn pod(&self, namespace: &str, name: &str) -> Result<Option<Document>> {
         match self {
-            // Other names would be read as something else, and no object has them.
             Self::Live(..) if !is_name(namespace) || !is_name(name) => Ok(None),
             Self::Live(client, address) => {
                 let (path, fields) =
@@ -113,8 +112,8 @@ pub(super) fn is_pod(document: &Document, namespace: &str, name: &str) -> bool {
     document.kind() == "Pod" && document.name() == Some(name) && document.namespace_or_default() == namespace
 }
 
-/// Whether an object can have this name.
-fn is_name(text: &str) -> bool {
+/// Whether an object can have this name. Other names would be read as something else where they stand in a path.
+pub(super) fn is_name(text: &str) -> bool {
     let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.');
     !text.is_empty() && text.len() <= 253 && text != "." && text != ".." && text.bytes().all(fits)
 }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     berth_api::{Answerer, ApiArgs},
-    cells::{CellTable, TextCell},
+    cells::{self, CellTable, TextCell},
     cluster::{InspectedArgs, read_cluster},
     order::{SortBy, Sortable},
     screen::{Screen, Watched},
@@ -103,7 +103,7 @@ enum Holder {
         name: String,
     },
     /// So many pods that the caller may not see.
-    Others { others: usize },
+    Others { others: u64 },
 }
 
 /// All cards as Berth's API tells them.
@@ -236,7 +236,7 @@ impl Holder {
     fn called(&self) -> String {
         match self {
             Self::Pod { namespace, name } => format!("{namespace}/{name}"),
-            Self::Others { others } => format!("({others} others)"),
+            Self::Others { others } => cells::others(*others),
         }
     }
 }

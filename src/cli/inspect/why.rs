@@ -276,7 +276,11 @@ impl PodExplanation {
         };
         let mut shown = Shown::line(first);
         if let Some(QueuePlace { position, of }) = self.queue {
-            let tries = self.attempts.map(|attempts| format!(", tried {attempts} times")).unwrap_or_default();
+            let tries = match self.attempts {
+                None => String::new(),
+                Some(1) => ", tried once".to_owned(),
+                Some(attempts) => format!(", tried {attempts} times"),
+            };
             shown = shown.and(&Shown::line(format!("Queue: {position} of {of}{tries}")));
         }
         if let Some(fitting) = self.explained.fitting.filter(|fitting| *fitting > 0) {

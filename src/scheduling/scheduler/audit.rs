@@ -16,6 +16,7 @@ use super::{
     scheduling_cycle::{
         SchedulingCycle,
         alike::{Alike, Versions},
+        conditions::ConditionInput,
         pods::Pods,
         scheduling_queue::{PodProgress, SchedulingQueue},
     },
@@ -284,7 +285,8 @@ impl Audits {
             Audited::Waits(error) => {
                 let said = binding.cycle.conditions.reason(uid);
                 if !said.is_some_and(|said| said.is_repeated_by(&error)) {
-                    binding.cycle.correct_reason(uid, error);
+                    // It is said, and is no attempt.
+                    binding.cycle.advance_conditions(ConditionInput::Waits(uid, error.into()));
                 }
             }
             Audited::Fits => put_right(binding, Drift::NeedlessWait(pod), now),

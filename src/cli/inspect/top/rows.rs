@@ -10,7 +10,7 @@ use crate::{
         top::{ClusterUsage, ModelUsage, NamespaceUsage, NodeUsage, UsedAmounts},
     },
     cli::{
-        inspect::cells::{CellTable, TextCell},
+        inspect::cells::{CellTable, TextCell, others},
         output::Detail,
     },
 };
@@ -98,7 +98,7 @@ fn model_row(model: &ModelUsage, detail: Detail, glyphs: Glyphs) -> Vec<TextCell
 
 fn namespace_row(namespace: &NamespaceUsage, detail: Detail, glyphs: Glyphs) -> Vec<TextCell> {
     let name = match namespace.others {
-        Some(others) => format!("({others} others)"),
+        Some(count) => others(count),
         None => namespace.namespace.clone(),
     };
     let mut row = vec![TextCell::new(&name), TextCell::number(namespace.waiting), parts(namespace.gpus)];

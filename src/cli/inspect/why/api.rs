@@ -8,7 +8,7 @@ use crate::{
     api::change::PodChanges,
     cli::inspect::{
         berth_api::{BerthApi, BerthApiError},
-        cluster::InspectedCluster,
+        cluster::{InspectedCluster, is_name},
     },
     cluster::Clock,
     config::Config,
@@ -51,11 +51,14 @@ pub(super) async fn explain(
     config: &Config,
     (namespace, name): (&str, &str),
 ) -> Result<PodExplanation> {
+    let none = || anyhow!("pod {name} not found in namespace {namespace}");
+    if !is_name(namespace) || !is_name(name) {
+        return Err(none());
+    }
     let path = ["namespaces", namespace, "pods", name];
     let told = match told(api, &path).await {
         Ok(told) => told,
         Err(error) if error.is_not_found() => {
-            let none = || anyhow!("pod {name} not found in namespace {namespace}");
             let unknown = || anyhow!("pod {name} in namespace {namespace} is not known to Berth");
             let cluster = cluster.ok_or_else(unknown)?;
             let pod = cluster.pod(namespace, name).await?.ok_or_else(none)?;

@@ -95,18 +95,13 @@ fn of_condition(pod: &Value) -> Option<HistoryRow> {
     Some(HistoryRow { reasons: Vec::new(), message, first: at, last: at, count: 1 })
 }
 
-/// A line for each outcome.
+/// A line for each outcome: its reasons where they are known, and in a wide table its message.
 pub(super) fn table(history: &[HistoryRow], detail: Detail) -> Shown {
-    let wide: &[&str] = if detail == Detail::Wide { &["MESSAGE"] } else { &[] };
-    let mut table = Table::new(&[&["TRIES", "FIRST", "LAST", "REASONS"], wide].concat());
+    let mut table = Table::new(&["TRIES", "FIRST", "LAST", "WHY"]);
     for HistoryRow { reasons, message, first, last, count } in history {
-        // Events and conditions have words alone.
-        let said = if reasons.is_empty() { message.clone() } else { reasons.join(", ") };
-        let mut row = vec![count.to_string(), first.to_string(), last.to_string(), said];
-        if detail == Detail::Wide {
-            row.push(message.clone());
-        }
-        table.row(row);
+        let is_short = detail == Detail::Usual && !reasons.is_empty();
+        let why = if is_short { reasons.join(", ") } else { message.clone() };
+        table.row([count.to_string(), first.to_string(), last.to_string(), why]);
     }
     table.render()
 }

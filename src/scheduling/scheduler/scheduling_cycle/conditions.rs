@@ -177,16 +177,7 @@ impl SchedulingCycle {
     ) {
         let reason = reason.into();
         self.queue.note_refused(pod, &reason, self.snapshot.now());
-        self.correct_reason(pod, reason);
-    }
-
-    /// Says why a pod waits that has not been tried again.
-    pub(in crate::scheduling::scheduler) fn correct_reason(
-        &mut self,
-        pod: &Uid,
-        reason: impl Into<PendingReason>,
-    ) {
-        self.advance_conditions(ConditionInput::Waits(pod, reason.into()));
+        self.advance_conditions(ConditionInput::Waits(pod, reason));
     }
 
     /// Feeds the conditions with what happened, and sends what is to be said for it.
