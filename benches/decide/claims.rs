@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use berth::{
-    device::NodePolicy,
     object::Pod,
-    scheduling::{Ask, Constraints, ResourceAmounts, Snapshot, world::object::Object},
+    scheduling::{Snapshot, world::object::Object},
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -45,19 +44,6 @@ pub(super) fn pod(number: usize) -> Pod {
     let mut pod = objects::pod(&name, "berth");
     pod["status"] = json!({"resourceClaimStatuses": objects::claim_statuses(&name)});
     serde_json::from_value(pod).unwrap()
-}
-
-/// What the pods of a class ask for beside their claims: nothing but what tells classes apart.
-pub(super) fn ask(class: u64) -> Ask {
-    let toleration = json!({"key": format!("class-{class}"), "operator": "Exists"});
-    let tolerations = vec![serde_json::from_value(toleration).unwrap()];
-    let constraints = Constraints { tolerations, ..Constraints::default() };
-    Ask {
-        devices: Vec::new(),
-        resources: ResourceAmounts::default(),
-        constraints,
-        policy: NodePolicy::Indifferent,
-    }
 }
 
 fn name(number: usize) -> String {

@@ -8,6 +8,7 @@ use crate::objects::Kind;
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Family {
     Nothing,
+    NoCard,
     NothingAmongOthers,
     FitsNowhere,
     NodeAffinity,
@@ -59,6 +60,7 @@ enum Strength {
 impl Family {
     pub(crate) const ALL: &[Self] = &[
         Self::Nothing,
+        Self::NoCard,
         Self::NothingAmongOthers,
         Self::FitsNowhere,
         Self::NodeAffinity,
@@ -95,6 +97,7 @@ impl Family {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Nothing => "no constraint",
+            Self::NoCard => "no constraint and no card",
             Self::NothingAmongOthers => "no constraint, others have spread and claims",
             Self::FitsNowhere => "no constraint, and fits nowhere",
             Self::NodeAffinity => "node affinity and a toleration",
@@ -168,6 +171,7 @@ impl Family {
         let claim = |name: String| json!({"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": name}}]});
         match self {
             Self::Nothing
+            | Self::NoCard
             | Self::NothingAmongOthers
             | Self::FitsNowhere
             | Self::OthersAboutIt

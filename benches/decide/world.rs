@@ -3,12 +3,13 @@
 use std::{sync::Arc, time::Duration};
 
 use berth::{
-    device::{Allocation, Answer, Card, InitPhase},
+    device::{Allocation, Answer, Card, InitPhase, NodePolicy},
     object::{Pod, Taint},
     scheduling::{
-        Ask, Constraints, Demand, Footprint, NodeInfo, ResourceAmounts, Snapshot, Stage,
+        Ask, Constraints, Demand, FitError, Footprint, NodeInfo, ResourceAmounts, Snapshot, Stage,
         decide::{Decision, class::Classes},
         model::{kind::Kind, node_affinity::NodeAffinityTerms, prebind_step::PrebindStep},
+        plan::{gang::Applicant, preemption::Candidate},
         world::ledger::{Charge, Commitment},
     },
 };
@@ -31,6 +32,21 @@ pub(crate) struct World {
     pub(super) snapshot: Snapshot,
     pub(super) classes: Classes,
     pub(super) placed: usize,
+}
+
+/// What is decided at once.
+pub(crate) enum TrialSubject {
+    Pod(Demand),
+    Preemptor(Demand),
+    Gang(Vec<Applicant>),
+}
+
+/// What came of it, with what was decided.
+pub(crate) enum TrialOutcome {
+    Pod(Demand, Result<Decision, FitError>),
+    Preemptor(Demand, Result<Decision, FitError>, Result<Candidate, String>),
+    /// Why the gang found no room, where it found none.
+    Gang(Vec<Applicant>, Option<String>),
 }
 
 /// The dialect of the cards.
@@ -77,30 +93,73 @@ impl World {
         Self { family, nodes, snapshot, classes: Classes::default(), placed: 0 }
     }
 
-    /// Decides the next pod, with so much memory in MiB, and charges it; how long the decision took.
+    /// Decides the next pod or gang, with so much memory in MiB, and charges it; how long the decision took.
     pub(crate) fn place(&mut self, memory: u64) -> Duration {
+        let subject = self.next(memory);
+        let started = Instant::now();
+        let outcome = self.decide(subject);
+        let spent = started.elapsed();
+        self.enter(outcome);
+        spent
+    }
+
+    /// The next pod or gang, with so much memory in MiB; what it refers to is there from now on.
+    pub(crate) fn next(&mut self, memory: u64) -> TrialSubject {
         match self.family {
-            family if family.is_gang() => return self.place_gang(memory),
-            Family::Preempts => return self.preempt(memory),
+            family if family.is_gang() => return self.next_gang(memory),
             Family::TemplateClaim(kind) => {
                 self.snapshot.set_object(claims::claim(self.placed, kind, memory));
             }
             Family::LeastWasteReweighed => self.snapshot.weigh(vec![mix::another(self.placed)]),
             _ => {}
         }
-        let demand = self.demand(self.family.memory(memory));
-        let (uid, footprint) = (demand.uid.clone(), demand.footprint.clone());
-        let started = Instant::now();
-        let decision = self.classes.decide(&demand, &self.snapshot, |_| 0);
-        let spent = started.elapsed();
-        assert_eq!(decision.is_ok(), self.family.fits(), "{}: {decision:?}", self.family.name());
-        let charge = match decision {
-            Ok(Decision { node, allocations, steps }) => charge(&node, allocations, footprint, steps),
-            Err(_) => self.another(),
-        };
-        self.snapshot.charge(uid, charge);
+        let mut demand = self.demand(self.family.memory(memory));
+        if self.family == Family::Preempts {
+            demand.priority = 100;
+            return TrialSubject::Preemptor(demand);
+        }
+        TrialSubject::Pod(demand)
+    }
+
+    /// The decision alone.
+    pub(crate) fn decide(&mut self, subject: TrialSubject) -> TrialOutcome {
+        match subject {
+            TrialSubject::Pod(demand) => {
+                let decision = self.classes.decide(&demand, &self.snapshot, |_| 0);
+                TrialOutcome::Pod(demand, decision)
+            }
+            TrialSubject::Preemptor(demand) => self.preempt(demand),
+            TrialSubject::Gang(applicants) => self.place_gang(applicants),
+        }
+    }
+
+    /// Charges what was decided, or a pod of no constraint where nothing was.
+    pub(crate) fn enter(&mut self, outcome: TrialOutcome) {
+        let name = self.family.name();
+        match outcome {
+            TrialOutcome::Pod(demand, decision) => {
+                assert_eq!(decision.is_ok(), self.family.fits(), "{name}: {decision:?}");
+                let charge = match decision {
+                    Ok(Decision { node, allocations, steps }) => {
+                        charge(&node, allocations, demand.footprint, steps)
+                    }
+                    Err(_) => self.another(),
+                };
+                self.snapshot.charge(demand.uid, charge);
+            }
+            TrialOutcome::Preemptor(demand, decision, chosen) => {
+                assert!(decision.is_err() && chosen.is_ok(), "{decision:?}, {chosen:?}");
+                self.snapshot.charge(demand.uid, self.another());
+            }
+            TrialOutcome::Gang(applicants, unfit) => {
+                drop(applicants);
+                assert_eq!(unfit.is_none(), self.family.fits(), "{name}: {unfit:?}");
+                if unfit.is_some() {
+                    self.snapshot.charge(format!("other/{}", self.placed).into(), self.another());
+                }
+            }
+        }
         self.placed += 1;
-        spent
     }
 
     /// What the next pod asks for, with so much memory in MiB.
@@ -112,7 +171,7 @@ impl World {
         let footprint = footprint(&pod);
         let ask = match self.family {
             Family::JointDevices => devices::ask(memory),
-            Family::TemplateClaim(_) => claims::ask(memory),
+            Family::TemplateClaim(_) | Family::NoCard => tell_apart(memory),
             family if family.wastes_least() => mix::ask(memory),
             family => ask(&pod, &footprint, family.cards(), memory),
         };
@@ -189,6 +248,19 @@ fn read(spec: &Value, app: &str) -> Pod {
 
 fn footprint(pod: &Pod) -> Arc<Footprint> {
     Arc::new(Footprint::of_pod(pod, ResourceAmounts::default()))
+}
+
+/// What the pods of a class ask for that ask for no card: nothing but what tells classes apart.
+fn tell_apart(class: u64) -> Ask {
+    let toleration = json!({"key": format!("class-{class}"), "operator": "Exists"});
+    let tolerations = vec![serde_json::from_value(toleration).unwrap()];
+    let constraints = Constraints { tolerations, ..Constraints::default() };
+    Ask {
+        devices: Vec::new(),
+        resources: ResourceAmounts::default(),
+        constraints,
+        policy: NodePolicy::Indifferent,
+    }
 }
 
 /// What a pod asks that wants so much memory of each of so many cards, in MiB.
