@@ -3,7 +3,7 @@
 //! Grammar: `k8s.io/apimachinery/pkg/api/resource/quantity.go`. The API server itself respells (`8000` becomes `8k`),
 //! so each spelling of a number must read as the same number.
 
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
 use compact_str::{CompactString, ToCompactString as _};
 use serde::{Deserialize, Deserializer, Serialize, de};
@@ -44,6 +44,9 @@ impl Quantity {
 
     /// The exact amount.
     pub fn amount(&self) -> Result<Amount, UnreadableQuantity> {
+        if let Some(units) = plain(&self.0) {
+            return Ok(Amount::units(units));
+        }
         let malformed = || UnreadableQuantity::Malformed(excerpt(&self.0, VALUE).into_owned());
         let out_of_range = || UnreadableQuantity::OutOfRange(excerpt(&self.0, VALUE).into_owned());
         let (digits, suffix) = split(&self.0).ok_or_else(malformed)?;
@@ -126,21 +129,40 @@ fn clamp(amount: i128) -> i64 {
     i64::try_from(amount).unwrap_or(if amount < 0 { i64::MIN } else { i64::MAX })
 }
 
+/// The most digits of which each number fits.
+const PLAIN_DIGITS: usize = 18;
+
+/// A number of a few digits and nothing else, as most quantities are; `None`: it is written in another way.
+fn plain(text: &str) -> Option<i64> {
+    if text.is_empty() || text.len() > PLAIN_DIGITS {
+        return None;
+    }
+    text.bytes().try_fold(0, |units, byte| byte.is_ascii_digit().then(|| units * 10 + i64::from(byte - b'0')))
+}
+
 /// Splits into a signed decimal number and its suffix; `None` where there is no number.
 fn split(text: &str) -> Option<(&str, &str)> {
-    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
-    let number = unsigned.len() - unsigned.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.').len();
-    let body = &unsigned[..number];
-    let readable = body.chars().any(|c| c.is_ascii_digit()) && body.matches('.').count() <= 1;
-    readable.then(|| text.split_at(text.len() - unsigned.len() + number))
+    let sign = usize::from(text.starts_with(['+', '-']));
+    let (mut digits, mut points) = (0, 0);
+    for byte in text.bytes().skip(sign) {
+        match byte {
+            b'0'..=b'9' => digits += 1,
+            b'.' => points += 1,
+            _ => break,
+        }
+    }
+    (digits > 0 && points <= 1).then(|| text.split_at(sign + digits + points))
 }
 
 /// The digits as an integer, and how many of them stand behind the point.
 fn decimal(digits: &str) -> Option<(i128, u32)> {
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
     let fraction = fraction.trim_end_matches('0');
-    let mantissa = format!("{whole}{fraction}");
-    let mantissa = if matches!(mantissa.as_str(), "" | "+" | "-") { "0" } else { &mantissa };
+    let mantissa = match fraction {
+        "" => Cow::Borrowed(whole),
+        fraction => Cow::Owned(format!("{whole}{fraction}")),
+    };
+    let mantissa = if matches!(&*mantissa, "" | "+" | "-") { "0" } else { &mantissa };
     Some((mantissa.parse().ok()?, u32::try_from(fraction.len()).ok()?))
 }
 
@@ -239,6 +261,9 @@ mod tests {
         }
         assert_eq!(whole("16Gi"), Some(16 << 30));
         assert_eq!(whole("1E"), Some(1_000_000_000_000_000_000));
+        assert_eq!(whole("999999999999999999"), Some(999_999_999_999_999_999));
+        assert_eq!(whole("1000000000000000000"), Some(1_000_000_000_000_000_000));
+        assert_eq!(whole("000000000000000000000007"), Some(7));
         assert_eq!(whole("1.5Ki"), Some(1536));
         assert_eq!(whole("-5"), Some(-5));
         assert_eq!(whole("-0.5Ki"), Some(-512));
