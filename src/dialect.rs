@@ -345,7 +345,8 @@ fn extended_resources(pod: &Pod) -> impl Iterator<Item = (&String, &Quantity)> {
     let containers = pod.spec.init_containers.iter().chain(&pod.spec.containers);
     let amounts =
         containers.flat_map(|container| [&container.resources.limits, &container.resources.requests]);
-    amounts.flatten().flatten().filter(|(name, _)| name.contains('/'))
+    // Names are short: a search of their bytes costs less than the standard library's for a character.
+    amounts.flatten().flatten().filter(|(name, _)| name.bytes().any(|byte| byte == b'/'))
 }
 
 /// The modes by upstream's default names.

@@ -168,7 +168,7 @@ fn way(resource: &str, amount: &Quantity, (facts, readers): (&Facts, &InPod<'_>)
     if !resource.contains('/') || amount.is_zero() || readers.is_of_plugin(resource) {
         return None;
     }
-    let share = readers.mode_requested(resource, amount).cloned().map(Way::Share);
+    let share = readers.mode_of_request(resource).cloned().map(Way::Share);
     share.or_else(|| vendor::LEFT_TO_HAMI.contains(&resource).then_some(Way::OfHami)).or_else(|| {
         let served = || facts.dialects.named(&koordinator::NAME.into()).is_some();
         (resource.starts_with(koordinator::GPU_PREFIX) && !served()).then_some(Way::Koordinator)

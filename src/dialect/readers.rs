@@ -2,7 +2,9 @@
 //!
 //! It reads names alone, never amounts.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::HashMap, sync::Arc};
+
+use foldhash::fast::FixedState;
 
 use super::{Dialect, Dialects, SharingMode, extended_resources, hami, well_known_mode};
 use crate::object::{Pod, Quantity};
@@ -11,11 +13,11 @@ use crate::object::{Pod, Quantity};
 #[derive(Clone, Debug, Default)]
 pub(super) struct Readers {
     /// The first that reads it.
-    first: BTreeMap<String, usize>,
+    first: HashMap<String, usize, FixedState>,
     /// Whole cards that two dialects read: the one that reads them in pods for whole cards alone, and the other.
-    contested: BTreeMap<String, Contested>,
+    contested: HashMap<String, Contested, FixedState>,
     /// Resources by which kubelet asks vendors' device plugins, and the place of the dialect that reads them beside its own.
-    of_plugins: BTreeMap<String, usize>,
+    of_plugins: HashMap<String, usize, FixedState>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -61,18 +63,21 @@ impl Dialects {
     /// Which dialect reads each resource of this pod. Whole cards that two dialects read are of the second, unless the pod names a further resource
     /// of the first or carries cards of the first.
     pub fn in_pod(&self, pod: &Pod) -> InPod<'_> {
-        let mut others: Vec<_> = self.plugins_asked(pod).collect();
+        let mut others = self.plugins_asked(pod);
         if self.readers.contested.is_empty() {
             return InPod { dialects: self, others };
         }
-        let named = |resource: &str| extended_resources(pod).any(|(name, _)| name == resource);
-        for (resource, &Contested { of_whole_cards, of_shares }) in &self.readers.contested {
+        let of_plugins = others.len();
+        for (name, _) in extended_resources(pod) {
+            let Some((resource, contested)) = self.readers.contested.get_key_value(name) else { continue };
+            let Contested { of_whole_cards, of_shares } = *contested;
             let is_further = |name: &String| {
                 self.readers.first(name) == Some(of_shares) && !self.readers.contested.contains_key(name)
             };
+            let known = || others[of_plugins..].iter().any(|(other, _)| other == resource);
             let shares = || extended_resources(pod).any(|(name, _)| is_further(name));
             let carries = || !matches!(self.spoken[of_shares].assignment(pod), Ok(None));
-            if named(resource) && !shares() && !carries() {
+            if !known() && !shares() && !carries() {
                 others.push((resource.as_str(), of_whole_cards));
             }
         }
@@ -80,18 +85,21 @@ impl Dialects {
     }
 
     /// The resources of vendors' device plugins in this pod, each with the dialect that it names another resource of.
-    fn plugins_asked(&self, pod: &Pod) -> impl Iterator<Item = (&str, usize)> {
-        let named = |wanted: &dyn Fn(&str) -> bool| extended_resources(pod).any(|(name, _)| wanted(name));
+    fn plugins_asked(&self, pod: &Pod) -> Vec<(&str, usize)> {
         let is_own = |name: &str, at: usize| {
             self.readers.first(name) == Some(at)
                 && !self.readers.contested.contains_key(name)
                 && !self.spoken[at].qualifies(name)
         };
-        let is_asked = move |(resource, at): &(&String, &usize)| {
-            named(&|name| name == resource.as_str()) && named(&|name| is_own(name, **at))
-        };
-        let asked = self.readers.of_plugins.iter().filter(is_asked);
-        asked.map(|(resource, at)| (resource.as_str(), *at))
+        let mut asked: Vec<(&str, usize)> = Vec::new();
+        for (name, _) in extended_resources(pod) {
+            let Some((resource, &at)) = self.readers.of_plugins.get_key_value(name) else { continue };
+            let known = asked.iter().any(|(other, _)| other == resource);
+            if !known && extended_resources(pod).any(|(name, _)| is_own(name, at)) {
+                asked.push((resource.as_str(), at));
+            }
+        }
+        asked
     }
 }
 
@@ -117,10 +125,14 @@ impl<'a> InPod<'a> {
     /// The mode in which so much of a resource requests a share, whether or not it is enabled here; `None`: it requests none, since the
     /// amount is 0 or the resource only describes a share. An amount that can't be read requests one: what is wrong with it is to be said.
     pub fn mode_requested(&self, resource: &str, amount: &Quantity) -> Option<&'a SharingMode> {
-        let qualifies = match self.place(resource).map(|at| &self.dialects.spoken[at]) {
-            Some(dialect) => dialect.qualifies(resource),
-            None => resource == hami::names::PRIORITY,
-        };
-        self.mode_of(resource).filter(|_| !qualifies && !amount.is_zero())
+        self.mode_of_request(resource).filter(|_| !amount.is_zero())
+    }
+
+    /// The mode in which more than 0 of a resource requests a share.
+    pub fn mode_of_request(&self, resource: &str) -> Option<&'a SharingMode> {
+        match self.place(resource).map(|at| &self.dialects.spoken[at]) {
+            Some(dialect) => (!dialect.qualifies(resource)).then(|| dialect.mode()),
+            None => well_known_mode(resource).filter(|_| resource != hami::names::PRIORITY),
+        }
     }
 }
