@@ -32,5 +32,6 @@ pub fn judge(findings: &mut ReviewFindings, pod: &Pod, shares: &PodShares<'_>, f
 
 /// Quantities that can't be read are reported by another rule.
 fn differ(request: &crate::object::Quantity, limit: &crate::object::Quantity) -> bool {
-    matches!((request.amount(), limit.amount()), (Ok(request), Ok(limit)) if request != limit)
+    request != limit
+        && matches!((request.amount(), limit.amount()), (Ok(request), Ok(limit)) if request != limit)
 }
