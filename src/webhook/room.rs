@@ -53,10 +53,11 @@ impl Default for BodyRoom {
 
 /// Passes a review on when there is room for it, and answers 429 if there is none in time.
 pub(super) async fn bounded(
-    State((room, metrics)): State<(BodyRoom, WebhookMetrics)>,
+    State(state): State<Arc<(BodyRoom, WebhookMetrics)>>,
     request: Request,
     next: Next,
 ) -> Response {
+    let (room, metrics) = &*state;
     let started = Instant::now();
     let needed = places(&request);
     let Ok(held) = timeout(room.patience, room.places.acquire_many(needed)).await else {

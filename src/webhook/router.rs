@@ -126,7 +126,7 @@ pub fn router(webhook: Webhook) -> Router {
 
 /// As [`router`], with this limit on the memory for reviews.
 pub fn router_within(webhook: Webhook, room: BodyRoom) -> Router {
-    let bounded = axum::middleware::from_fn_with_state((room, webhook.metrics.clone()), bounded);
+    let bounded = axum::middleware::from_fn_with_state(Arc::new((room, webhook.metrics.clone())), bounded);
     Router::new()
         .route(MUTATE, post(mutate))
         .route(ADOPT, post(adopt))
@@ -137,7 +137,7 @@ pub fn router_within(webhook: Webhook, room: BodyRoom) -> Router {
         .route(METRICS, get(metrics))
         .fallback(|| async { ReviewRefusal::new(StatusCode::NOT_FOUND, "no such path") })
         .method_not_allowed_fallback(wrong_method)
-        .with_state(webhook)
+        .with_state(Arc::new(webhook))
 }
 
 /// The answer to a method that a path does not have.
@@ -160,26 +160,26 @@ async fn verified(request: Request, next: Next) -> Response {
     next.run(request).await
 }
 
-async fn mutate(State(webhook): State<Webhook>, request: Request) -> Response {
+async fn mutate(State(webhook): State<Arc<Webhook>>, request: Request) -> Response {
     review(&webhook, AdmissionStage::Mutate, request).await
 }
 
-async fn adopt(State(webhook): State<Webhook>, request: Request) -> Response {
+async fn adopt(State(webhook): State<Arc<Webhook>>, request: Request) -> Response {
     review(&webhook, AdmissionStage::Adopt, request).await
 }
 
-async fn validate(State(webhook): State<Webhook>, request: Request) -> Response {
+async fn validate(State(webhook): State<Arc<Webhook>>, request: Request) -> Response {
     review(&webhook, AdmissionStage::Validate, request).await
 }
 
-async fn healthz(State(webhook): State<Webhook>) -> Response {
+async fn healthz(State(webhook): State<Arc<Webhook>>) -> Response {
     match (webhook.health)() {
         None => said(StatusCode::OK, "ok"),
         Some(why) => ReviewRefusal::new(StatusCode::SERVICE_UNAVAILABLE, why).into_response(),
     }
 }
 
-async fn readyz(State(webhook): State<Webhook>) -> Response {
+async fn readyz(State(webhook): State<Arc<Webhook>>) -> Response {
     let readiness = *webhook.readiness.borrow();
     match readiness {
         ServerReadiness::Starting => {
@@ -192,7 +192,7 @@ async fn readyz(State(webhook): State<Webhook>) -> Response {
     }
 }
 
-async fn metrics(State(webhook): State<Webhook>, headers: HeaderMap) -> Response {
+async fn metrics(State(webhook): State<Arc<Webhook>>, headers: HeaderMap) -> Response {
     if let Err(denial) = (webhook.scraper)(bearer(&headers)).await {
         return refused(&denial);
     }
