@@ -35,7 +35,8 @@ impl ChangedField {
         for (at, part) in self.field.split(['[', ']']).enumerate() {
             // What stands in brackets is one key, or a place in a list.
             if at % 2 == 1 {
-                pointer += &format!("/{}", escaped(part));
+                pointer.push('/');
+                pointer.push_str(&escaped(part));
             } else {
                 let keys = part.split('.').filter(|key| !key.is_empty());
                 pointer.extend(keys.flat_map(|key| ["/".to_owned(), escaped(key)]));

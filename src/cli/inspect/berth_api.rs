@@ -166,8 +166,12 @@ impl BerthApi {
     fn at(server: &Uri, token: HeaderValue) -> Result<Self> {
         let host = server.host().unwrap_or_default().trim_matches(['[', ']']);
         let is_local = host == "localhost" || host.parse().is_ok_and(|ip: std::net::IpAddr| ip.is_loopback());
-        let secure = server.scheme_str() == Some("https");
-        if !secure && !(server.scheme_str() == Some("http") && is_local) {
+        let is_safe = match server.scheme_str() {
+            Some("https") => true,
+            Some("http") => is_local,
+            _ => false,
+        };
+        if !is_safe {
             bail!(
                 "--berth-server {server}: not an https URL; http would show the token to others than this machine"
             );
@@ -186,7 +190,7 @@ impl BerthApi {
         path: &[&str],
         query: &str,
     ) -> Result<T, BerthApiError> {
-        let path: String = path.iter().map(|part| format!("/{}", escaped(part))).collect();
+        let path: String = path.iter().flat_map(|part| ["/".to_owned(), escaped(part)]).collect();
         let unasked = |source: anyhow::Error| BerthApiError::Unasked { place: self.place.clone(), source };
         let request = Request::get(format!("{}{PREFIX}{path}{query}", self.prefix));
         let request = request.header(TOKEN, &self.token).body(Body::empty());

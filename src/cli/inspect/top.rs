@@ -143,9 +143,9 @@ impl TopArgs {
 pub async fn run(args: TopArgs, config: Config) -> Result<CommandAnswer> {
     let (args, config) = (Arc::new(args), Arc::new(config));
     let glyphs = args.glyphs();
-    if args.watch.watch {
-        let detail = args.watch.detail(args.output, &args.cluster.file)?;
-        let answerer = Arc::new(args.api.answerer(&args.cluster).await?);
+    let detail = args.watch.detail(args.output, &args.cluster.file)?;
+    let answerer = Arc::new(args.api.answerer(&args.cluster).await?);
+    if let Some(detail) = detail {
         let screen = Screen::new::<DrawnUsage>(args.view as usize, args.sort_by, detail);
         let read = || {
             let read = Arc::clone(&args).read(Arc::clone(&answerer), Arc::clone(&config));
@@ -157,7 +157,6 @@ pub async fn run(args: TopArgs, config: Config) -> Result<CommandAnswer> {
         };
         return args.watch.show(screen, read).await;
     }
-    let answerer = Arc::new(args.api.answerer(&args.cluster).await?);
     let (mut usage, warnings) = Arc::clone(&args).read(answerer, config).await?;
     for warning in warnings {
         output::remark(&format!("warning: {warning}"));

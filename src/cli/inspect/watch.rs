@@ -43,8 +43,11 @@ pub struct WatchArgs {
 pub(super) type Read<T> = Result<(T, Vec<String>)>;
 
 impl WatchArgs {
-    /// Which columns the screen begins with; an error where there can be no screen.
-    pub(super) fn detail(&self, output: WideFormat, files: &[PathBuf]) -> Result<Detail> {
+    /// Which columns the screen begins with; `None`: none is asked for. An error where there can be none.
+    pub(super) fn detail(&self, output: WideFormat, files: &[PathBuf]) -> Result<Option<Detail>> {
+        if !self.watch {
+            return Ok(None);
+        }
         let Some(detail) = output.detail() else {
             bail!("--watch shows a screen: it can't be given with -o json or -o yaml");
         };
@@ -54,7 +57,7 @@ impl WatchArgs {
         if !stdin().is_terminal() || !stdout().is_terminal() {
             bail!("--watch needs a terminal: standard input or standard output is none");
         }
-        Ok(detail)
+        Ok(Some(detail))
     }
 
     /// Shows what `read` reads again and again until it is told to end.

@@ -173,8 +173,7 @@ impl WhoArgs {
 /// Prints who holds which card, or shows it until it is told to end.
 pub async fn run(args: WhoArgs, config: Config) -> Result<CommandAnswer> {
     let (args, config) = (Arc::new(args), Arc::new(config));
-    let detail =
-        if args.watch.watch { Some(args.watch.detail(args.output, &args.cluster.file)?) } else { None };
+    let detail = args.watch.detail(args.output, &args.cluster.file)?;
     let answerer = Arc::new(args.api.answerer(&args.cluster).await?);
     if let Some(detail) = detail {
         let screen = Screen::new::<CardHolders>(0, SortBy::Name, detail);
@@ -292,7 +291,9 @@ impl CardHolders {
                 // What stands above is not said again.
                 let of_card = headings(detail).len() - OF_HOLDER.len();
                 rows.iter_mut().skip(1).for_each(|row| row[..of_card].iter_mut().for_each(String::clear));
-                rows.into_iter().for_each(|row| table.row(row));
+                for row in rows {
+                    table.row(row);
+                }
             }
         }
         table.render()

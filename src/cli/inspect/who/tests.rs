@@ -50,6 +50,12 @@ fn press(screen: &mut Screen, key: KeyCode) -> KeyEffect {
     screen.press(KeyEvent::new(key, KeyModifiers::NONE))
 }
 
+fn write(screen: &mut Screen, text: &str) {
+    for c in text.chars() {
+        press(screen, KeyCode::Char(c));
+    }
+}
+
 fn screen() -> Screen {
     Screen::new::<CardHolders>(0, SortBy::Name, Detail::Usual)
 }
@@ -77,13 +83,13 @@ fn nodes_cards_and_pods_are_searched_and_the_fullest_card_comes_first() {
     let first = |screen: &mut Screen| drawn(screen, &holders, (120, 8))[3].clone();
     assert!(first(&mut screen).starts_with("a     GPU-a-0"), "{}", first(&mut screen));
     for text in ["/HOLDER", "/gpu-a-0", "/a"] {
-        text.chars().for_each(|c| drop(press(&mut screen, KeyCode::Char(c))));
+        write(&mut screen, text);
         press(&mut screen, KeyCode::Enter);
         assert!(first(&mut screen).contains("team/holder"), "{text}");
         press(&mut screen, KeyCode::Esc);
     }
     press(&mut screen, KeyCode::Char('w'));
-    "/holder".chars().for_each(|c| drop(press(&mut screen, KeyCode::Char(c))));
+    write(&mut screen, "/holder");
     assert!(first(&mut screen).contains("NVIDIA-A10"), "with all columns pods are searched too");
     press(&mut screen, KeyCode::Esc);
     assert_eq!(press(&mut screen, KeyCode::Tab), KeyEffect::Redraw);
