@@ -59,6 +59,11 @@ pub(crate) fn pod() -> Value {
 
 /// The review of that pod.
 pub(crate) fn body() -> Vec<u8> {
+    body_of(&pod())
+}
+
+/// The review of a pod that is created.
+pub(crate) fn body_of(pod: &Value) -> Vec<u8> {
     let review = json!({
         "kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1",
         "request": {
@@ -70,7 +75,7 @@ pub(crate) fn body() -> Vec<u8> {
             "namespace": "train", "operation": "CREATE",
             "userInfo": {"username": "system:serviceaccount:kube-system:replicaset-controller",
                 "groups": ["system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated"]},
-            "object": pod(), "oldObject": null, "dryRun": false,
+            "object": pod, "oldObject": null, "dryRun": false,
             "options": {"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1"},
         },
     });
