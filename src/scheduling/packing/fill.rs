@@ -29,13 +29,26 @@ struct Filling<'a> {
     kinds: &'a CardKinds,
 }
 
-/// What pods of this sequence take of the room's cards, in thousandths of one.
-pub(super) fn fill(room: &Room, sequence: usize, mix: &Mix, kinds: &CardKinds) -> u32 {
+/// What pods of a sequence take of a room.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Filled {
+    /// Of the room's cards, in thousandths of one.
+    pub(super) taken: u32,
+    /// How many pods of the sequence decided that, from its first on: those after them make no difference.
+    pub(super) drawn: u8,
+}
+
+/// What pods of this sequence take.
+pub(super) fn fill(room: &Room, sequence: usize, mix: &Mix, kinds: &CardKinds) -> Filled {
     let free: Vec<_> = room.cards.iter().map(|card| card.free(kinds)).collect();
     let all: u32 = free.iter().sum();
     if all == 0 {
-        return 0;
+        return Filled::default();
     }
+    let filled = |taken, steps: usize| Filled {
+        taken,
+        drawn: u8::try_from(steps * CHOICE).expect("a sequence has at most 255 pods"),
+    };
     let mut filling = Filling { room: room.clone(), free, mix, kinds };
     let (mut taken, mut misses) = (0, 0);
     for step in 0..DRAWS / CHOICE {
@@ -51,16 +64,16 @@ pub(super) fn fill(room: &Room, sequence: usize, mix: &Mix, kinds: &CardKinds) -
         let Some((_, shape, found)) = best else {
             misses += 1;
             if misses > MOST_MISSES {
-                break;
+                return filled(taken, step + 1);
             }
             continue;
         };
         taken += filling.take(shape, &found);
         if taken >= all {
-            return all;
+            return filled(all, step + 1);
         }
     }
-    taken
+    filled(taken, DRAWS / CHOICE)
 }
 
 impl Filling<'_> {

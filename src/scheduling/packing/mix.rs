@@ -86,8 +86,8 @@ pub struct Mix {
     places: Arc<HashMap<Arc<PodShape>, usize>>,
     shares: Arc<Vec<MixedShare>>,
     draws: Arc<Vec<Draw>>,
-    /// By sequence, the version at which it changed last.
-    changed: [u64; SEQUENCES],
+    /// By draw, the version at which it changed last.
+    changed: Arc<Vec<u64>>,
     /// The last changes, oldest first.
     log: Arc<Vec<Reweighed>>,
     /// All weights together.
@@ -102,7 +102,7 @@ impl Default for Mix {
             places: Arc::default(),
             shares: Arc::default(),
             draws: Arc::new(vec![NOTHING; SEQUENCES * DRAWS]),
-            changed: [1; SEQUENCES],
+            changed: Arc::new(vec![1; SEQUENCES * DRAWS]),
             log: Arc::default(),
             total: 0,
         }
@@ -140,9 +140,10 @@ impl Mix {
         self.shapes.get(self.draws[sequence * DRAWS + at].shape as usize)
     }
 
-    /// Whether a sequence has changed since this version.
-    pub(super) fn has_changed(&self, sequence: usize, since: u64) -> bool {
-        self.changed[sequence] > since
+    /// Whether the first pods of a sequence, so many, have changed since this version.
+    pub(super) fn has_changed(&self, sequence: usize, first: usize, since: u64) -> bool {
+        let from = sequence * DRAWS;
+        self.changed[from..from + first].iter().any(|changed| *changed > since)
     }
 
     /// By how much weights have changed since this version; `None`: that is not remembered any more.
@@ -193,15 +194,14 @@ impl Mix {
         }
         let mut kept: Vec<_> = self.shapes.iter().filter(|shape| shape.weight > 0).cloned().collect();
         kept.sort_by(|one, other| one.shape.cmp(&other.shape));
-        let mut anew =
-            Self { version: self.version, changed: self.changed, total: self.total, ..Self::default() };
+        let mut anew = Self { version: self.version, total: self.total, ..Self::default() };
         for MixedShape { shape, weight, .. } in &kept {
             let place = anew.add(shape, kinds);
             Arc::make_mut(&mut anew.shapes)[place].weight = *weight;
             anew.draw(place, true);
         }
         // The draws are what they were, at other places.
-        anew.changed = self.changed;
+        anew.changed = self.changed.clone();
         *self = anew;
     }
 
@@ -233,8 +233,9 @@ impl Mix {
         let shapes = &self.shapes;
         let own = &shapes[place];
         let at = u32::try_from(place).unwrap_or(u32::MAX);
-        let draws = Arc::make_mut(&mut self.draws);
-        for (number, draw) in draws.iter_mut().enumerate() {
+        let draws = Arc::make_mut(&mut self.draws).iter_mut();
+        let changed = Arc::make_mut(&mut self.changed).iter_mut();
+        for (number, (draw, changed)) in draws.zip(changed).enumerate() {
             let before = draw.shape;
             if draw.shape == at && !grew {
                 let keys = shapes.iter().zip(0_u32..).filter(|(one, _)| one.weight > 0);
@@ -249,7 +250,7 @@ impl Mix {
                 }
             }
             if draw.shape != before {
-                self.changed[number / DRAWS] = self.version;
+                *changed = self.version;
             }
         }
     }

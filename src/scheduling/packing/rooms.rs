@@ -11,7 +11,7 @@ use foldhash::fast::FixedState;
 
 use super::{
     alone,
-    fill::fill,
+    fill::{Filled, fill},
     mix::{Mix, SEQUENCES},
     room::Room,
 };
@@ -25,8 +25,8 @@ const KEPT: usize = 1 << 15;
 struct Valuation {
     /// The version of the mix for which it is known; 0: not at all.
     version: u64,
-    /// What pods of each sequence take of it, in thousandths of a card.
-    taken: [u32; SEQUENCES],
+    /// What pods of each sequence take of it.
+    filled: [Filled; SEQUENCES],
     /// What each shape could take alone, as [`alone::all`] has it.
     alone: i64,
     /// What the room is worth, in millionths of a card.
@@ -107,9 +107,9 @@ impl ValuedRoom {
 
 impl Valuation {
     fn renewed(mut self, room: &Room, mix: &Mix, kinds: &CardKinds) -> Self {
-        for (sequence, taken) in self.taken.iter_mut().enumerate() {
-            if self.version == 0 || mix.has_changed(sequence, self.version) {
-                *taken = fill(room, sequence, mix, kinds);
+        for (sequence, filled) in self.filled.iter_mut().enumerate() {
+            if self.version == 0 || mix.has_changed(sequence, filled.drawn.into(), self.version) {
+                *filled = fill(room, sequence, mix, kinds);
             }
         }
         self.alone = match mix.since(self.version).filter(|_| self.version > 0) {
@@ -119,14 +119,14 @@ impl Valuation {
             None => alone::all(room, mix),
         };
         self.version = mix.version;
-        self.worth = worth(&self.taken, self.alone, mix.total);
+        self.worth = worth(&self.filled, self.alone, mix.total);
         self
     }
 }
 
 /// The mean of what sequences take, and half of what shapes could take alone.
-fn worth(taken: &[u32; SEQUENCES], alone: i64, total: u64) -> i64 {
-    let sum: i64 = taken.iter().map(|taken| i64::from(*taken)).sum();
+fn worth(filled: &[Filled; SEQUENCES], alone: i64, total: u64) -> i64 {
+    let sum: i64 = filled.iter().map(|filled| i64::from(filled.taken)).sum();
     let filled = sum * 1000 / i64::try_from(SEQUENCES).unwrap_or(i64::MAX);
     #[expect(clippy::cast_possible_truncation, reason = "thousandths of a card and parts of 1,024")]
     let parts = i128::from(alone::FRACTION as i64);
