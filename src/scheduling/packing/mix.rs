@@ -14,8 +14,8 @@ use crate::{
     },
 };
 
-/// So many sequences of pods are drawn.
-pub(super) const SEQUENCES: usize = 8;
+/// So many sequences of pods are drawn: a power of 2.
+pub(super) const SEQUENCES: usize = 16;
 
 /// So many pods are drawn for each.
 pub(super) const DRAWS: usize = 240;
@@ -258,7 +258,19 @@ impl Mix {
 
 /// The key of a shape in a draw: the minimum over all shapes is each one's as often as its part of all weights is.
 fn key(shape: &MixedShape, draw: usize) -> f64 {
-    exponential(mixed(shape.seed ^ mixed(draw as u64 + 1))) / f64::from(shape.weight)
+    exponential(number(shape.seed, draw)) / f64::from(shape.weight)
+}
+
+/// The random number of a shape in a draw. At one place of all sequences it lies once in each of as many equal parts of all numbers, in an order of
+/// the shape's own: so all sequences together hold a shape about as often as it counts, and what they make of a room is less a matter of luck.
+fn number(seed: u64, draw: usize) -> u64 {
+    let parts = SEQUENCES as u64;
+    let (sequence, at) = ((draw / DRAWS) as u64, (draw % DRAWS) as u64);
+    let own = mixed(seed ^ mixed(at + 1));
+    // Odd factors and sums lead from each part to another one.
+    let turned = (sequence ^ (own % parts)).wrapping_mul((own / parts) | 1).wrapping_add(own >> 32) % parts;
+    let bits = SEQUENCES.ilog2();
+    (turned << (u64::BITS - bits)) | (mixed(own.wrapping_add(sequence)) >> bits)
 }
 
 /// The bits of a number mixed up: the finalizer of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).

@@ -103,6 +103,24 @@ fn a_room_is_worth_what_the_pods_that_come_can_take_of_it() {
 }
 
 #[test]
+fn all_sequences_together_hold_each_shape_about_as_often_as_it_counts() {
+    let mut cluster = Cluster::default();
+    for _ in 0..64 {
+        (1..=4).for_each(|cpu| cluster.come(shape(cpu, 1, 8_000)));
+    }
+    let of_first = |at: usize| {
+        let drawn = (0..mix::SEQUENCES).filter_map(|sequence| cluster.packing.mix.drawn(sequence, at));
+        drawn.filter(|shape| shape.cpu == 1).count() as f64
+    };
+    let (expected, draws) = (mix::SEQUENCES as f64 / 4.0, mix::DRAWS as f64);
+    let mean = (0..mix::DRAWS).map(of_first).sum::<f64>() / draws;
+    assert!((mean - expected).abs() < 0.1 * expected, "{mean}");
+    // Of numbers drawn apart from each other it would be three quarters of what is expected.
+    let variance = (0..mix::DRAWS).map(|at| (of_first(at) - expected).powi(2)).sum::<f64>() / draws;
+    assert!(variance < 0.55 * expected, "{variance}");
+}
+
+#[test]
 fn few_pods_count_beside_pods_that_are_made_up_by_how_nodes_are_cut() {
     let mut cluster = Cluster::default();
     cluster.put(node("a", 64, 4));
