@@ -19,7 +19,7 @@ use std::{
 use browser::{Browser, Page};
 use fixture::{Cluster, HOSTILE, NOW, card_of_two, company, hostile, large};
 use serde_json::{Value, json};
-use server::Server;
+use server::{FleetAnswer, Server};
 
 /// The desk's and the phone's window.
 const DESK: (u32, u32) = (1440, 900);
@@ -219,6 +219,66 @@ fn changes_are_shown_without_a_reload() {
         page.until(&shown(&place));
         server.change(|cluster| cluster.queue["pods"] = json!([]));
         page.until("document.querySelector('main').innerText.includes('It is gone')");
+        nothing_went_wrong(page, &server);
+    });
+}
+
+#[test]
+fn a_change_fetches_only_the_nodes_that_it_is_about() {
+    in_browser(|page| {
+        let server = Server::start(company(), "", None);
+        open(page, &server, "");
+        page.until("document.getElementById('state').dataset.state === 'live'");
+        let names = "[...document.querySelectorAll('.node h2 a')].map((name) => name.innerText).sort()";
+        let shows_what_there_is = |page: &mut Page<'_>| {
+            let fleet = server.cluster().fleet;
+            let nodes = fleet["nodes"].as_array().expect("nodes");
+            let mut there: Vec<_> = nodes.iter().filter_map(|node| node["name"].as_str()).collect();
+            there.sort_unstable();
+            page.until(&format!("JSON.stringify({names}) === {}", json!(json!(there).to_string())));
+        };
+        shows_what_there_is(page);
+        assert_eq!(server.fleet_answers().first(), Some(&FleetAnswer::Whole(26)));
+        let newcomer = |at: usize, pod: &str| {
+            let share = json!({"namespace": "vision", "pod": pod, "memory": 5000, "cores": 10});
+            server.change(|cluster| cluster.fleet["nodes"][at]["cards"][0]["shares"] = json!([share]));
+        };
+        let seen = |pod: &str| {
+            format!(
+                "[...document.querySelectorAll('.tower')].filter((tower) => tower.ariaLabel.includes('vision/{pod} 5000 MiB')).length === 1"
+            )
+        };
+        newcomer(0, "first");
+        page.until(&seen("first"));
+        newcomer(1, "second");
+        page.until(&format!("{} && {}", seen("first"), seen("second")));
+        // The stream tells at its beginning too that something may have changed.
+        let answers = server.fleet_answers();
+        assert!(!answers.iter().any(|answer| matches!(answer, FleetAnswer::Whole(_))), "{answers:?}");
+        let rows = answers.iter().filter(|answer| **answer == FleetAnswer::Changed(1)).count();
+        assert_eq!(rows, 2, "{answers:?}");
+        shows_what_there_is(page);
+
+        // Which node is gone is not told: all are fetched once.
+        server.change(|cluster| {
+            let nodes = cluster.fleet["nodes"].as_array_mut().expect("nodes");
+            nodes.remove(3);
+            nodes[4]["name"] = "another".into();
+        });
+        shows_what_there_is(page);
+        assert_eq!(server.fleet_answers(), [FleetAnswer::Changed(1), FleetAnswer::Whole(25)]);
+        assert_eq!(page.evaluate(&seen("first")), true);
+
+        // Another replica answers with all nodes to a version that is not its own, and knows nothing of what has changed since.
+        server.replace();
+        page.until("document.getElementById('state').dataset.state === 'reconnecting'");
+        newcomer(2, "third");
+        page.until(&seen("third"));
+        assert!(server.fleet_answers().contains(&FleetAnswer::Whole(25)));
+        newcomer(5, "fourth");
+        page.until(&format!("{} && {}", seen("third"), seen("fourth")));
+        assert_eq!(server.fleet_answers().last(), Some(&FleetAnswer::Changed(1)));
+        shows_what_there_is(page);
         nothing_went_wrong(page, &server);
     });
 }

@@ -1,6 +1,7 @@
 //! The page and an API that answers from a fixture, on a socket of this machine. The test changes the fixture and says so in the stream of changes.
 
 use std::{
+    collections::BTreeMap,
     net::SocketAddr,
     sync::{Arc, Mutex},
 };
@@ -26,8 +27,21 @@ use super::fixture::Cluster;
 /// What the server has.
 struct Held {
     cluster: Mutex<Cluster>,
+    /// The version of the cluster in which each node changed last.
+    changed: Mutex<BTreeMap<String, u64>>,
+    /// How many nodes each answer about the fleet had.
+    told: Mutex<Vec<FleetAnswer>>,
     token: Option<&'static str>,
     version: watch::Sender<Version>,
+}
+
+/// An answer about the fleet.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum FleetAnswer {
+    /// With all of so many nodes.
+    Whole(usize),
+    /// With those nodes alone that had changed.
+    Changed(usize),
 }
 
 /// A stream of changes ends when the connection is another than the one with which it began.
@@ -35,6 +49,8 @@ struct Held {
 struct Version {
     number: u64,
     connection: u64,
+    /// The process; its versions mean nothing to another.
+    process: u64,
 }
 
 /// A server that ends when it is dropped.
@@ -51,8 +67,10 @@ impl Server {
             Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime starts");
         let held = Arc::new(Held {
             cluster: Mutex::new(cluster),
+            changed: Mutex::default(),
+            told: Mutex::default(),
             token,
-            version: watch::Sender::new(Version { number: 1, connection: 1 }),
+            version: watch::Sender::new(Version { number: 1, connection: 1, process: 1 }),
         });
         let routes = Router::new()
             .route("/api/v1/changes", get(changes))
@@ -76,14 +94,69 @@ impl Server {
 
     /// Changes the cluster, and tells those who follow.
     pub(crate) fn change(&self, change: impl FnOnce(&mut Cluster)) {
-        change(&mut self.held.cluster.lock().expect("no test panics with it"));
-        self.held.version.send_modify(|version| version.number += 1);
+        let mut cluster = self.held.cluster.lock().expect("no test panics with it");
+        let before = rows(&cluster);
+        change(&mut cluster);
+        let number = self.held.version.borrow().number + 1;
+        let mut changed = self.held.changed.lock().expect("no test panics with it");
+        for (name, row) in rows(&cluster) {
+            if before.get(&name) != Some(&row) {
+                changed.insert(name, number);
+            }
+        }
+        drop((cluster, changed));
+        self.held.version.send_modify(|version| version.number = number);
+    }
+
+    /// Another process answers from now on.
+    pub(crate) fn replace(&self) {
+        self.held.version.send_modify(|version| {
+            (version.process, version.connection) = (version.process + 1, version.connection + 1);
+        });
+    }
+
+    /// What was answered about the fleet since the last call.
+    pub(crate) fn fleet_answers(&self) -> Vec<FleetAnswer> {
+        std::mem::take(&mut *self.held.told.lock().expect("no test panics with it"))
     }
 
     /// Ends every stream of changes.
     pub(crate) fn hang_up(&self) {
         self.held.version.send_modify(|version| version.connection += 1);
     }
+}
+
+/// The nodes by name.
+fn rows(cluster: &Cluster) -> BTreeMap<String, Value> {
+    let nodes = cluster.fleet["nodes"].as_array().into_iter().flatten();
+    nodes.map(|node| (node["name"].as_str().unwrap_or_default().to_owned(), node.clone())).collect()
+}
+
+/// The fleet, or what of it has changed since a version of this process.
+fn fleet(held: &Held, cluster: &Cluster, query: Option<&str>) -> Value {
+    let Version { number, process, .. } = *held.version.borrow();
+    let mut fleet = cluster.fleet.clone();
+    fleet["version"] = format!("{process:x}-{number}").into();
+    let since = query.and_then(|query| query.strip_prefix("since=")?.split_once('-'));
+    let since = since
+        .filter(|(of, _)| *of == format!("{process:x}"))
+        .and_then(|(_, number)| number.parse::<u64>().ok());
+    let Some(nodes) = fleet["nodes"].as_array_mut() else { return fleet };
+    let in_all = nodes.len();
+    let answer = match since {
+        None => FleetAnswer::Whole(in_all),
+        Some(since) => {
+            let changed = held.changed.lock().expect("no test panics with it");
+            nodes.retain(|node| {
+                changed.get(node["name"].as_str().unwrap_or_default()).is_some_and(|at| *at > since)
+            });
+            let answer = FleetAnswer::Changed(nodes.len());
+            fleet["nodesInAll"] = in_all.into();
+            answer
+        }
+    };
+    held.told.lock().expect("no test panics with it").push(answer);
+    fleet
 }
 
 fn json_answer(status: StatusCode, value: &Value) -> Response {
@@ -120,7 +193,7 @@ async fn answer(
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
     let cluster = held.cluster.lock().expect("no test panics with it");
     let found = match parts.as_slice() {
-        ["fleet"] => Some(cluster.fleet.clone()),
+        ["fleet"] => Some(fleet(&held, &cluster, uri.query())),
         ["queue"] => Some(cluster.queue.clone()),
         ["fits"] => Some(cluster.fits.clone()),
         ["nodes", name] => cluster.node(name),
@@ -166,7 +239,7 @@ async fn changes(State(held): State<Arc<Held>>, headers: HeaderMap) -> Response 
     let own = versions.borrow().connection;
     let messages = stream::unfold(versions, move |mut versions| async move {
         versions.changed().await.ok()?;
-        let Version { number, connection } = *versions.borrow_and_update();
+        let Version { number, connection, .. } = *versions.borrow_and_update();
         let message = format!("event: change\ndata: {{\"version\": {number}}}\n\n");
         (connection == own).then_some((Ok::<_, std::convert::Infallible>(message), versions))
     });

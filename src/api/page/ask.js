@@ -35,12 +35,13 @@ function headers() {
   return token === null ? {} : { Authorization: `Bearer ${token}`, "X-Berth-Token": token };
 }
 
-async function answer(parts, signal) {
+async function answer(parts, signal, query) {
   if (parts.some((part) => part === "" || part === "." || part === "..")) throw new Refusal(404, "there is nothing of this name");
   let found;
   try {
-    const path = parts.map(encodeURIComponent).join("/");
-    found = await fetch(new URL(path, API), { headers: headers(), cache: "no-store", credentials: "same-origin", redirect: "error", signal });
+    const place = new URL(parts.map(encodeURIComponent).join("/"), API);
+    place.search = new URLSearchParams(query);
+    found = await fetch(place, { headers: headers(), cache: "no-store", credentials: "same-origin", redirect: "error", signal });
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new Refusal(0, "Berth can't be reached");
@@ -57,9 +58,9 @@ async function answer(parts, signal) {
   throw new Refusal(found.status, message);
 }
 
-/// What the API answers at this path, given as its parts.
-export async function ask(parts, signal) {
-  const found = await answer(parts, signal);
+/// What the API answers at this path, given as its parts, to this query, given as an object.
+export async function ask(parts, signal, query = {}) {
+  const found = await answer(parts, signal, query);
   try {
     return await found.json();
   } catch (error) {
@@ -85,7 +86,7 @@ export function follow(changed, told) {
     };
     try {
       heard();
-      const stream = await answer(["changes"], connection.signal);
+      const stream = await answer(["changes"], connection.signal, {});
       told("live");
       // What happened before is in no message.
       changed();

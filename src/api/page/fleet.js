@@ -156,6 +156,20 @@ export function open() {
     node.stranded = data.cards.filter((card) => card.stranded !== undefined).length;
   }
 
+  /// The whole fleet, of which only the nodes are fetched that have changed since it was shown last.
+  async function load(ask) {
+    if (fleet?.version !== undefined) {
+      const { nodesInAll, ...changed } = await ask(path, { since: fleet.version });
+      // Another replica, or one that has restarted, does not know the version and answers with all nodes.
+      if (nodesInAll === undefined) return changed;
+      const rows = new Map(fleet.nodes.map((node) => [node.name, node]));
+      for (const node of changed.nodes) rows.set(node.name, node);
+      // Where there are more rows than nodes, some nodes are gone, and which ones is not told.
+      if (rows.size === nodesInAll) return { ...changed, nodes: [...rows.values()] };
+    }
+    return ask(path);
+  }
+
   function show(answer) {
     const first = fleet === undefined;
     fleet = answer;
@@ -464,6 +478,7 @@ export function open() {
     title: "Fleet",
     path,
     root,
+    load,
     show,
     hide() { bubble.hidden = true; },
     /// Where the keyboard is when one comes back.

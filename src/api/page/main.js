@@ -105,7 +105,7 @@ const reading = {
     this.running = own;
     this.started = performance.now();
     try {
-      const asked = (path) => ask(path, own.signal);
+      const asked = (path, query) => ask(path, own.signal, query);
       const answer = await (view.load ? view.load(asked) : asked(view.path));
       if (this.running !== own) return;
       readAt = new Date();
