@@ -14,6 +14,7 @@ pub mod fits;
 mod fleet;
 pub mod gpu_parts;
 pub mod history;
+pub mod moves;
 mod namespace;
 pub mod nearest;
 mod node;
@@ -25,6 +26,7 @@ pub mod server;
 pub mod source;
 mod streams;
 pub mod top;
+pub mod usage;
 pub mod viewer;
 mod words;
 

@@ -14,9 +14,10 @@ use serde::Serialize;
 use super::{
     ApiError, changes,
     fleet::{CountedFleet, ShownCard},
+    moves::MovesQuestion,
     namespace, node, pod, queue,
     server::{Api, json},
-    top,
+    top, usage,
     viewer::Viewer,
 };
 use crate::webhook::{refusal::as_json, router::wrong_method};
@@ -42,6 +43,8 @@ pub fn router(api: Arc<Api>) -> Router {
         .route("/queue", get(queue))
         .route("/fits", get(fits))
         .route("/top", get(top))
+        .route("/moves", get(moves))
+        .route("/usage", get(usage))
         .route("/changes", get(changes))
         .method_not_allowed_fallback(wrong_method)
         .with_state(api);
@@ -51,8 +54,8 @@ pub fn router(api: Arc<Api>) -> Router {
 async fn fleet(State(api): State<Arc<Api>>, headers: HeaderMap, RawQuery(query): RawQuery) -> Response {
     let page = move |api: &Api, fleet: &CountedFleet, viewer: &Viewer| {
         let since = query.as_deref().and_then(|query| query.strip_prefix("since="));
-        let since = since.and_then(|token| api.version(token));
-        Ok(json(&fleet.shown(viewer, api.version_token(fleet.version), since)))
+        let since = since.and_then(|token| api.version(token, viewer));
+        Ok(json(&fleet.shown(viewer, api.seen_token(fleet.version, viewer), since)))
     };
     answered(api.page(&headers, page).await)
 }
@@ -110,10 +113,30 @@ async fn fits(State(api): State<Arc<Api>>, headers: HeaderMap) -> Response {
 
 async fn top(State(api): State<Arc<Api>>, headers: HeaderMap, RawQuery(query): RawQuery) -> Response {
     let page = move |_: &Api, fleet: &CountedFleet, viewer: &Viewer| {
-        let namespace = query.as_deref().and_then(|query| query.strip_prefix("namespace="));
+        let asked = parameters(query.as_deref());
+        let namespace = asked.iter().find(|(name, _)| name == "namespace").map(|(_, value)| value.as_str());
         Ok(json(&top::page(fleet, namespace, viewer)?))
     };
     answered(api.page(&headers, page).await)
+}
+
+async fn moves(State(api): State<Arc<Api>>, headers: HeaderMap, RawQuery(query): RawQuery) -> Response {
+    match MovesQuestion::of(&parameters(query.as_deref())) {
+        Ok(question) => answered(api.moves(&headers, question).await),
+        Err(error) => error.into_response(),
+    }
+}
+
+async fn usage(State(api): State<Arc<Api>>, headers: HeaderMap, RawQuery(query): RawQuery) -> Response {
+    match usage::asked(&parameters(query.as_deref())) {
+        Ok(by) => answered(api.usage(&headers, &by).await),
+        Err(error) => error.into_response(),
+    }
+}
+
+/// The parameters of a query, in order.
+fn parameters(query: Option<&str>) -> Vec<(String, String)> {
+    form_urlencoded::parse(query.unwrap_or_default().as_bytes()).into_owned().collect()
 }
 
 async fn changes(State(api): State<Arc<Api>>, headers: HeaderMap) -> Response {

@@ -1,11 +1,9 @@
 //! What the paths answer from: the newest overview, who looks, and room for so many answers at a time.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use futures::future::BoxFuture;
 use http::{HeaderMap, HeaderName};
 use serde::Serialize;
-use serde_json::Value;
 use tokio::{
     sync::{Semaphore, watch},
     task::spawn_blocking,
@@ -14,14 +12,16 @@ use tokio::{
 use super::{
     ApiError,
     fleet::CountedFleet,
+    moves::{AnsweredMoves, MovesQuestion},
     pod,
-    source::{Look, OverviewCache},
+    source::{Kept, OverviewCache, Sources, seen},
     streams::{StreamPlace, Streams},
+    usage::{self, Grouping},
     viewer::{Sees, Viewer, Viewers},
 };
-use crate::webhook::{
-    ServerReadiness,
-    bearer::{Denial, bearer},
+use crate::{
+    scheduling::{plan::moves::MovablePods, showback::UsageAccount},
+    webhook::{ServerReadiness, bearer::bearer},
 };
 
 /// Has the token where a proxy keeps `Authorization` to itself, as the API server's does.
@@ -33,41 +33,52 @@ const AT_ONCE: usize = 2;
 /// So many changes are looked for at a time: each judges all nodes many times.
 const CHANGES_AT_ONCE: usize = 1;
 
-/// Reads the object of a pod by namespace and name; `None`: there is no such pod.
-pub type ReadPod =
-    Arc<dyn Fn(String, String) -> BoxFuture<'static, Result<Option<Value>, Denial>> + Send + Sync>;
+/// So many plans are made at a time: each takes a second of a processor on a large cluster.
+const PLANS_AT_ONCE: usize = 1;
+
+/// For so long a list of pods serves everybody who asks for moves.
+const PODS_KEPT: Duration = Duration::from_secs(10);
+
+/// For so long the account of what was used serves everybody; it is written once a minute.
+const USAGE_KEPT: Duration = Duration::from_secs(10);
 
 /// What the paths answer from.
 pub struct Api {
     source: OverviewCache,
+    sources: Sources,
     viewers: Viewers,
-    read_pod: ReadPod,
+    movable: Kept<MovablePods>,
+    usage: Kept<Option<UsageAccount>>,
     readiness: watch::Receiver<ServerReadiness>,
     /// Versions of another process mean nothing here.
     epoch: String,
     streams: Arc<Streams>,
     room: Semaphore,
     room_for_changes: Semaphore,
+    room_for_plans: Semaphore,
 }
 
 impl Api {
-    /// Answers from what `look` shows and `read_pod` reads, for those whom `viewers` knows, until `readiness` says that the process ends.
+    /// Answers from these sources, for those whom `viewers` knows, until `readiness` says that the process ends.
     /// `epoch`: what tells this process from others.
     pub fn new(
-        (look, read_pod): (Look, ReadPod),
+        sources: Sources,
         viewers: Viewers,
         readiness: watch::Receiver<ServerReadiness>,
         epoch: String,
     ) -> Self {
         Self {
-            source: OverviewCache::new(look),
+            source: OverviewCache::new(sources.look.clone()),
+            sources,
             viewers,
-            read_pod,
+            movable: Kept::default(),
+            usage: Kept::default(),
             readiness,
             epoch,
             streams: Arc::default(),
             room: Semaphore::new(AT_ONCE),
             room_for_changes: Semaphore::new(CHANGES_AT_ONCE),
+            room_for_plans: Semaphore::new(PLANS_AT_ONCE),
         }
     }
 
@@ -76,10 +87,18 @@ impl Api {
         format!("{}-{version}", self.epoch)
     }
 
-    /// The version that a client was told; `None`: it is of another process.
-    pub(super) fn version(&self, token: &str) -> Option<u64> {
-        let (epoch, version) = token.rsplit_once('-')?;
-        if epoch == self.epoch { version.parse().ok() } else { None }
+    /// How a viewer is told a version: what she is shown depends on what she may see too.
+    pub(super) fn seen_token(&self, version: u64, viewer: &Viewer) -> String {
+        format!("{}-{:x}", self.version_token(version), viewer.rights())
+    }
+
+    /// The version that a client was told; `None`: it is of another process, or was told to a viewer who could see other pods.
+    pub(super) fn version(&self, token: &str, viewer: &Viewer) -> Option<u64> {
+        let version = token.strip_prefix(&*self.epoch)?.strip_prefix('-')?;
+        let (version, rights) =
+            version.split_once('-').map_or((version, None), |(version, rights)| (version, Some(rights)));
+        let is_same = rights.is_none_or(|rights| *rights == format!("{:x}", viewer.rights()));
+        version.parse().ok().filter(|_| is_same)
     }
 
     /// The cluster as it was a second ago at most.
@@ -125,9 +144,55 @@ impl Api {
         let Ok(_turn) = self.room_for_changes.try_acquire() else {
             return Err(ApiError::Unavailable("Berth is busy with another such request; try again"));
         };
-        let object = (self.read_pod)(namespace, name.clone()).await?;
+        let object = (self.sources.pod)(namespace, name.clone()).await?;
         let Some(object) = object else { return Err(ApiError::NotFound { kind: "pods", name }) };
         beside(move || Ok(json(&pod::change(&fleet, &object)?))).await
+    }
+
+    /// The moves of pods that answer a question best.
+    pub(super) async fn moves(
+        &self,
+        headers: &HeaderMap,
+        question: MovesQuestion,
+    ) -> Result<Vec<u8>, ApiError> {
+        let (fleet, viewer) = self.look(headers).await?;
+        let Ok(_turn) = self.room_for_plans.try_acquire() else {
+            return Err(ApiError::Unavailable("Berth is busy with another such request; try again"));
+        };
+        let reader = fleet.overview.view.reader.clone();
+        if let Some(node) = &question.node
+            && fleet.overview.view.outlook.world().node(node).is_none()
+        {
+            return Err(ApiError::NotFound { kind: "nodes", name: node.clone() });
+        }
+        let read = async {
+            let (pods, reader) = ((self.sources.pods)().await?, reader.clone());
+            beside(move || Ok(reader.movable_pods(&pods))).await
+        };
+        let pods = self.movable.within(PODS_KEPT, read).await?;
+        let mut snapshot = seen((self.sources.snapshot)().await)?;
+        beside(move || {
+            let weights = fleet.overview.view.outlook.weights();
+            let answer = AnsweredMoves::of(&question, &mut snapshot, &pods, (&reader, weights));
+            Ok(json(&answer.report(|namespace| viewer.sees(namespace))))
+        })
+        .await
+    }
+
+    /// How much was used, as far as that is stored.
+    pub(super) async fn usage(&self, headers: &HeaderMap, by: &Grouping) -> Result<Vec<u8>, ApiError> {
+        let token = token(headers);
+        let known = (self.viewers)(token.clone(), BTreeSet::new()).await?;
+        let read = async { Ok((self.sources.usage)().await?) };
+        let account = self.usage.within(USAGE_KEPT, read).await?;
+        let Some(account) = &*account else {
+            return Err(ApiError::NotFound { kind: "accounts", name: "usage".to_owned() });
+        };
+        let viewer = match known.sees {
+            Sees::All => known,
+            Sees::Namespaces(_) => (self.viewers)(token, usage::namespaces(account)).await?,
+        };
+        Ok(json(&usage::page(account, by, &viewer)?))
     }
 
     /// Room for a stream, for those whom the API server knows; and what says that the process ends.

@@ -1,18 +1,93 @@
-//! The newest overview, counted: asked for at most once a second, however many look.
+//! What answers are made from, and the newest overview, counted: asked for at most once a second, however many look.
 
 use std::{sync::Arc, time::Duration};
 
 use futures::future::BoxFuture;
+use serde_json::Value;
 use tokio::{sync::Mutex, task::spawn_blocking, time::Instant};
 
 use super::{ApiError, fleet::CountedFleet};
-use crate::cluster::{overview::Overview, questions::NoAnswer};
+use crate::{
+    cluster::{overview::Overview, questions::NoAnswer},
+    object::Pod,
+    scheduling::{Snapshot, showback::UsageAccount},
+    webhook::bearer::Denial,
+};
 
 /// For so long one overview serves everybody who asks.
 pub(super) const PERIOD: Duration = Duration::from_secs(1);
 
 /// Asks for an overview; `None` until everything is listed.
 pub type Look = Arc<dyn Fn() -> BoxFuture<'static, Result<Option<Overview>, NoAnswer>> + Send + Sync>;
+
+/// Takes a copy of the cluster to plan on; `None` until everything is listed.
+pub type TakeSnapshot = Arc<dyn Fn() -> BoxFuture<'static, Result<Option<Snapshot>, NoAnswer>> + Send + Sync>;
+
+/// Reads the object of a pod by namespace and name; `None`: there is no such pod.
+pub type ReadPod =
+    Arc<dyn Fn(String, String) -> BoxFuture<'static, Result<Option<Value>, Denial>> + Send + Sync>;
+
+/// Lists every pod that is bound.
+pub type ListPods = Arc<dyn Fn() -> BoxFuture<'static, Result<Vec<Pod>, Denial>> + Send + Sync>;
+
+/// Reads the account of what was used; `None`: there is none.
+pub type ReadUsage = Arc<dyn Fn() -> BoxFuture<'static, Result<Option<UsageAccount>, Denial>> + Send + Sync>;
+
+/// What answers are made from.
+#[derive(Clone)]
+pub struct Sources {
+    /// Shows the cluster.
+    pub look: Look,
+    /// Copies it.
+    pub snapshot: TakeSnapshot,
+    /// Reads a pod.
+    pub pod: ReadPod,
+    /// Lists pods.
+    pub pods: ListPods,
+    /// Reads what was used.
+    pub usage: ReadUsage,
+}
+
+/// What was read last, for as long as it serves everybody who asks.
+pub(super) struct Kept<T>(Mutex<Option<(Instant, Arc<T>)>>);
+
+impl<T> Default for Kept<T> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<T> Kept<T> {
+    /// What was read within this time, or what `read` reads now.
+    pub(super) async fn within(
+        &self,
+        period: Duration,
+        read: impl Future<Output = Result<T, ApiError>>,
+    ) -> Result<Arc<T>, ApiError> {
+        let mut kept = self.0.lock().await;
+        if let Some((at, value)) = &*kept
+            && at.elapsed() < period
+        {
+            return Ok(value.clone());
+        }
+        *kept = None;
+        let value = Arc::new(read.await?);
+        *kept = Some((Instant::now(), value.clone()));
+        Ok(value)
+    }
+}
+
+/// What is seen, or why there is no answer now.
+pub(super) fn seen<T>(answer: Result<Option<T>, NoAnswer>) -> Result<T, ApiError> {
+    match answer {
+        Ok(Some(seen)) => Ok(seen),
+        Ok(None) => Err(ApiError::Unavailable("the cluster is still being listed; try again")),
+        Err(NoAnswer::NotLeading) => {
+            Err(ApiError::Unavailable("this replica does not watch the cluster yet; try again"))
+        }
+        Err(NoAnswer::Busy) => Err(ApiError::Unavailable("too many requests; try again")),
+    }
+}
 
 /// The newest overview.
 pub(super) struct OverviewCache {
@@ -33,14 +108,7 @@ impl OverviewCache {
         {
             return Ok(fleet.clone());
         }
-        let overview = match (self.look)().await {
-            Ok(Some(overview)) => overview,
-            Ok(None) => return Err(ApiError::Unavailable("the cluster is still being listed; try again")),
-            Err(NoAnswer::NotLeading) => {
-                return Err(ApiError::Unavailable("this replica does not watch the cluster yet; try again"));
-            }
-            Err(NoAnswer::Busy) => return Err(ApiError::Unavailable("too many requests; try again")),
-        };
+        let overview = seen((self.look)().await)?;
         let before = newest.as_ref().map(|(_, fleet)| fleet.clone());
         let counted = spawn_blocking(move || Arc::new(CountedFleet::of(overview, before.as_deref())));
         let fleet = counted.await.map_err(|error| {

@@ -10,6 +10,7 @@ use std::{
 };
 
 use futures::{StreamExt as _, stream};
+use jiff::Timestamp;
 use k8s_openapi::api::{
     authentication::v1::UserInfo,
     authorization::v1::{ResourceAttributes, SubjectAccessReviewSpec},
@@ -28,16 +29,17 @@ use tokio::{
 use super::{
     Options,
     access::{bearer, in_time, may},
+    binder::usage as account_of,
 };
 use crate::{
     api::{
         Api,
         router::PREFIX,
-        server::ReadPod,
-        source::Look,
+        source::Sources,
         viewer::{Sees, Viewer, Viewers},
     },
-    cluster::Handoff,
+    cluster::{Handoff, UsageSettings, advice::bound_pods, showback::stored_account},
+    scheduling::showback::UsageAccount,
     webhook::{ServerReadiness, bearer::Denial},
 };
 
@@ -92,16 +94,27 @@ fn answering(
     readiness: watch::Receiver<ServerReadiness>,
     viewers: Viewers,
 ) -> Arc<Api> {
-    let overviews = handoff.overviews().clone();
-    let look: Look = Arc::new(move || {
-        let overviews = overviews.clone();
-        Box::pin(async move { overviews.overview().await })
-    });
-    let client = options.client.clone();
-    let read_pod: ReadPod =
-        Arc::new(move |namespace, name| Box::pin(in_time(read_pod(client.clone(), namespace, name))));
+    let (overviews, snapshots) = (handoff.overviews().clone(), handoff.overviews().clone());
+    let [pod, pods, usage] = [(); 3].map(|()| options.client.clone());
+    let (account, clock) = (account_of(&options.leadership, &options.config), options.clock);
+    let sources = Sources {
+        look: Arc::new(move || {
+            let overviews = overviews.clone();
+            Box::pin(async move { overviews.overview().await })
+        }),
+        snapshot: Arc::new(move || {
+            let snapshots = snapshots.clone();
+            Box::pin(async move { snapshots.snapshot().await })
+        }),
+        pod: Arc::new(move |namespace, name| Box::pin(in_time(read_pod(pod.clone(), namespace, name)))),
+        pods: Arc::new(move || Box::pin(in_time(list_pods(pods.clone())))),
+        usage: Arc::new(move || {
+            let (client, account) = (usage.clone(), account.clone());
+            Box::pin(in_time(async move { read_usage(&client, account, clock.now()).await }))
+        }),
+    };
     let epoch = format!("{:x}", RandomState::new().hash_one(()));
-    Arc::new(Api::new((look, read_pod), viewers, readiness, epoch))
+    Arc::new(Api::new(sources, viewers, readiness, epoch))
 }
 
 /// The object of a pod.
@@ -114,6 +127,27 @@ async fn read_pod(client: Client, namespace: String, name: String) -> Result<Opt
         Denial::Unavailable("the API server did not answer".to_owned())
     })?;
     Ok(pod.map(|pod| serde_json::to_value(pod).expect("an object has string keys only")))
+}
+
+/// Every pod that is bound.
+async fn list_pods(client: Client) -> Result<Vec<crate::object::Pod>, Denial> {
+    bound_pods(&client).await.map_err(|error| {
+        tracing::warn!(%error, "pods could not be listed for somebody who asks which to move");
+        Denial::Unavailable("the API server did not give the list of pods".to_owned())
+    })
+}
+
+/// The account of what was used; `None`: there is none, or nothing counts.
+async fn read_usage(
+    client: &Client,
+    account: Option<UsageSettings>,
+    now: Timestamp,
+) -> Result<Option<UsageAccount>, Denial> {
+    let Some(account) = account else { return Ok(None) };
+    stored_account(client, &account, now).await.map_err(|error| {
+        tracing::warn!(%error, "what was used could not be read for somebody who looks");
+        Denial::Unavailable("the account of what was used can't be read".to_owned())
+    })
 }
 
 /// What is kept of a token instead of it.

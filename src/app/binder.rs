@@ -87,7 +87,7 @@ fn binder(
 }
 
 /// The account of what was used stands beside the Lease; without one, nothing says who counts.
-fn usage(leadership: &Leadership, config: &Config) -> Option<UsageSettings> {
+pub(super) fn usage(leadership: &Leadership, config: &Config) -> Option<UsageSettings> {
     let Leadership::Elected(ElectionSettings { namespace, name, .. }) = leadership else { return None };
     let labels = config.metrics.usage_labels.iter();
     Some(UsageSettings {

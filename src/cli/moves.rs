@@ -23,18 +23,16 @@ use super::{
     simulate::{PreparedSimulation, prepare},
     simulated_cluster::SimulatedCluster,
 };
+pub use crate::api::moves::MovesReport;
 use crate::{
-    cluster::{Clock, Reader, gpus::ModelGpus},
+    api::moves::{AnsweredMoves, MovesQuestion},
+    cluster::{Clock, Reader},
     config::{Config, duration},
-    device::ModelFilter,
     scheduling::{
-        decide::class::Classes,
-        plan::moves::{self, MoveGoal, MovePlan},
+        plan::moves::MovePlan,
         scheduler::{Pace, Settings},
-        world::World,
     },
 };
-pub use report::MovesReport;
 
 const EXAMPLE: &str = "\
 Examples: what could be won, four GPUs of one model, and a node emptied
@@ -131,7 +129,7 @@ impl PlannedMoves {
     }
 
     fn print(&self, args: &MovesArgs) -> anyhow::Result<CommandAnswer> {
-        output::print(&self.report, args.output, || self.report.table())?;
+        output::print(&self.report, args.output, || report::table(&self.report))?;
         let wanted = args.free.map_or(0, |free| free as usize);
         if self.plan.won >= wanted {
             if self.plan.is_cut_short && args.free.is_none() {
@@ -168,31 +166,10 @@ pub fn plan(args: &MovesArgs, config: &Config, documents: &[Document]) -> anyhow
     {
         bail!("--node {node}: there is no such node");
     }
-    let goal = goal(args);
-    let before = fragmentation(snapshot.world(), &reader);
+    let question = MovesQuestion { free: args.free, model: args.model.clone(), node: args.node.clone() };
     let began = Instant::now();
-    let plan = moves::plan(&mut snapshot, &mut Classes::new(weights), &pods, &goal);
+    let answer = AnsweredMoves::of(&question, &mut snapshot, &pods, (&reader, weights));
     tracing::info!(took = ?began.elapsed(), pods = pods.movable.len(), "the moves are planned");
-    let after = fragmentation(&plan.after, &reader);
-    let report = MovesReport::of(&plan, before, after);
-    Ok(PlannedMoves { reader, plan, report })
-}
-
-/// How much of the GPUs is free where a pod that may come can't use it, in percent.
-fn fragmentation(world: &World, reader: &Reader) -> f64 {
-    let nodes = world.nodes().map(|state| &**state);
-    let shapes = world.packing().shared_shapes().into_iter();
-    let gpus = ModelGpus::of_all(nodes, reader.dialects(), shapes);
-    if gpus.capacity > 0.0 { 100.0 * gpus.fragmented.max(0.0) / gpus.capacity } else { 0.0 }
-}
-
-fn goal(args: &MovesArgs) -> MoveGoal {
-    MoveGoal {
-        free: args.free.map(|free| free as usize),
-        models: ModelFilter {
-            any_of: args.model.iter().map(|model| vec![model.clone()]).collect(),
-            none_of: Vec::new(),
-        },
-        node: args.node.as_deref().map(Into::into),
-    }
+    let report = answer.report(|_| true);
+    Ok(PlannedMoves { reader, plan: answer.plan, report })
 }

@@ -96,22 +96,9 @@ impl Advisor {
         let (Some(reader), Ok(Some(snapshot))) = (reader, self.questions.snapshot().await) else {
             return Ok(None);
         };
-        let pods = self.pods().await?;
+        let pods = bound_pods(&self.client).await?;
         let plan = tokio::task::spawn_blocking(move || plan(&reader, &pods, snapshot));
         Ok(Some(plan.await?))
-    }
-
-    /// Every pod that is bound.
-    async fn pods(&self) -> Result<Vec<Pod>, ListError> {
-        let mut pods = Vec::new();
-        let take = |pod: Result<Pod, Strange<'_>>| match pod {
-            Ok(pod) => pods.extend(pod.spec.node_name.is_some().then_some(pod)),
-            // Where it stands, it stays.
-            Err(error) => tracing::debug!(%error, "a pod can't be read"),
-        };
-        let page = ListParams::default().limit(PAGE);
-        list(&self.client, "/api/v1/pods", ListForm::Whole, page, take).await?;
-        Ok(pods)
     }
 
     /// Writes the Event; whether that is done.
@@ -127,6 +114,23 @@ impl Advisor {
         }
         written.is_ok()
     }
+}
+
+/// Every pod that is bound.
+///
+/// # Errors
+///
+/// The API server does not give the list.
+pub async fn bound_pods(client: &Client) -> Result<Vec<Pod>, ListError> {
+    let mut pods = Vec::new();
+    let take = |pod: Result<Pod, Strange<'_>>| match pod {
+        Ok(pod) => pods.extend(pod.spec.node_name.is_some().then_some(pod)),
+        // Where it stands, it stays.
+        Err(error) => tracing::debug!(%error, "a pod can't be read"),
+    };
+    let page = ListParams::default().limit(PAGE);
+    list(client, "/api/v1/pods", ListForm::Whole, page, take).await?;
+    Ok(pods)
 }
 
 fn plan(reader: &Arc<Reader>, pods: &[Pod], mut snapshot: Snapshot) -> MovePlan {

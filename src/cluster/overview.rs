@@ -13,7 +13,7 @@ use super::{
     read::Reader,
     view::BinderView,
 };
-use crate::scheduling::{Details, PodKey, Scheduler, pending::PendingPod, world::ledger::Charge};
+use crate::scheduling::{Details, PodKey, Scheduler, Snapshot, pending::PendingPod, world::ledger::Charge};
 
 /// Whether the replica binds pods.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -41,9 +41,14 @@ pub struct Overview {
     pub pending: Vec<PendingPod>,
 }
 
-/// Whom a loop is to answer with an overview; `None` until everything is listed.
+/// What a loop is asked for, whether it binds or not; the answer is `None` until everything is listed.
 #[derive(Debug)]
-pub struct OverviewQuestion(oneshot::Sender<Option<Overview>>);
+pub enum OverviewQuestion {
+    /// The cluster, to look at.
+    Overview(oneshot::Sender<Option<Overview>>),
+    /// A copy of the cluster, to plan on.
+    Snapshot(oneshot::Sender<Option<Snapshot>>),
+}
 
 impl OverviewQuestion {
     /// Answers it; the one that asked may have gone meanwhile.
@@ -53,14 +58,27 @@ impl OverviewQuestion {
         reader: &Arc<Reader>,
         (leading, details, at): (Leading, Details, Timestamp),
     ) {
-        drop(self.0.send(Overview::of(scheduler, reader, (leading, details, at))));
+        match self {
+            Self::Overview(answer) => {
+                drop(answer.send(Overview::of(scheduler, reader, (leading, details, at))));
+            }
+            Self::Snapshot(answer) => {
+                let is_synced = scheduler.view().is_synced();
+                drop(answer.send(is_synced.then(|| scheduler.snapshot().clone())));
+            }
+        }
     }
 }
 
 impl Questions<OverviewQuestion> {
     /// The cluster as this replica sees it now; `None` until everything is listed.
     pub async fn overview(&self) -> Result<Option<Overview>, NoAnswer> {
-        self.ask(OverviewQuestion).await
+        self.ask(OverviewQuestion::Overview).await
+    }
+
+    /// A copy of the cluster as this replica sees it now, to plan on; `None` until everything is listed.
+    pub async fn snapshot(&self) -> Result<Option<Snapshot>, NoAnswer> {
+        self.ask(OverviewQuestion::Snapshot).await
     }
 }
 

@@ -226,21 +226,11 @@ impl AccountStore {
 
     /// The account that is stored; where there is none, one begins.
     async fn read(&self, now: Timestamp) -> Result<StoredAccount, AccountFailure> {
-        let request = Request::get(self.path()).body(Vec::new());
-        let request = request.expect("names of Kubernetes objects are valid in a path");
-        let found = send::send::<ConfigMap>(self.client.clone(), request, CLIENT_TIMEOUT).await;
-        let object = match found {
-            Ok(found) => found,
-            Err(error) if error.code() == Some(404) => {
-                return Ok(StoredAccount { account: UsageAccount::begin(now), version: None });
-            }
-            Err(error) => return Err(AccountFailure::Read(error)),
+        let Some(mut stored) = read(&self.client, &self.settings, now).await? else {
+            return Ok(StoredAccount { account: UsageAccount::begin(now), version: None });
         };
-        let text = object.data.get(stored::KEY).map(String::as_str);
-        let latest = now.saturating_add(SKEW).unwrap_or(now);
-        let mut account = stored::read(text, latest)?;
-        account.keep_labels(&self.settings.labels);
-        Ok(StoredAccount { account, version: Some(object.metadata.resource_version) })
+        stored.account.keep_labels(&self.settings.labels);
+        Ok(stored)
     }
 
     /// Stores the account in the place of this version of it.
@@ -288,7 +278,43 @@ impl AccountStore {
     }
 
     fn path(&self) -> String {
-        let UsageSettings { namespace, name, .. } = &self.settings;
-        format!("/api/v1/namespaces/{namespace}/configmaps/{name}")
+        path(&self.settings)
     }
+}
+
+fn path(UsageSettings { namespace, name, .. }: &UsageSettings) -> String {
+    format!("/api/v1/namespaces/{namespace}/configmaps/{name}")
+}
+
+/// The account that is stored; `None`: there is none.
+async fn read(
+    client: &Client,
+    settings: &UsageSettings,
+    now: Timestamp,
+) -> Result<Option<StoredAccount>, AccountFailure> {
+    let request = Request::get(path(settings)).body(Vec::new());
+    let request = request.expect("names of Kubernetes objects are valid in a path");
+    let object = match send::send::<ConfigMap>(client.clone(), request, CLIENT_TIMEOUT).await {
+        Ok(found) => found,
+        Err(error) if error.code() == Some(404) => return Ok(None),
+        Err(error) => return Err(AccountFailure::Read(error)),
+    };
+    let text = object.data.get(stored::KEY).map(String::as_str);
+    let account = stored::read(text, now.saturating_add(SKEW).unwrap_or(now))?;
+    Ok(Some(StoredAccount { account, version: Some(object.metadata.resource_version) }))
+}
+
+/// Why the account of what was used can't be told.
+#[derive(Debug, thiserror::Error)]
+#[error("the account of what was used: {0}")]
+pub struct UnreadAccount(String);
+
+/// The account that a leader has stored, for whoever asks; `None`: there is none.
+pub async fn stored_account(
+    client: &Client,
+    settings: &UsageSettings,
+    now: Timestamp,
+) -> Result<Option<UsageAccount>, UnreadAccount> {
+    let stored = read(client, settings, now).await.map_err(|failure| UnreadAccount(failure.to_string()))?;
+    Ok(stored.map(|stored| stored.account))
 }

@@ -1,5 +1,7 @@
 //! The API for those who look at the cluster, on a real API server with its authentication and RBAC.
 
+use std::time::Duration;
+
 use berth::cli::manifests::ManifestsArgs;
 use http_body_util::BodyExt as _;
 use k8s_openapi::api::{
@@ -108,11 +110,12 @@ async fn whoever_looks_sees_all_amounts_and_pods_of_her_namespaces_by_name() {
     let both = json!([{"others": 2, "memory": 4000, "cores": 0}]);
     assert_eq!(hidden["nodes"][0]["cards"][0]["shares"], both);
     assert_eq!(hidden["models"], seen["models"]);
-    for path in ["/fleet", "/queue", "/nodes/gpu-1", "/cards/GPU-gpu-1-0", "/fits", "/top"] {
+    for path in ["/fleet", "/queue", "/nodes/gpu-1", "/cards/GPU-gpu-1-0", "/fits", "/top", "/moves"] {
         let page = get(EVE, path).await.1.to_string();
         assert!(!page.contains("team-") && !page.contains("large"), "{path}: {page}");
     }
     the_pages_are_of_her_namespaces(&get).await;
+    moves_and_usage_are_told_by_rights(&get).await;
     strangers_are_told_nothing(address).await;
     a_change_is_told(&client, address).await;
 
@@ -127,6 +130,10 @@ async fn whoever_looks_sees_all_amounts_and_pods_of_her_namespaces_by_name() {
         (&followed["leads"], &followed["nodes"]),
         (&json!(false), &get(OPS, "/fleet").await.1["nodes"])
     );
+    let stored = try_ask(beside, "/api/v1/usage", Some(token(OPS))).await.unwrap();
+    assert_eq!(stored.0, 200, "a replica that stands by tells what is stored: {}", stored.1);
+    let moves = try_ask(beside, "/api/v1/moves", Some(token(OPS))).await.unwrap();
+    assert_eq!((moves.0, &moves.1["frees"]["wholeGpus"]), (200, &json!(0)), "{}", moves.1);
     assert!(second.stop().await.success());
     assert!(replica.stop().await.success());
     assert_eq!(fleet.violations(), []);
@@ -195,6 +202,53 @@ async fn the_pages_are_of_her_namespaces(get: &impl AsyncFn(&str, &str) -> (u16,
     let (_, fits) = get(EVE, "/fits").await;
     let half = fits["sizes"].as_array().unwrap().iter().find(|size| size["request"]["memoryPercent"] == 50.0);
     assert_eq!(half.unwrap()["fits"], 1, "{fits}");
+}
+
+/// Which pods to move, and what was used: amounts for all, and names of her own namespaces.
+async fn moves_and_usage_are_told_by_rights(get: &impl AsyncFn(&str, &str) -> (u16, Value)) {
+    for user in [ADA, EVE, OPS] {
+        let (status, moves) = get(user, "/moves").await;
+        let kept: u64 = moves["unmovable"].as_object().unwrap().values().filter_map(Value::as_u64).sum();
+        assert_eq!((status, &moves["moves"], kept), (200, &json!([]), 2), "{user}: {moves}");
+    }
+    for (path, status) in
+        [("/moves?free=0", 400), ("/moves?apply=1", 400), ("/moves?node=none", 404), ("/usage?by=pod", 400)]
+    {
+        assert_eq!(get(ADA, path).await.0, status, "{path}");
+    }
+    let stored = async || {
+        let (status, usage) = get(OPS, "/usage").await;
+        (status == 200 && usage["usage"].as_array()?.len() == 2).then_some(usage)
+    };
+    let stored = async {
+        let mut again = tokio::time::interval(Duration::from_millis(500));
+        loop {
+            again.tick().await;
+            if let Some(usage) = stored().await {
+                return usage;
+            }
+        }
+    };
+    // The leader counts once a minute.
+    let all = tokio::time::timeout(2 * LIMIT, stored).await.expect("what both pods have used is stored");
+    assert_eq!(all["by"], "namespace");
+    let (_, some) = get(ADA, "/usage").await;
+    let rows = some["usage"].as_array().unwrap();
+    assert_eq!(
+        (rows.len(), &rows[0]["namespace"], &rows[1]["others"]),
+        (2, &json!("team-a"), &json!(1)),
+        "{some}"
+    );
+    let (_, owners) = get(ADA, "/usage?by=owner").await;
+    assert_eq!(
+        (&owners["usage"][0]["ownerName"], &owners["usage"][1]["others"]),
+        (&json!("one"), &json!(1)),
+        "{owners}"
+    );
+    let (_, none) = get(EVE, "/usage").await;
+    assert_eq!(none["usage"][0]["others"], 2, "{none}");
+    assert!(!none.to_string().contains("team-"), "{none}");
+    assert_eq!(get(OPS, "/usage?by=label=rack").await.0, 404);
 }
 
 async fn strangers_are_told_nothing(address: std::net::SocketAddr) {

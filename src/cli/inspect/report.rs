@@ -15,6 +15,7 @@ use serde::Serialize;
 
 use super::cluster::InspectedArgs;
 use crate::{
+    api::usage::{Grouping, HeldHours, StrandedRow, UsageReportRow, grouping, six_decimals},
     cli::{
         CommandAnswer,
         output::{self, Format, Shown},
@@ -65,17 +66,6 @@ pub enum ReportFormat {
     Opencost,
 }
 
-/// What hours are added up by.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Grouping {
-    /// By namespace.
-    Namespace,
-    /// By the workload that a pod is one of.
-    Owner,
-    /// By the value of this label.
-    Label(String),
-}
-
 /// Hours that were held.
 #[derive(Clone, Debug, Serialize)]
 pub struct UsageReport {
@@ -90,46 +80,6 @@ pub struct UsageReport {
     /// GPUs that were free and of no use; none where only pods were looked at.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     stranded: Vec<StrandedRow>,
-}
-
-/// The hours of one namespace, workload or value of a label; a key that does not apply is absent.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct UsageReportRow {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    namespace: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    owner_kind: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    owner_name: Option<String>,
-    /// The label's value; empty: pods without the label.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    value: Option<String>,
-    #[serde(flatten)]
-    hours: HeldHours,
-}
-
-/// Hours that were held.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-struct HeldHours {
-    /// Of GPUs: of each card the larger part of its memory and compute.
-    #[serde(rename = "gpuHours")]
-    gpus: f64,
-    /// Of memory of cards, in GiB.
-    #[serde(rename = "gpuMemoryGibHours")]
-    memory: f64,
-    /// Of compute of cards; 1 is one whole card.
-    #[serde(rename = "gpuCoreHours")]
-    cores: f64,
-}
-
-/// GPUs that were free and could be given to none of the pods that may come.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct StrandedRow {
-    model: String,
-    reason: String,
-    gpu_hours: f64,
 }
 
 /// Prints the report.
@@ -158,37 +108,6 @@ pub async fn run(args: UsageReportArgs, config: Config) -> Result<CommandAnswer>
         }
     }
     Ok(CommandAnswer::Yes)
-}
-
-impl std::fmt::Display for Grouping {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Namespace => formatter.write_str("namespace"),
-            Self::Owner => formatter.write_str("owner"),
-            Self::Label(key) => write!(formatter, "label={key}"),
-        }
-    }
-}
-
-impl Grouping {
-    /// The headings of what rows are called, in CSV.
-    fn headings(&self) -> &'static [&'static str] {
-        match self {
-            Self::Namespace => &["namespace"],
-            Self::Owner => &["namespace", "owner_kind", "owner_name"],
-            Self::Label(_) => &["value"],
-        }
-    }
-}
-
-impl UsageReportRow {
-    /// What it is called.
-    fn names(&self) -> impl Iterator<Item = &str> {
-        [&self.namespace, &self.owner_kind, &self.owner_name, &self.value]
-            .into_iter()
-            .flatten()
-            .map(|name| &**name)
-    }
 }
 
 impl UsageReport {
@@ -232,11 +151,6 @@ fn cell(name: &str) -> String {
     if name.starts_with(['=', '+', '-', '@']) { format!("'{name}") } else { name.to_owned() }
 }
 
-/// With six decimals at most.
-fn six_decimals(number: f64) -> f64 {
-    (number * 1e6).round() / 1e6
-}
-
 /// A duration as Prometheus writes it: whole numbers, each with its unit.
 fn duration(text: &str) -> Result<SignedDuration> {
     let (mut rest, mut seconds) = (text, 0_i64);
@@ -267,21 +181,6 @@ fn duration(text: &str) -> Result<SignedDuration> {
     Ok(SignedDuration::from_secs(seconds))
 }
 
-fn grouping(text: &str) -> Result<Grouping> {
-    match text.split_once('=') {
-        None if text == "namespace" => Ok(Grouping::Namespace),
-        None if text == "owner" => Ok(Grouping::Owner),
-        Some(("label", key)) if is_label_key(key) => Ok(Grouping::Label(key.to_owned())),
-        Some(("label", key)) => bail!("{key:?} can't be the key of a label"),
-        _ => bail!("must be namespace, owner or label=KEY"),
-    }
-}
-
-fn is_label_key(key: &str) -> bool {
-    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/');
-    !key.is_empty() && key.len() <= 253 && key.chars().all(fits)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -293,19 +192,6 @@ mod tests {
         }
         for text in ["", "7", "d", "1.5h", "-1h", "0s", "7y", "99999w", "99999999999999999999h"] {
             assert!(duration(text).is_err(), "{text}");
-        }
-    }
-
-    #[test]
-    fn hours_are_added_up_by_what_is_named() {
-        assert_eq!(grouping("namespace").unwrap(), Grouping::Namespace);
-        assert_eq!(grouping("owner").unwrap(), Grouping::Owner);
-        assert_eq!(
-            grouping("label=example.com/team").unwrap(),
-            Grouping::Label("example.com/team".to_owned())
-        );
-        for text in ["pod", "label", "label=", "label=a\"b", "owner=x"] {
-            assert!(grouping(text).is_err(), "{text}");
         }
     }
 

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use anyhow::Result;
 use jiff::Timestamp;
 
-use super::{Grouping, HeldHours, UsageReportRow, six_decimals};
+use super::{Grouping, UsageReportRow};
 use crate::{
+    api::usage::rows,
     cli::{
         inspect::cluster::{InspectedArgs, cluster_of},
         output,
@@ -20,7 +21,7 @@ use crate::{
     object::Pod,
     scheduling::{
         Snapshot,
-        showback::{HeldSeconds, UsageAccount, UsageRow, UsageSpan},
+        showback::{UsageAccount, UsageSpan},
     },
 };
 
@@ -70,38 +71,4 @@ fn span(
         from: tenure.since,
         until,
     })
-}
-
-fn rows(account: &UsageAccount, by: &Grouping) -> Vec<UsageReportRow> {
-    let row = |row: &UsageRow| UsageReportRow { hours: of(row.held), ..UsageReportRow::default() };
-    let text = |name: &Arc<str>| Some(name.to_string());
-    match by {
-        Grouping::Namespace => {
-            let rows = account.namespaces.iter();
-            rows.map(|([namespace], held)| UsageReportRow { namespace: text(namespace), ..row(held) })
-                .collect()
-        }
-        Grouping::Owner => {
-            let rows = account.workloads.iter().map(|([namespace, kind, name], held)| UsageReportRow {
-                namespace: text(namespace),
-                owner_kind: text(kind),
-                owner_name: text(name),
-                ..row(held)
-            });
-            rows.collect()
-        }
-        Grouping::Label(_) => {
-            let rows = account.labels.iter();
-            rows.map(|([_, value], held)| UsageReportRow { value: text(value), ..row(held) }).collect()
-        }
-    }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "hours are printed with six decimals")]
-fn of(held: HeldSeconds) -> HeldHours {
-    HeldHours {
-        gpus: six_decimals(held.gpus as f64 / 1000.0 / 3600.0),
-        memory: six_decimals(held.memory as f64 / 1024.0 / 3600.0),
-        cores: six_decimals(held.cores as f64 / 100.0 / 3600.0),
-    }
 }
