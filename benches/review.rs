@@ -14,7 +14,7 @@ use berth::{
     object::Workloads,
     webhook::{
         Certificates, Judge, Limits, Listener, ServerReadiness, Webhook, WebhookMetrics, answer,
-        mint::{self, Lifetimes, ServingNames},
+        certificate::mint::{self, Lifetimes, ServingNames},
         router,
     },
 };

@@ -1,6 +1,6 @@
 //! Read-only JSON about the cluster as one replica sees it, under `/api/v1/`: cards and who holds them, pods that wait and why.
 //!
-//! Each answer is made from an [`Overview`](crate::cluster::overview::Overview), which the loop that owns the scheduler gives out at most once a
+//! Each answer is made from an [`Overview`](crate::cluster::report::overview::Overview), which the loop that owns the scheduler gives out at most once a
 //! second while somebody looks. Whoever the API server knows sees all amounts, and the names of pods in namespaces whose pods she may list:
 //! who that is, is asked of the functions that this module is given. It changes nothing. The web page stands beside it and asks it.
 

@@ -41,13 +41,12 @@ use crate::{
     scheduling::PodKey,
     webhook::{
         self, BoundServer, ClientAuthority, Limits, Listener, TlsSettings,
-        debug::Debug,
-        mint::MintError,
-        registration::WebhookConfigurations,
+        certificate::{
+            mint::MintError, registration::WebhookConfigurations, secret::SecretError, tls::CertificateError,
+        },
+        page::debug::Debug,
         router::{Health, ServerReadiness, Webhook},
-        secret::SecretError,
-        serve::ListenError,
-        tls::CertificateError,
+        server::serve::ListenError,
     },
 };
 
@@ -319,9 +318,9 @@ fn with_api(
 /// With the ledger or the report. A process that does not bind has no ledger, and no rights to find out whose token asks for one.
 fn with_debug(router: Router, options: &Options, board: Option<&Board>, ledger: Debug) -> Router {
     match (options.parts, board) {
-        (Parts::Both | Parts::Binder, _) => router.merge(webhook::debug::router(ledger)),
+        (Parts::Both | Parts::Binder, _) => router.merge(webhook::page::debug::router(ledger)),
         (Parts::Shadow { .. }, Some(board)) => {
-            router.merge(webhook::shadow::router(shadow::page(board, options.clock)))
+            router.merge(webhook::page::shadow::router(shadow::page(board, options.clock)))
         }
         _ => router,
     }

@@ -354,7 +354,7 @@ fn one_line(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::webhook::secret::SecretError;
+    use crate::webhook::certificate::secret::SecretError;
 
     #[test]
     fn a_cause_that_is_said_already_is_not_said_again() {

@@ -7,45 +7,24 @@
 //!                  ▲ tls (certificates, clients)          mint ─► secret ─► registration (caBundle)
 //! ```
 
-mod asked;
-mod audit;
-mod bad_review;
-pub mod bearer;
-pub mod clients;
-mod connection;
-pub mod debug;
-mod draining;
-mod exposition;
-pub mod limits;
+pub mod certificate;
 pub mod metrics;
-pub mod mint;
-pub mod onward;
-mod parse;
+pub mod page;
 mod paths;
-mod places;
-mod record;
 pub mod refusal;
-pub mod registration;
 pub mod review;
-pub mod room;
 pub mod router;
-pub mod secret;
-pub mod serve;
-pub mod shadow;
-pub mod tls;
-mod trusted;
-mod words;
-mod workload;
+pub mod server;
 
-pub use bad_review::BadReview;
-pub use clients::ClientAuthority;
-pub use draining::closing;
-pub use limits::Limits;
+pub use certificate::clients::ClientAuthority;
+pub use certificate::tls::{Certificates, Files};
 pub use metrics::WebhookMetrics;
-pub use onward::{Handed, Onward};
+pub use page::trusted::trusted;
+pub use review::bad_review::BadReview;
+pub use review::onward::{Handed, Onward};
 pub use review::{DryRun, Entrant, Judge, ReviewAnswer, answer};
-pub use room::BodyRoom;
 pub use router::{ServerReadiness, Webhook, router, router_within, verified_router};
-pub use serve::{BoundServer, Listener, TlsSettings};
-pub use tls::{Certificates, Files};
-pub use trusted::trusted;
+pub use server::draining::closing;
+pub use server::limits::Limits;
+pub use server::room::BodyRoom;
+pub use server::serve::{BoundServer, Listener, TlsSettings};

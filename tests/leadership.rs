@@ -12,7 +12,7 @@ mod takeover;
 use std::{collections::BTreeSet, time::Duration};
 
 use berth::{
-    cluster::{BinderView, Hinted, Leadership, candidate::ElectionSettings},
+    cluster::{BinderView, Hinted, Leadership, election::candidate::ElectionSettings},
     device::Inventory,
 };
 use berth_sandbox::agent::Answer;

@@ -10,7 +10,11 @@ use std::{
 
 use anyhow::{Context as _, bail};
 use berth::{
-    cluster::{Clock, Reader, bind, lock, tell, unread::UnreadObjects, watch},
+    cluster::{
+        Clock, Reader,
+        informer::{unread::UnreadObjects, watch},
+        write::{bind, lock, tell},
+    },
     device::{Assignment, Card, ContainerShares, Lock, Share},
     dialect::hami::Hami,
     scheduling::{

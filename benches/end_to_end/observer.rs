@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::bail;
-use berth::{cluster::wire::Watched, object::Pod};
+use berth::{cluster::informer::wire::Watched, object::Pod};
 use futures::StreamExt as _;
 use kube::{
     Api, Client,

@@ -3,7 +3,7 @@
 use std::{collections::HashMap, pin::pin, time::Duration};
 
 use anyhow::bail;
-use berth::{cluster::wire::Watched, object::Pod};
+use berth::{cluster::informer::wire::Watched, object::Pod};
 use futures::StreamExt as _;
 use kube::{
     Api, Client,

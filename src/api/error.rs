@@ -4,7 +4,7 @@ use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 
 use crate::webhook::{
-    bearer::{Denial, refused},
+    page::bearer::{Denial, refused},
     refusal::ReviewRefusal,
 };
 

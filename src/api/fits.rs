@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::cluster::gpus::{FITTED, FittedPods};
+use crate::cluster::report::gpus::{FITTED, FittedPods};
 
 /// How many pods of each size would fit.
 #[derive(Clone, Debug, Deserialize, Serialize)]

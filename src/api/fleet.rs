@@ -17,7 +17,7 @@ use super::{
     viewer::{Viewer, ViewerRow},
 };
 use crate::{
-    cluster::{
+    cluster::report::{
         cards::{HeldCard, NodeCards, OfferedCard},
         gpus::{
             FittedPods, Lack, fitting,

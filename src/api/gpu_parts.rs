@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::cluster::gpus::{Lack, ModelGpus, models::FleetGpus};
+use crate::cluster::report::gpus::{Lack, ModelGpus, models::FleetGpus};
 
 /// Cards in parts.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::ApiError;
 use crate::{
-    cluster::{Reader, gpus::ModelGpus},
+    cluster::{Reader, report::gpus::ModelGpus},
     device::ModelFilter,
     scheduling::{
         PodKey, Snapshot,

@@ -17,7 +17,7 @@ use super::{
     words::{asks, first_reason, message},
 };
 use crate::{
-    cluster::{
+    cluster::report::{
         cards::{HeldCard, NodeCards, held_on},
         overview::{Leading, Overview},
     },

@@ -8,7 +8,7 @@ use super::{
     viewer::Viewer,
     words::{asks, first_reason, message},
 };
-use crate::{cluster::overview::Overview, scheduling::pending::PendingPod};
+use crate::{cluster::report::overview::Overview, scheduling::pending::PendingPod};
 
 /// So many pods are shown at most, the first ones.
 const MOST_PODS: usize = 1000;

@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     scheduling::{plan::moves::MovablePods, showback::UsageAccount},
-    webhook::{ServerReadiness, bearer::bearer},
+    webhook::{ServerReadiness, page::bearer::bearer},
 };
 
 /// Has the token where a proxy keeps `Authorization` to itself, as the API server's does.

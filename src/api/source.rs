@@ -8,10 +8,10 @@ use tokio::{sync::Mutex, task::spawn_blocking, time::Instant};
 
 use super::{ApiError, fleet::CountedFleet};
 use crate::{
-    cluster::{overview::Overview, questions::NoAnswer},
+    cluster::{binder::questions::NoAnswer, report::overview::Overview},
     object::Pod,
     scheduling::{Snapshot, showback::UsageAccount},
-    webhook::bearer::Denial,
+    webhook::page::bearer::Denial,
 };
 
 /// For so long one overview serves everybody who asks.

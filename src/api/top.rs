@@ -17,7 +17,7 @@ use super::{
     viewer::Viewer,
 };
 use crate::{
-    cluster::{
+    cluster::report::{
         cards::{HeldCard, NodeCards, OfferedCard, held_on},
         gpus::TypicalPods,
         overview::Overview,

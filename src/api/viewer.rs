@@ -10,7 +10,7 @@ use futures::future::BoxFuture;
 use serde::Serialize;
 
 use super::ApiError;
-use crate::webhook::bearer::Denial;
+use crate::webhook::page::bearer::Denial;
 
 /// Who looks.
 #[derive(Clone, Debug, Eq, PartialEq)]

@@ -15,7 +15,7 @@ use super::{Options, Parts};
 use crate::{
     config::{Authentication, Config},
     webhook::{
-        bearer::{Access, Denial},
+        page::bearer::{Access, Denial},
         router::METRICS,
     },
 };

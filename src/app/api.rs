@@ -38,9 +38,12 @@ use crate::{
         source::Sources,
         viewer::{Sees, Viewer, Viewers},
     },
-    cluster::{Handoff, UsageSettings, advice::bound_pods, showback::stored_account},
+    cluster::{
+        Handoff, UsageSettings,
+        report::{advice::bound_pods, showback::stored_account},
+    },
     scheduling::showback::UsageAccount,
-    webhook::{ServerReadiness, bearer::Denial},
+    webhook::{ServerReadiness, page::bearer::Denial},
 };
 
 /// For so long a yes of the API server is believed.

@@ -10,8 +10,8 @@ use super::{AppError, Chooser, Options};
 use crate::{
     cluster::{
         self, Binder, Handoff, Leadership, Metrics, UsageSettings,
-        candidate::ElectionSettings,
-        other_schedulers::{self, Running},
+        election::candidate::ElectionSettings,
+        informer::other_schedulers::{self, Running},
     },
     config::Config,
 };

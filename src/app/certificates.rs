@@ -10,10 +10,12 @@ use crate::{
     cluster::Clock,
     webhook::{
         Certificates, Files, WebhookMetrics,
-        mint::{self, Bundle, Lifetimes, ServingNames},
-        registration::{RegistrationError, WebhookConfigurations, publish, publish_once},
-        secret::{self, SecretError},
-        tls::CertificateError,
+        certificate::{
+            mint::{self, Bundle, Lifetimes, ServingNames},
+            registration::{RegistrationError, WebhookConfigurations, publish, publish_once},
+            secret::{self, SecretError},
+            tls::CertificateError,
+        },
     },
 };
 

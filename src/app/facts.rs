@@ -13,7 +13,7 @@ use crate::{
     admission::{self, Facts, inventory::InventorySummary},
     cluster::{
         Handoff,
-        keep::{ObjectKey, keep, keep_if_served},
+        informer::keep::{ObjectKey, keep, keep_if_served},
     },
     config::Config,
     dialect::marks,

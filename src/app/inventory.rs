@@ -14,7 +14,7 @@ use crate::{
     admission::{InventorySummary, NodeOffer},
     cluster::{
         BinderView,
-        keep::{ObjectKey, keep, keep_if_served},
+        informer::keep::{ObjectKey, keep, keep_if_served},
         read::{self, by_class::modes_by_class},
     },
     dialect::Dialects,

@@ -11,10 +11,10 @@ use super::{
 };
 use crate::{
     cluster::{
-        ledger::LedgerQuestion,
-        questions::{NoAnswer, Questions},
+        binder::questions::{NoAnswer, Questions},
+        report::ledger::LedgerQuestion,
     },
-    webhook::{
+    webhook::page::{
         bearer::Denial,
         debug::{Debug, LEDGER},
     },

@@ -3,7 +3,7 @@
 use super::Options;
 use crate::cluster::{
     Handoff, Metrics,
-    advice::{ADVICE_PERIOD, Advisor},
+    report::advice::{ADVICE_PERIOD, Advisor},
 };
 
 /// Whether the leader looks for what moving pods would win.

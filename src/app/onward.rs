@@ -17,7 +17,7 @@ use crate::{
     scheduling::Details,
     webhook::{
         Handed, Onward,
-        onward::{Hint, Place},
+        review::onward::{Hint, Place},
     },
 };
 

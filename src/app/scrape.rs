@@ -8,8 +8,8 @@ use tokio::sync::watch;
 
 use crate::{
     cluster::{
-        ledger::LedgerQuestion,
-        questions::{NoAnswer, Questions},
+        binder::questions::{NoAnswer, Questions},
+        report::ledger::LedgerQuestion,
     },
     config::Config,
     webhook::router::Scrape,

@@ -14,7 +14,7 @@ use super::Options;
 use crate::{
     cluster::{
         Clock,
-        tell::{self, News},
+        write::tell::{self, News},
     },
     config::{self, Config, ConfigError},
     scheduling::{Concern, Details, PodKey},

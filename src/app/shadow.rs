@@ -13,7 +13,7 @@ use crate::{
         shadow::{self, Shadowing, metrics::ShadowMetrics, report::Board},
     },
     config::Config,
-    webhook::shadow::Page,
+    webhook::page::shadow::Page,
 };
 
 /// An empty report, whose counts are entered into the registry.

@@ -18,7 +18,7 @@ use super::{
     connection::{ConnectionArgs, not_reached},
     output,
 };
-use crate::webhook::{
+use crate::webhook::certificate::{
     mint::{self, Bundle, Lifetimes, MintError, Pair, ServingNames},
     secret,
 };

@@ -12,10 +12,10 @@ use crate::{
     app::{
         App, CertificateSource, Chooser, MovesAdvice, Options, Parts, Renewal, SecretLocation, kubernetes,
     },
-    cluster::{Clock, Leadership, candidate},
+    cluster::{Clock, Leadership, election::candidate},
     config::{Config, duration},
     scheduling::PodKey,
-    webhook::{mint::ServingNames, registration::WebhookConfigurations},
+    webhook::certificate::{mint::ServingNames, registration::WebhookConfigurations},
 };
 
 const EXAMPLE: &str = "\

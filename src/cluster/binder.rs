@@ -2,19 +2,28 @@
 //!
 //! It contains values only and runs nothing.
 
+pub mod event_loop;
+pub mod handoff;
+pub(super) mod leading;
+pub mod pulse;
+pub mod questions;
+pub mod standby;
+pub mod takeover;
+pub mod view;
+
 use std::sync::Arc;
 
 use kube::Client;
 use tokio::task::JoinError;
 
 use super::{
-    candidate::{ElectionSettings, NoNamespace, SettingsError},
     clock::Clock,
-    handoff::Handoff,
-    metrics::Metrics,
+    election::candidate::{ElectionSettings, NoNamespace, SettingsError},
     read::Reader,
+    report::metrics::Metrics,
 };
 use crate::scheduling::{Details, scheduler};
+use handoff::Handoff;
 
 /// The parameters of a binder.
 #[derive(Clone)]

@@ -13,7 +13,7 @@ use tokio::{
     time::Instant,
 };
 
-use super::{clock::Clock, read::Reader, view::BinderView};
+use super::{binder::view::BinderView, clock::Clock, read::Reader};
 use crate::scheduling::{Demand, Details, Event, NodeName, PodKey, Scheduler, Uid, scheduler::Directed};
 
 /// Requests that may wait for the loop.

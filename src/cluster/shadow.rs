@@ -15,9 +15,8 @@ use tokio::time::{Instant, interval_at};
 use super::{
     binder::ClusterError,
     clock::{Clock, until},
+    informer::{unread::UnreadObjects, watch},
     read::Reader,
-    unread::UnreadObjects,
-    watch,
 };
 use crate::scheduling::{
     Event, Scheduler, scheduler,

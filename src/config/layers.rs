@@ -19,7 +19,7 @@ use crate::{
     },
     cluster::{
         Reader,
-        scrape::{Series, ShownSeries},
+        report::scrape::{Series, ShownSeries},
     },
     device::{CardPolicy, Cores, MiB, NodePolicy},
     dialect::{

@@ -15,10 +15,7 @@ use tokio::{
     time::{Duration, Instant},
 };
 
-use super::{
-    onward::Handed,
-    review::{ReviewAnswer, ReviewOutcome},
-};
+use super::review::{ReviewAnswer, ReviewOutcome, onward::Handed};
 use crate::admission::AdmissionStage;
 
 /// The webhook's metrics. Clones count into the same numbers.

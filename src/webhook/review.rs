@@ -3,20 +3,21 @@
 //! A pure function without socket, clock and rules. The types are Berth's own, and the object stays raw JSON until it is parsed as a pod.
 //! Source: `k8s.io/api/admission/v1/types.go`, checked by `k8s.io/apiserver/pkg/admission/plugin/webhook/request/admissionreview.go`.
 
+pub(super) mod asked;
+pub(super) mod audit;
+pub(super) mod bad_review;
+pub mod onward;
+pub(super) mod parse;
+pub(super) mod record;
+pub(super) mod words;
+pub(super) mod workload;
+
 use std::{collections::BTreeMap, sync::Arc};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::{
-    asked::{API_VERSION, Asks, Envelope, KIND, ReviewRequest, Subject, must_be_object, read},
-    audit,
-    bad_review::BadReview,
-    parse::{self, Fault, parse},
-    words::{message, presentable, sentence},
-    workload,
-};
 use crate::{
     admission::{self, AdmissionStage, Operation, Rule, Verdict, Violation},
     excerpt::{FIELD, MESSAGE, excerpt},
@@ -25,6 +26,10 @@ use crate::{
         workload::{WorkloadKind, Workloads},
     },
 };
+use asked::{API_VERSION, Asks, Envelope, KIND, ReviewRequest, Subject, must_be_object, read};
+use bad_review::BadReview;
+use parse::{Fault, parse};
+use words::{message, presentable, sentence};
 
 /// The function that judges a pod by the admission rules.
 pub type Judge = Arc<dyn Fn(&admission::Request<'_>) -> Verdict + Send + Sync>;

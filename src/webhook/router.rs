@@ -29,18 +29,19 @@ use tokio::{
 use tracing::error;
 
 use super::{
-    bad_review::BadReview,
-    bearer::{Access, bearer, refused},
-    exposition::{ExpositionFormat, page},
-    limits::BODY_LIMIT,
     metrics::{CountedOutcome, WebhookMetrics},
-    onward::Onward,
+    page::{
+        bearer::{Access, bearer, refused},
+        exposition::{ExpositionFormat, page},
+    },
     paths::{ADOPT, MUTATE, VALIDATE, stage_of},
-    record::log,
     refusal::{ReviewRefusal, as_json},
-    review::{Judge, ReviewAnswer, answer},
-    room::{BodyRoom, bounded},
-    serve::Peer,
+    review::{Judge, ReviewAnswer, answer, bad_review::BadReview, onward::Onward, record::log},
+    server::{
+        limits::BODY_LIMIT,
+        room::{BodyRoom, bounded},
+        serve::Peer,
+    },
 };
 use crate::{admission::AdmissionStage, object::Workloads};
 

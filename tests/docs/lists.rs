@@ -51,7 +51,7 @@ fn spans(page: &str) -> Vec<String> {
 
 #[test]
 fn the_metrics_page_lists_every_event() {
-    let tell = fs::read_to_string(root().join("src/cluster/tell.rs")).unwrap();
+    let tell = fs::read_to_string(root().join("src/cluster/write/tell.rs")).unwrap();
     let (_, words) = tell.split_once("\nfn words(").unwrap();
     let (words, _) = words.split_once("\n}\n").unwrap();
     let words: String = words.split_whitespace().collect::<Vec<_>>().join(" ");

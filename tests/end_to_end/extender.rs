@@ -4,7 +4,7 @@ use std::{fmt::Write as _, net::SocketAddr, time::Duration};
 
 use berth::{
     app::Chooser,
-    cluster::{Leadership, candidate::ElectionSettings},
+    cluster::{Leadership, election::candidate::ElectionSettings},
 };
 use berth_sandbox::agent::{Answer, Behaviour};
 use k8s_openapi::api::core::v1 as core;

@@ -3,7 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use berth::{
-    cluster::{self, Binder, Clock, ClusterError, Handoff, Leadership, Metrics, candidate::ElectionSettings},
+    cluster::{
+        self, Binder, Clock, ClusterError, Handoff, Leadership, Metrics,
+        election::candidate::ElectionSettings,
+    },
     config::Config,
 };
 

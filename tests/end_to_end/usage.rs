@@ -5,7 +5,8 @@ use std::{sync::Arc, time::Duration};
 
 use berth::{
     cluster::{
-        self, Binder, Clock, Handoff, Leadership, Metrics, UsageSettings, candidate::ElectionSettings,
+        self, Binder, Clock, Handoff, Leadership, Metrics, UsageSettings,
+        election::candidate::ElectionSettings,
     },
     config::Config,
 };

@@ -7,7 +7,7 @@ mod processes;
 
 use std::time::Duration;
 
-use berth::cluster::{Leadership, Metrics, candidate::ElectionSettings};
+use berth::cluster::{Leadership, Metrics, election::candidate::ElectionSettings};
 use berth_sandbox::agent::{Fleet, node::Node};
 use http::{HeaderValue, Request};
 use http_body_util::BodyExt as _;

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fs};
 
 use berth::{
-    cluster::{Clock, scrape::Holdings},
+    cluster::{Clock, report::scrape::Holdings},
     config::Config,
     object::Node,
     scheduling::{

@@ -7,7 +7,7 @@ use std::{sync::Arc, time::Duration};
 use berth::{
     cluster::{
         self, Binder, BinderView, Clock, ClusterError, Handoff, Leadership, Metrics,
-        candidate::ElectionSettings,
+        election::candidate::ElectionSettings,
     },
     config::Config,
 };

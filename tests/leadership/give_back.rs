@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use berth::cluster::{
     Clock, Metrics,
-    candidate::{ElectionSettings, LeaseCandidate},
-    pulse::Pulse,
+    binder::pulse::Pulse,
+    election::candidate::{ElectionSettings, LeaseCandidate},
 };
 use tokio::{sync::watch, task::JoinSet, time::Instant};
 

@@ -2,7 +2,7 @@
 //!
 //! `BERTH_SCRAPE_NODES=10000 cargo test --test repository metrics::scale -- --nocapture` prints the figures.
 
-use berth::cluster::scrape::Holdings;
+use berth::cluster::report::scrape::Holdings;
 use prometheus_client::encoding::text::encode;
 use tokio::time::Instant;
 

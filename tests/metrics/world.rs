@@ -6,7 +6,11 @@ use axum::body::Body;
 use berth::{
     admission::Verdict,
     app::{build_info, settings::Reloads},
-    cluster::{self, Clock, metrics::Leads, read::devices, scrape::Holdings},
+    cluster::{
+        self, Clock,
+        read::devices,
+        report::{metrics::Leads, scrape::Holdings},
+    },
     config::Config,
     scheduling::{Event, FindingCounts, NodeChange, ObjectChange, QuotaChange, world::object::Object},
     webhook::{self, ServerReadiness, Webhook},

@@ -16,7 +16,7 @@ use berth::{
     config::Config,
     webhook::{
         Certificates, Limits, Listener, ServerReadiness, Webhook, WebhookMetrics,
-        mint::{self, Lifetimes, ServingNames},
+        certificate::mint::{self, Lifetimes, ServingNames},
         router, verified_router,
     },
 };

@@ -1,7 +1,7 @@
 //! What users are told with each value of `messages.details`, and what of it administrators read elsewhere.
 
 use berth::{
-    cluster::tell::condition_text,
+    cluster::write::tell::condition_text,
     config::Config,
     scheduling::{Details, Effect},
 };

@@ -1,7 +1,7 @@
 //! What a pod holds may be long; what is told of it is short, and told once.
 
 use berth::{
-    cluster::tell::condition_text,
+    cluster::write::tell::condition_text,
     config::Config,
     excerpt,
     scheduling::{Details, Effect},

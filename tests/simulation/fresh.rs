@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use berth::{
     cluster::{
+        informer::watch::read_namespace,
         read::{self, group::pod_group},
-        tell::condition_text,
-        watch::read_namespace,
+        write::tell::condition_text,
     },
     config::Config,
     object::{Device, Namespace, Node, Pod, Reservation, ResourceQuota},

@@ -4,7 +4,8 @@ use std::{ops::ControlFlow, sync::Arc, time::Duration};
 
 use berth::{
     cluster::{
-        self, Binder, BinderView, Clock, ClusterError, Handoff, Leadership, Metrics, UsageSettings, candidate,
+        self, Binder, BinderView, Clock, ClusterError, Handoff, Leadership, Metrics, UsageSettings,
+        election::candidate,
     },
     config::Config,
     object::Pod,

@@ -9,7 +9,7 @@ use axum::{Router, body::Bytes, http::header, routing::post};
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use berth::webhook::{
     Certificates, Limits, Listener,
-    mint::{self, Lifetimes, ServingNames},
+    certificate::mint::{self, Lifetimes, ServingNames},
 };
 use jiff::Timestamp;
 use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;

@@ -17,8 +17,10 @@ use berth::{
     config::Config,
     webhook::{
         ServerReadiness,
-        mint::{Lifetimes, Pair},
-        registration::WebhookConfigurations,
+        certificate::{
+            mint::{Lifetimes, Pair},
+            registration::WebhookConfigurations,
+        },
     },
 };
 use berth_sandbox::Sandbox;

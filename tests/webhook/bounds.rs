@@ -5,7 +5,9 @@ use std::{pin::pin, sync::Arc, time::Duration};
 use axum::{Router, body::Body};
 use berth::{
     admission,
-    webhook::{BodyRoom, ServerReadiness, Webhook, WebhookMetrics, limits::BODY_LIMIT, router_within},
+    webhook::{
+        BodyRoom, ServerReadiness, Webhook, WebhookMetrics, router_within, server::limits::BODY_LIMIT,
+    },
 };
 use futures::StreamExt as _;
 use http::{Request, Response, StatusCode, header};

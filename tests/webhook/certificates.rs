@@ -12,8 +12,10 @@ use std::{
 
 use berth::webhook::{
     Certificates, Files, Limits,
-    mint::{Bundle, Pair},
-    tls::Refreshed,
+    certificate::{
+        mint::{Bundle, Pair},
+        tls::Refreshed,
+    },
 };
 use http::StatusCode;
 use rustls::pki_types::{CertificateDer, pem::PemObject as _};

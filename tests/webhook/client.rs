@@ -3,7 +3,7 @@
 use std::{net::SocketAddr, sync::Arc};
 
 use axum::body::{Body, Bytes};
-use berth::webhook::mint::Pair;
+use berth::webhook::certificate::mint::Pair;
 use http::{Method, Request, StatusCode};
 use http_body_util::BodyExt as _;
 use hyper::client::conn::{http1, http2};

@@ -6,7 +6,7 @@ use rcgen::{
     KeyUsagePurpose,
 };
 
-use berth::webhook::mint::Pair;
+use berth::webhook::certificate::mint::Pair;
 
 use super::{
     client::{Client, Protocol, review},

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::body::Body;
-use berth::webhook::{self, ServerReadiness, limits::BODY_LIMIT, router::Webhook};
+use berth::webhook::{self, ServerReadiness, router::Webhook, server::limits::BODY_LIMIT};
 use http::{Request, StatusCode};
 use http_body_util::BodyExt as _;
 use prometheus_client::registry::Registry;

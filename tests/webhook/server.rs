@@ -8,7 +8,7 @@ use berth::{
     admission::Verdict,
     webhook::{
         Certificates, Judge, Limits, Listener, ServerReadiness, Webhook, WebhookMetrics,
-        mint::{self, Bundle, Lifetimes, Pair, ServingNames},
+        certificate::mint::{self, Bundle, Lifetimes, Pair, ServingNames},
         router, verified_router,
     },
 };

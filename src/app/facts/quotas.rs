@@ -7,13 +7,14 @@ use std::{collections::BTreeMap, sync::Arc};
 use kube::Client;
 use tokio::sync::watch;
 
-use super::{super::Parts, Shared};
+use super::Shared;
 use crate::{
     admission::{
         Facts, NamespaceQuota,
         namespace_quota::{HolderStanding, amounts},
     },
-    cluster::{Handoff, keep::keep},
+    app::Parts,
+    cluster::{Handoff, informer::keep::keep},
     dialect::Dialects,
     object::{Metadata, ResourceQuota},
     scheduling::world::{ledger::Used, quota_holder::QuotaHolders},

@@ -6,7 +6,7 @@ use kube::{Api, api::ListParams};
 
 use super::{picture::bar, stage::DemoStage};
 use crate::{
-    cluster::{read::devices, wire::Watched},
+    cluster::{informer::wire::Watched, read::devices},
     device::{Amounts, DeviceType, DevicesUsed, Minor, NodeDevice},
     object::{Device, Pod},
     scheduling::{PodInfo, Stage as PodStage},

@@ -6,7 +6,7 @@ use kube::{Api, api::ListParams};
 
 use super::stage::DemoStage;
 use crate::{
-    cluster::wire::Watched,
+    cluster::informer::wire::Watched,
     device::{Card, CardId, CardUsage, CoreUnit, InitPhase, Inventory, Usage},
     object::{Node, Pod},
     scheduling::Stage as PodStage,

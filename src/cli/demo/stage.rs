@@ -25,7 +25,9 @@ use crate::{
     cluster::{Clock, Leadership},
     config::Config,
     webhook::{
-        debug::LEDGER, mint::ServingNames, registration::WebhookConfigurations, router::ServerReadiness,
+        certificate::{mint::ServingNames, registration::WebhookConfigurations},
+        page::debug::LEDGER,
+        router::ServerReadiness,
     },
 };
 use berth_sandbox::{

@@ -7,7 +7,7 @@ use kube::{Client, api::ListParams};
 use serde_json::Value;
 
 use super::{Document, DocumentPlace};
-use crate::cluster::list::{self, ListError, ListForm, Strange};
+use crate::cluster::informer::list::{self, ListError, ListForm, Strange};
 
 /// Objects in one page of a list.
 const PAGE: u32 = 500;

@@ -17,7 +17,7 @@ use crate::{
         output::{Detail, Shown, WideFormat},
         table::Table,
     },
-    cluster::{
+    cluster::report::{
         cards::NodeCards,
         gpus::{FITTED, FittedPods, fitting},
     },

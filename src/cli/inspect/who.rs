@@ -25,7 +25,7 @@ use crate::{
         output::{self, Detail, Shown, WideFormat},
         table::Table,
     },
-    cluster::ledger::{self, ChargeRow, HeldRow, LedgerCard, LedgerNode},
+    cluster::report::ledger::{self, ChargeRow, HeldRow, LedgerCard, LedgerNode},
     config::Config,
     excerpt::{FIELD, excerpt},
 };

@@ -268,7 +268,7 @@ fn cert_manager_makes_publishes_and_mounts_the_certificate() {
     assert_eq!(served["metadata"]["namespace"], "gpu");
     let names: Vec<_> =
         served["spec"]["dnsNames"].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
-    let serving = crate::webhook::mint::ServingNames {
+    let serving = crate::webhook::certificate::mint::ServingNames {
         service: "berth".to_owned(),
         namespace: "gpu".to_owned(),
         extra: Vec::new(),

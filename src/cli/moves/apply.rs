@@ -13,7 +13,7 @@ use kube::Client;
 
 use crate::{
     cli::{CommandAnswer, output},
-    cluster::{Reader, cordon},
+    cluster::{Reader, write::cordon},
     device::{CardId, Health, Inventory},
     object::Node,
     scheduling::{

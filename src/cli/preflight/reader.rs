@@ -20,7 +20,7 @@ use super::{
     trust::TrustedNamespaces,
 };
 use crate::{
-    cluster::list::{self, ListError, ListForm, Strange},
+    cluster::informer::list::{self, ListError, ListForm, Strange},
     excerpt::brief,
     object::workload::{WorkloadKind, Workloads},
 };

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crate::{
-    cluster::{
+    cluster::report::{
         cards::NodeCards,
         gpus::{AskedPod, AskedShare, ModelGpus, TypicalPods},
     },

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::report::{ReasonRow, SimulatedVerdict};
 use crate::{
-    cluster::bind,
+    cluster::write::bind,
     device::Quota,
     dialect::{Dialects, Record},
     scheduling::{

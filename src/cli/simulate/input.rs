@@ -20,8 +20,8 @@ use crate::{
         review,
     },
     cluster::{
+        informer::watch::read_namespace,
         read::{group, reservation::reservation, share_templates},
-        watch::read_namespace,
     },
     config::Config,
     dialect::{

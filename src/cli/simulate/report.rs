@@ -15,7 +15,7 @@ use crate::{
         simulate::{claims::ClaimRow, volume::VolumeRow},
         table::Table,
     },
-    cluster::ledger::{LedgerCard, LedgerNode},
+    cluster::report::ledger::{LedgerCard, LedgerNode},
     dialect::Record,
     scheduling::{FitError, model::name::NodeName, plan::eviction::Eviction},
 };

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     cli::simulated_cluster::SimulatedCluster,
-    cluster::{Reader, bind, ledger},
+    cluster::{Reader, report::ledger, write::bind},
     config::Config,
     device::{Allocation, LockName, LockOwner, Share},
     dialect::Dialects,

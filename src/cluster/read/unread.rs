@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use crate::{
-    cluster::unread::Unread,
+    cluster::informer::unread::Unread,
     device::UnknownCards,
     object::Metadata,
     scheduling::{

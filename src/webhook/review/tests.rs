@@ -4,7 +4,7 @@ use json_patch::{AddOperation, PatchOperation};
 use serde_json::{Value, json};
 
 use super::{
-    super::words::{WARNING_CHARS, WARNINGS_CHARS},
+    words::{WARNING_CHARS, WARNINGS_CHARS},
     *,
 };
 

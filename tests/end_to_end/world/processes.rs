@@ -5,10 +5,13 @@ use std::sync::Arc;
 use berth::{
     app::{App, CertificateSource, Chooser, Options, Parts},
     cli::demo::register,
-    cluster::{self, Binder, Clock, Handoff, Leadership, advice::Advisor},
+    cluster::{self, Binder, Clock, Handoff, Leadership, report::advice::Advisor},
     config::Config,
     scheduling::PodKey,
-    webhook::{ServerReadiness, mint::ServingNames, registration::WebhookConfigurations},
+    webhook::{
+        ServerReadiness,
+        certificate::{mint::ServingNames, registration::WebhookConfigurations},
+    },
 };
 
 use prometheus_client::{encoding::text::encode, registry::Registry};

@@ -14,8 +14,10 @@ use crate::{
     },
     cluster::{
         Reader,
-        cards::{NodeCards, held_on},
-        showback,
+        report::{
+            cards::{NodeCards, held_on},
+            showback,
+        },
     },
     config::Config,
     object::Pod,

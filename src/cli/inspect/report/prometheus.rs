@@ -11,7 +11,7 @@ use serde::Deserialize;
 use super::{Grouping, HeldHours, StrandedRow, UsageReportRow, six_decimals};
 use crate::{
     cli::output,
-    cluster::send::{SendError, send},
+    cluster::write::send::{SendError, send},
 };
 
 /// The longest time to wait for the answer to a query.

@@ -2,10 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::{
-    super::{ManifestsArgs, objects},
-    *,
-};
+use super::*;
+use crate::cli::manifests::{ManifestsArgs, objects};
 
 const RENAMED: &str = "\
 # The site's own names.

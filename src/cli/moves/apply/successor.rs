@@ -11,10 +11,12 @@ use kube::{Api, Client};
 
 use crate::{
     cluster::{
-        evict::evict,
-        reflector::{ObjectSelection, ReflectorEvent, reflect},
-        unread::UnreadObjects,
-        wire::Watched,
+        informer::{
+            reflector::{ObjectSelection, ReflectorEvent, reflect},
+            unread::UnreadObjects,
+            wire::Watched,
+        },
+        write::evict::evict,
     },
     object::Pod,
     scheduling::{EvictionOutcome, PodKey},

@@ -1,0 +1,101 @@
+//! The GPUs of all nodes by model, and what of them is of use for the pods that may come.
+
+use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
+
+use super::{FittedPods, Lack, ModelGpus, TypicalPods, fitting};
+use crate::{
+    cluster::report::cards::{NodeCards, OfferedCard},
+    excerpt::{FIELD, excerpt},
+    scheduling::{model::pod_shape::PodShape, world::node_state::NodeState},
+};
+
+/// All GPUs of one model, in parts of a card.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FleetGpus {
+    /// How many there are, are allocated and fragmented.
+    pub gpus: ModelGpus,
+    /// What no pod that may come could use, by what is lacking first: in the order of [`Lack::ALL`].
+    pub stranded: [f64; Lack::ALL.len()],
+    /// How many pods of usual sizes would fit.
+    pub fitting: FittedPods,
+}
+
+impl FleetGpus {
+    /// What is allocated.
+    pub fn allocated(&self) -> f64 {
+        self.gpus.allocated.max(0.0)
+    }
+
+    /// What works and is not allocated.
+    pub fn free(&self) -> f64 {
+        (self.gpus.capacity - self.gpus.allocated).max(0.0)
+    }
+
+    /// FGD's fragmentation.
+    pub fn fragmented(&self) -> f64 {
+        self.gpus.fragmented.max(0.0)
+    }
+}
+
+/// Counts the GPUs of nodes by model, for the pods that typically come.
+#[derive(Debug)]
+pub struct FleetCount<'a> {
+    typical: TypicalPods,
+    models: BTreeMap<Cow<'a, str>, FleetGpus>,
+}
+
+impl<'a> FleetCount<'a> {
+    /// No nodes yet; of pods of these shapes, each with how much it counts.
+    pub fn of_shapes(shapes: &[(Arc<PodShape>, u32)]) -> Self {
+        Self { typical: TypicalPods::of_shapes(shapes.iter().cloned()), models: BTreeMap::new() }
+    }
+
+    /// Counts the GPUs of a node; returns its cards of which no pod that may come could be given any, and what is lacking. A model whose cards
+    /// all fail has no GPUs.
+    pub fn add(
+        &mut self,
+        state: &'a NodeState,
+        cards: &'a NodeCards<'a>,
+    ) -> Vec<(&'a OfferedCard<'a>, Lack)> {
+        let Self { typical, models } = self;
+        for card in cards.cards.iter().filter(|card| !card.is_healthy()) {
+            models.entry(called(&card.card.model)).or_default();
+        }
+        let found = typical.on(state, cards);
+        for (model, gpus) in found.by_model() {
+            models.entry(called(model)).or_default().gpus += gpus;
+        }
+        let stranded = found.stranded().map(|(card, lack, gpus)| {
+            models.entry(called(&card.card.model)).or_default().stranded[lack as usize] += gpus;
+            (card, lack)
+        });
+        let stranded = stranded.collect();
+        for (model, pods) in fitting(cards) {
+            let sums = &mut models.entry(called(model)).or_default().fitting;
+            sums.iter_mut().zip(pods).for_each(|(sum, pods)| *sum += pods);
+        }
+        stranded
+    }
+
+    /// The GPUs by model.
+    pub fn into_models(self) -> BTreeMap<Cow<'a, str>, FleetGpus> {
+        self.models
+    }
+}
+
+/// The GPUs of these nodes by model, for pods of these shapes, each with how much it counts.
+pub fn by_model<'a>(
+    nodes: impl IntoIterator<Item = (&'a NodeState, &'a NodeCards<'a>)>,
+    shapes: &[(Arc<PodShape>, u32)],
+) -> BTreeMap<Cow<'a, str>, FleetGpus> {
+    let mut count = FleetCount::of_shapes(shapes);
+    for (state, cards) in nodes {
+        count.add(state, cards);
+    }
+    count.into_models()
+}
+
+/// A node's annotation says what model a card is: as much of it as a label should hold.
+fn called(model: &str) -> Cow<'_, str> {
+    excerpt(model, FIELD)
+}

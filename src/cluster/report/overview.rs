@@ -1,0 +1,106 @@
+//! The cluster as a replica sees it at one moment, with who holds what and who waits: for those who look at it, not for decisions.
+//!
+//! A loop copies references, between two decisions, when it is asked: on a standby too. Whatever is counted or written is made outside it.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use tokio::sync::oneshot;
+
+use crate::{
+    cluster::{
+        binder::{
+            questions::{NoAnswer, Questions},
+            view::BinderView,
+        },
+        read::Reader,
+    },
+    scheduling::{Details, PodKey, Scheduler, Snapshot, pending::PendingPod, world::ledger::Charge},
+};
+
+/// Whether the replica binds pods.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Leading {
+    /// It does.
+    Yes,
+    /// It stands by.
+    No,
+}
+
+/// The cluster at one moment.
+#[derive(Debug)]
+pub struct Overview {
+    /// When that was.
+    pub at: Timestamp,
+    /// Whether the replica binds pods.
+    pub leading: Leading,
+    /// How much owners are told of other objects.
+    pub details: Details,
+    /// Nodes and other objects, and how pods are read.
+    pub view: BinderView,
+    /// The pods that hold shares of cards, in no order.
+    pub holders: Vec<(PodKey, Arc<Charge>)>,
+    /// The pods that want a place and have none, in the order in which they would be decided.
+    pub pending: Vec<PendingPod>,
+}
+
+/// What a loop is asked for, whether it binds or not; the answer is `None` until everything is listed.
+#[derive(Debug)]
+pub enum OverviewQuestion {
+    /// The cluster, to look at.
+    Overview(oneshot::Sender<Option<Overview>>),
+    /// A copy of the cluster, to plan on.
+    Snapshot(oneshot::Sender<Option<Snapshot>>),
+}
+
+impl OverviewQuestion {
+    /// Answers it; the one that asked may have gone meanwhile.
+    pub(in crate::cluster) fn answer(
+        self,
+        scheduler: &Scheduler,
+        reader: &Arc<Reader>,
+        (leading, details, at): (Leading, Details, Timestamp),
+    ) {
+        match self {
+            Self::Overview(answer) => {
+                drop(answer.send(Overview::of(scheduler, reader, (leading, details, at))));
+            }
+            Self::Snapshot(answer) => {
+                let is_synced = scheduler.view().is_synced();
+                drop(answer.send(is_synced.then(|| scheduler.snapshot().clone())));
+            }
+        }
+    }
+}
+
+impl Questions<OverviewQuestion> {
+    /// The cluster as this replica sees it now; `None` until everything is listed.
+    pub async fn overview(&self) -> Result<Option<Overview>, NoAnswer> {
+        self.ask(OverviewQuestion::Overview).await
+    }
+
+    /// A copy of the cluster as this replica sees it now, to plan on; `None` until everything is listed.
+    pub async fn snapshot(&self) -> Result<Option<Snapshot>, NoAnswer> {
+        self.ask(OverviewQuestion::Snapshot).await
+    }
+}
+
+impl Overview {
+    /// What a scheduler sees; `None` until it has listed everything, since a part would look like the whole.
+    pub(super) fn of(
+        scheduler: &Scheduler,
+        reader: &Arc<Reader>,
+        (leading, details, at): (Leading, Details, Timestamp),
+    ) -> Option<Self> {
+        let view = scheduler.view();
+        view.is_synced().then(|| Self {
+            at,
+            leading,
+            details,
+            view: BinderView { reader: reader.clone(), outlook: view.outlook() },
+            holders: view.holders().map(|(key, charge)| (key.clone(), charge.clone())).collect(),
+            pending: view.pending(),
+        })
+    }
+}
