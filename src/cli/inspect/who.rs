@@ -315,8 +315,9 @@ struct SortedCard<'a> {
 }
 
 impl Sortable for SortedCard<'_> {
+    /// The cards of a node stay in their order.
     fn name(&self) -> (&str, &str) {
-        (self.node, self.card.card.uuid.as_deref().unwrap_or_default())
+        (self.node, "")
     }
 
     fn memory_used(&self) -> u64 {
