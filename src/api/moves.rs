@@ -145,7 +145,7 @@ pub struct MoveRow {
     pub after_others: usize,
     /// Cards that must be cordoned while it moves, beside those that become free.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub cordon: Vec<CardRow>,
+    pub cordon: Vec<NodeCardRow>,
 }
 
 /// The pod of a move.
@@ -168,7 +168,7 @@ pub enum MovedPod {
 
 /// A card of a node.
 #[derive(Clone, Debug, Serialize)]
-pub struct CardRow {
+pub struct NodeCardRow {
     /// The node.
     pub node: String,
     /// The card.
@@ -184,7 +184,7 @@ pub struct FreedRow {
     /// Their nodes.
     pub nodes: Vec<String>,
     /// The cards.
-    pub cards: Vec<CardRow>,
+    pub cards: Vec<NodeCardRow>,
 }
 
 /// How the GPUs are used.
@@ -195,7 +195,7 @@ pub struct PackingRow {
     pub fragmentation_percent: f64,
 }
 
-impl From<&NodeCard> for CardRow {
+impl From<&NodeCard> for NodeCardRow {
     fn from(NodeCard { node, card }: &NodeCard) -> Self {
         Self { node: node.to_string(), card: card.to_string() }
     }
@@ -228,7 +228,7 @@ impl MoveRow {
             cards: one.cards.iter().map(ToString::to_string).collect(),
             after: after.into_iter().map(ToString::to_string).collect(),
             after_others: others.len(),
-            cordon: one.closed.iter().map(CardRow::from).collect(),
+            cordon: one.closed.iter().map(NodeCardRow::from).collect(),
         }
     }
 }
@@ -242,7 +242,7 @@ impl MovesReport {
             frees: FreedRow {
                 whole_gpus: plan.won,
                 nodes: nodes.into_iter().collect(),
-                cards: plan.freed.iter().map(CardRow::from).collect(),
+                cards: plan.freed.iter().map(NodeCardRow::from).collect(),
             },
             before: PackingRow { fragmentation_percent: rounded(before) },
             after: PackingRow { fragmentation_percent: rounded(after) },

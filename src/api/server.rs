@@ -14,7 +14,7 @@ use super::{
     fleet::CountedFleet,
     moves::{AnsweredMoves, MovesQuestion},
     pod,
-    source::{Kept, OverviewCache, Sources, seen},
+    source::{AnswerSources, KeptAnswer, OverviewCache, seen},
     streams::{StreamPlace, Streams},
     usage::{self, Grouping},
     viewer::{Sees, Viewer, Viewers},
@@ -45,10 +45,10 @@ const USAGE_KEPT: Duration = Duration::from_secs(10);
 /// What the paths answer from.
 pub struct Api {
     source: OverviewCache,
-    sources: Sources,
+    sources: AnswerSources,
     viewers: Viewers,
-    movable: Kept<MovablePods>,
-    usage: Kept<Option<UsageAccount>>,
+    movable: KeptAnswer<MovablePods>,
+    usage: KeptAnswer<Option<UsageAccount>>,
     readiness: watch::Receiver<ServerReadiness>,
     /// Versions of another process mean nothing here.
     epoch: String,
@@ -62,7 +62,7 @@ impl Api {
     /// Answers from these sources, for those whom `viewers` knows, until `readiness` says that the process ends.
     /// `epoch`: what tells this process from others.
     pub fn new(
-        sources: Sources,
+        sources: AnswerSources,
         viewers: Viewers,
         readiness: watch::Receiver<ServerReadiness>,
         epoch: String,
@@ -71,8 +71,8 @@ impl Api {
             source: OverviewCache::new(sources.look.clone()),
             sources,
             viewers,
-            movable: Kept::default(),
-            usage: Kept::default(),
+            movable: KeptAnswer::default(),
+            usage: KeptAnswer::default(),
             readiness,
             epoch,
             streams: Arc::default(),

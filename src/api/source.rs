@@ -35,7 +35,7 @@ pub type ReadUsage = Arc<dyn Fn() -> BoxFuture<'static, Result<Option<UsageAccou
 
 /// What answers are made from.
 #[derive(Clone)]
-pub struct Sources {
+pub struct AnswerSources {
     /// Shows the cluster.
     pub look: Look,
     /// Copies it.
@@ -49,15 +49,15 @@ pub struct Sources {
 }
 
 /// What was read last, for as long as it serves everybody who asks.
-pub(super) struct Kept<T>(Mutex<Option<(Instant, Arc<T>)>>);
+pub(super) struct KeptAnswer<T>(Mutex<Option<(Instant, Arc<T>)>>);
 
-impl<T> Default for Kept<T> {
+impl<T> Default for KeptAnswer<T> {
     fn default() -> Self {
         Self(Mutex::default())
     }
 }
 
-impl<T> Kept<T> {
+impl<T> KeptAnswer<T> {
     /// What was read within this time, or what `read` reads now.
     pub(super) async fn within(
         &self,

@@ -35,7 +35,7 @@ use crate::{
     api::{
         Api,
         router::PREFIX,
-        source::Sources,
+        source::AnswerSources,
         viewer::{Sees, Viewer, Viewers},
     },
     cluster::{
@@ -100,7 +100,7 @@ fn answering(
     let (overviews, snapshots) = (handoff.overviews().clone(), handoff.overviews().clone());
     let [pod, pods, usage] = [(); 3].map(|()| options.client.clone());
     let (account, clock) = (account_of(&options.leadership, &options.config), options.clock);
-    let sources = Sources {
+    let sources = AnswerSources {
         look: Arc::new(move || {
             let overviews = overviews.clone();
             Box::pin(async move { overviews.overview().await })
