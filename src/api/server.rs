@@ -228,3 +228,85 @@ fn token(headers: &HeaderMap) -> Option<String> {
     let own = || headers.get(TOKEN)?.to_str().ok().map(str::to_owned);
     own().or_else(|| bearer(headers))
 }
+
+#[cfg(test)]
+mod tests {
+    use futures::future::pending;
+
+    use super::*;
+    use crate::{
+        cluster::{
+            Reader,
+            overview::{Leading, Overview},
+            view::BinderView,
+        },
+        dialect::Dialects,
+        scheduling::{Details, Scheduler, fixtures},
+    };
+
+    fn viewer(sees: Sees) -> Viewer {
+        Viewer { user: "ada".to_owned(), sees }
+    }
+
+    /// An empty cluster, for somebody who sees all of it; lists of pods never end.
+    fn api() -> Api {
+        let look = || {
+            let scheduler = Scheduler::new(fixtures::settings());
+            let reader = Arc::new(Reader::new(Dialects::default(), "berth".to_owned()));
+            let overview = Overview {
+                at: jiff::Timestamp::UNIX_EPOCH,
+                leading: Leading::Yes,
+                details: Details::Full,
+                view: BinderView { reader, outlook: scheduler.view().outlook() },
+                holders: Vec::new(),
+                pending: Vec::new(),
+            };
+            Ok(Some(overview))
+        };
+        let sources = AnswerSources {
+            look: Arc::new(move || Box::pin(async move { look() })),
+            snapshot: Arc::new(|| Box::pin(pending())),
+            pod: Arc::new(|_, _| Box::pin(pending())),
+            pods: Arc::new(|| Box::pin(pending())),
+            usage: Arc::new(|| Box::pin(async { Ok(None) })),
+        };
+        let viewers: Viewers = Arc::new(|_, _| Box::pin(async { Ok(viewer(Sees::All)) }));
+        let (_, readiness) = watch::channel(ServerReadiness::Ready);
+        Api::new(sources, viewers, readiness, "e".to_owned())
+    }
+
+    #[tokio::test]
+    async fn moves_are_planned_for_one_request_at_a_time() {
+        let (api, headers) = (api(), HeaderMap::new());
+        let first = api.moves(&headers, MovesQuestion::default());
+        // Whichever of them comes second is refused.
+        let second = api.moves(&headers, MovesQuestion::default());
+        let refused = tokio::select! {
+            refused = first => refused.unwrap_err(),
+            refused = second => refused.unwrap_err(),
+        };
+        let busy = ApiError::Unavailable("Berth is busy with another such request; try again");
+        assert_eq!(refused, busy);
+        let none = MovesQuestion { node: Some("none".to_owned()), ..MovesQuestion::default() };
+        let unknown = api.moves(&headers, none).await.unwrap_err();
+        assert_eq!(unknown.to_string(), "nodes \"none\" not found");
+    }
+
+    #[tokio::test]
+    async fn where_nothing_counts_there_is_no_usage() {
+        let none = api().usage(&HeaderMap::new(), &Grouping::Namespace).await.unwrap_err();
+        assert_eq!(none.to_string(), "accounts \"usage\" not found");
+    }
+
+    #[tokio::test]
+    async fn a_version_is_known_to_the_process_and_the_rights_for_which_it_was_told() {
+        let (api, all, some) = (api(), viewer(Sees::All), viewer(Sees::Namespaces(["a".into()].into())));
+        let told = api.seen_token(7, &some);
+        assert_eq!(api.version(&told, &some), Some(7));
+        assert_eq!(api.version(&told, &all), None, "she may see more now");
+        assert_eq!(api.version("e-7", &all), Some(7), "the stream tells versions to everybody");
+        for other in ["f-7", "e7", "", "e-", "e-x"] {
+            assert_eq!(api.version(other, &all), None, "{other}");
+        }
+    }
+}
