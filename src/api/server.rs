@@ -237,8 +237,8 @@ mod tests {
     use crate::{
         cluster::{
             Reader,
-            overview::{Leading, Overview},
-            view::BinderView,
+            binder::view::BinderView,
+            report::overview::{Leading, Overview},
         },
         dialect::Dialects,
         scheduling::{Details, Scheduler, fixtures},
