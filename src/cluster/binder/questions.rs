@@ -36,7 +36,10 @@ impl<Q> Clone for Questions<Q> {
 
 impl<Q> Questions<Q> {
     /// Asks, and waits for the answer.
-    pub(in crate::cluster) async fn ask<T>(&self, question: impl FnOnce(oneshot::Sender<T>) -> Q) -> Result<T, NoAnswer> {
+    pub(in crate::cluster) async fn ask<T>(
+        &self,
+        question: impl FnOnce(oneshot::Sender<T>) -> Q,
+    ) -> Result<T, NoAnswer> {
         let asked =
             self.0.lock().unwrap_or_else(PoisonError::into_inner).clone().ok_or(NoAnswer::NotLeading)?;
         let (answer, answered) = oneshot::channel();
