@@ -90,7 +90,7 @@ fn path(steps: &[Step<'_>]) -> String {
     let mut path = String::new();
     for step in steps {
         match step {
-            Step::Element(number) => path.push_str(&format!("[{number}]")),
+            Step::Element(number) => path.extend(["[", &number.to_string(), "]"]),
             Step::Field(Some(name)) => {
                 let name =
                     serde_json::from_str(&format!("\"{name}\"")).unwrap_or_else(|_| (*name).to_owned());

@@ -1,6 +1,12 @@
 //! How many instructions a decision, a review and the binding of a pod take, counted by Valgrind: the same on a busy machine as on an idle one.
 //!
 //! It judges nothing: `.ci/instructions` compares the counts with those that are expected.
+#![expect(
+    clippy::boxed_local,
+    clippy::needless_pass_by_value,
+    clippy::unnecessary_box_returns,
+    reason = "gungraun hands each case its value, which is boxed so that moving it counts next to nothing"
+)]
 #![expect(clippy::unwrap_used, reason = "what fails in a bench ends the bench")]
 #![expect(missing_docs, reason = "gungraun makes public functions of those that it counts")]
 

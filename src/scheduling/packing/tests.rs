@@ -103,6 +103,7 @@ fn a_room_is_worth_what_the_pods_that_come_can_take_of_it() {
 }
 
 #[test]
+#[expect(clippy::cast_precision_loss, reason = "a number of draws")]
 fn all_sequences_together_hold_each_shape_about_as_often_as_it_counts() {
     let mut cluster = Cluster::default();
     for _ in 0..64 {
