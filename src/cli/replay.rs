@@ -65,7 +65,7 @@ pub struct ReplayArgs {
     /// The output format.
     #[arg(short, long, value_enum, default_value_t = Format::Table)]
     pub output: Format,
-    /// Write curves into this file: allocated and fragmented GPUs by demand, and how soon pods were bound, where some waited.
+    /// Write curves into this file: allocated and fragmented GPUs by demand, and how soon the largest pods were bound, where some waited.
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
 }

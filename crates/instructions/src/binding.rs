@@ -23,6 +23,8 @@ pub(crate) struct BindingCycle {
     pod: Option<Box<PodInfo>>,
     now: Timestamp,
     version: u64,
+    /// Where the pod was bound.
+    node: Option<String>,
     told: bool,
 }
 
@@ -45,12 +47,15 @@ pub(crate) fn waiting(nodes: usize) -> Box<BindingCycle> {
         scheduler.observe(event, now);
     }
     assert!(scheduler.settle(now).is_empty(), "nothing is to be done yet");
-    let mut cycle = BindingCycle { scheduler, pod: None, now, version: 1, told: false };
-    // One pod of the class was bound before.
-    cycle.pod = Some(Box::new(pod("first", &reader)));
+    let mut cycle = BindingCycle { scheduler, pod: None, now, version: 1, node: None, told: false };
+    // One pod of the class was bound before, and its device plugin has answered.
+    cycle.pod = Some(Box::new(pod("first", None, &reader)));
     let mut cycle = cycle.run_through();
+    let served = pod("first", cycle.node.take().as_deref(), &reader);
+    cycle.observe(Event::Pod(PodChange::Seen(Box::new(served))));
+    assert!(cycle.scheduler.settle(now).is_empty(), "nothing is to be done for a pod that runs");
     cycle.told = false;
-    cycle.pod = Some(Box::new(pod("second", &reader)));
+    cycle.pod = Some(Box::new(pod("second", None, &reader)));
     Box::new(cycle)
 }
 
@@ -69,14 +74,23 @@ fn node(at: usize, reader: &Reader) -> NodeInfo {
     reader.node(&serde_json::from_value::<Node>(node).unwrap()).0
 }
 
-/// The pod of the reviews, as the webhook leaves it to Berth.
-fn pod(name: &str, reader: &Reader) -> PodInfo {
+/// The pod of the reviews, as the webhook leaves it to Berth, or with a share of the first card of a node.
+fn pod(name: &str, node: Option<&str>, reader: &Reader) -> PodInfo {
     let mut pod = asked::pod();
     for (field, value) in [("name", name), ("uid", name), ("resourceVersion", "1")] {
         pod["metadata"][field] = json!(value);
     }
     pod["spec"]["schedulerName"] = json!("berth");
     pod["spec"]["volumes"] = json!([]);
+    if let Some(node) = node {
+        let card = format!("GPU-{}-0,NVIDIA,8000,30:;", node.trim_start_matches("node-0"));
+        pod["spec"]["nodeName"] = json!(node);
+        for (key, value) in
+            [("vgpu-node", node), ("vgpu-devices-allocated", &card), ("bind-phase", "success")]
+        {
+            pod["metadata"]["annotations"][format!("hami.io/{key}")] = json!(value);
+        }
+    }
     reader.pod(&serde_json::from_value::<Pod>(pod).unwrap()).0
 }
 
@@ -114,6 +128,7 @@ impl BindingCycle {
                         self.observe(Event::Read(ReadAnswer::Node { node, found, pods: Vec::new() }));
                     }
                     Effect::Bind { pod, node, .. } => {
+                        self.node = Some(node.to_string());
                         self.observe(Event::BindAnswered { pod, node, outcome: BindOutcome::Bound });
                     }
                     Effect::TellScheduled { .. } => self.told = true,

@@ -1,5 +1,5 @@
-//! The curves of a replay as a picture, in one colour for each policy: allocated and fragmented GPUs by demand, and below, where pods waited, how
-//! many were bound how soon.
+//! The curves of a replay as a picture, in one colour for each policy: allocated and fragmented GPUs by demand, and below, where pods that ask for
+//! most cards waited, how many of these were bound how soon.
 
 use anyhow::{Result, anyhow};
 use plotters::{coord::Shift, prelude::*};
@@ -70,7 +70,7 @@ fn draw_waits(replay: &Replay, longest: f64, area: &Area<'_>) -> Drawn {
         .x_label_area_size(40)
         .y_label_area_size(50)
         .build_cartesian_2d(0.0..longest, 0.0..100.0)?;
-    chart.configure_mesh().x_desc("minutes since arrival").y_desc("% of all pods bound").draw()?;
+    chart.configure_mesh().x_desc("minutes since arrival").y_desc("% of the largest pods bound").draw()?;
     for (number, policy) in replay.policies.iter().enumerate() {
         let colour = Palette99::pick(number).to_rgba();
         let points = policy.bound_within.iter().map(|point| (point.minutes, point.percent));

@@ -33,7 +33,7 @@ pub(super) struct PolicyRow {
     pub(super) bound_within: Vec<BoundWithin>,
 }
 
-/// How many of the pods were bound that soon, of those that were bound after the warm-up and those that wait at the end.
+/// How many of the pods that ask for most cards were bound that soon, of those that were bound after the warm-up and those that wait at the end.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct BoundWithin {
     pub(super) minutes: f64,
@@ -46,12 +46,10 @@ impl BoundWithin {
 
     /// The points of the curve, shortest wait first.
     #[expect(clippy::cast_precision_loss, reason = "a number of pods")]
-    fn curve<'a>(sizes: impl IntoIterator<Item = &'a SizeWaits>) -> Vec<Self> {
-        let (mut bound, mut all) = (Vec::new(), 0);
-        for waits in sizes {
-            bound.extend_from_slice(&waits.bound);
-            all += waits.bound.len() + waits.waiting.len();
-        }
+    fn curve(waits: &SizeWaits) -> Vec<Self> {
+        let SizeWaits { bound, waiting } = waits;
+        let all = bound.len() + waiting.len();
+        let mut bound = bound.clone();
         bound.sort();
         let points = Self::POINTS.min(bound.len());
         let point = |number: usize| {
@@ -188,7 +186,8 @@ impl Curve {
 }
 
 fn rounded(value: f64, parts: f64) -> f64 {
-    (value * parts).round() / parts
+    // Sums of what came and went end a little below 0, which would be shown as -0.
+    (value * parts).round() / parts + 0.0
 }
 
 impl Waits {
@@ -232,7 +231,8 @@ impl PolicyRow {
         let percent = |gpus: f64| rounded(if capacity > 0.0 { 100.0 * gpus / capacity } else { 0.0 }, 100.0);
         let Measured { waits, by_size, means } = measured;
         let bound = waits.len();
-        let bound_within = BoundWithin::curve(by_size.values());
+        let largest = by_size.last_key_value().map(|(_, waits)| waits);
+        let bound_within = largest.map(BoundWithin::curve).unwrap_or_default();
         let mean = deciding.as_micros() / u128::try_from(arrived.max(1)).unwrap_or(1);
         Self {
             name,
@@ -324,18 +324,23 @@ mod tests {
     }
 
     #[test]
+    fn nothing_is_not_less_than_nothing() {
+        assert_eq!(serde_json::to_string(&rounded(-1e-9, 100.0)).unwrap(), "0.0");
+    }
+
+    #[test]
     fn pods_that_wait_at_the_end_were_not_bound_within_any_time() {
         let waits = |bound: &[i64], waiting: &[i64]| {
             let minutes =
                 |all: &[i64]| all.iter().map(|minutes| SignedDuration::from_mins(*minutes)).collect();
             SizeWaits { bound: minutes(bound), waiting: minutes(waiting) }
         };
-        let curve = BoundWithin::curve(&[waits(&[5, 0], &[]), waits(&[1], &[60])]);
+        let curve = BoundWithin::curve(&waits(&[5, 0, 1], &[60]));
         let points = curve.iter().map(|point| (point.minutes, point.percent));
         assert_eq!(points.collect::<Vec<_>>(), [(0.0, 25.0), (1.0, 50.0), (5.0, 75.0)]);
-        assert_eq!(BoundWithin::curve(&[waits(&[], &[1])]), []);
+        assert_eq!(BoundWithin::curve(&waits(&[], &[1])), []);
         let many: Vec<i64> = (1..=1000).collect();
-        let curve = BoundWithin::curve(&[waits(&many, &[])]);
+        let curve = BoundWithin::curve(&waits(&many, &[]));
         assert_eq!((curve.len(), curve[0].minutes, curve[199].minutes), (200, 5.0, 1000.0));
     }
 
