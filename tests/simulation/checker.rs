@@ -156,7 +156,7 @@ impl Checker {
         for pod in living.iter().filter(|pod| pod.ours && !self.bound.contains_key(&pod.uid)) {
             self.taken_away.extend(taken_away(pod, &self.preemptions, &pods, &nodes, now));
         }
-        self.taken_away.retain(|taken| !taken.is_excused(&pods));
+        self.taken_away.retain(|taken| !taken.is_excused(&pods, &nodes));
         let wrong = self.taken_away.extract_if(.., |taken| taken.is_wrong(now));
         self.violations.extend(wrong.map(|taken| taken.words));
         for pod in &living {

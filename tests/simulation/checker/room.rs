@@ -1,6 +1,9 @@
 //! Where a plain search finds room for a pod.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
@@ -13,25 +16,38 @@ use crate::{
 };
 
 /// The Bindings of one turn arrive in any order: a pod that was decided for another node, and so needs what is kept for it no more, is bound
-/// there within this time.
+/// there within this time, and so is a pod of higher priority to which what was kept has gone.
 const ONE_TURN: SignedDuration = SignedDuration::from_secs(30);
 
 /// A pod has lost what a node kept for it to another.
 #[derive(Debug)]
 pub(super) struct TakenAway {
     /// The pod that lost it.
-    pod: String,
+    pod: Arc<Pod>,
+    /// The pod that was bound.
+    by: String,
+    /// The node that was kept.
+    node: String,
+    /// The other pods that it had then.
+    there: BTreeSet<String>,
     since: Timestamp,
     /// What is wrong if it is not bound elsewhere.
     pub(super) words: String,
 }
 
 impl TakenAway {
-    /// Whether the pod has been bound to a node or is gone.
-    pub(super) fn is_excused(&self, pods: &[Arc<Pod>]) -> bool {
-        let waits =
-            |pod: &Arc<Pod>| pod.uid == self.pod && pod.is_live() && !pod.terminating && pod.node.is_empty();
-        !pods.iter().any(waits)
+    /// Whether the pod has been bound to a node or is gone, or would have no room on the node by now even if the other had not been bound:
+    /// pods of no lower priority have come to it.
+    pub(super) fn is_excused(&self, pods: &[Arc<Pod>], nodes: &[Arc<Value>]) -> bool {
+        let waits = |pod: &Arc<Pod>| {
+            pod.uid == self.pod.uid && pod.is_live() && !pod.terminating && pod.node.is_empty()
+        };
+        let Some(node) = called(nodes, &self.node).filter(|_| pods.iter().any(waits)) else { return true };
+        let counts =
+            |pod: &&Arc<Pod>| pod.priority >= self.pod.priority || self.there.contains(pod.uid.as_str());
+        let without: Vec<_> =
+            staying(pods).filter(|pod| pod.uid != self.by).filter(counts).cloned().collect();
+        !would_fit(&self.pod, node, nodes, &without)
     }
 
     /// Whether it has waited for so long that no Binding of it can be under way.
@@ -49,17 +65,27 @@ pub(super) fn taken_away(
     now: Timestamp,
 ) -> Vec<TakenAway> {
     let Some(node) = called(nodes, &bound.node) else { return Vec::new() };
-    let with: Vec<_> = pods.iter().filter(|pod| !pod.terminating && !pod.preempted).cloned().collect();
+    let with: Vec<_> = staying(pods).cloned().collect();
     let without: Vec<_> = with.iter().filter(|pod| pod.uid != bound.uid).cloned().collect();
     let kept = preemptions.kept_before(bound, pods, now);
     let robbed =
         kept.filter(|pod| would_fit(pod, node, nodes, &without) && !would_fit(pod, node, nodes, &with));
+    let there = without.iter().filter(|pod| pod.node == bound.node).map(|pod| pod.uid.clone());
+    let there: BTreeSet<String> = there.collect();
     let taken = |pod: &Arc<Pod>| TakenAway {
-        pod: pod.uid.clone(),
+        pod: pod.clone(),
+        by: bound.uid.clone(),
+        node: bound.node.clone(),
+        there: there.clone(),
         since: now,
         words: format!("{} was given what {} is kept for {}", bound.name, bound.node, pod.name),
     };
     robbed.map(taken).collect()
+}
+
+/// The pods that are not about to go.
+fn staying(pods: &[Arc<Pod>]) -> impl Iterator<Item = &Arc<Pod>> {
+    pods.iter().filter(|pod| !pod.terminating && !pod.preempted)
 }
 
 /// Whether a plain search, container by container, finds room: if it does, there is some.
