@@ -123,7 +123,7 @@ struct KindItems<T, F> {
 }
 
 /// What becomes of the items of a list.
-trait Items: Send {
+pub(super) trait Items: Send {
     /// Reads the item that the text begins with, and says where it ends.
     fn read(&mut self, text: &str) -> serde_json::Result<usize>;
 
@@ -153,7 +153,7 @@ impl<T: DeserializeOwned + Send, F: FnMut(Result<T, Strange<'_>>) + Send> Items 
 }
 
 /// The value that the text begins with, and where it ends; an error of category `Eof` where the text ends before.
-fn first<T: DeserializeOwned>(text: &str) -> serde_json::Result<(T, usize)> {
+pub(super) fn first<T: DeserializeOwned>(text: &str) -> serde_json::Result<(T, usize)> {
     let mut values = serde_json::Deserializer::from_str(text).into_iter();
     match values.next() {
         Some(value) => value.map(|value| (value, values.byte_offset())),
@@ -162,7 +162,8 @@ fn first<T: DeserializeOwned>(text: &str) -> serde_json::Result<(T, usize)> {
     }
 }
 
-async fn pages(
+/// Passes every object of a list to `items`, and returns the list's `resourceVersion`.
+pub(super) async fn pages(
     client: &Client,
     path: &str,
     form: ListForm,

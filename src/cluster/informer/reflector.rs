@@ -4,11 +4,12 @@
 //! with each field, and delivered with the others; one without a name is logged and left out. kube's `watcher` fails at both, and reads a
 //! list only after it has arrived completely.
 
+mod objects;
 mod tally;
 
-use std::{fmt::Debug, marker::PhantomData, time::Duration};
+use std::{fmt::Debug, time::Duration};
 
-use futures::{Stream, StreamExt, stream};
+use futures::{FutureExt, Stream, StreamExt, future::BoxFuture, stream};
 use kube::{
     Api, Client, Resource,
     api::{ListParams, WatchParams},
@@ -18,14 +19,13 @@ use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::{
-    changes::{Lines, NoChange, WatchChange, change, changes},
-    list::{ListError, ListForm, Strange, list, said},
+    changes::{Lines, changes},
+    list::{Items, ListError, ListForm, pages, said},
     retry::{self, Pauses},
-    unread::{Nameless, Partly, Unread, UnreadObjects, partly},
+    unread::{Unread, UnreadObjects},
     wire::{Watched, Wire},
 };
-use crate::{excerpt::brief, scheduling::model::pod::is_older};
-use tally::WatchTally;
+use objects::ObjectReader;
 
 /// The time after which the API server ends a watch, in seconds.
 const WATCH: u32 = 290;
@@ -93,19 +93,40 @@ impl ObjectSelection {
     }
 }
 
-/// What a function reads of an object, with what it makes of it.
-type Reads<T, I> = fn(&T) -> (T, I);
+/// What becomes of the objects of a kind: all that is compiled anew for each kind, so that the rest of a reflector is in the program once.
+trait Objects: Items {
+    /// A list begins; its objects come as [`Items`].
+    fn begin_list(&mut self);
 
-struct Reflector<T, I, R> {
+    /// The list is complete, and so is the event with its objects; how many there are.
+    fn end_list(&mut self) -> usize;
+
+    /// Reads one line of a watch that has delivered everything up to the known resource version, and returns the version up to which
+    /// everything is delivered then; `None`: the line is empty or was cut off.
+    fn change(&mut self, known: &str, line: std::io::Result<Vec<u8>>) -> Option<Result<String, Failure>>;
+
+    /// Whether there is an event to deliver.
+    fn has_event(&self) -> bool;
+}
+
+/// What came of waiting.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Awaited {
+    /// The objects have an event.
+    Event,
+    /// The API server does not serve the kind.
+    Unserved,
+}
+
+/// Lists and watches a kind, whatever its objects are.
+struct Reflector {
     client: Client,
+    kind: &'static str,
     path: String,
     selected: ObjectSelection,
-    read: R,
-    tally: WatchTally,
     pauses: Pauses,
     state: State,
     installed: KindInstalled,
-    reading: PhantomData<Reads<T, I>>,
 }
 
 /// Whether the API server serves the kind.
@@ -166,11 +187,10 @@ where
     I: Send,
 {
     let reflector = Reflector {
+        kind: T::KIND,
         path: Api::<Watched<T>>::all(client.clone()).resource_url().to_owned(),
         client,
         selected,
-        read,
-        tally: WatchTally::new(T::KIND, objects),
         pauses: if installed == KindInstalled::Surely {
             retry::pauses()
         } else {
@@ -178,41 +198,49 @@ where
         },
         state: State::Unlisted,
         installed,
-        reading: PhantomData,
     };
-    stream::unfold(reflector, async |mut reflector| Some((reflector.next().await, reflector)))
+    let objects = ObjectReader::new(read, objects);
+    stream::unfold((reflector, objects), async |(mut reflector, mut objects)| {
+        let event = loop {
+            if reflector.event(&mut objects).await == Awaited::Unserved {
+                break ReflectorEvent::Unserved;
+            }
+            if let Some(event) = objects.take_event() {
+                break event;
+            }
+        };
+        Some((event, (reflector, objects)))
+    })
 }
 
-impl<T, I, R> Reflector<T, I, R>
-where
-    T: Wire + Clone + Debug + DeserializeOwned + Send + 'static,
-    Watched<T>: Resource<DynamicType = ()>,
-    I: Send,
-    R: Fn(&T, &[Unread]) -> I + Send + Sync,
-{
-    async fn next(&mut self) -> ReflectorEvent<T, I> {
-        loop {
-            match self.step().await {
-                Ok(Some(told)) => return told,
-                Ok(None) => {}
-                Err(error) if self.installed != KindInstalled::Surely && error.is_unserved() => {
-                    if std::mem::replace(&mut self.installed, KindInstalled::No) != KindInstalled::No {
-                        return ReflectorEvent::Unserved;
+impl Reflector {
+    /// Waits for the next event. It is boxed, so that no kind gets a copy of its own.
+    fn event<'a>(&'a mut self, objects: &'a mut dyn Objects) -> BoxFuture<'a, Awaited> {
+        async {
+            loop {
+                match self.step(objects).await {
+                    Ok(()) if objects.has_event() => return Awaited::Event,
+                    Ok(()) => {}
+                    Err(error) if self.installed != KindInstalled::Surely && error.is_unserved() => {
+                        if std::mem::replace(&mut self.installed, KindInstalled::No) != KindInstalled::No {
+                            return Awaited::Unserved;
+                        }
+                        sleep(self.pauses.next().unwrap_or_default()).await;
                     }
-                    sleep(self.pauses.next().unwrap_or_default()).await;
-                }
-                Err(error) => {
-                    tracing::warn!(kind = T::KIND, %error, "watch failed, trying again");
-                    sleep(self.pauses.next().unwrap_or_default()).await;
+                    Err(error) => {
+                        tracing::warn!(kind = self.kind, %error, "watch failed, trying again");
+                        sleep(self.pauses.next().unwrap_or_default()).await;
+                    }
                 }
             }
         }
+        .boxed()
     }
 
     /// Advances to the next state. After a failure, the state is the one to try next.
-    async fn step(&mut self) -> Result<Option<ReflectorEvent<T, I>>, Failure> {
+    async fn step(&mut self, objects: &mut dyn Objects) -> Result<(), Failure> {
         match std::mem::replace(&mut self.state, State::Unlisted) {
-            State::Unlisted => self.list().await.map(Some),
+            State::Unlisted => self.list(objects).await,
             State::Known(version) => {
                 let lines = watch(&self.client, &self.path, self.selected.clone(), &version).await;
                 let lines = lines.inspect_err(|error| {
@@ -220,38 +248,28 @@ where
                         if error.is_gone() { State::Unlisted } else { State::Known(version.clone()) };
                 })?;
                 self.state = State::Watching { version, lines, silent_since: Some(Instant::now()) };
-                Ok(None)
+                Ok(())
             }
             State::Watching { version, lines, silent_since } => {
-                self.go_on(version, lines, silent_since).await
+                self.go_on(version, lines, silent_since, objects).await
             }
         }
     }
 
-    async fn list(&mut self) -> Result<ReflectorEvent<T, I>, Failure> {
-        let (began, mut all) = (Instant::now(), Vec::new());
+    async fn list(&mut self, objects: &mut dyn Objects) -> Result<(), Failure> {
+        let began = Instant::now();
         let ObjectSelection { fields, labels } = self.selected.clone();
         let parameters =
             ListParams { field_selector: fields, label_selector: labels, ..ListParams::default() };
-        let mut tally = self.tally.anew();
-        let each = |object: Result<T, Strange<'_>>| {
-            let read = object.map(|object| Partly { object, unread: Vec::new() });
-            match read.or_else(|strange| partly(strange.json)) {
-                Ok(Partly { object, unread }) => {
-                    tally.take_in(object.metadata(), &unread);
-                    all.push((self.read)(&object, &unread));
-                }
-                Err(nameless) => log(T::KIND, &nameless),
-            }
-        };
-        let version = list(&self.client, &self.path, ListForm::Whole, parameters, each).await?;
-        self.tally.replace(tally);
+        objects.begin_list();
+        let version = pages(&self.client, &self.path, ListForm::Whole, parameters, objects).await?;
+        let count = objects.end_list();
         if self.installed == KindInstalled::No {
             self.installed = KindInstalled::Perhaps;
         }
-        tracing::debug!(kind = T::KIND, count = all.len(), took = ?began.elapsed(), "listed");
+        tracing::debug!(kind = self.kind, count, took = ?began.elapsed(), "listed");
         self.state = State::Known(version);
-        Ok(ReflectorEvent::Listed(all))
+        Ok(())
     }
 
     async fn go_on(
@@ -259,51 +277,22 @@ where
         version: String,
         mut lines: Lines,
         silent_since: Option<Instant>,
-    ) -> Result<Option<ReflectorEvent<T, I>>, Failure> {
+        objects: &mut dyn Objects,
+    ) -> Result<(), Failure> {
         let Ok(Some(line)) = timeout(SILENCE, lines.next()).await else {
             self.state = State::Known(version);
             let short = silent_since.is_some_and(|since| since.elapsed() < SHORT);
-            return if short { Err(Failure::Short) } else { Ok(None) };
+            return if short { Err(Failure::Short) } else { Ok(()) };
         };
-        let Some(event) = change(line) else {
-            self.state = State::Watching { version, lines, silent_since };
-            return Ok(None);
-        };
-        let (version, told) = match self.told(&version, event) {
-            // A watch tells in the order of versions: this was told before, and what it says holds no longer.
-            Ok((older, Some(ReflectorEvent::Seen(_)))) if is_older(&older, &version) => (version, Ok(None)),
-            Ok((version, told)) => (version, Ok(told)),
-            Err(error) if error.is_gone() => return Err(error),
+        let (version, silent_since, told) = match objects.change(&version, line) {
+            None => (version, silent_since, Ok(())),
+            Some(Ok(version)) => (version, None, Ok(())),
+            Some(Err(error)) if error.is_gone() => return Err(error),
             // A connection that broke ends by itself.
-            Err(error) => (version, Err(error)),
+            Some(Err(error)) => (version, None, Err(error)),
         };
-        self.state = State::Watching { version, lines, silent_since: None };
+        self.state = State::Watching { version, lines, silent_since };
         told
-    }
-
-    /// The event to deliver for one event of a watch, and the resource version up to which everything is then delivered.
-    fn told(
-        &mut self,
-        known: &str,
-        event: Result<WatchChange<T>, NoChange>,
-    ) -> Result<(String, Option<ReflectorEvent<T, I>>), Failure> {
-        let (version, told) = match event {
-            Ok(WatchChange::Seen(Partly { object, unread })) => {
-                self.tally.take_in(object.metadata(), &unread);
-                (version_of(&object), Some(ReflectorEvent::Seen((self.read)(&object, &unread))))
-            }
-            Ok(WatchChange::Gone(Partly { object, .. })) => {
-                self.tally.take_out(object.metadata());
-                (version_of(&object), Some(ReflectorEvent::Gone(object)))
-            }
-            Ok(WatchChange::Bookmark(version)) => (version, None),
-            Err(NoChange::Nameless(nameless)) => {
-                log(T::KIND, &nameless);
-                return Ok((known.to_owned(), None));
-            }
-            Err(NoChange::Watch(error)) => return Err(error.into()),
-        };
-        if version.is_empty() { Err(Failure::NoVersion) } else { Ok((version, told)) }
     }
 }
 
@@ -321,10 +310,6 @@ async fn watch(
         ..WatchParams::default()
     };
     Ok(changes(client, path, &parameters, version).await?)
-}
-
-fn log(kind: &str, nameless: &Nameless) {
-    tracing::warn!(kind, "left out: {}", brief(nameless));
 }
 
 impl Failure {
@@ -347,10 +332,6 @@ impl Failure {
             _ => false,
         }
     }
-}
-
-fn version_of(object: &impl Wire) -> String {
-    object.metadata().resource_version.clone()
 }
 
 #[cfg(test)]

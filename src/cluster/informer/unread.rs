@@ -54,22 +54,9 @@ type Fields<'a> = BTreeMap<String, &'a RawValue>;
 
 /// Reads an object of which not all can be read, field by field on its two upper levels. It costs a multiple of one reading.
 pub fn partly<T: Wire + DeserializeOwned>(json: &str) -> Result<Partly<T>, Nameless> {
-    let nameless = |error: &dyn fmt::Display| Nameless(shortened(error.to_string(), MESSAGE));
-    let fields: Fields<'_> = serde_json::from_str(json).map_err(|error| nameless(&error))?;
-    let mut kept = Vec::new();
-    let mut dropped = Dropped::default();
-    for (name, value) in fields {
-        let whole = format!("{{{}:{value}}}", quoted(&name));
-        if serde_json::from_str::<T>(&whole).is_ok() {
-            kept.push(format!("{}:{value}", quoted(&name)));
-        } else if let Ok(inner) = serde_json::from_str::<Fields<'_>>(value.get()) {
-            kept.push(format!("{}:{{{}}}", quoted(&name), inner_fields::<T>(&name, &inner, &mut dropped)));
-        } else {
-            dropped.take_in::<T>(&whole);
-        }
-    }
-    let object: T =
-        serde_json::from_str(&format!("{{{}}}", kept.join(","))).map_err(|error| nameless(&error))?;
+    let fault = |json: &str| object::parse::<T>(json).err();
+    let (kept, dropped) = kept_fields(json, &fault)?;
+    let object: T = serde_json::from_str(&kept).map_err(|error| nameless(&error))?;
     if object.metadata().name.is_empty() {
         return Err(nameless(
             &dropped.all.first().map_or_else(|| "it has none".to_owned(), Unread::to_string),
@@ -78,15 +65,41 @@ pub fn partly<T: Wire + DeserializeOwned>(json: &str) -> Result<Partly<T>, Namel
     Ok(Partly { object, unread: dropped.listed() })
 }
 
+fn nameless(error: &dyn fmt::Display) -> Nameless {
+    Nameless(shortened(error.to_string(), MESSAGE))
+}
+
+/// What prevents an object of the kind from being read.
+type Fault<'a> = dyn Fn(&str) -> Option<UnreadableField> + 'a;
+
+/// The object without the fields that can't be read, in the form of JSON, and those fields. What reads the kind is a parameter, so that
+/// this is in the program once.
+fn kept_fields(json: &str, fault: &Fault<'_>) -> Result<(String, Dropped), Nameless> {
+    let fields: Fields<'_> = serde_json::from_str(json).map_err(|error| nameless(&error))?;
+    let (mut kept, mut dropped) = (Vec::new(), Dropped::default());
+    for (name, value) in fields {
+        let Some(found) = fault(&format!("{{{}:{value}}}", quoted(&name))) else {
+            kept.push(format!("{}:{value}", quoted(&name)));
+            continue;
+        };
+        match serde_json::from_str::<Fields<'_>>(value.get()) {
+            Ok(inner) => {
+                let inner = inner_fields(&name, &inner, &mut dropped, fault);
+                kept.push(format!("{}:{{{inner}}}", quoted(&name)));
+            }
+            Err(_) => dropped.take_in(found),
+        }
+    }
+    Ok((format!("{{{}}}", kept.join(",")), dropped))
+}
+
 /// Those fields of one field of the object that can be read, in the form of JSON.
-fn inner_fields<T: DeserializeOwned>(outer: &str, fields: &Fields<'_>, dropped: &mut Dropped) -> String {
+fn inner_fields(outer: &str, fields: &Fields<'_>, dropped: &mut Dropped, fault: &Fault<'_>) -> String {
     let mut kept = Vec::new();
     for (name, value) in fields {
-        let whole = format!("{{{}:{{{}:{value}}}}}", quoted(outer), quoted(name));
-        if serde_json::from_str::<T>(&whole).is_ok() {
-            kept.push(format!("{}:{value}", quoted(name)));
-        } else {
-            dropped.take_in::<T>(&whole);
+        match fault(&format!("{{{}:{{{}:{value}}}}}", quoted(outer), quoted(name))) {
+            None => kept.push(format!("{}:{value}", quoted(name))),
+            Some(found) => dropped.take_in(found),
         }
     }
     kept.join(",")
@@ -104,13 +117,11 @@ struct Dropped {
 }
 
 impl Dropped {
-    /// Takes in a field that can't be read, as an object with nothing else.
-    fn take_in<T: DeserializeOwned>(&mut self, alone: &str) {
+    /// Takes in a field that can't be read.
+    fn take_in(&mut self, UnreadableField { field, reason }: UnreadableField) {
         if self.all.len() == MOST {
             self.more += 1;
-            return;
-        }
-        if let Err(UnreadableField { field, reason }) = object::parse::<T>(alone) {
+        } else {
             self.all.push(Unread { field: shortened(field, FIELD), reason: shortened(reason, MESSAGE) });
         }
     }
