@@ -2,7 +2,10 @@
 //!
 //! Which names there are is no business of this file: a dialect reads names and units.
 
-use std::{collections::BTreeMap, fmt, sync::Arc};
+use std::fmt;
+
+use compact_str::CompactString;
+use smallvec::SmallVec;
 
 /// What one of a named dimension is.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -18,14 +21,19 @@ pub enum Unit {
 /// A named dimension and its unit: amounts of two dimensions are never compared with each other.
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct NamedDimension {
-    name: Arc<str>,
+    name: CompactString,
     unit: Unit,
 }
 
 impl NamedDimension {
     /// The dimension of this name.
     pub fn new(name: &str, unit: Unit) -> Self {
-        Self { name: Arc::from(name), unit }
+        Self { name: name.into(), unit }
+    }
+
+    /// As [`new`](Self::new), for a name in the program, of which copies cost nothing.
+    pub const fn known(name: &'static str, unit: Unit) -> Self {
+        Self { name: CompactString::const_new(name), unit }
     }
 
     /// Its name.
@@ -47,27 +55,42 @@ impl fmt::Display for NamedDimension {
 
 /// How much in each dimension. A dimension that is absent is not published, which is not the same as 0.
 #[derive(Clone, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
-pub struct Amounts(BTreeMap<NamedDimension, u64>);
+pub struct Amounts(
+    /// By dimension. There are so few that they are looked through.
+    SmallVec<[(NamedDimension, u64); 3]>,
+);
 
 impl Amounts {
     /// How much there is in a dimension; `None`: the dimension is absent.
     pub fn get(&self, dimension: &NamedDimension) -> Option<u64> {
-        self.0.get(dimension).copied()
+        self.0.iter().find(|(own, _)| own == dimension).map(|(_, amount)| *amount)
     }
 
     /// Sets the amount of one dimension.
     pub fn set(&mut self, dimension: NamedDimension, amount: u64) {
-        self.0.insert(dimension, amount);
+        *self.of(&dimension) = amount;
+    }
+
+    /// The amount of one dimension, 0 where it was absent.
+    fn of(&mut self, dimension: &NamedDimension) -> &mut u64 {
+        let at = match self.0.binary_search_by(|(own, _)| own.cmp(dimension)) {
+            Ok(at) => at,
+            Err(at) => {
+                self.0.insert(at, (dimension.clone(), 0));
+                at
+            }
+        };
+        &mut self.0[at].1
     }
 
     /// Each dimension and its amount, by name.
     pub fn iter(&self) -> impl Iterator<Item = (&NamedDimension, u64)> {
-        self.0.iter().map(|(dimension, &amount)| (dimension, amount))
+        self.0.iter().map(|(dimension, amount)| (dimension, *amount))
     }
 
     /// Whether every amount is 0, as it is where there is none.
     pub fn is_zero(&self) -> bool {
-        self.0.values().all(|&amount| amount == 0)
+        self.0.iter().all(|(_, amount)| *amount == 0)
     }
 
     /// Whether these fit into what is free, by the dimensions that both have, at least one: a device need not publish every dimension.
@@ -85,25 +108,27 @@ impl Amounts {
     /// What is left of these once `used` is taken, by the dimensions of these; nothing where more is used than there is.
     #[must_use]
     pub fn left(&self, used: &Self) -> Self {
-        let left = |(dimension, amount): (&NamedDimension, u64)| {
-            (dimension.clone(), amount.saturating_sub(used.get(dimension).unwrap_or(0)))
-        };
-        Self(self.iter().map(left).collect())
+        let mut left = self.clone();
+        for (dimension, amount) in &mut left.0 {
+            *amount = amount.saturating_sub(used.get(dimension).unwrap_or(0));
+        }
+        left
     }
 
     /// These, and at most so much in each dimension that is bounded.
     #[must_use]
     pub fn at_most(&self, bound: &Self) -> Self {
-        let least = |(dimension, amount): (&NamedDimension, u64)| {
-            (dimension.clone(), bound.get(dimension).map_or(amount, |bound| amount.min(bound)))
-        };
-        Self(self.iter().map(least).collect())
+        let mut least = self.clone();
+        for (dimension, amount) in &mut least.0 {
+            *amount = bound.get(dimension).map_or(*amount, |bound| bound.min(*amount));
+        }
+        least
     }
 
     /// Adds other amounts to these.
     pub fn add(&mut self, other: &Self) {
         for (dimension, amount) in other.iter() {
-            let held = self.0.entry(dimension.clone()).or_default();
+            let held = self.of(dimension);
             *held = held.saturating_add(amount);
         }
     }
@@ -111,7 +136,9 @@ impl Amounts {
 
 impl FromIterator<(NamedDimension, u64)> for Amounts {
     fn from_iter<I: IntoIterator<Item = (NamedDimension, u64)>>(amounts: I) -> Self {
-        Self(amounts.into_iter().collect())
+        let mut all = Self::default();
+        amounts.into_iter().for_each(|(dimension, amount)| all.set(dimension, amount));
+        all
     }
 }
 

@@ -131,7 +131,7 @@ pub struct JointRequest {
     /// The types that are chosen together.
     pub joint: Option<Joint>,
     /// By which dimensions devices are compared, and how much each counts.
-    pub weights: Vec<(NamedDimension, u64)>,
+    pub weights: Arc<[(NamedDimension, u64)]>,
     /// What must keep pods on one card of the node apart, where a pod takes shares; `None`: it does not say.
     pub isolation: Option<String>,
     /// Whether settings of NCCL are written for what it is given.
@@ -265,6 +265,12 @@ impl DevicesUsed {
     /// What is used of a device; `None`: no pod has any of it.
     pub fn get(&self, kind: DeviceType, minor: Minor) -> Option<&DeviceUse> {
         self.0.get(&(kind, minor))
+    }
+
+    /// The devices of a type of which something is used.
+    pub fn of_type(&self, kind: DeviceType) -> impl Iterator<Item = (Minor, &DeviceUse)> {
+        let of_kind = self.0.range((kind, Minor::MIN)..=(kind, Minor::MAX));
+        of_kind.map(|(&(_, minor), used)| (minor, used))
     }
 
     /// What pods may still be given of a device of this node; nothing of one that is not there or does not serve.

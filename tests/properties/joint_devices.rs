@@ -242,7 +242,7 @@ pub(crate) fn minors(given: &DeviceAllocations, kind: DeviceType) -> Vec<Minor> 
 }
 
 pub(crate) fn settings(order: Option<Order>) -> AllocationSettings {
-    let scoring = order.map(|strategy| Scoring { strategy, weights: vec![(share(), 1)] });
+    let scoring = order.map(|strategy| Scoring { strategy, weights: [(share(), 1)].into() });
     AllocationSettings { scoring, numa: None }
 }
 

@@ -1,5 +1,7 @@
 //! Koordinator's resources as named dimensions: their units, and quantities as whole numbers of them.
 
+use std::sync::Arc;
+
 use super::names;
 use crate::{
     device::{Amounts, DeviceType, NamedDimension, Proportion, Unit},
@@ -18,7 +20,8 @@ pub fn dimension(resource: &str) -> NamedDimension {
         | names::FPGA => Unit::Percent,
         _ => Unit::Count,
     };
-    NamedDimension::new(resource, unit)
+    let known = names::known(resource);
+    known.map_or_else(|| NamedDimension::new(resource, unit), |known| NamedDimension::known(known, unit))
 }
 
 /// Memory, which is asked in bytes or in percent of a card and always held in both.
@@ -27,7 +30,7 @@ pub fn memory() -> Proportion {
 }
 
 /// By which dimensions devices are compared: `pkg/scheduler/apis/config/v1/defaults.go`.
-pub fn weights() -> Vec<(NamedDimension, u64)> {
+pub fn weights() -> Arc<[(NamedDimension, u64)]> {
     let counted = [names::GPU_MEMORY_RATIO, names::GPU_MEMORY, names::RDMA, names::FPGA];
     counted.into_iter().map(|name| (dimension(name), 1)).collect()
 }

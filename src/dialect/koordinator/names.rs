@@ -43,9 +43,14 @@ pub const GPU_RESOURCES: [&str; 11] = [
     NPU_DVPP,
 ];
 
+/// The name itself, if it is that of a resource that asks for devices.
+pub fn known(resource: &str) -> Option<&'static str> {
+    GPU_RESOURCES.into_iter().chain([RDMA, FPGA]).find(|known| *known == resource)
+}
+
 /// Whether it is the name of a resource that asks for devices.
 pub fn is_device(resource: &str) -> bool {
-    GPU_RESOURCES.contains(&resource) || [RDMA, FPGA].contains(&resource)
+    known(resource).is_some()
 }
 
 /// On a pod: what it was given, as JSON.

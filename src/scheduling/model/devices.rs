@@ -121,10 +121,12 @@ pub fn score(
     if !request.containers.is_empty() {
         return containers::score_of(node, used, request, settings);
     }
-    let views = views(node, used, request, (settings, ReservationEffect::Nothing))?;
+    // The devices are not compared with each other.
+    let uncompared = AllocationSettings { scoring: None, numa: settings.numa.clone() };
+    let views = views(node, used, request, (&uncompared, ReservationEffect::Nothing))?;
     let of = |view: &View<'_>| {
-        let devices = view.candidates.values();
-        scoring.of_all(&view.request.each, &devices.map(|one| (&one.device.total, &one.free)))
+        let devices = view.candidates.iter();
+        scoring.of_all(&view.request.each, &devices.map(|(_, one)| (&one.device.total, &*one.free)))
     };
     Ok(views.values().map(of).sum())
 }
@@ -157,20 +159,20 @@ fn written(view: &View<'_>, chosen: Chosen) -> Vec<DeviceAllocation> {
     let mut minors = chosen.minors;
     minors.sort_unstable();
     let one = |minor: Minor| {
-        let candidate = &view.candidates[&minor];
+        let candidate = &view.candidate(minor)?;
         let mut amounts = view.request.each.clone();
         if let Some(proportion) = &view.request.proportion {
             proportion.complete(&mut amounts, &candidate.device.total);
         }
         let id = &candidate.device.id;
-        DeviceAllocation {
+        Some(DeviceAllocation {
             minor,
             id: (!id.is_empty()).then(|| id.clone()),
             amounts,
             functions: candidate.function.cloned().into_iter().collect(),
             template: chosen.template.clone(),
             exclusive: view.request.exclusive,
-        }
+        })
     };
-    minors.into_iter().map(one).collect()
+    minors.into_iter().filter_map(one).collect()
 }

@@ -3,6 +3,8 @@
 //! Source: koordinator `pkg/scheduler/plugins/deviceshare/scoring.go`. Upstream swaps what a GPU has with what is left of it where it
 //! walks the topology; here it does not.
 
+use std::sync::Arc;
+
 use crate::device::{Amounts, NamedDimension};
 
 const MOST: u64 = 100;
@@ -22,7 +24,7 @@ pub struct Scoring {
     /// Which are better.
     pub strategy: Strategy,
     /// The dimensions that count, and how much.
-    pub weights: Vec<(NamedDimension, u64)>,
+    pub weights: Arc<[(NamedDimension, u64)]>,
 }
 
 impl Scoring {
@@ -38,10 +40,10 @@ impl Scoring {
         devices: &(impl Iterator<Item = (&'a Amounts, &'a Amounts)> + Clone),
     ) -> u64 {
         let (mut sum, mut weights) = (0, 0);
-        for (dimension, weight) in &self.weights {
+        for (dimension, weight) in &*self.weights {
             let add = |sum: u64, of: &Amounts| sum.saturating_add(of.get(dimension).unwrap_or(0));
-            let total = devices.clone().fold(0, |sum, (total, _)| add(sum, total));
-            let free = devices.clone().fold(0, |sum, (_, free)| add(sum, free));
+            let sums = |(all, left), (total, free)| (add(all, total), add(left, free));
+            let (total, free) = devices.clone().fold((0, 0), sums);
             if total > 0 {
                 let asked = request.get(dimension).unwrap_or(0);
                 let taken = total.checked_sub(free).map_or(total, |used| used.saturating_add(asked));

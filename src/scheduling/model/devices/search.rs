@@ -52,7 +52,7 @@ fn beside(joined: &[&View<'_>], gpus: &View<'_>, minors: &BTreeSet<Minor>) -> Op
     let switches = gpus.switches(minors);
     let below = below(joined, Some(&minors.iter().copied().collect::<Vec<_>>()));
     let chosen: Vec<_> = below.iter().filter(|one| switches.contains(&one.switch)).collect();
-    let counted = minors.iter().all(|minor| gpus.candidates[minor].is_on(&switches));
+    let counted = minors.iter().all(|&minor| gpus.candidate(minor).is_some_and(|one| one.is_on(&switches)));
     let enough = |(at, view): (usize, &&View<'_>)| {
         chosen.iter().map(|one| one.counts[at]).sum::<usize>() >= view.count
     };

@@ -75,7 +75,7 @@ fn scored(
     request: &JointRequest,
     strategy: Option<Strategy>,
 ) -> Result<Vec<(DeviceType, Vec<Minor>)>, Vec<Shortfall>> {
-    let scoring = strategy.map(|strategy| Scoring { strategy, weights: vec![(share(), 1)] });
+    let scoring = strategy.map(|strategy| Scoring { strategy, weights: [(share(), 1)].into() });
     let given = allocate(node, &DevicesUsed::of(pods), request, &AllocationSettings { scoring, numa: None })?;
     let minors = |devices: Vec<DeviceAllocation>| devices.into_iter().map(|device| device.minor).collect();
     Ok(given.into_iter().map(|(kind, devices)| (kind, minors(devices))).collect())

@@ -3,14 +3,10 @@
 //! Source: koordinator `allocator_gpu.go` (`allocateFromScope`), `allocator_gpu_helper.go` (`GetGPUTopologyScope`). Upstream's tree ends at the
 //! switches, so that a card as the required part can't be had; here one card is such a part.
 
-use std::{
-    cmp::Reverse,
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::{cmp::Reverse, collections::BTreeSet};
 
 use super::{Shortfall, view::View};
-use crate::device::{DevicePortion, DeviceType, Minor, NodeDevices, TopologyScope};
+use crate::device::{DevicePortion, DeviceType, Minor, NodeDevice, NodeDevices, TopologyScope};
 
 /// A part of the machine and the GPUs in it.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -36,17 +32,17 @@ struct FoundGpus {
 impl Scope {
     /// The machine with its NUMA nodes and their switches; `None`: the place of a GPU is not known, or there is none.
     pub fn of(node: &NodeDevices) -> Option<Self> {
-        let mut nodes = BTreeMap::<Option<u32>, BTreeMap<Arc<str>, Vec<Minor>>>::new();
-        for (minor, device) in node.of(DeviceType::Gpu) {
-            let topology = device.topology.as_ref()?;
-            let switches = nodes.entry(topology.numa).or_default();
-            switches.entry(Arc::clone(&topology.pcie)).or_default().push(minor);
-        }
-        let switch = |minors| Self { level: TopologyScope::Pcie, minors, parts: Vec::new() };
-        let numa = |switches: BTreeMap<_, Vec<Minor>>| {
-            Self::above(TopologyScope::NumaNode, switches.into_values().map(switch).collect())
+        let places = node.of(DeviceType::Gpu).map(|(minor, device)| Some((place_of(device)?, minor)));
+        let mut gpus: Vec<_> = places.collect::<Option<_>>()?;
+        gpus.sort_unstable();
+        let numa = |of_numa: &[((Option<u32>, &str), Minor)]| {
+            let switches = of_numa.chunk_by(|(one, _), (next, _)| one == next);
+            let minors = switches.map(|of_switch| of_switch.iter().map(|(_, minor)| *minor).collect());
+            let switch = |minors| Self { level: TopologyScope::Pcie, minors, parts: Vec::new() };
+            Self::above(TopologyScope::NumaNode, minors.map(switch).collect())
         };
-        (!nodes.is_empty()).then(|| Self::above(TopologyScope::Node, nodes.into_values().map(numa).collect()))
+        let numa_nodes = gpus.chunk_by(|((one, _), _), ((next, _), _)| one == next).map(numa);
+        (!gpus.is_empty()).then(|| Self::above(TopologyScope::Node, numa_nodes.collect()))
     }
 
     fn above(level: TopologyScope, parts: Vec<Self>) -> Self {
@@ -77,6 +73,11 @@ impl Scope {
     }
 }
 
+/// The NUMA node and the switch of a device; `None`: its place is not known.
+fn place_of(device: &NodeDevice) -> Option<(Option<u32>, &str)> {
+    device.topology.as_ref().map(|place| (place.numa, &*place.pcie))
+}
+
 /// The kind of part that is required. One card is all of a part of its own, so it may be below any switch.
 fn required(view: &View<'_>) -> TopologyScope {
     view.request.scope.unwrap_or(TopologyScope::Node).min(TopologyScope::Pcie)
@@ -84,10 +85,9 @@ fn required(view: &View<'_>) -> TopologyScope {
 
 /// Whether these cards are together in a part of the machine of the required kind.
 pub(super) fn holds(view: &View<'_>, minors: &BTreeSet<Minor>) -> bool {
-    let place =
-        |minor: &Minor| view.node.device(view.kind, *minor).and_then(|device| device.topology.as_ref());
-    let numa = || minors.iter().map(|minor| place(minor).map(|place| place.numa));
-    let switch = || minors.iter().map(|minor| place(minor).map(|place| (place.numa, &place.pcie)));
+    let place = |minor: &Minor| view.node.device(view.kind, *minor).and_then(place_of);
+    let numa = || minors.iter().map(|minor| place(minor).map(|(numa, _)| numa));
+    let switch = || minors.iter().map(place);
     match view.request.scope {
         None | Some(TopologyScope::Node) => true,
         Some(TopologyScope::NumaNode) => is_one(numa()),
@@ -145,7 +145,8 @@ fn within(view: &View<'_>, scope: &Scope, depth: usize, busy: usize) -> Option<F
 fn cards(view: &View<'_>, scope: &Scope) -> Option<(Vec<Minor>, u64)> {
     let fitting = scope.minors.iter().copied().filter(|&minor| view.fits(minor));
     if view.request.portion == DevicePortion::Share {
-        let best = fitting.map(|minor| (view.candidates[&minor].score, Reverse(minor))).max()?;
+        let score = |minor| view.candidate(minor).map_or(0, |candidate| candidate.score);
+        let best = fitting.map(|minor| (score(minor), Reverse(minor))).max()?;
         return Some((vec![best.1.0], best.0));
     }
     let minors: Vec<_> = fitting.take(view.count).collect();

@@ -2,10 +2,7 @@
 //!
 //! It leaves out what is unhealthy, what the pod's selectors do not admit, and what exclusive use keeps apart.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::{borrow::Cow, collections::BTreeSet, sync::Arc};
 
 use super::{AllocationSettings, Shortfall, reserved::ReservationEffect};
 use crate::device::{
@@ -20,12 +17,12 @@ pub(super) type Switch = Arc<str>;
 pub(super) struct EligibleDevice<'a> {
     pub(super) device: &'a NodeDevice,
     /// What is left of it.
-    pub(super) free: Amounts,
+    pub(super) free: Cow<'a, Amounts>,
     /// Whether that is enough.
     pub(super) fits: bool,
     /// The virtual function that the pod would have.
     pub(super) function: Option<&'a SriovFunction>,
-    /// How well the pod would sit on it.
+    /// How well the pod would sit on it, if enough is left.
     pub(super) score: u64,
 }
 
@@ -43,8 +40,8 @@ pub(super) struct View<'a> {
     pub(super) request: &'a TypedRequest,
     /// How many devices the pod takes.
     pub(super) count: usize,
-    /// The devices that it may be given.
-    pub(super) candidates: BTreeMap<Minor, EligibleDevice<'a>>,
+    /// The devices that it may be given, by minor.
+    pub(super) candidates: Vec<(Minor, EligibleDevice<'a>)>,
     /// The devices of the node of which something is used.
     pub(super) used: BTreeSet<Minor>,
 }
@@ -61,9 +58,9 @@ impl<'a> View<'a> {
         if request.functions.is_some() && node.of(kind).all(|(_, device)| device.functions.is_empty()) {
             return Err(Shortfall::NoVirtualFunctions(kind));
         }
-        let is_used = |minor| used.get(kind, minor).is_some_and(|of| !of.amounts.is_zero());
-        let in_use: BTreeSet<_> =
-            node.of(kind).map(|(minor, _)| minor).filter(|&minor| is_used(minor)).collect();
+        let is_there = |&(minor, _): &(Minor, _)| node.device(kind, minor).is_some();
+        let of_kind = used.of_type(kind).filter(|(_, of)| !of.amounts.is_zero()).filter(is_there);
+        let in_use: BTreeSet<_> = of_kind.map(|(minor, _)| minor).collect();
         let closed = Closed::of(kind, node, used, &in_use, request.exclusive);
         let admits = |device: &NodeDevice| {
             let selected = request.selector.as_ref().is_none_or(|selector| selector.admits(&device.labels));
@@ -80,12 +77,18 @@ impl<'a> View<'a> {
 
     /// The devices with enough left, by minor.
     pub(super) fn fitting(&self) -> impl Iterator<Item = (Minor, &EligibleDevice<'a>)> {
-        self.candidates.iter().filter(|(_, one)| one.fits).map(|(&minor, one)| (minor, one))
+        self.candidates.iter().filter(|(_, one)| one.fits).map(|(minor, one)| (*minor, one))
+    }
+
+    /// A device that the pod may be given, if enough of it is left.
+    pub(super) fn candidate(&self, minor: Minor) -> Option<&EligibleDevice<'a>> {
+        let at = self.candidates.binary_search_by_key(&minor, |(minor, _)| *minor).ok()?;
+        Some(&self.candidates[at].1)
     }
 
     /// Whether the device has enough left.
     pub(super) fn fits(&self, minor: Minor) -> bool {
-        self.candidates.get(&minor).is_some_and(|candidate| candidate.fits)
+        self.candidate(minor).is_some_and(|candidate| candidate.fits)
     }
 
     /// The switches of these devices, as far as they are known.
@@ -116,17 +119,7 @@ fn candidate<'a>(
     (settings, reserved): (&AllocationSettings, ReservationEffect<'_>),
     (minor, device): (Minor, &'a NodeDevice),
 ) -> EligibleDevice<'a> {
-    let mut held = used.get(kind, minor).map(|of| of.amounts.clone()).unwrap_or_default();
-    if let Some(proportion) = &request.proportion {
-        // Another scheduler may have written one dimension of two.
-        proportion.complete(&mut held, &device.total);
-    }
-    let mut free = device.total.left(&held);
-    if let Some(bound) = reserved.bound(kind, minor) {
-        let mut bound = bound.clone();
-        request.proportion.iter().for_each(|of| of.complete(&mut bound, &device.total));
-        free = free.at_most(&bound);
-    }
+    let free = free(used, (kind, minor), device, request, reserved);
     let taken = used.get(kind, minor).map(|of| &of.functions);
     let is_taken = |function: &SriovFunction| taken.is_some_and(|taken| taken.contains(&function.bus));
     let function = request.functions.as_ref().and_then(|filter| {
@@ -135,10 +128,36 @@ fn candidate<'a>(
     });
     let has_function = request.functions.is_none() || function.is_some();
     let fits = has_function && request.each.fit(&free);
-    let scoring = settings.scoring.as_ref();
+    let scoring = settings.scoring.as_ref().filter(|_| fits);
     let score = scoring.map_or(0, |scoring| scoring.of_one(&request.each, &device.total, &free));
     let score = score.saturating_add(reserved.preference(kind, minor));
     EligibleDevice { device, free, fits, function, score }
+}
+
+/// What is left of a device for the pod.
+fn free<'a>(
+    used: &DevicesUsed,
+    (kind, minor): (DeviceType, Minor),
+    device: &'a NodeDevice,
+    request: &TypedRequest,
+    reserved: ReservationEffect<'_>,
+) -> Cow<'a, Amounts> {
+    let complete = |amounts: &mut Amounts| {
+        // Another scheduler may have written one dimension of two.
+        request.proportion.iter().for_each(|of| of.complete(amounts, &device.total));
+    };
+    let mut free = Cow::Borrowed(&device.total);
+    if let Some(of) = used.get(kind, minor) {
+        let mut held = of.amounts.clone();
+        complete(&mut held);
+        free = Cow::Owned(free.left(&held));
+    }
+    if let Some(bound) = reserved.bound(kind, minor) {
+        let mut bound = bound.clone();
+        complete(&mut bound);
+        free = Cow::Owned(free.at_most(&bound));
+    }
+    free
 }
 
 /// Whether the device is on one of these NUMA nodes; one whose NUMA node is not known is near each.
@@ -176,6 +195,7 @@ impl Closed {
     }
 
     fn holds(&self, minor: Minor, device: &NodeDevice) -> bool {
-        self.minors.contains(&minor) || self.switches.contains(&device.pcie().cloned())
+        let on_switch = || self.switches.contains(&device.pcie().cloned());
+        self.minors.contains(&minor) || !self.switches.is_empty() && on_switch()
     }
 }
