@@ -2,9 +2,8 @@
 //!
 //! Which names there are is no business of this file: a dialect reads names and units.
 
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
-use compact_str::CompactString;
 use smallvec::SmallVec;
 
 /// What one of a named dimension is.
@@ -21,19 +20,19 @@ pub enum Unit {
 /// A named dimension and its unit: amounts of two dimensions are never compared with each other.
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct NamedDimension {
-    name: CompactString,
+    name: Cow<'static, str>,
     unit: Unit,
 }
 
 impl NamedDimension {
     /// The dimension of this name.
     pub fn new(name: &str, unit: Unit) -> Self {
-        Self { name: name.into(), unit }
+        Self { name: Cow::Owned(name.to_owned()), unit }
     }
 
     /// As [`new`](Self::new), for a name in the program, of which copies cost nothing.
     pub const fn known(name: &'static str, unit: Unit) -> Self {
-        Self { name: CompactString::const_new(name), unit }
+        Self { name: Cow::Borrowed(name), unit }
     }
 
     /// Its name.

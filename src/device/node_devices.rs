@@ -275,6 +275,11 @@ impl NodeDevices {
         self.devices.get(&kind).into_iter().flatten().map(|(&minor, device)| (minor, device))
     }
 
+    /// How many devices of a type there are.
+    pub fn count(&self, kind: DeviceType) -> usize {
+        self.devices.get(&kind).map_or(0, BTreeMap::len)
+    }
+
     /// One device.
     pub fn device(&self, kind: DeviceType, minor: Minor) -> Option<&NodeDevice> {
         self.devices.get(&kind)?.get(&minor)

@@ -91,22 +91,23 @@ fn allocate_without(
 }
 
 /// The devices of these views that the pod is given.
-fn choose(
-    views: &BTreeMap<DeviceType, View<'_>>,
-    request: &JointRequest,
-) -> Result<DeviceAllocations, Vec<Shortfall>> {
+fn choose(views: &[View<'_>], request: &JointRequest) -> Result<DeviceAllocations, Vec<Shortfall>> {
     let mut choice = joint::choose(views, request.joint.as_ref()).map_err(|shortfall| vec![shortfall])?;
     let mut shortfalls = Vec::new();
-    for (&kind, view) in views.iter().filter(|(kind, _)| !choice.contains_key(kind)).collect::<Vec<_>>() {
+    for view in views {
+        if choice.contains_key(&view.kind) {
+            continue;
+        }
         match joint::alone(view) {
-            Ok(chosen) => drop(choice.insert(kind, chosen)),
+            Ok(chosen) => drop(choice.insert(view.kind, chosen)),
             Err(shortfall) => shortfalls.push(shortfall),
         }
     }
     if !shortfalls.is_empty() {
         return Err(shortfalls);
     }
-    Ok(choice.into_iter().map(|(kind, chosen)| (kind, written(&views[&kind], chosen))).collect())
+    let given = views.iter().filter_map(|view| Some((view.kind, written(view, choice.remove(&view.kind)?))));
+    Ok(given.collect())
 }
 
 /// How well the pod would sit on the node, 0 to 100 for each type that it asks for; the types are added up.
@@ -128,26 +129,26 @@ pub fn score(
         let devices = view.candidates.iter();
         scoring.of_all(&view.request.each, &devices.map(|(_, one)| (&one.device.total, &*one.free)))
     };
-    Ok(views.values().map(of).sum())
+    Ok(views.iter().map(of).sum())
 }
 
-/// What of the node the pod may be given, by type.
+/// What of the node the pod may be given, type by type.
 fn views<'a>(
     node: &'a NodeDevices,
     used: &DevicesUsed,
     request: &'a JointRequest,
     (settings, reserved): (&AllocationSettings, ReservationEffect<'_>),
-) -> Result<BTreeMap<DeviceType, View<'a>>, Vec<Shortfall>> {
+) -> Result<Vec<View<'a>>, Vec<Shortfall>> {
     plugin::test(node, request).map_err(|shortfall| vec![shortfall])?;
     let shares = request.types.get(&DeviceType::Gpu).is_some_and(|gpu| gpu.portion == DevicePortion::Share);
     if shares && request.isolation.is_some() && request.isolation != node.isolation {
         return Err(vec![Shortfall::Isolation]);
     }
-    let mut views = BTreeMap::new();
+    let mut views = Vec::with_capacity(request.types.len());
     let mut shortfalls = Vec::new();
     for (&kind, typed) in &request.types {
         match View::of(kind, node, used, typed, (settings, reserved)) {
-            Ok(view) => drop(views.insert(kind, view)),
+            Ok(view) => views.push(view),
             Err(shortfall) => shortfalls.push(shortfall),
         }
     }

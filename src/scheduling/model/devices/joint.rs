@@ -2,7 +2,7 @@
 //!
 //! Source: koordinator `device_allocator.go` (`jointAllocate`, `validateJointAllocation`).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use super::{
     Choice, Chosen, Shortfall, gpu, pick, search,
@@ -21,14 +21,10 @@ pub(super) fn alone(view: &View<'_>) -> Result<Chosen, Shortfall> {
 }
 
 /// The devices of the joined types; none where no types are joined.
-pub(super) fn choose(
-    views: &BTreeMap<DeviceType, View<'_>>,
-    joint: Option<&Joint>,
-) -> Result<Choice, Shortfall> {
-    let Some(joint) = joint.filter(|joint| joint.types.iter().all(|kind| views.contains_key(kind))) else {
-        return Ok(Choice::new());
-    };
-    let joined: Vec<_> = joint.types.iter().map(|kind| &views[kind]).collect();
+pub(super) fn choose(views: &[View<'_>], joint: Option<&Joint>) -> Result<Choice, Shortfall> {
+    let Some(joint) = joint else { return Ok(Choice::new()) };
+    let joined = joint.types.iter().map(|kind| views.iter().find(|view| view.kind == *kind));
+    let Some(joined) = joined.collect::<Option<Vec<_>>>() else { return Ok(Choice::new()) };
     let followed = follow(&joined, joint.scope);
     match (joint.scope, followed) {
         (JointScope::Preferred, followed) => followed,

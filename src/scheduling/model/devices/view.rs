@@ -6,8 +6,8 @@ use std::{borrow::Cow, collections::BTreeSet, sync::Arc};
 
 use super::{AllocationSettings, Shortfall, reserved::ReservationEffect};
 use crate::device::{
-    Amounts, DeviceCount, DeviceType, DevicesUsed, Exclusive, Minor, NodeDevice, NodeDevices, SriovFunction,
-    TypedRequest,
+    Amounts, DeviceCount, DeviceType, DevicesUsed, Exclusive, LabelFilter, Minor, NodeDevice, NodeDevices,
+    SriovFunction, TypedRequest,
 };
 
 /// A PCIe switch by its name.
@@ -71,7 +71,8 @@ impl<'a> View<'a> {
         let admitted = admitted.filter(|&(minor, _)| reserved.admits(kind, minor));
         let candidate =
             |(minor, device)| (minor, candidate(kind, used, request, (settings, reserved), (minor, device)));
-        let candidates = admitted.map(candidate).collect();
+        let mut candidates = Vec::with_capacity(node.count(kind));
+        candidates.extend(admitted.map(candidate));
         Ok(Self { kind, node, request, count, candidates, used: in_use })
     }
 
@@ -100,14 +101,13 @@ impl<'a> View<'a> {
 
 /// How many devices of the type the pod takes on this node.
 fn count(kind: DeviceType, node: &NodeDevices, request: &TypedRequest) -> Result<usize, Shortfall> {
-    let devices = || node.of(kind).map(|(_, device)| device);
+    let admitted =
+        |selector: &LabelFilter| node.of(kind).filter(|(_, device)| selector.admits(&device.labels)).count();
+    let all = node.count(kind);
     let count = match request.count {
-        _ if devices().next().is_none() => 0,
+        _ if all == 0 => 0,
         DeviceCount::Exactly(count) => count as usize,
-        DeviceCount::All => match &request.selector {
-            Some(selector) => devices().filter(|device| selector.admits(&device.labels)).count(),
-            None => devices().count(),
-        },
+        DeviceCount::All => request.selector.as_ref().map_or(all, admitted),
     };
     if count == 0 { Err(Shortfall::NoDevices(kind)) } else { Ok(count) }
 }
