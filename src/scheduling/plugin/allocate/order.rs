@@ -2,76 +2,105 @@
 
 use std::cmp::Ordering;
 
+use smallvec::SmallVec;
+
 use super::{CardScene, core_budget};
 use crate::{
-    device::{Blend, Card, CardPreference, CardUsage, Share, ShareRequest, Tie},
+    device::{Blend, Card, CardPreference, CardUsage, ShareRequest, Tie},
     scheduling::plugin::score,
 };
 
-/// A card as it would stand with the share on it, beside what is in use now.
-struct CardStanding<'a> {
+/// A card, and what decides when it is tried: the less, the sooner.
+struct RankedCard<'a> {
     card: &'a Card,
-    now: CardUsage,
-    fullness: f64,
+    /// What it has in each measure, in their order.
+    rank: SmallVec<[i64; 3]>,
 }
 
 /// The node's cards, the one to be tried first first. What the container asks counts into how full a card is.
 pub fn preferred<'a>(scene: &CardScene<'a>, ask: ShareRequest) -> Vec<&'a Card> {
     let mut cards: Vec<_> =
-        scene.inventory.cards().iter().map(|card| CardStanding::of(scene, card, ask)).collect();
-    let is_first = |card: &Card| scene.first.is_some_and(|first| *first == card.id);
-    cards.sort_by(|a, b| {
-        if is_first(a.card) != is_first(b.card) {
-            return is_first(b.card).cmp(&is_first(a.card));
-        }
-        let first = |order: Ordering, measure| order.then_with(|| compare(scene, measure, a, b));
-        let measures = scene.request.choice.order.iter().copied();
-        measures.fold(Ordering::Equal, first).then_with(|| tie(scene.profile.tie, a.card, b.card))
-    });
-    cards.into_iter().map(|standing| standing.card).collect()
+        scene.inventory.cards().iter().map(|card| RankedCard::of(scene, card, ask)).collect();
+    cards.sort_by(|a, b| a.rank.cmp(&b.rank).then_with(|| tie(scene.profile.tie, a.card, b.card)));
+    let mut cards: Vec<_> = cards.into_iter().map(|ranked| ranked.card).collect();
+    if let Some(first) = scene.first {
+        cards.sort_by_key(|card| card.id != *first);
+    }
+    cards
 }
 
-impl<'a> CardStanding<'a> {
+impl<'a> RankedCard<'a> {
     fn of(scene: &CardScene<'_>, card: &'a Card, ask: ShareRequest) -> Self {
         let now = scene.in_use(card);
-        let share = Share {
-            card: card.id.clone(),
-            memory: ask.memory.of(card.memory),
-            cores: ask.cores.of(card.cores),
-            slice: None,
-        };
+        let (memory, cores) = (ask.memory.of(card.memory), ask.cores.of(card.cores));
+        let then = now.and(CardUsage { slots: 1, memory, cores });
         let budget = core_budget(scene.profile, card);
-        let fullness = score::fullness(now.with(&share), card, budget, scene.request.choice.weights);
-        Self { card, now, fullness }
+        let fullness = score::fullness(then, card, budget, scene.request.choice.weights);
+        let measures = scene.request.choice.order.iter();
+        Self {
+            card,
+            rank: measures.map(|&of| measure(of, scene.profile.blend, card, now, fullness)).collect(),
+        }
     }
 }
 
-/// Less: the first is tried before the second.
-fn compare(
-    scene: &CardScene<'_>,
-    measure: CardPreference,
-    a: &CardStanding<'_>,
-    b: &CardStanding<'_>,
-) -> Ordering {
-    match (measure, scene.profile.blend) {
-        (CardPreference::Fullest | CardPreference::LeastWaste, Blend::Even) => {
-            b.fullness.total_cmp(&a.fullness)
-        }
-        (CardPreference::Emptiest, Blend::Even) => a.fullness.total_cmp(&b.fullness),
+/// What a card has in a measure; the less, the sooner it is tried.
+fn measure(preference: CardPreference, blend: Blend, card: &Card, now: CardUsage, fullness: f64) -> i64 {
+    match (preference, blend) {
+        (CardPreference::Fullest | CardPreference::LeastWaste, Blend::Even) => reversed(ordered(fullness)),
+        (CardPreference::Emptiest, Blend::Even) => ordered(fullness),
         (CardPreference::Fullest | CardPreference::LeastWaste, Blend::MemoryThenSlots) => {
-            b.now.memory.cmp(&a.now.memory)
+            reversed(i64::try_from(now.memory.get()).unwrap_or(i64::MAX))
         }
         (CardPreference::FewestUsers, _) | (CardPreference::Emptiest, Blend::MemoryThenSlots) => {
-            a.now.slots.cmp(&b.now.slots)
+            now.slots.into()
         }
-        (CardPreference::HighestNuma, _) => b.card.numa.cmp(&a.card.numa),
-        (CardPreference::LowestNuma, _) => a.card.numa.cmp(&b.card.numa),
+        (CardPreference::HighestNuma, _) => reversed(card.numa.into()),
+        (CardPreference::LowestNuma, _) => card.numa.into(),
     }
+}
+
+/// An integer in whose order numbers are as in [`f64::total_cmp`].
+const fn ordered(number: f64) -> i64 {
+    let bits = number.to_bits().cast_signed();
+    // Of negative numbers, all bits but the sign count the other way round.
+    if bits < 0 { bits ^ i64::MAX } else { bits }
+}
+
+/// The opposite order.
+const fn reversed(rank: i64) -> i64 {
+    !rank
 }
 
 fn tie(tie: Tie, a: &Card, b: &Card) -> Ordering {
     match tie {
         Tie::Highest => (b.index, &b.id).cmp(&(a.index, &a.id)),
         Tie::Lowest => (a.index, &a.id).cmp(&(b.index, &b.id)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_of_numbers_have_the_order_of_the_numbers() {
+        let numbers = [
+            f64::NEG_INFINITY,
+            -30.0,
+            -1.5,
+            -f64::MIN_POSITIVE,
+            -0.0,
+            0.0,
+            0.1 + 0.2,
+            0.4,
+            30.0,
+            f64::INFINITY,
+        ];
+        for pair in numbers.windows(2) {
+            assert_eq!(pair[0].total_cmp(&pair[1]), Ordering::Less, "{pair:?}");
+            assert!(ordered(pair[0]) < ordered(pair[1]), "{pair:?}");
+            assert!(reversed(ordered(pair[0])) > reversed(ordered(pair[1])), "{pair:?}");
+        }
     }
 }
