@@ -182,15 +182,23 @@ fn read<T: Wire + DeserializeOwned>(line: &[u8]) -> Option<Result<WatchChange<T>
         Ok(ReadLine::Bookmark(version)) => Some(Ok(WatchChange::Bookmark(version))),
         Ok(ReadLine::Error(status)) => Some(Err(kube::Error::Api(status).into())),
         Err(error) if error.is_eof() => None,
-        Err(error) => Some(in_part(text, error)),
+        Err(error) => Some(in_part(text, error).and_then(|line| match line {
+            LineInPart::Seen(object) => Ok(WatchChange::Seen(partly(object)?)),
+            LineInPart::Gone(object) => Ok(WatchChange::Gone(partly(object)?)),
+            LineInPart::Bookmark(version) => Ok(WatchChange::Bookmark(version)),
+        })),
     }
 }
 
-/// The change in a line that can't be read as a whole.
-fn in_part<T: Wire + DeserializeOwned>(
-    line: &str,
-    error: serde_json::Error,
-) -> Result<WatchChange<T>, NoChange> {
+/// A line that can't be read as a whole, with its object as JSON.
+enum LineInPart<'a> {
+    Seen(&'a str),
+    Gone(&'a str),
+    Bookmark(String),
+}
+
+/// What can be read of a line that can't be read as a whole. It knows no kind, so that it is in the program once.
+fn in_part(line: &str, error: serde_json::Error) -> Result<LineInPart<'_>, NoChange> {
     let unread = |error| NoChange::from(kube::Error::SerdeError(error));
     let Ok(WatchLine { kind, object }) = serde_json::from_str(line) else {
         // An answer that is no change at all.
@@ -200,11 +208,11 @@ fn in_part<T: Wire + DeserializeOwned>(
         };
     };
     match kind {
-        ChangeKind::Added | ChangeKind::Modified => Ok(WatchChange::Seen(partly(object.get())?)),
-        ChangeKind::Deleted => Ok(WatchChange::Gone(partly(object.get())?)),
+        ChangeKind::Added | ChangeKind::Modified => Ok(LineInPart::Seen(object.get())),
+        ChangeKind::Deleted => Ok(LineInPart::Gone(object.get())),
         ChangeKind::Bookmark => {
             let Marked { metadata } = serde_json::from_str(object.get()).map_err(unread)?;
-            Ok(WatchChange::Bookmark(metadata.resource_version))
+            Ok(LineInPart::Bookmark(metadata.resource_version))
         }
         ChangeKind::Error => {
             let status: Status = serde_json::from_str(object.get()).map_err(unread)?;
