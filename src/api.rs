@@ -16,7 +16,6 @@ pub mod gpu_parts;
 pub mod history;
 pub mod moves;
 mod namespace;
-pub mod nearest;
 mod node;
 pub mod page;
 mod pod;

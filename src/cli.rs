@@ -24,7 +24,6 @@ pub mod schema;
 pub mod serve;
 pub mod shadow;
 pub mod simulate;
-mod simulated_cluster;
 pub mod table;
 
 use std::{

@@ -12,7 +12,7 @@
 //! the node's device plugin allocates and frees the lock ─► cluster::watch ─► confirmed; the node's next pod goes
 //! ```
 //!
-//! Layers, imports point down only: `cli`, `app`, `config` → `api` → `webhook`, `cluster` → `admission`, `scheduling` →
+//! Layers, imports point down only: `cli`, `app`, `config` → `api` → `simulation` → `webhook`, `cluster` → `admission`, `scheduling` →
 //! `object`, `dialect`, `dra` → `device`, `excerpt`. A test reads the imports.
 
 #![warn(
@@ -37,4 +37,5 @@ pub mod excerpt;
 pub mod extender;
 pub mod object;
 pub mod scheduling;
+pub mod simulation;
 pub mod webhook;

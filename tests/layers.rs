@@ -18,12 +18,14 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("webhook", &["admission", "device", "object", "dialect", "excerpt"]),
     ("extender", &["scheduling", "object", "excerpt"]),
     ("cluster", &["scheduling", "device", "object", "dialect", "excerpt"]),
-    ("api", &["scheduling", "cluster", "webhook", "object", "device", "dialect", "excerpt"]),
+    ("simulation", &["cluster", "scheduling", "device", "object", "dialect"]),
+    ("api", &["simulation", "scheduling", "cluster", "webhook", "object", "device", "dialect", "excerpt"]),
     ("config", &["admission", "scheduling", "device", "object", "dialect", "cluster", "webhook"]),
     (
         "app",
         &[
             "api",
+            "simulation",
             "config",
             "webhook",
             "cluster",
@@ -41,6 +43,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         &[
             "api",
             "app",
+            "simulation",
             "config",
             "webhook",
             "cluster",

@@ -2,10 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::nearest::NearestRow;
-use crate::scheduling::{
-    FitError,
-    decide::explanation::{AlikeNodes, DemandExplanation},
+use crate::{
+    cluster::report::nearest::NearestRow,
+    scheduling::{
+        FitError,
+        decide::explanation::{AlikeNodes, DemandExplanation},
+    },
 };
 
 /// What the nodes make of a pod; a key that does not apply is absent.

@@ -21,7 +21,6 @@ use super::{
     live_cluster,
     output::{self, Format},
     simulate::{PreparedSimulation, prepare},
-    simulated_cluster::SimulatedCluster,
 };
 pub use crate::api::moves::MovesReport;
 use crate::{
@@ -32,6 +31,7 @@ use crate::{
         plan::moves::MovePlan,
         scheduler::{Pace, Settings},
     },
+    simulation::SimulatedCluster,
 };
 
 const EXAMPLE: &str = "\

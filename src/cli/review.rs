@@ -28,7 +28,7 @@ use crate::{
 use opt_in::OptedIn;
 
 pub use judge::{ReviewVerdict, ReviewedPod, facts, judge};
-pub use report::{Review, Reviews, ViolationRow};
+pub use report::{Review, Reviews, violation_row};
 
 /// Arguments of `berth review`.
 #[derive(Args, Debug)]

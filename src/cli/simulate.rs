@@ -1,25 +1,22 @@
 //! `berth simulate`: where the pods of files would go, on the cluster that the files describe, offline.
 //!
-//! Admission, reading and the scheduler are those of the live binder, and `cli::simulated_cluster` takes the API server's place. Here stand
+//! Admission, reading and the scheduler are those of the live binder, and `simulation` takes the API server's place. Here stand
 //! the order of the input, the clock that was given, and what is printed.
 
 mod admit;
 mod claims;
 mod enter;
 mod expand;
-mod explain;
 mod gather;
 mod input;
 mod lists;
 mod prepare;
 mod reader;
-mod report;
-mod run;
 mod stateful_set;
+mod table;
 mod unread;
-mod volume;
 
-use std::path::PathBuf;
+use std::{ops::ControlFlow, path::PathBuf};
 
 use anyhow::bail;
 use clap::Args;
@@ -32,12 +29,15 @@ use super::{
     live_cluster, output,
     output::Format,
 };
-use crate::{cluster::Clock, config::Config};
+use crate::{
+    cluster::Clock,
+    config::Config,
+    scheduling::{model::message::Message, scheduler::Pace},
+    simulation::{Explain, Simulation, SimulationStage, simulate},
+};
 
 pub(super) use prepare::{PreparedSimulation, prepare, why_left_out};
-pub(super) use report::SimulatedOutcome;
-pub use report::{SimulatedPod, Simulation};
-pub use run::Explain;
+pub(super) use table::table;
 
 /// Arguments of `berth simulate`.
 #[derive(Args, Clone, Debug)]
@@ -106,17 +106,37 @@ impl SimulateArgs {
         if self.strict {
             unread::refuse(&input.unread)?;
         }
-        let (simulation, warnings) = run::simulate(&input, config, entrance, explain, now)?;
+        let (simulation, warnings) = simulated(&input, config, entrance, explain, now)?;
         for warning in input.warnings.iter().chain(&warnings) {
             output::remark(&format!("warning: {warning}"));
         }
         let unread = input.unread.iter().map(Document::kind);
         documents::tell_skipped(unread, "is not used by the simulation");
-        output::print(&simulation, self.output, || simulation.table(&self.node))?;
+        output::print(&simulation, self.output, || table(&simulation, &self.node))?;
         let answer =
             if self.strict && simulation.is_short() { CommandAnswer::No } else { CommandAnswer::Yes };
         Ok(answer)
     }
+}
+
+/// Places every pod that wants a place; beside the result, what could not be read.
+fn simulated(
+    input: &input::SimulationInput,
+    config: &Config,
+    entrance: admit::Entrance,
+    explain: Explain,
+    now: Timestamp,
+) -> anyhow::Result<(Simulation, Vec<String>)> {
+    let start = gather::gather(input, config, Pace::OneByOne, entrance, now)?;
+    let gather::SimulationStart { reader, settings, mut lists, rows } = start;
+    let warnings = std::mem::take(&mut lists.warnings);
+    let positions = std::mem::take(&mut lists.positions);
+    let allocated = input.claims.allocated.clone();
+    let stage = SimulationStage { settings, lists: lists.into_lists(), rows, positions, allocated };
+    let told = |message: Message| message.full;
+    let mut go_on = || ControlFlow::Continue(());
+    let simulation = simulate(stage, &reader, (explain, &told), now, &mut go_on)?;
+    Ok((simulation, warnings))
 }
 
 /// Where these pods would go on a cluster of these objects, on which other pods may wait too.
@@ -131,7 +151,7 @@ pub(super) fn placed(
     cluster.extend(asked);
     let input = input::read(&cluster, config)?;
     let (mut simulation, warnings) =
-        run::simulate(&input, config, admit::Entrance::Guarded, Explain::Nothing, now)?;
+        simulated(&input, config, admit::Entrance::Guarded, Explain::Nothing, now)?;
     for warning in input.warnings.iter().chain(&warnings) {
         output::remark(&format!("warning: {warning}"));
     }

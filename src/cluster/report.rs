@@ -5,6 +5,7 @@ pub mod cards;
 pub mod gpus;
 pub mod ledger;
 pub mod metrics;
+pub mod nearest;
 pub mod overview;
 pub mod scrape;
 pub mod showback;

@@ -15,10 +15,10 @@ use crate::{
         live_cluster::{self, LiveScope},
         output,
         simulate::{PreparedSimulation, prepare},
-        simulated_cluster::SimulatedCluster,
     },
     cluster::{Clock, Reader},
     config::Config,
+    simulation::SimulatedCluster,
 };
 
 /// Which cluster a command looks at.

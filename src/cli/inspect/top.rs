@@ -26,9 +26,9 @@ use crate::{
         documents::Document,
         output::{self, Detail, WideFormat},
         simulate::{PreparedSimulation, prepare},
-        simulated_cluster::SimulatedCluster,
     },
     config::Config,
+    simulation::SimulatedCluster,
 };
 
 pub use bar::Glyphs;

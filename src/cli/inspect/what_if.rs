@@ -79,7 +79,7 @@ pub async fn run(args: WhatIfArgs, config: Config) -> Result<CommandAnswer> {
     let cluster = changed(cluster, &args)?;
     let now = args.at.unwrap_or_else(|| Clock::System.now());
     let simulation = simulate::placed(cluster, asked, &config, now)?;
-    output::print(&simulation, args.output, || simulation.table(&[]))?;
+    output::print(&simulation, args.output, || simulate::table(&simulation, &[]))?;
     Ok(CommandAnswer::Yes)
 }
 

@@ -27,13 +27,13 @@ use crate::{
         documents::Document,
         output::{self, Detail, Shown},
         review::{self, ReviewVerdict},
-        simulate::{PreparedSimulation, SimulatedOutcome, SimulatedPod, prepare},
-        simulated_cluster::SimulatedCluster,
+        simulate::{PreparedSimulation, prepare},
     },
     cluster::Reader,
     config::Config,
     object::{Pod, workload::Places},
     scheduling::{Outlook, PodKey, plugin::pod_counts::PodCounts},
+    simulation::{SimulatedCluster, SimulatedOutcome, SimulatedPod},
 };
 
 /// Arguments of `berth why`.

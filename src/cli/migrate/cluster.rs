@@ -8,7 +8,6 @@ use jiff::Timestamp;
 
 use super::pool::{MigrationPool, PoolNode};
 use crate::{
-    cli::simulated_cluster::{ClusterLists, SimulatedCluster},
     cluster::Reader,
     config::Config,
     dra::HeldDevices,
@@ -28,6 +27,7 @@ use crate::{
         scheduler::{Pace, Settings},
         world::{object::Object, resource_claims::ResourceClaims},
     },
+    simulation::{ClusterLists, SimulatedCluster},
 };
 
 /// So many turns of the scheduler are allowed for one pod.

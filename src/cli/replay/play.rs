@@ -23,11 +23,11 @@ use crate::{
         documents::{Document, DocumentError},
         output,
         simulate::{PreparedSimulation, prepare, why_left_out},
-        simulated_cluster::SimulatedCluster,
     },
     config::Config,
     dialect::Dialects,
     scheduling::{Effect, NodeName, PodKey, Uid, world::node_state::NodeState},
+    simulation::SimulatedCluster,
 };
 
 /// So many turns are taken at one time at most.

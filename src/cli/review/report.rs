@@ -9,6 +9,7 @@ use crate::{
     admission::Violation,
     cli::{documents::Document, output::Shown, table::Table},
     object::workload::Places,
+    simulation::ViolationRow,
 };
 
 /// Every review.
@@ -50,23 +51,10 @@ pub struct Review {
     pub object: Option<Value>,
 }
 
-/// One violation; its field is a path from the document's root.
-#[derive(Clone, Debug, Serialize)]
-pub struct ViolationRow {
-    /// The rule's name.
-    pub rule: &'static str,
-    /// The field.
-    pub field: String,
-    /// What to change.
-    pub message: String,
-}
-
-impl ViolationRow {
-    /// A violation of a pod whose fields stand at these places.
-    pub fn new(violation: &Violation, places: &Places) -> Self {
-        let Violation { rule, field, message } = violation.at(places);
-        Self { rule: rule.0, field, message }
-    }
+/// A violation of a pod whose fields stand at these places.
+pub fn violation_row(violation: &Violation, places: &Places) -> ViolationRow {
+    let Violation { rule, field, message } = violation.at(places);
+    ViolationRow { rule: rule.0.into(), field, message }
 }
 
 impl Review {
@@ -82,7 +70,7 @@ impl Review {
             concerned,
             patch: (outcome == ReviewVerdict::Admitted).then_some(patch),
             warnings: warnings.iter().map(|warning| warning.at(places).to_string()).collect(),
-            violations: violations.iter().map(|row| ViolationRow::new(row, places)).collect(),
+            violations: violations.iter().map(|row| violation_row(row, places)).collect(),
             object: (outcome != ReviewVerdict::Denied).then_some(object),
         }
     }
@@ -102,12 +90,6 @@ impl Review {
         let warnings = self.warnings.iter().map(|warning| format!("warning: {warning}"));
         let violations = self.violations.iter().map(ToString::to_string);
         violations.chain(warnings).chain(changes).collect()
-    }
-}
-
-impl std::fmt::Display for ViolationRow {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(formatter, "{}: {}: {}", self.rule, self.field, self.message)
     }
 }
 

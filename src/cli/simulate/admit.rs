@@ -8,13 +8,14 @@ use crate::{
     },
     cli::{
         documents::{Document, DocumentError},
-        review::{self, ReviewVerdict, ViolationRow},
+        review::{self, ReviewVerdict, violation_row},
         simulate::input::Incoming,
     },
     dialect::MissingCount,
     dra::ExtendedResources,
     object::{Pod, workload::Places},
     scheduling::model::extended_resources::ExtendedRequests,
+    simulation::ViolationRow,
 };
 
 /// Whether pods meet the admission rules.
@@ -91,7 +92,7 @@ fn guarded(Incoming { document, places, .. }: &Incoming, facts: &Facts) -> Resul
 }
 
 fn rows(violations: &[Violation], places: &Places) -> Vec<ViolationRow> {
-    violations.iter().map(|violation| ViolationRow::new(violation, places)).collect()
+    violations.iter().map(|violation| violation_row(violation, places)).collect()
 }
 
 fn open(Incoming { document, places, .. }: &Incoming, facts: &Facts) -> Result<Entered, DocumentError> {

@@ -1,15 +1,13 @@
-//! Claims of devices in a simulation: what the input holds of them, and what is printed of each.
+//! Claims of devices in the input of a simulation.
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use serde::Serialize;
 use serde_json::Value;
 
 use crate::{
     cli::documents::{Document, DocumentError},
     object::{
-        DeviceClass, Metadata, ResourceClaim, ResourceClaimTemplate, ResourceSlice,
-        resource_claim::{AllocationResult, VERSIONS},
+        DeviceClass, Metadata, ResourceClaim, ResourceClaimTemplate, ResourceSlice, resource_claim::VERSIONS,
     },
 };
 
@@ -26,41 +24,6 @@ pub(super) struct ClaimObjects {
     pub(super) templates: BTreeMap<(String, String), ResourceClaimTemplate>,
     /// By namespace and name, the allocations of the input as they are written.
     pub(super) allocated: BTreeMap<(String, String), Value>,
-}
-
-/// A claim that a pod uses.
-#[derive(Clone, Debug, Serialize)]
-pub struct ClaimRow {
-    namespace: String,
-    name: String,
-    /// Absent: it was given nothing.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    allocation: Option<Value>,
-    /// Its devices, for the table.
-    #[serde(skip)]
-    devices: Vec<String>,
-}
-
-impl ClaimRow {
-    /// A claim with what it was given; what the input holds is printed as it is written there.
-    pub(super) fn new(
-        (namespace, name): (String, String),
-        unchanged: Option<Value>,
-        given: Option<&AllocationResult>,
-    ) -> Self {
-        let allocation = unchanged.or_else(|| given.map(written));
-        Self { namespace, name, allocation, devices: given.map(devices).unwrap_or_default() }
-    }
-
-    /// Whether it is the claim of this name.
-    pub(super) fn is_named(&self, name: &str) -> bool {
-        self.name == name
-    }
-
-    /// What the table says of it; `None`: it was given nothing.
-    pub(super) fn remark(&self) -> Option<String> {
-        self.allocation.as_ref().map(|_| format!("claim {}: {}", self.name, self.devices.join(", ")))
-    }
 }
 
 impl ClaimObjects {
@@ -97,13 +60,4 @@ fn key(metadata: &mut Metadata) -> (String, String) {
         "default".clone_into(&mut metadata.namespace);
     }
     (metadata.namespace.clone(), metadata.name.clone())
-}
-
-fn devices(allocation: &AllocationResult) -> Vec<String> {
-    let results = allocation.devices.results.iter();
-    results.map(|result| format!("{}/{}/{}", result.driver, result.pool, result.device)).collect()
-}
-
-fn written(allocation: &AllocationResult) -> Value {
-    serde_json::to_value(allocation).expect("an allocation has string keys only")
 }

@@ -9,13 +9,13 @@ use super::{
     admit::{self, Entered, Entrance},
     input::{Incoming, SimulationInput, called},
     lists::SimulationLists,
-    report::SimulatedPod,
 };
 use crate::{
     admission::Facts,
     cluster::Reader,
     object::{Metadata, Pod, ResourceClaim, pod::PodResourceClaimStatus},
     scheduling::Claim,
+    simulation::SimulatedPod,
 };
 
 /// What a pod has to pass before it wants a place.
@@ -36,7 +36,7 @@ impl PodEntry<'_> {
     /// Lists the pod, unless it is denied. Returns its row so far.
     pub(super) fn enter(&self, incoming: &Incoming, lists: &mut SimulationLists) -> Result<SimulatedPod> {
         let document = &incoming.document;
-        let mut row = SimulatedPod::new(document);
+        let mut row = SimulatedPod::new(document.namespace_or_default(), document.name().unwrap_or_default());
         let entered = match admit::without_share(incoming, &self.facts, &lists.extended)? {
             Some(entered) => entered,
             None => admit::enter(incoming, self.entrance, &self.facts)?,
@@ -66,7 +66,6 @@ impl PodEntry<'_> {
         lists.warnings.extend(missing.into_iter().map(|trouble| format!("{called}: {trouble}")));
         let (info, troubles) = self.reader.pod(&pod);
         lists.warn(&called, &troubles);
-        lists.names.insert(info.key.uid.clone(), info.key.to_string());
         let row = match &info.claim {
             Claim::Place(_) => {
                 lists.positions.insert(info.key.uid.clone(), incoming.position);

@@ -5,15 +5,13 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 use jiff::Timestamp;
 
-use super::{
-    admit::Entrance, enter::PodEntry, input::SimulationInput, lists::SimulationLists, reader,
-    report::SimulatedPod,
-};
+use super::{admit::Entrance, enter::PodEntry, input::SimulationInput, lists::SimulationLists, reader};
 use crate::{
     admission::Facts,
     cluster::Reader,
     config::Config,
     scheduling::scheduler::{Pace, Settings},
+    simulation::SimulatedPod,
 };
 
 /// What a simulation starts with.

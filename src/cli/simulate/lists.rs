@@ -7,7 +7,6 @@ use std::{
 
 use super::input::SimulationInput;
 use crate::{
-    cli::simulated_cluster::ClusterLists,
     cluster::{Reader, read::devices},
     dialect::Unreadable,
     dra::ExtendedResources,
@@ -17,6 +16,7 @@ use crate::{
         model::claim_use::DeviceClaims,
         world::{object::Object, resource_claims::unreadable},
     },
+    simulation::ClusterLists,
 };
 
 /// The lists of a simulation, to which the pods that want a place are added.
@@ -29,8 +29,6 @@ pub(super) struct SimulationLists {
     pub(super) extended: ExtendedResources,
     /// The places in the input of the pods that want a place.
     pub(super) positions: HashMap<Uid, u64>,
-    /// Every pod's name, for the picture of the cards.
-    pub(super) names: BTreeMap<Uid, String>,
     /// What could not be read.
     pub(super) warnings: Vec<String>,
 }
@@ -43,7 +41,6 @@ impl SimulationLists {
             claims: BTreeMap::new(),
             extended: ExtendedResources::default(),
             positions: HashMap::new(),
-            names: BTreeMap::new(),
             warnings: Vec::new(),
         };
         if served == DeviceClaims::Served {
@@ -53,7 +50,6 @@ impl SimulationLists {
         for (pod, called) in &input.state {
             let (info, troubles) = reader.pod(pod);
             lists.warn(called, &troubles);
-            lists.names.insert(info.key.uid.clone(), info.key.to_string());
             lists.lists.pods.push(info);
         }
         lists.lists.objects.extend(input.objects.iter().cloned());

@@ -9,10 +9,9 @@ use super::{
     admit::Entrance,
     gather::{SimulationStart, gather},
     input,
-    report::{SimulatedOutcome, SimulatedPod},
 };
 use crate::{
-    cli::{documents::Document, simulated_cluster::ClusterLists},
+    cli::documents::Document,
     cluster::Reader,
     config::Config,
     object::Pod,
@@ -20,6 +19,7 @@ use crate::{
         PodInfo,
         scheduler::{Pace, Settings},
     },
+    simulation::{ClusterLists, SimulatedOutcome, SimulatedPod},
 };
 
 /// What the documents hold.

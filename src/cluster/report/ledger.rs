@@ -11,7 +11,7 @@ use std::{collections::BTreeMap, sync::Arc};
 pub use devices::{DeviceRow, HeldDeviceRow};
 pub use gpus::FleetRow;
 pub use reservations::ReservationRow;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
 use super::{
@@ -102,25 +102,25 @@ impl From<HeldCard<'_>> for HeldRow {
 }
 
 /// One node.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct LedgerNode {
     /// Its name.
     pub name: String,
     /// Its cards, by number.
     pub cards: Vec<LedgerCard>,
     /// Its devices by type, where its node side lists such.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_deserializing, skip_serializing_if = "Vec::is_empty")]
     pub devices: Vec<DeviceRow>,
     /// What Koordinator's Reservations hold of it.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_deserializing, skip_serializing_if = "Vec::is_empty")]
     pub reservations: Vec<ReservationRow>,
     /// Its pods with an unreadable assignment, by name, with the reason.
-    #[serde(rename = "unreadablePods", skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(rename = "unreadablePods", default, skip_serializing_if = "BTreeMap::is_empty")]
     pub unreadable_pods: BTreeMap<String, String>,
 }
 
 /// One card and what of it is in use.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LedgerCard {
     /// The card; one that is known by its number only has `index` instead.
@@ -149,7 +149,7 @@ pub struct LedgerCard {
     /// Pods that hold a share of it, by name.
     pub pods: Vec<String>,
     /// Claims of devices that hold some of it, by name.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub claims: Vec<String>,
 }
 

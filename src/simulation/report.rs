@@ -1,41 +1,33 @@
-//! The answer of `berth simulate`, as JSON has it and as tables.
+//! What came of a simulation, as JSON has it.
 
-mod verdict;
+pub mod verdict;
 
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap, fmt};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
+use self::verdict::SimulatedVerdict;
+use super::{claims::ClaimRow, volume::VolumeRow};
 use crate::{
-    api::nearest::NearestRow,
-    cli::{
-        documents::Document,
-        output::Shown,
-        review::ViolationRow,
-        simulate::{claims::ClaimRow, volume::VolumeRow},
-        table::Table,
-    },
-    cluster::report::ledger::{LedgerCard, LedgerNode},
+    cluster::report::{ledger::LedgerNode, nearest::NearestRow},
     dialect::Record,
     scheduling::{FitError, model::name::NodeName, plan::eviction::Eviction},
 };
 
-pub(super) use verdict::{ReasonRow, SimulatedVerdict};
-
 /// What came of a simulation.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Simulation {
     /// Every pod that wanted a place, in the order of the input.
     pub pods: Vec<SimulatedPod>,
     /// The pods of revocable zones that are closed, as far as their budgets let them go, in the order in which they are evicted.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evictions: Vec<EvictionRow>,
     /// Every node with its cards, by name, after all placements.
     pub nodes: Vec<LedgerNode>,
 }
 
 /// A pod that is evicted since its window has closed.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct EvictionRow {
     /// Its namespace.
     pub namespace: String,
@@ -53,7 +45,7 @@ impl EvictionRow {
 }
 
 /// What came of a pod.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Deserialize, Serialize)]
 pub enum SimulatedOutcome {
     /// It has a place.
     Bound,
@@ -66,7 +58,7 @@ pub enum SimulatedOutcome {
 }
 
 /// One pod; a key that does not apply is absent.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SimulatedPod {
     /// Its namespace.
@@ -79,25 +71,25 @@ pub struct SimulatedPod {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
     /// The annotations of its Binding.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
     /// The labels of its Binding.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
     /// The locks that are taken on its node.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub locks: Vec<LockRow>,
     /// The claims that are bound with it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub volumes: Option<Vec<VolumeRow>>,
     /// The claims of devices that it uses, as they stand in the end.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub claims: Vec<ClaimRow>,
     /// The node on which it would fit once its victims are gone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nominated_node: Option<String>,
     /// The pods that would be preempted for it, as `namespace/name`, the most important first.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub victims: Vec<String>,
     /// Why no node would have it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -106,21 +98,38 @@ pub struct SimulatedPod {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nearest: Option<NearestRow>,
     /// The warnings for the user who submits the pod.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
     /// Why it was refused.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub violations: Vec<ViolationRow>,
     /// What each node, by name, makes of it.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
     pub nodes: Option<Vec<SimulatedVerdict>>,
     /// Its shares, for the table.
     #[serde(skip)]
-    shares: String,
+    pub shares: String,
+}
+
+/// One violation of a rule.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct ViolationRow {
+    /// The rule's name.
+    pub rule: Cow<'static, str>,
+    /// The field: a path from the document's root.
+    pub field: String,
+    /// What to change.
+    pub message: String,
+}
+
+impl fmt::Display for ViolationRow {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}: {}: {}", self.rule, self.field, self.message)
+    }
 }
 
 /// A lock on a node.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct LockRow {
     /// The annotation's key.
     pub key: String,
@@ -130,10 +139,10 @@ pub struct LockRow {
 
 impl SimulatedPod {
     /// A pod of which nothing has come yet.
-    pub fn new(document: &Document) -> Self {
+    pub fn new(namespace: &str, name: &str) -> Self {
         Self {
-            namespace: document.namespace_or_default().to_owned(),
-            name: document.name().unwrap_or_default().to_owned(),
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
             outcome: SimulatedOutcome::Ignored,
             node: None,
             annotations: BTreeMap::new(),
@@ -152,11 +161,15 @@ impl SimulatedPod {
         }
     }
 
-    pub(super) fn denied(self, violations: Vec<ViolationRow>, warnings: Vec<String>) -> Self {
+    /// It is refused for this.
+    #[must_use]
+    pub fn denied(self, violations: Vec<ViolationRow>, warnings: Vec<String>) -> Self {
         Self { outcome: SimulatedOutcome::Denied, violations, warnings, ..self }
     }
 
-    pub(super) fn unschedulable(self, message: String) -> Self {
+    /// No node would have it, for this.
+    #[must_use]
+    pub fn unschedulable(self, message: String) -> Self {
         Self { outcome: SimulatedOutcome::Unschedulable, message: Some(message), ..self }
     }
 
@@ -192,29 +205,6 @@ impl SimulatedPod {
             ..self
         }
     }
-
-    /// What there is to say beside outcome and node, line by line.
-    fn remarks(&self, nodes: &[String]) -> Vec<String> {
-        let shares = (!self.shares.is_empty()).then(|| self.shares.clone());
-        let preempts = self
-            .nominated_node
-            .as_ref()
-            .map(|node| format!("would preempt on {node}: {}", self.victims.join(", ")));
-        let claims = self.claims.iter().filter_map(ClaimRow::remark);
-        let violations = self.violations.iter().map(ToString::to_string);
-        let warnings = self.warnings.iter().map(|warning| format!("warning: {warning}"));
-        let asked = |verdict: &&SimulatedVerdict| nodes.is_empty() || nodes.contains(&verdict.name);
-        let nodes = verdict::lines(self.nodes.iter().flatten().filter(asked));
-        shares
-            .into_iter()
-            .chain(claims)
-            .chain(self.message.clone())
-            .chain(preempts)
-            .chain(violations)
-            .chain(warnings)
-            .chain(nodes)
-            .collect()
-    }
 }
 
 impl Simulation {
@@ -224,54 +214,4 @@ impl Simulation {
             .iter()
             .any(|pod| matches!(pod.outcome, SimulatedOutcome::Denied | SimulatedOutcome::Unschedulable))
     }
-
-    /// The pods, then the cards. Of nodes, only these are told of; of all, where none is named.
-    pub fn table(&self, nodes: &[String]) -> Shown {
-        let mut pods = Table::new(&["NAMESPACE", "NAME", "OUTCOME", "NODE", "REMARKS"]);
-        for pod in &self.pods {
-            let mut remarks = pod.remarks(nodes).into_iter();
-            let (outcome, node) = (format!("{:?}", pod.outcome), pod.node.clone().unwrap_or_default());
-            let first = remarks.next().unwrap_or_default();
-            pods.row([pod.namespace.clone(), pod.name.clone(), outcome, node, first]);
-            remarks.for_each(|remark| pods.row(["", "", "", "", remark.as_str()]));
-        }
-        pods.render().and(&self.evicted()).and(&Shown::line("")).and(&self.cards(nodes))
-    }
-
-    /// The pods that are evicted; nothing where there are none.
-    fn evicted(&self) -> Shown {
-        if self.evictions.is_empty() {
-            return Shown::default();
-        }
-        let mut evicted = Table::new(&["NAMESPACE", "EVICTED", "ZONE"]);
-        for EvictionRow { namespace, name, zone } in &self.evictions {
-            evicted.row([namespace, name, zone].map(String::as_str));
-        }
-        Shown::line("").and(&evicted.render())
-    }
-
-    fn cards(&self, nodes: &[String]) -> Shown {
-        let asked = |node: &&LedgerNode| nodes.is_empty() || nodes.contains(&node.name);
-        let mut cards = Table::new(&["NODE", "CARD", "HEALTHY", "SLOTS", "MEMORY", "CORES", "PODS"]);
-        for (node, card) in
-            self.nodes.iter().filter(asked).flat_map(|node| node.cards.iter().map(move |card| (node, card)))
-        {
-            cards.row([
-                node.name.clone(),
-                card.uuid.clone().or_else(|| card.index.map(|index| index.to_string())).unwrap_or_default(),
-                card.healthy.to_string(),
-                format!("{}/{}", card.slots_used, card.slots),
-                format!("{}/{}", card.memory_used, card.memory),
-                format!("{}/{}", card.cores_used, card.cores),
-                holders(card),
-            ]);
-        }
-        cards.render()
-    }
-}
-
-/// The pods that hold shares of a card, and the claims that hold some of it.
-fn holders(card: &LedgerCard) -> String {
-    let claims = card.claims.iter().map(|claim| format!("claim {claim}"));
-    card.pods.iter().cloned().chain(claims).collect::<Vec<_>>().join(",")
 }

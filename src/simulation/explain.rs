@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use super::report::{ReasonRow, SimulatedVerdict};
+use super::report::verdict::{ReasonRow, SimulatedVerdict};
 use crate::{
     cluster::write::bind,
     device::Quota,

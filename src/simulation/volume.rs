@@ -1,11 +1,11 @@
 //! Claims of volumes that are bound with a pod of a simulation, as they are printed.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::scheduling::effect::PrebindWrite;
 
 /// A claim that is bound with the pod: to a volume, or to one that is made on the pod's node.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct VolumeRow {
     claim: String,

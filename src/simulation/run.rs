@@ -1,34 +1,34 @@
 //! A simulation under way: the scheduler decides the pods one after the other, and what it wants written becomes their rows.
 
-use std::collections::{BTreeMap, HashMap};
+use std::{
+    collections::{BTreeMap, HashMap},
+    ops::ControlFlow,
+};
 
-use anyhow::{Result, ensure};
 use jiff::Timestamp;
+use serde_json::Value;
 
 use super::{
-    admit::Entrance,
     claims::ClaimRow,
     explain::Explanation,
-    gather::{SimulationStart, gather},
-    input::SimulationInput,
     report::{EvictionRow, SimulatedPod, Simulation},
+    simulated_cluster::{ClusterLists, SimulatedCluster},
     volume::VolumeRow,
 };
 use crate::{
-    cli::simulated_cluster::SimulatedCluster,
     cluster::{Reader, report::ledger, write::bind},
-    config::Config,
     device::{Allocation, LockName, LockOwner, Share},
     dialect::Dialects,
     scheduling::{
-        Effect, NodeName, PendingReason, PodInfo, PodKey, Uid,
+        Claim, Effect, NodeName, PendingReason, PodInfo, PodKey, Uid,
         model::{
             extended_resources::INFIX,
             gang::{GangName, Membership, Policy},
+            message::Message,
         },
         plan::{eviction, gang::GangReason},
         plugin::score::weights::ScoreWeights,
-        scheduler::Pace,
+        scheduler::Settings,
     },
 };
 
@@ -41,40 +41,90 @@ pub enum Explain {
     EveryNode,
 }
 
+/// What a simulation starts from.
+#[derive(Debug)]
+pub struct SimulationStage {
+    /// The settings of the scheduler.
+    pub settings: Settings,
+    /// What the scheduler lists, the pods that want a place among it.
+    pub lists: ClusterLists,
+    /// What is known of each pod that is told of, by its place among them.
+    pub rows: BTreeMap<u64, SimulatedPod>,
+    /// The places of those that want one in the cluster.
+    pub positions: HashMap<Uid, u64>,
+    /// The allocations of claims that are told as they are written, by namespace and name of the claim.
+    pub allocated: BTreeMap<(String, String), Value>,
+}
+
+/// Why a simulation has no result.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+pub enum SimulationError {
+    /// The scheduler always has something left to do.
+    #[error("the scheduler has not come to an end after {0} turns")]
+    Endless(usize),
+    /// It was to go on no longer.
+    #[error("the simulation was ended before all pods were decided")]
+    Halted,
+}
+
+/// Asked before each turn whether the simulation goes on.
+pub type Halt<'a> = &'a mut dyn FnMut() -> ControlFlow<()>;
+
 /// A simulation under way.
 struct SimulationRun<'a> {
-    input: &'a SimulationInput,
     reader: &'a Reader,
     cluster: SimulatedCluster,
+    /// The pods that have their places, in the order in which they were listed.
+    settled: Vec<Uid>,
+    /// How many others there are.
+    wanting: usize,
+    /// The allocations that are told as they are written.
+    allocated: BTreeMap<(String, String), Value>,
     /// How nodes are compared.
     weights: ScoreWeights,
     explain: Explain,
     now: Timestamp,
     /// Every pod's name.
     names: BTreeMap<Uid, String>,
-    /// What has come of the pods, by their place in the input.
+    /// What has come of the pods, by their place.
     rows: BTreeMap<u64, SimulatedPod>,
-    /// The places in the input of the pods that wanted one in the cluster.
+    /// The places of the pods that wanted one in the cluster.
     positions: HashMap<Uid, u64>,
 }
 
-/// Places every pod that wants a place; beside the result, what could not be read.
-pub(super) fn simulate(
-    input: &SimulationInput,
-    config: &Config,
-    entrance: Entrance,
-    explain: Explain,
+/// Places every pod that wants a place, and tells of those that have rows. Why a pod waits, is told in the words of `told`.
+///
+/// # Errors
+///
+/// It did not come to an end, or was halted.
+pub fn simulate(
+    stage: SimulationStage,
+    reader: &Reader,
+    (explain, told): (Explain, &dyn Fn(Message) -> String),
     now: Timestamp,
-) -> Result<(Simulation, Vec<String>)> {
-    let SimulationStart { reader, settings, mut lists, rows } =
-        gather(input, config, Pace::OneByOne, entrance, now)?;
-    let (names, warnings) = (std::mem::take(&mut lists.names), std::mem::take(&mut lists.warnings));
-    let positions = std::mem::take(&mut lists.positions);
+    halt: Halt<'_>,
+) -> Result<Simulation, SimulationError> {
+    let SimulationStage { settings, lists, rows, positions, allocated } = stage;
+    let names = lists.pods.iter().map(|pod| (pod.key.uid.clone(), pod.key.to_string())).collect();
+    let settled = lists.pods.iter().filter(|pod| pod.claim == Claim::None);
+    let settled = settled.map(|pod| pod.key.uid.clone()).collect();
+    let wanting = lists.pods.iter().filter(|pod| pod.claim != Claim::None).count();
     let weights = settings.weights;
-    let cluster = SimulatedCluster::new(settings, lists.into_lists(), now);
-    let run =
-        SimulationRun { input, reader: &reader, cluster, weights, explain, now, names, rows, positions };
-    Ok((run.finish()?, warnings))
+    let cluster = SimulatedCluster::new(settings, lists, now);
+    let run = SimulationRun {
+        reader,
+        cluster,
+        settled,
+        wanting,
+        allocated,
+        weights,
+        explain,
+        now,
+        names,
+        rows,
+        positions,
+    };
+    run.finish(told, halt)
 }
 
 /// So many turns of the scheduler are allowed for each pod: a lock, a Binding, two writes for each of its claims, its nomination and victims.
@@ -82,11 +132,20 @@ const TURNS: usize = 1_000;
 
 impl SimulationRun<'_> {
     /// Decides all pods, and says what has come of them.
-    fn finish(mut self) -> Result<Simulation> {
+    fn finish(
+        mut self,
+        told: &dyn Fn(Message) -> String,
+        halt: Halt<'_>,
+    ) -> Result<Simulation, SimulationError> {
         let evictions = self.evictions();
-        let most = TURNS * (1 + self.positions.len());
+        let most = TURNS * (1 + self.wanting);
         for turn in 0.. {
-            ensure!(turn < most, "the scheduler has not come to an end after {most} turns");
+            if turn == most {
+                return Err(SimulationError::Endless(most));
+            }
+            if halt().is_break() {
+                return Err(SimulationError::Halted);
+            }
             let next = self.cluster.scheduler().view().next_pod().cloned();
             if let (Some(uid), Explain::EveryNode) = (&next, self.explain) {
                 self.explain(uid);
@@ -101,7 +160,7 @@ impl SimulationRun<'_> {
                 break;
             }
         }
-        self.tell_waiting();
+        self.tell_waiting(told);
         self.add_claims();
         let snapshot = self.cluster.scheduler().snapshot();
         let nodes = ledger::nodes(snapshot, self.dialects(), &self.names);
@@ -115,7 +174,7 @@ impl SimulationRun<'_> {
     /// The pods whose window has closed and whose budgets let them go.
     fn evictions(&self) -> Vec<EvictionRow> {
         let snapshot = self.cluster.scheduler().snapshot();
-        let bound = self.input.state.iter().filter_map(|(pod, _)| self.cluster.pod(&pod.metadata.uid));
+        let bound = self.settled.iter().filter_map(|uid| self.cluster.pod(uid));
         let zone = |node: &NodeName| snapshot.node(node)?.zone.clone();
         let round = eviction::round(bound, zone, snapshot.objects(), |_| false);
         round.evictions.iter().map(EvictionRow::of).collect()
@@ -190,7 +249,7 @@ impl SimulationRun<'_> {
     }
 
     /// Says of each pod that has no place why it waits.
-    fn tell_waiting(&mut self) {
+    fn tell_waiting(&mut self, told: &dyn Fn(Message) -> String) {
         let view = self.cluster.scheduler().view();
         for (uid, position) in &self.positions {
             let Some(reason) = view.reason(uid).filter(|_| self.is_waiting(uid)) else { continue };
@@ -200,7 +259,7 @@ impl SimulationRun<'_> {
                     PendingReason::Gang(GangReason::NoRoom(no_room)) => no_room.error(),
                     _ => None,
                 };
-                self.rows.insert(*position, row.waiting(reason.message().full, error));
+                self.rows.insert(*position, row.waiting(told(reason.message()), error));
             }
         }
     }
@@ -229,7 +288,7 @@ impl SimulationRun<'_> {
                 continue;
             }
             let names = (namespace.to_string(), name.to_string());
-            let unchanged = self.input.claims.allocated.get(&names).cloned();
+            let unchanged = self.allocated.get(&names).cloned();
             rows.push(ClaimRow::new(names, unchanged, known.allocation(namespace, name)));
         }
         // The claim that serves extended resources is called by what it has in common in every run.

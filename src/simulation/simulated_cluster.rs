@@ -29,20 +29,20 @@ const FIRST_VERSION: u64 = 1 << 62;
 
 /// Everything that is listed before the first pod is decided.
 #[derive(Debug, Default)]
-pub(super) struct ClusterLists {
+pub struct ClusterLists {
     /// Nodes. Their locks are free, whatever they say.
-    pub(super) nodes: Vec<NodeInfo>,
+    pub nodes: Vec<NodeInfo>,
     /// Pods in the order in which they are seen. What their nodes' device plugins still owe them is done.
-    pub(super) pods: Vec<PodInfo>,
+    pub pods: Vec<PodInfo>,
     /// Quotas.
-    pub(super) quotas: Vec<QuotaInfo>,
+    pub quotas: Vec<QuotaInfo>,
     /// Other objects. A kind of PodGroup of which there is none is not served: each pod is placed alone.
-    pub(super) objects: Vec<Object>,
+    pub objects: Vec<Object>,
 }
 
 /// A scheduler, and the cluster that answers it.
 #[derive(Debug)]
-pub(super) struct SimulatedCluster {
+pub struct SimulatedCluster {
     scheduler: Scheduler,
     /// Every pod as it is.
     pods: HashMap<Uid, PodInfo>,
@@ -62,7 +62,7 @@ enum Victims {
 
 impl SimulatedCluster {
     /// A cluster in which nothing has been decided yet.
-    pub(super) fn new(settings: Settings, lists: ClusterLists, now: Timestamp) -> Self {
+    pub fn new(settings: Settings, lists: ClusterLists, now: Timestamp) -> Self {
         let ClusterLists { nodes, mut pods, quotas, objects } = lists;
         for pod in &mut pods {
             answer(pod);
@@ -94,57 +94,57 @@ impl SimulatedCluster {
     }
 
     /// The same, in which pods that are to be deleted or evicted end at once.
-    pub(super) fn with_victims_that_leave(self) -> Self {
+    pub fn with_victims_that_leave(self) -> Self {
         Self { victims: Victims::Leave, ..self }
     }
 
     /// The time.
-    pub(super) fn now(&self) -> Timestamp {
+    pub fn now(&self) -> Timestamp {
         self.now
     }
 
     /// It is this time now.
-    pub(super) fn advance(&mut self, now: Timestamp) {
+    pub fn advance(&mut self, now: Timestamp) {
         self.now = self.now.max(now);
         self.observe(Event::Tick);
     }
 
     /// A pod is created.
-    pub(super) fn arrive(&mut self, pod: PodInfo) {
+    pub fn arrive(&mut self, pod: PodInfo) {
         let pod = PodInfo { resource_version: self.next_version(), ..pod };
         self.pods.insert(pod.key.uid.clone(), pod.clone());
         self.observe(Event::Pod(PodChange::Seen(Box::new(pod))));
     }
 
     /// Another object is created.
-    pub(super) fn create(&mut self, object: Object) {
+    pub fn create(&mut self, object: Object) {
         self.observe(Event::Object(ObjectChange::Seen(object)));
     }
 
     /// Another object is deleted.
-    pub(super) fn delete(&mut self, object: &Object) {
+    pub fn delete(&mut self, object: &Object) {
         self.observe(Event::Object(ObjectChange::Gone(object.kind(), object.name())));
     }
 
     /// A pod ends.
-    pub(super) fn end(&mut self, uid: &Uid) {
+    pub fn end(&mut self, uid: &Uid) {
         if self.pods.remove(uid).is_some() {
             self.observe(Event::Pod(PodChange::Ended(uid.clone())));
         }
     }
 
     /// The scheduler.
-    pub(super) fn scheduler(&self) -> &Scheduler {
+    pub fn scheduler(&self) -> &Scheduler {
         &self.scheduler
     }
 
     /// The pod as it is now.
-    pub(super) fn pod(&self, uid: &str) -> Option<&PodInfo> {
+    pub fn pod(&self, uid: &str) -> Option<&PodInfo> {
         self.pods.get(uid)
     }
 
     /// Lets the scheduler have one turn, and answers what it wants done, which is returned; empty: nothing is left to do at this time.
-    pub(super) fn turn(&mut self) -> Vec<Effect> {
+    pub fn turn(&mut self) -> Vec<Effect> {
         let effects = self.scheduler.settle(self.now);
         for effect in &effects {
             self.carry_out(effect);
@@ -153,7 +153,7 @@ impl SimulatedCluster {
     }
 
     /// Lets the time pass until something is due, where pods are in the queue; whether there are such.
-    pub(super) fn wait_for_queue(&mut self) -> bool {
+    pub fn wait_for_queue(&mut self) -> bool {
         let has_active = self.scheduler.view().standing(self.now).active > 0;
         match self.scheduler.next_deadline().filter(|_| has_active) {
             Some(deadline) => {

@@ -72,7 +72,7 @@ pub struct ReasonRow {
 }
 
 impl SimulatedVerdict {
-    pub(in crate::cli::simulate) fn fits(
+    pub(in crate::simulation) fn fits(
         name: &str,
         scores: Scores,
         weights: &ScoreWeights,
@@ -90,7 +90,7 @@ impl SimulatedVerdict {
         }
     }
 
-    pub(in crate::cli::simulate) fn fails(name: &str, reasons: Vec<ReasonRow>) -> Self {
+    pub(in crate::simulation) fn fails(name: &str, reasons: Vec<ReasonRow>) -> Self {
         Self {
             name: name.to_owned(),
             fits: false,
@@ -103,11 +103,7 @@ impl SimulatedVerdict {
         }
     }
 
-    pub(in crate::cli::simulate) fn explained(
-        self,
-        failures: Vec<CardFailure>,
-        remedy: Option<Remedy>,
-    ) -> Self {
+    pub(in crate::simulation) fn explained(self, failures: Vec<CardFailure>, remedy: Option<Remedy>) -> Self {
         let row = |failure: CardFailure| CardFailureRow {
             uuid: failure.card.to_string(),
             reason: failure.reason.name().to_owned(),
@@ -133,7 +129,7 @@ impl SimulatedVerdict {
 const MOST_NAMES: usize = 4;
 
 /// A line for each group of nodes that make the same of a pod, in the order of the first of each.
-pub(super) fn lines<'a>(verdicts: impl Iterator<Item = &'a SimulatedVerdict>) -> Vec<String> {
+pub fn lines<'a>(verdicts: impl Iterator<Item = &'a SimulatedVerdict>) -> Vec<String> {
     let mut groups: Vec<(String, Vec<&str>)> = Vec::new();
     let mut at: BTreeMap<String, usize> = BTreeMap::new();
     for verdict in verdicts {
@@ -157,7 +153,7 @@ fn listed(names: &[&str]) -> String {
 }
 
 impl ReasonRow {
-    pub(in crate::cli::simulate) fn of(reason: &Reason) -> Self {
+    pub(in crate::simulation) fn of(reason: &Reason) -> Self {
         let (count, of) = match reason {
             Reason::Devices(reason) => reason.cards().unzip(),
             _ => (None, None),

@@ -1,0 +1,86 @@
+//! What came of a simulation, as tables.
+
+use crate::{
+    cli::{output::Shown, table::Table},
+    cluster::report::ledger::{LedgerCard, LedgerNode},
+    simulation::{
+        ClaimRow, EvictionRow, SimulatedPod, Simulation,
+        verdict::{self, SimulatedVerdict},
+    },
+};
+
+/// The pods, then the cards. Of nodes, only these are told of; of all, where none is named.
+pub(in crate::cli) fn table(simulation: &Simulation, nodes: &[String]) -> Shown {
+    let mut pods = Table::new(&["NAMESPACE", "NAME", "OUTCOME", "NODE", "REMARKS"]);
+    for pod in &simulation.pods {
+        let mut remarks = remarks(pod, nodes).into_iter();
+        let (outcome, node) = (format!("{:?}", pod.outcome), pod.node.clone().unwrap_or_default());
+        let first = remarks.next().unwrap_or_default();
+        pods.row([pod.namespace.clone(), pod.name.clone(), outcome, node, first]);
+        remarks.for_each(|remark| pods.row(["", "", "", "", remark.as_str()]));
+    }
+    pods.render()
+        .and(&evicted(&simulation.evictions))
+        .and(&Shown::line(""))
+        .and(&cards(&simulation.nodes, nodes))
+}
+
+/// The pods that are evicted; nothing where there are none.
+fn evicted(evictions: &[EvictionRow]) -> Shown {
+    if evictions.is_empty() {
+        return Shown::default();
+    }
+    let mut evicted = Table::new(&["NAMESPACE", "EVICTED", "ZONE"]);
+    for EvictionRow { namespace, name, zone } in evictions {
+        evicted.row([namespace, name, zone].map(String::as_str));
+    }
+    Shown::line("").and(&evicted.render())
+}
+
+fn cards(all: &[LedgerNode], nodes: &[String]) -> Shown {
+    let asked = |node: &&LedgerNode| nodes.is_empty() || nodes.contains(&node.name);
+    let mut cards = Table::new(&["NODE", "CARD", "HEALTHY", "SLOTS", "MEMORY", "CORES", "PODS"]);
+    for (node, card) in
+        all.iter().filter(asked).flat_map(|node| node.cards.iter().map(move |card| (node, card)))
+    {
+        cards.row([
+            node.name.clone(),
+            card.uuid.clone().or_else(|| card.index.map(|index| index.to_string())).unwrap_or_default(),
+            card.healthy.to_string(),
+            format!("{}/{}", card.slots_used, card.slots),
+            format!("{}/{}", card.memory_used, card.memory),
+            format!("{}/{}", card.cores_used, card.cores),
+            holders(card),
+        ]);
+    }
+    cards.render()
+}
+
+/// What there is to say beside outcome and node, line by line.
+fn remarks(pod: &SimulatedPod, nodes: &[String]) -> Vec<String> {
+    let shares = (!pod.shares.is_empty()).then(|| pod.shares.clone());
+    let preempts = pod
+        .nominated_node
+        .as_ref()
+        .map(|node| format!("would preempt on {node}: {}", pod.victims.join(", ")));
+    let claims = pod.claims.iter().filter_map(ClaimRow::remark);
+    let violations = pod.violations.iter().map(ToString::to_string);
+    let warnings = pod.warnings.iter().map(|warning| format!("warning: {warning}"));
+    let asked = |verdict: &&SimulatedVerdict| nodes.is_empty() || nodes.contains(&verdict.name);
+    let nodes = verdict::lines(pod.nodes.iter().flatten().filter(asked));
+    shares
+        .into_iter()
+        .chain(claims)
+        .chain(pod.message.clone())
+        .chain(preempts)
+        .chain(violations)
+        .chain(warnings)
+        .chain(nodes)
+        .collect()
+}
+
+/// The pods that hold shares of a card, and the claims that hold some of it.
+fn holders(card: &LedgerCard) -> String {
+    let claims = card.claims.iter().map(|claim| format!("claim {claim}"));
+    card.pods.iter().cloned().chain(claims).collect::<Vec<_>>().join(",")
+}
