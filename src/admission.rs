@@ -18,6 +18,7 @@ pub mod modes;
 pub mod named_nodes;
 pub mod namespace_pods;
 pub mod namespace_quota;
+pub mod passage;
 pub mod preemptable;
 pub mod quantities;
 pub mod quota;

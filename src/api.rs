@@ -27,6 +27,7 @@ mod streams;
 pub mod top;
 pub mod usage;
 pub mod viewer;
+pub mod what_if;
 mod words;
 
 pub use error::ApiError;

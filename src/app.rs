@@ -7,6 +7,7 @@ mod api;
 mod binder;
 pub mod build_info;
 mod certificates;
+pub mod entrance;
 mod extender;
 mod facts;
 mod inventory;
@@ -138,6 +139,7 @@ pub struct App {
     clients: Option<ClientAuthority>,
     ready: watch::Sender<ServerReadiness>,
     handoff: Handoff,
+    facts: facts::Shared,
     moves: MovesAdvice,
 }
 
@@ -152,7 +154,8 @@ impl App {
         };
         let ready = watch::Sender::new(ServerReadiness::Starting);
         let handoff = hand_off(options.chooser);
-        Ok(Self { options, bound, serving, clients, ready, handoff, moves: MovesAdvice::Off })
+        let facts = facts::Shared::new(&options.config);
+        Ok(Self { options, bound, serving, clients, ready, handoff, facts, moves: MovesAdvice::Off })
     }
 
     /// The same process, which says what moving pods would win, or does not.
@@ -163,7 +166,7 @@ impl App {
 
     /// The API without a token, for somebody who may see every pod, such as the owner of a demonstration.
     pub fn open_api(&self) -> Arc<Api> {
-        api::open(&self.options, &self.handoff, self.ready.subscribe())
+        api::open(&self.options, &self.facts, &self.handoff, self.ready.subscribe())
     }
 
     /// The state that `/readyz` reports.
@@ -179,7 +182,7 @@ impl App {
     /// Runs until `shutdown`, or until a task ends unexpectedly. `shutdown` returns for how long reviews are still answered, until the
     /// API servers stop sending them. The binder stops at once.
     pub async fn run(self, shutdown: impl Future<Output = Duration>) -> Result<(), AppError> {
-        let Self { options, bound, serving, clients, ready, handoff, moves } = self;
+        let Self { options, bound, serving, clients, ready, handoff, facts, moves } = self;
         let mut registry = Registry::default();
         let reviews = crate::webhook::WebhookMetrics::register(&mut registry);
         let bindings = cluster::Metrics::default();
@@ -187,7 +190,6 @@ impl App {
         build_info::register(&mut registry);
         let reloads = settings::Reloads::register(&mut registry, options.clock);
         let readiness = ready.subscribe();
-        let facts = facts::Shared::new(&options.config);
         let (config, settings) = watch::channel(Arc::new(options.config.clone()));
         let webhook = Webhook {
             judge: facts.judge(),
@@ -213,7 +215,7 @@ impl App {
         };
         let router = with_extender(router, &options, &handoff);
         let router = with_debug(router, &options, board.as_ref(), debug);
-        let router = with_api(router, &options, &handoff, ready.subscribe());
+        let router = with_api(router, (&options, &facts), &handoff, ready.subscribe());
         let router = webhook::closing(router, ready.subscribe());
         tasks.work(async move {
             bound.serve(router, tls, gone).await;
@@ -302,13 +304,13 @@ fn with_extender(router: Router, options: &Options, handoff: &Handoff) -> Router
 /// With the paths and the page for those who look at the cluster, where a binder follows it.
 fn with_api(
     router: Router,
-    options: &Options,
+    (options, facts): (&Options, &facts::Shared),
     handoff: &Handoff,
     readiness: watch::Receiver<ServerReadiness>,
 ) -> Router {
     match options.parts {
         Parts::Both | Parts::Binder => {
-            let answers = crate::api::router(api::api(options, handoff, readiness));
+            let answers = crate::api::router(api::api(options, facts, handoff, readiness));
             router.merge(answers).merge(crate::api::page::router())
         }
         Parts::Webhook | Parts::Shadow { .. } => router,

@@ -3,13 +3,17 @@
 //! Whoever asks brings what the scheduler lists, as it is read, and pods that have been admitted: from documents, or from what a running binder has seen.
 
 mod claims;
+mod entry;
 mod explain;
 mod report;
 mod run;
+mod shown;
 mod simulated_cluster;
 mod volume;
+mod what_if;
 
 pub use claims::ClaimRow;
+pub use entry::{Entered, Wants};
 pub use report::{
     EvictionRow, LockRow, SimulatedOutcome, SimulatedPod, Simulation, ViolationRow,
     verdict::{self, SimulatedVerdict},
@@ -17,3 +21,4 @@ pub use report::{
 pub use run::{Explain, Halt, SimulationError, SimulationStage, simulate};
 pub use simulated_cluster::{ClusterLists, SimulatedCluster};
 pub use volume::VolumeRow;
+pub use what_if::{AddedNodes, ClusterChange, UnknownName, added_names, renamed};

@@ -7,4 +7,5 @@ mod admission;
 mod fixtures;
 mod fuzz;
 mod properties;
+mod rights;
 mod scheduler;

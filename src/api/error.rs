@@ -35,6 +35,9 @@ pub enum ApiError {
     /// What was asked for can't be read.
     #[error("{0}")]
     BadRequest(String),
+    /// What was asked for is longer than is read.
+    #[error("the body is longer than {0} bytes")]
+    TooLarge(usize),
     /// There is no answer now.
     #[error("{0}")]
     Unavailable(&'static str),
@@ -47,6 +50,7 @@ impl IntoResponse for ApiError {
             Self::Forbidden { .. } => StatusCode::FORBIDDEN,
             Self::NotFound { .. } => StatusCode::NOT_FOUND,
             Self::BadRequest(_) => StatusCode::BAD_REQUEST,
+            Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
         };
         ReviewRefusal::new(status, self.to_string()).into_response()

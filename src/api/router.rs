@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use axum::{
     Router,
+    body::{Body, to_bytes},
     extract::{Path, RawQuery, State},
     response::{IntoResponse as _, Response},
-    routing::get,
+    routing::{get, post},
 };
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use serde::Serialize;
@@ -19,6 +20,7 @@ use super::{
     server::{Api, json},
     top, usage,
     viewer::Viewer,
+    what_if::{LONGEST_QUESTION, WhatIfQuestion},
 };
 use crate::webhook::{refusal::as_json, router::wrong_method};
 
@@ -45,6 +47,7 @@ pub fn router(api: Arc<Api>) -> Router {
         .route("/top", get(top))
         .route("/moves", get(moves))
         .route("/usage", get(usage))
+        .route("/what-if", post(what_if))
         .route("/changes", get(changes))
         .method_not_allowed_fallback(wrong_method)
         .with_state(api);
@@ -130,6 +133,20 @@ async fn moves(State(api): State<Arc<Api>>, headers: HeaderMap, RawQuery(query):
 async fn usage(State(api): State<Arc<Api>>, headers: HeaderMap, RawQuery(query): RawQuery) -> Response {
     match usage::asked(&parameters(query.as_deref())) {
         Ok(by) => answered(api.usage(&headers, &by).await),
+        Err(error) => error.into_response(),
+    }
+}
+
+async fn what_if(State(api): State<Arc<Api>>, headers: HeaderMap, body: Body) -> Response {
+    // Strangers have nothing read.
+    if let Err(error) = api.know(&headers).await {
+        return error.into_response();
+    }
+    let Ok(body) = to_bytes(body, LONGEST_QUESTION).await else {
+        return ApiError::TooLarge(LONGEST_QUESTION).into_response();
+    };
+    match WhatIfQuestion::read(&body) {
+        Ok(question) => answered(api.what_if(&headers, question).await),
         Err(error) => error.into_response(),
     }
 }

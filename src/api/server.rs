@@ -18,8 +18,10 @@ use super::{
     streams::{StreamPlace, Streams},
     usage::{self, Grouping},
     viewer::{Sees, Viewer, Viewers},
+    what_if::{CheckedQuestion, WhatIfWorld},
 };
 use crate::{
+    cluster::report::overview::{Overview, Recount},
     scheduling::{plan::moves::MovablePods, showback::UsageAccount},
     webhook::{ServerReadiness, page::bearer::bearer},
 };
@@ -35,6 +37,9 @@ const CHANGES_AT_ONCE: usize = 1;
 
 /// So many plans are made at a time: each takes a second of a processor on a large cluster.
 const PLANS_AT_ONCE: usize = 1;
+
+/// So many simulations are under way at a time: each decides all pods that wait.
+const SIMULATIONS_AT_ONCE: usize = 1;
 
 /// For so long a list of pods serves everybody who asks for moves.
 const PODS_KEPT: Duration = Duration::from_secs(10);
@@ -56,6 +61,7 @@ pub struct Api {
     room: Semaphore,
     room_for_changes: Semaphore,
     room_for_plans: Semaphore,
+    room_for_simulations: Semaphore,
 }
 
 impl Api {
@@ -79,6 +85,7 @@ impl Api {
             room: Semaphore::new(AT_ONCE),
             room_for_changes: Semaphore::new(CHANGES_AT_ONCE),
             room_for_plans: Semaphore::new(PLANS_AT_ONCE),
+            room_for_simulations: Semaphore::new(SIMULATIONS_AT_ONCE),
         }
     }
 
@@ -106,15 +113,33 @@ impl Api {
         self.source.fleet().await
     }
 
+    /// An error unless the API server knows who asks.
+    pub(super) async fn know(&self, headers: &HeaderMap) -> Result<(), ApiError> {
+        (self.viewers)(token(headers), BTreeSet::new()).await?;
+        Ok(())
+    }
+
     /// The cluster, and who looks at it.
     async fn look(&self, headers: &HeaderMap) -> Result<(Arc<CountedFleet>, Viewer), ApiError> {
+        self.look_at(headers, BTreeSet::new()).await
+    }
+
+    /// As [`Self::look`], at these namespaces too, whether there is a pod in them or not.
+    async fn look_at(
+        &self,
+        headers: &HeaderMap,
+        mut namespaces: BTreeSet<Arc<str>>,
+    ) -> Result<(Arc<CountedFleet>, Viewer), ApiError> {
         let token = token(headers);
         // Strangers make nobody look.
         let known = (self.viewers)(token.clone(), BTreeSet::new()).await?;
         let fleet = self.fleet().await?;
         let viewer = match known.sees {
             Sees::All => known,
-            Sees::Namespaces(_) => (self.viewers)(token, fleet.namespaces.clone()).await?,
+            Sees::Namespaces(_) => {
+                namespaces.extend(fleet.namespaces.iter().cloned());
+                (self.viewers)(token, namespaces).await?
+            }
         };
         Ok((fleet, viewer))
     }
@@ -179,6 +204,41 @@ impl Api {
         .await
     }
 
+    /// Where pods would go.
+    pub(super) async fn what_if(
+        &self,
+        headers: &HeaderMap,
+        question: CheckedQuestion,
+    ) -> Result<Vec<u8>, ApiError> {
+        let (fleet, viewer) = self.look_at(headers, question.namespaces()).await?;
+        question.check(&viewer)?;
+        let Ok(_turn) = self.room_for_simulations.try_acquire() else {
+            return Err(ApiError::Unavailable("Berth is busy with another such request; try again"));
+        };
+        let events = match seen((self.sources.recount)().await)? {
+            Recount::Events(events) => events,
+            Recount::TooManyPods(_) => {
+                let why =
+                    "the cluster has too many pods for this question; run `berth what-if` on its objects";
+                return Err(ApiError::Unavailable(why));
+            }
+        };
+        let AnswerSources { admit, settings, .. } = self.sources.clone();
+        beside(move || {
+            let Overview { view, at, details, .. } = &fleet.overview;
+            let world = WhatIfWorld {
+                reader: &view.reader,
+                admit: &admit,
+                settings: &settings,
+                weights: view.outlook.weights(),
+                details: *details,
+                now: *at,
+            };
+            Ok(json(&question.answer(events, &world, &viewer)?))
+        })
+        .await
+    }
+
     /// How much was used, as far as that is stored.
     pub(super) async fn usage(&self, headers: &HeaderMap, by: &Grouping) -> Result<Vec<u8>, ApiError> {
         let token = token(headers);
@@ -235,13 +295,10 @@ mod tests {
 
     use super::*;
     use crate::{
-        cluster::{
-            Reader,
-            binder::view::BinderView,
-            report::overview::{Leading, Overview},
-        },
+        cluster::{Reader, binder::view::BinderView, report::overview::Leading},
         dialect::Dialects,
         scheduling::{Details, Scheduler, fixtures},
+        simulation::Entered,
     };
 
     fn viewer(sees: Sees) -> Viewer {
@@ -266,6 +323,9 @@ mod tests {
         let sources = AnswerSources {
             look: Arc::new(move || Box::pin(async move { look() })),
             snapshot: Arc::new(|| Box::pin(pending())),
+            recount: Arc::new(|| Box::pin(pending())),
+            admit: Arc::new(|_, _, _| Ok(Entered::Ignored(Vec::new()))),
+            settings: Arc::new(fixtures::settings()),
             pod: Arc::new(|_, _| Box::pin(pending())),
             pods: Arc::new(|| Box::pin(pending())),
             usage: Arc::new(|| Box::pin(async { Ok(None) })),

@@ -6,11 +6,14 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 use tokio::{sync::Mutex, task::spawn_blocking, time::Instant};
 
-use super::{ApiError, fleet::CountedFleet};
+use super::{ApiError, fleet::CountedFleet, what_if::AdmitPod};
 use crate::{
-    cluster::{binder::questions::NoAnswer, report::overview::Overview},
+    cluster::{
+        binder::questions::NoAnswer,
+        report::overview::{Overview, Recount},
+    },
     object::Pod,
-    scheduling::{Snapshot, showback::UsageAccount},
+    scheduling::{Snapshot, scheduler::Settings, showback::UsageAccount},
     webhook::page::bearer::Denial,
 };
 
@@ -22,6 +25,9 @@ pub type Look = Arc<dyn Fn() -> BoxFuture<'static, Result<Option<Overview>, NoAn
 
 /// Takes a copy of the cluster to plan on; `None` until everything is listed.
 pub type TakeSnapshot = Arc<dyn Fn() -> BoxFuture<'static, Result<Option<Snapshot>, NoAnswer>> + Send + Sync>;
+
+/// Tells everything that the replica has seen; `None` until everything is listed.
+pub type TakeRecount = Arc<dyn Fn() -> BoxFuture<'static, Result<Option<Recount>, NoAnswer>> + Send + Sync>;
 
 /// Reads the object of a pod by namespace and name; `None`: there is no such pod.
 pub type ReadPod =
@@ -40,6 +46,12 @@ pub struct AnswerSources {
     pub look: Look,
     /// Copies it.
     pub snapshot: TakeSnapshot,
+    /// Tells what was seen of it.
+    pub recount: TakeRecount,
+    /// Leads pods that are asked about through the rules of admission.
+    pub admit: AdmitPod,
+    /// The settings of the scheduler.
+    pub settings: Arc<Settings>,
     /// Reads a pod.
     pub pod: ReadPod,
     /// Lists pods.

@@ -30,6 +30,7 @@ use super::{
     Options,
     access::{bearer, in_time, may},
     binder::usage as account_of,
+    facts::Shared,
 };
 use crate::{
     api::{
@@ -67,6 +68,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// What the paths answer from, for the users that the API server knows.
 pub(super) fn api(
     options: &Options,
+    facts: &Shared,
     handoff: &Handoff,
     readiness: watch::Receiver<ServerReadiness>,
 ) -> Arc<Api> {
@@ -75,12 +77,13 @@ pub(super) fn api(
         let known = known.clone();
         Box::pin(async move { known.viewer(token, namespaces).await })
     });
-    answering(options, handoff, readiness, viewers)
+    answering((options, facts), handoff, readiness, viewers)
 }
 
 /// As [`api`], for whoever asks: she sees every pod.
 pub(super) fn open(
     options: &Options,
+    facts: &Shared,
     handoff: &Handoff,
     readiness: watch::Receiver<ServerReadiness>,
 ) -> Arc<Api> {
@@ -88,16 +91,16 @@ pub(super) fn open(
         let viewer = Viewer { user: "you".to_owned(), sees: Sees::All };
         Box::pin(async move { Ok(viewer) })
     });
-    answering(options, handoff, readiness, viewers)
+    answering((options, facts), handoff, readiness, viewers)
 }
 
 fn answering(
-    options: &Options,
+    (options, facts): (&Options, &Shared),
     handoff: &Handoff,
     readiness: watch::Receiver<ServerReadiness>,
     viewers: Viewers,
 ) -> Arc<Api> {
-    let (overviews, snapshots) = (handoff.overviews().clone(), handoff.overviews().clone());
+    let [overviews, snapshots, recounts] = [(); 3].map(|()| handoff.overviews().clone());
     let [pod, pods, usage] = [(); 3].map(|()| options.client.clone());
     let (account, clock) = (account_of(&options.leadership, &options.config), options.clock);
     let sources = AnswerSources {
@@ -109,6 +112,12 @@ fn answering(
             let snapshots = snapshots.clone();
             Box::pin(async move { snapshots.snapshot().await })
         }),
+        recount: Arc::new(move || {
+            let recounts = recounts.clone();
+            Box::pin(async move { recounts.recount().await })
+        }),
+        admit: facts.admit(),
+        settings: Arc::new(options.config.scheduler_settings()),
         pod: Arc::new(move |namespace, name| Box::pin(in_time(read_pod(pod.clone(), namespace, name)))),
         pods: Arc::new(move || Box::pin(in_time(list_pods(pods.clone())))),
         usage: Arc::new(move || {

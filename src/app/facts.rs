@@ -8,16 +8,17 @@ use arc_swap::ArcSwap;
 use kube::Client;
 use tokio::sync::watch;
 
-use super::{Parts, inventory};
+use super::{Parts, entrance, inventory};
 use crate::{
     admission::{self, Facts, inventory::InventorySummary},
+    api::what_if::AdmitPod,
     cluster::{
         Handoff,
         informer::keep::{ObjectKey, keep, keep_if_served},
     },
     config::Config,
     dialect::marks,
-    object::{Namespace, PodGroup},
+    object::{Namespace, PodGroup, workload::Places},
     scheduling::model::claim_use::DeviceClaims,
     webhook::{Judge, router::ServerReadiness},
 };
@@ -36,6 +37,14 @@ impl Shared {
     pub(super) fn judge(&self) -> Judge {
         let facts = self.0.clone();
         Arc::new(move |request| admission::review(request, &facts.load()))
+    }
+
+    /// A function that leads a pod through both stages by the facts at the time of the question.
+    pub(super) fn admit(&self) -> AdmitPod {
+        let facts = self.0.clone();
+        Arc::new(move |pod, namespace, classes| {
+            entrance::entered((pod, namespace, &Places::default()), &facts.load(), classes)
+        })
     }
 
     /// Changes the facts; concurrent changes are kept.

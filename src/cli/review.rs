@@ -19,7 +19,7 @@ use super::{
     table::Table,
 };
 use crate::{
-    admission::{self, AdmissionStage, Facts, rules},
+    admission::{self, AdmissionStage, Facts, passage::ReviewVerdict, rules},
     config::{Config, ConfigError},
     object::workload::{KeptPod, Places},
     webhook::{self, Judge},
@@ -27,8 +27,8 @@ use crate::{
 
 use opt_in::OptedIn;
 
-pub use judge::{ReviewVerdict, ReviewedPod, facts, judge};
-pub use report::{Review, Reviews, violation_row};
+pub use judge::{facts, judge};
+pub use report::{Review, Reviews};
 
 /// Arguments of `berth review`.
 #[derive(Args, Debug)]

@@ -139,6 +139,23 @@ fn simulated(
     Ok((simulation, warnings))
 }
 
+/// The pods that these documents are, or that their workloads would make in a cluster of which no node is known; and the documents that are neither.
+pub(super) fn pods_alone(
+    documents: &[Document],
+    config: &Config,
+) -> anyhow::Result<(Vec<Document>, Vec<Document>)> {
+    let expansion = expand::Expansion::new(documents, config.workloads());
+    let (mut pods, mut others) = (Vec::new(), Vec::new());
+    for document in documents {
+        match expansion.pods(document)? {
+            _ if document.kind() == "Pod" => pods.push(document.clone()),
+            Some(expanded) => pods.extend(expanded.into_iter().map(|(pod, _)| pod)),
+            None => others.push(document.clone()),
+        }
+    }
+    Ok((pods, others))
+}
+
 /// Where these pods would go on a cluster of these objects, on which other pods may wait too.
 pub(super) fn placed(
     mut cluster: Vec<Document>,

@@ -9,19 +9,26 @@ use serde::{Deserialize, Serialize};
 use self::verdict::SimulatedVerdict;
 use super::{claims::ClaimRow, volume::VolumeRow};
 use crate::{
-    cluster::report::{ledger::LedgerNode, nearest::NearestRow},
+    cluster::report::{
+        ledger::{LedgerCard, LedgerNode},
+        nearest::NearestRow,
+    },
     dialect::Record,
     scheduling::{FitError, model::name::NodeName, plan::eviction::Eviction},
 };
 
 /// What came of a simulation.
 #[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Simulation {
     /// Every pod that wanted a place, in the order of the input.
     pub pods: Vec<SimulatedPod>,
     /// The pods of revocable zones that are closed, as far as their budgets let them go, in the order in which they are evicted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evictions: Vec<EvictionRow>,
+    /// How many more are evicted, which are not shown by name.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub other_evictions: usize,
     /// Every node with its cards, by name, after all placements.
     pub nodes: Vec<LedgerNode>,
 }
@@ -91,6 +98,9 @@ pub struct SimulatedPod {
     /// The pods that would be preempted for it, as `namespace/name`, the most important first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub victims: Vec<String>,
+    /// How many more would be, which are not shown by name.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub other_victims: usize,
     /// Why no node would have it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
@@ -152,6 +162,7 @@ impl SimulatedPod {
             claims: Vec::new(),
             nominated_node: None,
             victims: Vec::new(),
+            other_victims: 0,
             message: None,
             nearest: None,
             warnings: Vec::new(),
@@ -195,6 +206,7 @@ impl SimulatedPod {
         Self { locks: locks.into_iter().map(|(key, value)| LockRow { key, value }).collect(), ..self }
     }
 
+    /// It has this place.
     pub(super) fn bound(self, node: &NodeName, shares: &[String], record: Record) -> Self {
         Self {
             outcome: SimulatedOutcome::Bound,
@@ -208,10 +220,29 @@ impl SimulatedPod {
 }
 
 impl Simulation {
+    /// Says of pods that were read from JSON, which leaves it out, of which cards they have shares.
+    pub fn name_cards(&mut self) {
+        for pod in &mut self.pods {
+            let full = format!("{}/{}", pod.namespace, pod.name);
+            let node = self.nodes.iter().find(|node| Some(&node.name) == pod.node.as_ref());
+            let cards =
+                node.into_iter().flat_map(|node| &node.cards).filter(|card| card.pods.contains(&full));
+            let name = |card: &LedgerCard| {
+                card.uuid.clone().or_else(|| card.index.map(|index| index.to_string())).unwrap_or_default()
+            };
+            pod.shares = cards.map(name).collect::<Vec<_>>().join(", ");
+        }
+    }
+
     /// Whether a pod was denied or does not fit.
     pub fn is_short(&self) -> bool {
         self.pods
             .iter()
             .any(|pod| matches!(pod.outcome, SimulatedOutcome::Denied | SimulatedOutcome::Unschedulable))
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference over")]
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }

@@ -164,7 +164,7 @@ impl SimulationRun<'_> {
         self.add_claims();
         let snapshot = self.cluster.scheduler().snapshot();
         let nodes = ledger::nodes(snapshot, self.dialects(), &self.names);
-        Ok(Simulation { pods: self.rows.into_values().collect(), evictions, nodes })
+        Ok(Simulation { pods: self.rows.into_values().collect(), evictions, other_evictions: 0, nodes })
     }
 
     fn dialects(&self) -> &Dialects {

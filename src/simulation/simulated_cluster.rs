@@ -94,6 +94,7 @@ impl SimulatedCluster {
     }
 
     /// The same, in which pods that are to be deleted or evicted end at once.
+    #[must_use]
     pub fn with_victims_that_leave(self) -> Self {
         Self { victims: Victims::Leave, ..self }
     }

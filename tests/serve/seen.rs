@@ -1,23 +1,30 @@
 //! The commands that look at a cluster, for users who may see a part of it: they ask Berth's API behind the API server.
 
 use std::{
+    io::{BufRead as _, BufReader},
     net::{IpAddr, SocketAddr, UdpSocket},
     path::Path,
+    process::{Child, Command, Stdio},
 };
 
 use berth::cli::manifests::ManifestsArgs;
+use http::Request;
+use http_body_util::BodyExt as _;
 use k8s_openapi::api::core::v1 as core;
 use kube::{
     Api, Client,
     api::{Patch, PatchParams},
+    client::Body,
 };
 use serde_json::{Value, json};
 
 use super::{
+    LIMIT,
     api::{ADA, EVE, OPS, create, teams, token},
     cluster, try_ask, until,
 };
 use crate::support::{
+    build,
     controlplane::{ControlPlane, Options, absent},
     identity::Identity,
     installed::{ACCOUNT, NAMESPACE, Replica, apply_manifests, call, free_address, printed},
@@ -160,6 +167,9 @@ async fn a_user_with_rights_in_one_namespace_is_told_all_of_her_pods_and_amounts
     a_pod_that_waits_is_explained(&admin, &ada);
     pods_that_do_not_wait_are_told(&ada);
     all_cards_are_told_with_the_pods_that_she_may_see(&admin, &ada, &eve);
+    where_pods_would_go_is_told(&plane, &admin, &ada);
+    a_token_may_come_from_a_plugin(&plane, &ada);
+    the_page_and_the_api_come_through_kubectl_proxy(&ada).await;
     what_is_missing_is_said(&plane, &ops, &ada);
 
     // At an address of its own, without the API server.
@@ -257,6 +267,187 @@ fn all_cards_are_told_with_the_pods_that_she_may_see(admin: &Path, ada: &Path, e
     let own = ["top", "-n", "team-a"];
     assert_eq!(said(ada, &own), said(admin, &own));
     assert!(refused(eve, &own).contains("cannot list resource \"pods\""));
+}
+
+fn what_if<'a>(path: &'a str, change: &[&'a str]) -> Vec<&'a str> {
+    [&["what-if", "-f", path][..], change].concat()
+}
+
+/// As from the objects, with the pods that she may see.
+fn where_pods_would_go_is_told(plane: &ControlPlane, admin: &Path, ada: &Path) {
+    let file = plane.directory().join("asked.json");
+    let pod = |kind: &str, spec: Value| {
+        let metadata = json!({"name": "asked", "namespace": "team-a"});
+        json!({"apiVersion": if kind == "Pod" { "v1" } else { "batch/v1" }, "kind": kind, "metadata": metadata, "spec": spec})
+    };
+    let limits = json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "14000"});
+    let spec = json!({"restartPolicy": "Never", "containers": [{"name": "main", "image": "none", "resources": {"limits": limits}}]});
+    let path = file.to_str().unwrap();
+    for asked in [
+        pod("Pod", spec.clone()),
+        pod("Job", json!({"completions": 2, "parallelism": 2, "template": {"spec": spec}})),
+    ] {
+        std::fs::write(&file, asked.to_string()).unwrap();
+        for change in [
+            &[][..],
+            &["--without", "team-a/one"],
+            &["--add-nodes", "2", "--like", "gpu-1"],
+            &["--cordon", "gpu-1"],
+            &["--priority", "1000"],
+        ] {
+            let args = what_if(path, change);
+            let (all, told) = (said(admin, &args), said(ada, &args));
+            let pods = |answer: &Value| -> Vec<Value> {
+                let pods = answer["pods"].as_array().unwrap().iter();
+                let of = |pod: &Value| {
+                    json!([
+                        pod["namespace"],
+                        pod["name"],
+                        pod["outcome"],
+                        pod["node"],
+                        pod["message"],
+                        pod["nearest"]
+                    ])
+                };
+                pods.map(of).collect()
+            };
+            assert_eq!(pods(&told), pods(&all), "{args:?}");
+            let cards = |answer: &Value| {
+                let mut nodes = answer["nodes"].clone();
+                for card in nodes
+                    .as_array_mut()
+                    .unwrap()
+                    .iter_mut()
+                    .flat_map(|node| node["cards"].as_array_mut().unwrap())
+                {
+                    card.as_object_mut()
+                        .unwrap()
+                        .retain(|key, _| !["pods", "others"].contains(&key.as_str()));
+                }
+                nodes
+            };
+            assert_eq!(cards(&told), cards(&all), "{args:?}");
+            assert!(!told.to_string().contains("team-b"), "{args:?}: {told}");
+        }
+    }
+    let card = |answer: &Value| answer["nodes"][0]["cards"][0].clone();
+    let told = card(&said(ada, &what_if(path, &["--cordon", "gpu-1"])));
+    assert_eq!((&told["pods"], &told["others"]), (&json!(["team-a/one"]), &json!(1)), "{told}");
+    let shown = table(ada, &what_if(path, &["--add-nodes", "2", "--like", "gpu-1"]));
+    assert!(shown.contains("Bound") && shown.contains("gpu-1-added-1"), "{shown}");
+    for (without, said) in
+        [("team-b/two", "pods \"team-b/two\" not found"), ("team-b/none", "pods \"team-b/none\" not found")]
+    {
+        let refused = refused(ada, &what_if(path, &["--without", without]));
+        assert!(refused.contains(said), "{refused}");
+    }
+    let daemons = pod("Pod", json!({"containers": []})).to_string().replace("\"Pod\"", "\"ConfigMap\"");
+    std::fs::write(&file, daemons).unwrap();
+    let none = refused(ada, &what_if(path, &["--through", "api"]));
+    assert!(none.contains("there is no pod"), "{none}");
+}
+
+/// The user of a kubeconfig may have no token of its own but a program that prints one.
+fn a_token_may_come_from_a_plugin(plane: &ControlPlane, ada: &Path) {
+    let mut kubeconfig: Value = serde_json::from_str(&std::fs::read_to_string(ada).unwrap()).unwrap();
+    let credential = json!({
+        "apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": {"token": token(ADA)},
+    });
+    let printed = plane.directory().join("credential.json");
+    std::fs::write(&printed, credential.to_string()).unwrap();
+    let exec = |arguments: Value| {
+        json!({"exec": {
+            "apiVersion": "client.authentication.k8s.io/v1", "command": "sh", "interactiveMode": "Never",
+            "args": arguments,
+        }})
+    };
+    let mut told = |user: Value, file: &str| {
+        kubeconfig["users"][0]["user"] = user;
+        let path = plane.directory().join(file);
+        std::fs::write(&path, kubeconfig.to_string()).unwrap();
+        path
+    };
+    let plugged = told(exec(json!(["-c", "cat \"$0\"", printed])), "exec.kubeconfig");
+    let args = ["why", "-n", "team-a", "large", "--through", "api"];
+    assert_eq!(said(&plugged, &args)["nodes"], said(ada, &args)["nodes"]);
+    let broken = told(exec(json!(["-c", "exit 3"])), "broken.kubeconfig");
+    let failed = refused(&broken, &args);
+    assert!(failed.contains("sh"), "the program is named: {failed}");
+}
+
+/// `kubectl proxy`, which ends when it is dropped.
+struct Proxy(Child);
+
+impl Proxy {
+    /// Starts it, and waits until it says its address.
+    fn start(kubectl: &Path, kubeconfig: &Path) -> (Self, String) {
+        let args = ["--kubeconfig", kubeconfig.to_str().unwrap(), "proxy", "--port=0"];
+        let mut child = Command::new(kubectl).args(args).stdout(Stdio::piped()).spawn().unwrap();
+        let (mut said, output) = (String::new(), child.stdout.take().unwrap());
+        let proxy = Self(child);
+        BufReader::new(output).read_line(&mut said).unwrap();
+        let address = said.trim().rsplit(' ').next().unwrap().to_owned();
+        (proxy, address)
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        drop(self.0.kill().and_then(|()| self.0.wait()));
+    }
+}
+
+/// The page, its scripts, the API and the stream of changes, as a browser gets them that talks to `kubectl proxy`.
+async fn the_page_and_the_api_come_through_kubectl_proxy(ada: &Path) {
+    let kubectl = match build::kubectl() {
+        Ok(kubectl) => kubectl,
+        Err(why) => return absent("kubectl", &why),
+    };
+    let (_proxy, address) = tokio::task::spawn_blocking({
+        let ada = ada.to_owned();
+        move || Proxy::start(&kubectl, &ada)
+    })
+    .await
+    .unwrap();
+    let client = Client::try_from(kube::Config::new(format!("http://{address}").parse().unwrap())).unwrap();
+    let prefix = format!("/api/v1/namespaces/{NAMESPACE}/services/https:berth-api:443/proxy");
+    let ask = async |request: http::request::Builder, body: String| {
+        let request =
+            request.header("X-Berth-Token", token(ADA)).body(Body::from(body.into_bytes())).unwrap();
+        client.send(request).await.unwrap()
+    };
+    let text = async |path: &str| {
+        let response = ask(Request::get(format!("{prefix}{path}")), String::new()).await;
+        assert_eq!(response.status(), 200, "{path}");
+        let policy = response.headers().get("content-security-policy").cloned();
+        let body = response.into_body().collect_bytes().await.unwrap();
+        (policy, String::from_utf8(body.to_vec()).unwrap())
+    };
+    // What the page names, it names relative to itself, and the proxy leaves it so.
+    let (policy, page) = text("/ui/").await;
+    assert!(policy.is_some_and(|policy| policy.to_str().unwrap().contains("default-src 'none'")));
+    assert_eq!(page, include_str!("../../src/api/page/index.html"));
+    assert_eq!(text("/ui/main.js").await.1, include_str!("../../src/api/page/main.js"));
+    let moved = ask(Request::get(format!("{prefix}/ui")), String::new()).await;
+    assert_eq!(moved.status(), 308);
+    let to = moved.headers()["location"].to_str().unwrap();
+    assert!(to == "ui/" || to == format!("{prefix}/ui/"), "{to}");
+    let fleet: Value = serde_json::from_str(&text("/api/v1/fleet").await.1).unwrap();
+    assert_eq!(fleet["viewer"], json!({"user": ADA, "sees": "some"}));
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "asked", "namespace": "team-a"},
+        "spec": {"containers": [{"name": "main", "image": "none", "resources": {"limits": {"nvidia.com/gpu": "1"}}}]}});
+    let question = json!({"pods": [pod]}).to_string();
+    let answer = ask(Request::post(format!("{prefix}/api/v1/what-if")), question).await;
+    assert_eq!(answer.status(), 200);
+    let mut changes = ask(Request::get(format!("{prefix}/api/v1/changes")), String::new()).await.into_body();
+    let first = async {
+        let mut said = String::new();
+        while !said.contains("event: change") {
+            let frame = changes.frame().await.expect("the stream goes on").unwrap();
+            said.push_str(&String::from_utf8_lossy(&frame.into_data().unwrap_or_default()));
+        }
+    };
+    tokio::time::timeout(LIMIT, first).await.expect("the proxies hold nothing back");
 }
 
 /// Rights, a token, or that the objects are to be read.

@@ -2,10 +2,10 @@
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use clap::{Args, ValueEnum};
-use http::{HeaderName, HeaderValue, Request, Uri};
+use http::{HeaderName, HeaderValue, Request, Uri, header::CONTENT_TYPE};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Status;
 use kube::{Client, client::Body};
-use serde::de::DeserializeOwned;
+use serde::{Serialize, de::DeserializeOwned};
 
 use super::cluster::{InspectedArgs, InspectedCluster};
 use crate::{
@@ -89,6 +89,11 @@ pub(super) enum BerthApiError {
 }
 
 impl ApiArgs {
+    /// Whether it is said who answers.
+    pub(super) fn is_given(&self) -> bool {
+        self.through == Through::Api || self.berth_server.is_some()
+    }
+
     /// Who answers for this cluster.
     pub(super) async fn answerer(&self, inspected: &InspectedArgs) -> Result<Answerer> {
         let at = |way: &str| match inspected.at {
@@ -191,9 +196,29 @@ impl BerthApi {
         query: &str,
     ) -> Result<T, BerthApiError> {
         let path: String = path.iter().flat_map(|part| ["/".to_owned(), escaped(part)]).collect();
+        self.ask(Request::get(format!("{}{PREFIX}{path}{query}", self.prefix)), Body::empty()).await
+    }
+
+    /// The answer for this path to a question that is longer than a query may be.
+    pub(super) async fn post<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        question: &impl Serialize,
+    ) -> Result<T, BerthApiError> {
+        let question = serde_json::to_vec(question);
+        let question = question
+            .map_err(|error| BerthApiError::Unasked { place: self.place.clone(), source: error.into() })?;
+        let request = Request::post(format!("{}{PREFIX}/{path}", self.prefix));
+        self.ask(request.header(CONTENT_TYPE, "application/json"), question.into()).await
+    }
+
+    async fn ask<T: DeserializeOwned>(
+        &self,
+        request: http::request::Builder,
+        body: Body,
+    ) -> Result<T, BerthApiError> {
         let unasked = |source: anyhow::Error| BerthApiError::Unasked { place: self.place.clone(), source };
-        let request = Request::get(format!("{}{PREFIX}{path}{query}", self.prefix));
-        let request = request.header(TOKEN, &self.token).body(Body::empty());
+        let request = request.header(TOKEN, &self.token).body(body);
         let response = self.client.send(request.map_err(|error| unasked(error.into()))?).await;
         let response = response.map_err(|error| unasked(error.into()))?;
         let code = response.status();

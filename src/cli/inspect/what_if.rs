@@ -2,22 +2,28 @@
 
 use std::{collections::BTreeSet, path::PathBuf};
 
-use anyhow::{Result, bail};
-use clap::Args;
+use anyhow::{Context as _, Result, bail};
+use clap::{Args, builder::Resettable};
 use jiff::Timestamp;
+use serde::Deserialize as _;
 use serde_json::{Value, json};
 
+use super::{
+    berth_api::{Answerer, ApiArgs, BerthApi},
+    cluster::{InspectedArgs, InspectedCluster},
+};
 use crate::{
+    api::what_if::{MoreNodes, WhatIfQuestion},
     cli::{
         CommandAnswer,
         connection::ConnectionArgs,
         documents::{self, Document},
-        live_cluster,
         output::{self, Format},
         simulate,
     },
     cluster::Clock,
     config::Config,
+    simulation::{self, Simulation, added_names},
 };
 
 /// So many nodes can be added at most.
@@ -26,6 +32,9 @@ const MOST_NODES: u16 = 10_000;
 /// Arguments of `berth what-if`.
 #[derive(Args, Clone, Debug)]
 #[command(
+    mut_arg("through", |arg| arg.conflicts_with(Resettable::Reset)),
+    mut_arg("berth_namespace", |arg| arg.conflicts_with(Resettable::Reset)),
+    mut_arg("berth_server", |arg| arg.conflicts_with(Resettable::Reset).conflicts_with_all(["through", "berth_namespace"])),
     after_help = "Examples: with four more nodes like gpu-7; without a pod that holds cards; in a cluster that `berth dump` has written
   berth what-if -f pod.yaml --add-nodes 4 --like gpu-7
   berth what-if -f pod.yaml --without research/training-0
@@ -56,6 +65,9 @@ pub struct WhatIfArgs {
     /// Which cluster
     #[command(flatten)]
     pub connection: ConnectionArgs,
+    /// Who answers
+    #[command(flatten)]
+    pub api: ApiArgs,
     /// The output format
     #[arg(short, long, value_enum, default_value_t = Format::Table)]
     pub output: Format,
@@ -72,15 +84,70 @@ pub async fn run(args: WhatIfArgs, config: Config) -> Result<CommandAnswer> {
     if asked.is_empty() {
         bail!("--filename: there is no pod beside the cluster");
     }
-    if cluster.is_empty() {
-        cluster = live_cluster::read(&args.connection).await?;
-    }
     let asked = prioritised(asked, args.priority);
+    if cluster.is_empty() {
+        let inspected = InspectedArgs { file: Vec::new(), at: args.at, connection: args.connection.clone() };
+        cluster = match args.api.answerer(&inspected).await? {
+            Answerer::Objects(live) => live.documents().await?,
+            Answerer::Api(api, live) => {
+                let namespace = live.as_ref().map_or("default", InspectedCluster::namespace);
+                return told(&api, asked, &args, (namespace, &config)).await;
+            }
+        };
+    } else if args.api.is_given() {
+        bail!(
+            "--through, --berth-server and --berth-namespace are for a live cluster, and --filename has the nodes of one"
+        );
+    }
     let cluster = changed(cluster, &args)?;
     let now = args.at.unwrap_or_else(|| Clock::System.now());
     let simulation = simulate::placed(cluster, asked, &config, now)?;
     output::print(&simulation, args.output, || simulate::table(&simulation, &[]))?;
     Ok(CommandAnswer::Yes)
+}
+
+/// Prints where the pods would go, as Berth's API tells it. Pods that name no namespace are in this one.
+async fn told(
+    api: &BerthApi,
+    asked: Vec<Document>,
+    args: &WhatIfArgs,
+    (namespace, config): (&str, &Config),
+) -> Result<CommandAnswer> {
+    let (pods, others) = simulate::pods_alone(&asked, config)?;
+    documents::tell_skipped(
+        others.iter().map(Document::kind),
+        "is not asked of Berth's API, which reads pods",
+    );
+    if pods.is_empty() {
+        bail!("--filename: there is no pod; those of a DaemonSet depend on nodes, which are not read here");
+    }
+    let question = WhatIfQuestion {
+        pods: pods.into_iter().map(|pod| in_namespace(pod.value, namespace)).collect(),
+        add_nodes: args
+            .add_nodes
+            .zip(args.like.clone())
+            .map(|(count, like)| MoreNodes { count: count.into(), like }),
+        without: args.without.clone(),
+        cordon: args.cordon.clone(),
+        priority: args.priority,
+    };
+    let answer: Value = api.post("what-if", &question).await?;
+    let mut simulation =
+        Simulation::deserialize(&answer).context("the answer of Berth's API can't be read")?;
+    simulation.name_cards();
+    output::print(&answer, args.output, || simulate::table(&simulation, &[]))?;
+    Ok(CommandAnswer::Yes)
+}
+
+/// The pod, in this namespace where it names none.
+fn in_namespace(mut pod: Value, namespace: &str) -> Value {
+    if let Some(metadata) = pod.get_mut("metadata").and_then(Value::as_object_mut) {
+        let named = metadata.get("namespace").and_then(Value::as_str).is_some_and(|named| !named.is_empty());
+        if !named {
+            metadata.insert("namespace".to_owned(), namespace.into());
+        }
+    }
+    pod
 }
 
 /// The pods with this priority.
@@ -129,8 +196,7 @@ fn changed(mut cluster: Vec<Document>, args: &WhatIfArgs) -> Result<Vec<Document
     }
     let names: BTreeSet<&str> =
         cluster.iter().filter(|document| document.kind() == "Node").filter_map(Document::name).collect();
-    let free = (1_u64..).map(|number| format!("{like}-added-{number}"));
-    let added: Vec<String> = free.filter(|name| !names.contains(&**name)).take(usize::from(count)).collect();
+    let added = added_names(like, usize::from(count), |name| names.contains(name));
     let of_node: Vec<_> = cluster.iter().filter(|document| belongs(document, like)).cloned().collect();
     for name in added {
         cluster.extend(of_node.iter().map(|document| Document {
@@ -161,11 +227,7 @@ fn belongs(document: &Document, node: &str) -> bool {
 /// The same for another node: each text that is the node's name is the other's, and names that begin with it begin with the other's.
 fn renamed(value: Value, from: &str, to: &str) -> Value {
     match value {
-        Value::String(text) if text == from => to.into(),
-        Value::String(text) => match text.strip_prefix(from).filter(|rest| rest.starts_with('-')) {
-            Some(rest) => format!("{to}{rest}").into(),
-            None => text.into(),
-        },
+        Value::String(text) => simulation::renamed(&text, from, to).unwrap_or(text).into(),
         Value::Array(items) => items.into_iter().map(|item| renamed(item, from, to)).collect(),
         Value::Object(fields) => {
             let fields = fields.into_iter().filter(|(key, _)| key != "uid");

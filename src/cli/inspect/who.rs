@@ -212,6 +212,7 @@ impl ToldCard {
             healthy: self.healthy,
             pods: holders.iter().filter_map(|row| row.holder.pod()).collect(),
             claims: Vec::new(),
+            others: 0,
         };
         CardOfHolders { card, model: self.model, holders }
     }

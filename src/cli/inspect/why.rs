@@ -17,6 +17,7 @@ use super::{
     cluster::{InspectedArgs, InspectedCluster, is_pod},
 };
 use crate::{
+    admission::passage::ReviewVerdict,
     api::{
         change::{self, PodChanges},
         explanation::{ExplanationRow, QueuePlace},
@@ -26,7 +27,7 @@ use crate::{
         CommandAnswer,
         documents::Document,
         output::{self, Detail, Shown},
-        review::{self, ReviewVerdict},
+        review,
         simulate::{PreparedSimulation, prepare},
     },
     cluster::Reader,

@@ -6,10 +6,10 @@ use super::{
     gangs, rules,
 };
 use crate::{
-    admission::{Violation, rules as admission_rules, scheduler_name},
+    admission::{Violation, passage::ReviewedPod, rules as admission_rules, scheduler_name},
     cli::{
         documents::{Document, DocumentError},
-        review::{self, ReviewedPod},
+        review,
     },
     object::{
         Pod,

@@ -1,17 +1,13 @@
-//! One pod through both stages of admission, as the API server leads it: mutation first, then validation of what came of it.
+//! The pod of a document, judged by what the rules may know from documents.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use json_patch::PatchOperation;
-use serde::Serialize;
-use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 
 use crate::{
     admission::{
-        self, AdmissionStage, Facts, NamespaceQuota, Operation, Request, Verdict, Violation,
+        Facts, NamespaceQuota,
         inventory::{InventorySummary, NodeOffer},
-        namespace_pods,
         namespace_quota::HolderStanding,
+        passage::{self, ReviewedPod},
         quota::needs,
         shares::PodShares,
     },
@@ -25,47 +21,11 @@ use crate::{
         marks,
     },
     dra::ExtendedResources,
-    object::{Device, Namespace, Node, Pod, PodGroup, ResourceQuota, metadata::Controller, workload::Places},
+    object::{
+        Device, Namespace, Node, Pod, PodGroup, ResourceQuota, UnreadableField, metadata::Controller,
+        workload::Places,
+    },
 };
-
-/// What came of a review.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
-pub enum ReviewVerdict {
-    /// It may come in, perhaps changed.
-    Admitted,
-    /// It may not.
-    Denied,
-    /// None of Berth's business.
-    Ignored,
-}
-
-/// Whether a pod concerns Berth, and why.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Concerned {
-    /// It does not.
-    No,
-    /// It does, by what it asks for or names.
-    ByItself,
-    /// It does, since its namespace gives Berth all its pods.
-    ByItsNamespace,
-}
-
-/// A reviewed pod.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ReviewedPod {
-    /// What came of it.
-    pub outcome: ReviewVerdict,
-    /// Whether it concerns Berth.
-    pub concerned: Concerned,
-    /// What was changed.
-    pub patch: Vec<PatchOperation>,
-    /// What the pod's author is warned of; fields are below the pod.
-    pub warnings: Vec<Violation>,
-    /// Why it was refused; fields are below the pod.
-    pub violations: Vec<Violation>,
-    /// The pod as it would be stored.
-    pub object: Value,
-}
 
 /// What the rules may know: the settings, and what the documents show of the cluster. Without a single node among them, what nodes
 /// have is not known.
@@ -163,72 +123,11 @@ pub(super) fn judge_made_by(
     places: &Places,
     facts: &Facts,
 ) -> Result<ReviewedPod, DocumentError> {
-    let mut object = document.value.clone();
-    if let Value::Object(fields) = &mut object {
-        let metadata = fields.entry("metadata").or_insert(Value::Null);
-        if metadata.is_null() {
-            *metadata = Value::Object(Map::new());
-        }
-    }
-    let namespace = document.namespace_or_default().to_owned();
-    let ask = |object: &Value, stage| -> Result<Verdict, DocumentError> {
-        let mut pod: Pod = document.read_part(object, places)?;
-        if let (AdmissionStage::Adopt, Some(workload)) = (stage, workload) {
-            let name = workload.name().unwrap_or_default();
-            pod.metadata.controller =
-                Some(Controller::new(workload.api_version(), workload.kind(), name, ""));
-        }
-        let request = Request { stage, operation: Operation::Create, namespace: &namespace, pod: &pod };
-        Ok(admission::review(&request, facts))
-    };
-    let apply = |object: &mut Value, patch: &[PatchOperation]| {
-        json_patch::patch(object, patch)
-            .map_err(|error| document.error(&places.of(""), format!("the patch does not apply: {error}")))
-    };
-    let verdict = ask(&object, AdmissionStage::Mutate)?;
-    let warnings = verdict.warnings().to_vec();
-    let (concerned, mut patch) = match verdict {
-        Verdict::Ignored => (Concerned::No, Vec::new()),
-        Verdict::Denied { violations, .. } => {
-            return Ok(ReviewedPod { violations, ..judged(ReviewVerdict::Denied, warnings, object) });
-        }
-        Verdict::Admitted { patch, .. } => (Concerned::ByItself, patch),
-    };
-    apply(&mut object, &patch)?;
-    let gives_all = facts.namespace(&namespace).is_some_and(namespace_pods::are_given);
-    let adopted = if gives_all { ask(&object, AdmissionStage::Adopt)? } else { Verdict::Ignored };
-    let concerned = match adopted {
-        Verdict::Admitted { patch: more, .. } => {
-            apply(&mut object, &more)?;
-            patch.extend(more);
-            Concerned::ByItsNamespace
-        }
-        Verdict::Ignored | Verdict::Denied { .. } => concerned,
-    };
-    if concerned == Concerned::No {
-        return Ok(judged(ReviewVerdict::Ignored, warnings, object));
-    }
-    let outcome = match ask(&object, AdmissionStage::Validate)? {
-        Verdict::Denied { violations, warnings: more } => {
-            ReviewedPod { violations, ..judged(ReviewVerdict::Denied, united(warnings, more), object) }
-        }
-        Verdict::Ignored => ReviewedPod { patch, ..judged(ReviewVerdict::Admitted, warnings, object) },
-        Verdict::Admitted { warnings: more, .. } => {
-            ReviewedPod { patch, ..judged(ReviewVerdict::Admitted, united(warnings, more), object) }
-        }
-    };
-    Ok(ReviewedPod { concerned, ..outcome })
-}
-
-/// Both stages' warnings; what both say is said once, as kubectl shows it.
-fn united(mut warnings: Vec<Violation>, more: Vec<Violation>) -> Vec<Violation> {
-    warnings.extend(more);
-    let mut said = BTreeSet::new();
-    warnings.retain(|warning| said.insert(warning.clone()));
-    warnings
-}
-
-fn judged(outcome: ReviewVerdict, warnings: Vec<Violation>, object: Value) -> ReviewedPod {
-    let concerned = if outcome == ReviewVerdict::Ignored { Concerned::No } else { Concerned::ByItself };
-    ReviewedPod { outcome, concerned, patch: Vec::new(), warnings, violations: Vec::new(), object }
+    let controller = workload.map(|workload| {
+        let name = workload.name().unwrap_or_default();
+        Controller::new(workload.api_version(), workload.kind(), name, "")
+    });
+    let of = (document.namespace_or_default(), controller.as_ref());
+    let led = passage::lead(document.value.clone(), of, facts);
+    led.map_err(|UnreadableField { field, reason }| document.error(&places.of(&field), reason))
 }

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::{Review, judge::Concerned};
+use super::Review;
+use crate::admission::passage::Concerned;
 use crate::{
     admission::review::OPT_OUT,
     cli::documents::{Document, DocumentError},

@@ -4,9 +4,9 @@ use json_patch::PatchOperation;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::judge::{Concerned, ReviewVerdict, ReviewedPod};
 use crate::{
-    admission::Violation,
+    admission::passage::{Concerned, ReviewVerdict, ReviewedPod},
+    app::entrance::violation_row,
     cli::{documents::Document, output::Shown, table::Table},
     object::workload::Places,
     simulation::ViolationRow,
@@ -49,12 +49,6 @@ pub struct Review {
     /// The pod after the patch, unless it was refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub object: Option<Value>,
-}
-
-/// A violation of a pod whose fields stand at these places.
-pub fn violation_row(violation: &Violation, places: &Places) -> ViolationRow {
-    let Violation { rule, field, message } = violation.at(places);
-    ViolationRow { rule: rule.0.into(), field, message }
 }
 
 impl Review {

@@ -6,7 +6,7 @@ use anyhow::Result;
 use jiff::Timestamp;
 
 use super::{
-    admit::{self, Entered, Entrance},
+    admit::{self, Entrance},
     input::{Incoming, SimulationInput, called},
     lists::SimulationLists,
 };
@@ -14,8 +14,7 @@ use crate::{
     admission::Facts,
     cluster::Reader,
     object::{Metadata, Pod, ResourceClaim, pod::PodResourceClaimStatus},
-    scheduling::Claim,
-    simulation::SimulatedPod,
+    simulation::{Entered, SimulatedPod, Wants},
 };
 
 /// What a pod has to pass before it wants a place.
@@ -37,10 +36,7 @@ impl PodEntry<'_> {
     pub(super) fn enter(&self, incoming: &Incoming, lists: &mut SimulationLists) -> Result<SimulatedPod> {
         let document = &incoming.document;
         let mut row = SimulatedPod::new(document.namespace_or_default(), document.name().unwrap_or_default());
-        let entered = match admit::without_share(incoming, &self.facts, &lists.extended)? {
-            Some(entered) => entered,
-            None => admit::enter(incoming, self.entrance, &self.facts)?,
-        };
+        let entered = admit::enter(incoming, self.entrance, &self.facts, &lists.extended)?;
         let mut pod = match entered {
             Entered::Ignored(warnings) => {
                 // A node may be kept for it.
@@ -66,21 +62,10 @@ impl PodEntry<'_> {
         lists.warnings.extend(missing.into_iter().map(|trouble| format!("{called}: {trouble}")));
         let (info, troubles) = self.reader.pod(&pod);
         lists.warn(&called, &troubles);
-        let row = match &info.claim {
-            Claim::Place(_) => {
-                lists.positions.insert(info.key.uid.clone(), incoming.position);
-                row
-            }
-            Claim::Unreadable(message) => row.unschedulable(message.clone()),
-            Claim::None if admit::is_gated(document) => {
-                let gated = "Scheduling is blocked due to non-empty scheduling gates";
-                row.unschedulable(gated.to_owned())
-            }
-            Claim::None => {
-                row.warnings.push("the pod has ended or is being deleted".to_owned());
-                row
-            }
-        };
+        let (row, wants) = row.entering(&info.claim, admit::is_gated(document));
+        if wants == Wants::Place {
+            lists.positions.insert(info.key.uid.clone(), incoming.position);
+        }
         lists.lists.pods.push(info);
         Ok(row)
     }

@@ -59,10 +59,8 @@ fn cards(all: &[LedgerNode], nodes: &[String]) -> Shown {
 /// What there is to say beside outcome and node, line by line.
 fn remarks(pod: &SimulatedPod, nodes: &[String]) -> Vec<String> {
     let shares = (!pod.shares.is_empty()).then(|| pod.shares.clone());
-    let preempts = pod
-        .nominated_node
-        .as_ref()
-        .map(|node| format!("would preempt on {node}: {}", pod.victims.join(", ")));
+    let preempts =
+        pod.nominated_node.as_ref().map(|node| format!("would preempt on {node}: {}", victims(pod)));
     let claims = pod.claims.iter().filter_map(ClaimRow::remark);
     let violations = pod.violations.iter().map(ToString::to_string);
     let warnings = pod.warnings.iter().map(|warning| format!("warning: {warning}"));
@@ -79,8 +77,15 @@ fn remarks(pod: &SimulatedPod, nodes: &[String]) -> Vec<String> {
         .collect()
 }
 
+/// The pods that would be preempted for it.
+fn victims(pod: &SimulatedPod) -> String {
+    let others = (pod.other_victims > 0).then(|| format!("({} other)", pod.other_victims));
+    pod.victims.iter().cloned().chain(others).collect::<Vec<_>>().join(", ")
+}
+
 /// The pods that hold shares of a card, and the claims that hold some of it.
 fn holders(card: &LedgerCard) -> String {
     let claims = card.claims.iter().map(|claim| format!("claim {claim}"));
-    card.pods.iter().cloned().chain(claims).collect::<Vec<_>>().join(",")
+    let others = (card.others > 0).then(|| format!("({} other)", card.others));
+    card.pods.iter().cloned().chain(claims).chain(others).collect::<Vec<_>>().join(",")
 }

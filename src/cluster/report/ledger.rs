@@ -151,6 +151,14 @@ pub struct LedgerCard {
     /// Claims of devices that hold some of it, by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub claims: Vec<String>,
+    /// How many more pods and claims hold some of it, which are not shown by name.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub others: usize,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference over")]
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 /// What the loop that binds is asked for, between two decisions.
@@ -303,6 +311,7 @@ fn cards(
             healthy: offered.is_healthy(),
             pods: holders(&called, &state.info.name, snapshot, pods),
             claims: claims.iter().map(ToString::to_string).collect(),
+            others: 0,
         }
     };
     NodeCards::of(state, dialects).cards.iter().map(row).collect()

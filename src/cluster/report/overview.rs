@@ -16,7 +16,7 @@ use crate::{
         },
         read::Reader,
     },
-    scheduling::{Details, PodKey, Scheduler, Snapshot, pending::PendingPod, world::ledger::Charge},
+    scheduling::{Details, Event, PodKey, Scheduler, Snapshot, pending::PendingPod, world::ledger::Charge},
 };
 
 /// Whether the replica binds pods.
@@ -52,7 +52,21 @@ pub enum OverviewQuestion {
     Overview(oneshot::Sender<Option<Overview>>),
     /// A copy of the cluster, to plan on.
     Snapshot(oneshot::Sender<Option<Snapshot>>),
+    /// Everything that was seen, to play on.
+    Recount(oneshot::Sender<Option<Recount>>),
 }
+
+/// Everything that a scheduler has seen.
+#[derive(Debug)]
+pub enum Recount {
+    /// As events that would let another see the same.
+    Events(Vec<Event>),
+    /// It has seen so many pods, more than are copied between two decisions.
+    TooManyPods(usize),
+}
+
+/// So many pods are copied at most: more of them would hold up decisions for too long.
+const MOST_PODS: usize = 50_000;
 
 impl OverviewQuestion {
     /// Answers it; the one that asked may have gone meanwhile.
@@ -70,6 +84,7 @@ impl OverviewQuestion {
                 let is_synced = scheduler.view().is_synced();
                 drop(answer.send(is_synced.then(|| scheduler.snapshot().clone())));
             }
+            Self::Recount(answer) => drop(answer.send(Recount::of(scheduler))),
         }
     }
 }
@@ -80,9 +95,26 @@ impl Questions<OverviewQuestion> {
         self.ask(OverviewQuestion::Overview).await
     }
 
+    /// Everything that this replica has seen, to play on; `None` until everything is listed.
+    pub async fn recount(&self) -> Result<Option<Recount>, NoAnswer> {
+        self.ask(OverviewQuestion::Recount).await
+    }
+
     /// A copy of the cluster as this replica sees it now, to plan on; `None` until everything is listed.
     pub async fn snapshot(&self) -> Result<Option<Snapshot>, NoAnswer> {
         self.ask(OverviewQuestion::Snapshot).await
+    }
+}
+
+impl Recount {
+    /// What a scheduler has seen; `None` until it has listed everything.
+    pub fn of(scheduler: &Scheduler) -> Option<Self> {
+        let view = scheduler.view();
+        let pods = view.keys().count();
+        view.is_synced().then(|| match pods {
+            0..=MOST_PODS => Self::Events(view.recount()),
+            _ => Self::TooManyPods(pods),
+        })
     }
 }
 

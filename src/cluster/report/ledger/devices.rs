@@ -39,6 +39,9 @@ pub struct DeviceRow {
     pub healthy: bool,
     /// Pods that hold some of it, by name.
     pub pods: Vec<String>,
+    /// How many more do, which are not shown by name.
+    #[serde(skip_serializing_if = "super::is_zero")]
+    pub others: usize,
 }
 
 /// What one pod holds of one device.
@@ -79,6 +82,7 @@ pub(super) fn rows(
             functions_used: used.map(|used| used.functions.iter().cloned().collect()).unwrap_or_default(),
             healthy: device.health == Health::Healthy,
             pods: holders(kind, minor, charges, names),
+            others: 0,
         }
     };
     devices.map(row).collect()

@@ -8,7 +8,8 @@ use crate::scheduling::world::node_state::NodeState;
 /// One Reservation on its node.
 #[derive(Clone, Debug, Serialize)]
 pub struct ReservationRow {
-    /// Its name.
+    /// Its name; absent: it is not shown.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub name: String,
     /// How many pods of the node use it.
     pub pods: usize,
