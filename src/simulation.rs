@@ -15,7 +15,7 @@ mod what_if;
 pub use claims::ClaimRow;
 pub use entry::{Entered, Wants};
 pub use report::{
-    EvictionRow, LockRow, SimulatedOutcome, SimulatedPod, Simulation, ViolationRow,
+    EvictionRow, LockRow, NamedVictims, SimulatedOutcome, SimulatedPod, Simulation, ViolationRow,
     verdict::{self, SimulatedVerdict},
 };
 pub use run::{Explain, Halt, SimulationError, SimulationStage, simulate};

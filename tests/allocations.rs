@@ -8,7 +8,13 @@ mod asked;
 use std::sync::Arc;
 
 use berth::{
-    admission::AdmissionStage, object::Workloads, scheduling::queue::AttemptHistory, webhook::answer,
+    admission::AdmissionStage,
+    object::Workloads,
+    scheduling::{
+        CardReason, DeviceReason, FitError, PendingReason, Reason,
+        queue::{AttemptHistory, MOST_OUTCOMES},
+    },
+    webhook::answer,
 };
 use jiff::Timestamp;
 
@@ -37,4 +43,65 @@ fn an_attempt_that_fails_as_one_before_asks_for_no_memory() {
     let counted = allocation_counter::measure(|| reasons.iter().cycle().take(100).for_each(&mut fail));
     assert_eq!(counted.count_total, 0);
     assert_eq!(history.outcomes().iter().map(|outcome| outcome.count).collect::<Vec<_>>(), [51, 51]);
+}
+
+/// Pods that wait, as many as a large cluster has.
+const WAITING: usize = 100_000;
+
+/// The most bytes that the history of a pod takes whose attempts all fail alike, as those of most pods do.
+const MOST_BYTES: i64 = 128;
+
+/// The same of one whose attempts have failed in more ways than are kept.
+const MOST_BYTES_OF_MANY: i64 = 4 << 10;
+
+/// No node would have the pod, for these tests that cards of nodes fail.
+fn refusal(cards: &[CardReason]) -> PendingReason {
+    let reason =
+        |reason: &CardReason| Reason::Devices(DeviceReason::Card { reason: *reason, count: 8, of: 8 });
+    let nodes: Vec<_> = cards.iter().map(|card| vec![reason(card)]).collect();
+    PendingReason::from(FitError::of_nodes(&nodes))
+}
+
+#[test]
+fn the_histories_of_a_hundred_thousand_pods_take_so_much_memory_at_most() {
+    use CardReason::{
+        CardInsufficientCore, CardInsufficientMemory, CardNotHealth, CardTimeSlicingExhausted,
+        CardTypeMismatch,
+    };
+    let cards = [
+        CardInsufficientMemory,
+        CardInsufficientCore,
+        CardNotHealth,
+        CardTimeSlicingExhausted,
+        CardTypeMismatch,
+    ];
+    // What a pod waits for now is kept anyway; its history shares it.
+    let now = refusal(&cards[..2]);
+    let mut histories = Vec::with_capacity(WAITING);
+    let alike = allocation_counter::measure(|| {
+        for _ in 0..WAITING {
+            let mut history = AttemptHistory::default();
+            for _ in 0..3 {
+                history.note(&now, Timestamp::UNIX_EPOCH, PendingReason::is_alike);
+            }
+            histories.push(Arc::new(history));
+        }
+    });
+    // Of outcomes that are over, a history alone keeps why.
+    let many = allocation_counter::measure(|| {
+        for few in 1..1_u32 << cards.len() {
+            let chosen: Vec<_> =
+                (0..cards.len()).filter(|at| few >> at & 1 == 1).map(|at| cards[at]).collect();
+            let history = Arc::make_mut(&mut histories[0]);
+            history.note(&refusal(&chosen), Timestamp::UNIX_EPOCH, PendingReason::is_alike);
+        }
+    });
+    assert_eq!(histories[0].outcomes().len(), MOST_OUTCOMES);
+    let each = alike.bytes_current / i64::try_from(WAITING).unwrap();
+    println!(
+        "a history takes {each} bytes, one of {MOST_OUTCOMES} outcomes {} bytes",
+        each + many.bytes_current
+    );
+    assert!(each <= MOST_BYTES, "{each} bytes");
+    assert!(many.bytes_current <= MOST_BYTES_OF_MANY, "{} bytes", many.bytes_current);
 }

@@ -193,7 +193,8 @@ impl Shown {
 
     async fn what_if(&self, question: &Value) -> (StatusCode, Value) {
         let body = Body::from(question.to_string());
-        self.ask(Request::post(format!("{PREFIX}/what-if")).body(body).unwrap()).await
+        let request = Request::post(format!("{PREFIX}/what-if")).header("content-type", "application/json");
+        self.ask(request.body(body).unwrap()).await
     }
 
     /// What it says to a question that is refused.
@@ -336,8 +337,14 @@ async fn a_cluster_without_anything_is_answered_too() {
     for path in ["/fleet", "/queue", "/fits", "/top", "/moves"] {
         assert_eq!(shown.get(path).await.0, StatusCode::OK, "{path}");
     }
-    for path in ["/nodes/gpu-1", "/cards/GPU-gpu-1-0"] {
+    for path in ["/nodes/gpu-1", "/cards/GPU-gpu-1-0", "/namespaces/team-a/pods/none"] {
         assert_eq!(shown.get(path).await.0, StatusCode::NOT_FOUND, "{path}");
+    }
+    // Whoever may list the pods of a namespace may do so while there are none.
+    for (namespace, expected) in [("team-a", StatusCode::OK), ("team-b", StatusCode::FORBIDDEN)] {
+        for path in [format!("/namespaces/{namespace}"), format!("/top?namespace={namespace}")] {
+            assert_eq!(shown.get(&path).await.0, expected, "{path}");
+        }
     }
     let (status, answer) = shown.what_if(&json!({"pods": [pod("team-a", "asked", (1, 1_000))]})).await;
     assert_eq!(
@@ -433,7 +440,7 @@ async fn a_question_that_is_wrong_or_too_large_is_refused_by_name() {
     }
     let long = with("cordon", json!(["x".repeat(LONGEST_QUESTION)]));
     let told = shown.refused(&long, StatusCode::PAYLOAD_TOO_LARGE).await;
-    assert_eq!(told, "the body is longer than 262144 bytes");
+    assert_eq!(told, "the body is larger than 262144 bytes");
     let theirs = json!({"pods": [pod("team-b", "asked", (1, 1_000))]});
     let told = shown.refused(&theirs, StatusCode::FORBIDDEN).await;
     assert!(told.contains("cannot list resource \"pods\""), "{told}");

@@ -35,9 +35,6 @@ pub enum ApiError {
     /// What was asked for can't be read.
     #[error("{0}")]
     BadRequest(String),
-    /// What was asked for is longer than is read.
-    #[error("the body is longer than {0} bytes")]
-    TooLarge(usize),
     /// There is no answer now.
     #[error("{0}")]
     Unavailable(&'static str),
@@ -50,7 +47,6 @@ impl IntoResponse for ApiError {
             Self::Forbidden { .. } => StatusCode::FORBIDDEN,
             Self::NotFound { .. } => StatusCode::NOT_FOUND,
             Self::BadRequest(_) => StatusCode::BAD_REQUEST,
-            Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
         };
         ReviewRefusal::new(status, self.to_string()).into_response()

@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use axum::{
     Router,
-    body::{Body, to_bytes},
-    extract::{Path, RawQuery, State},
+    extract::{Path, RawQuery, Request, State},
     response::{IntoResponse as _, Response},
     routing::{get, post},
 };
@@ -22,7 +21,10 @@ use super::{
     viewer::Viewer,
     what_if::{LONGEST_QUESTION, WhatIfQuestion},
 };
-use crate::webhook::{refusal::as_json, router::wrong_method};
+use crate::webhook::{
+    refusal::as_json,
+    router::{body, wrong_method},
+};
 
 /// Under this prefix the paths are served.
 pub const PREFIX: &str = "/api/v1";
@@ -56,8 +58,8 @@ pub fn router(api: Arc<Api>) -> Router {
 
 async fn fleet(State(api): State<Arc<Api>>, headers: HeaderMap, RawQuery(query): RawQuery) -> Response {
     let page = move |api: &Api, fleet: &CountedFleet, viewer: &Viewer| {
-        let since = query.as_deref().and_then(|query| query.strip_prefix("since="));
-        let since = since.and_then(|token| api.version(token, viewer));
+        let since = parameter(query.as_deref(), "since");
+        let since = since.and_then(|token| api.version(&token, viewer));
         Ok(json(&fleet.shown(viewer, api.seen_token(fleet.version, viewer), since)))
     };
     answered(api.page(&headers, page).await)
@@ -80,10 +82,11 @@ async fn card(State(api): State<Arc<Api>>, headers: HeaderMap, Path(id): Path<St
 }
 
 async fn namespace(State(api): State<Arc<Api>>, headers: HeaderMap, Path(name): Path<String>) -> Response {
+    let of = name.clone();
     let page = move |_: &Api, fleet: &CountedFleet, viewer: &Viewer| {
         Ok(json(&namespace::page(fleet, &name, viewer)?))
     };
-    answered(api.page(&headers, page).await)
+    answered(api.page_of(&headers, Some(&of), page).await)
 }
 
 async fn pod(
@@ -91,10 +94,11 @@ async fn pod(
     headers: HeaderMap,
     Path((namespace, name)): Path<(String, String)>,
 ) -> Response {
+    let of = namespace.clone();
     let page = move |_: &Api, fleet: &CountedFleet, viewer: &Viewer| {
         Ok(json(&pod::pod(fleet, (&namespace, &name), viewer)?))
     };
-    answered(api.page(&headers, page).await)
+    answered(api.page_of(&headers, Some(&of), page).await)
 }
 
 async fn change(
@@ -115,12 +119,12 @@ async fn fits(State(api): State<Arc<Api>>, headers: HeaderMap) -> Response {
 }
 
 async fn top(State(api): State<Arc<Api>>, headers: HeaderMap, RawQuery(query): RawQuery) -> Response {
+    let namespace = parameter(query.as_deref(), "namespace");
+    let of = namespace.clone();
     let page = move |_: &Api, fleet: &CountedFleet, viewer: &Viewer| {
-        let asked = parameters(query.as_deref());
-        let namespace = asked.iter().find(|(name, _)| name == "namespace").map(|(_, value)| value.as_str());
-        Ok(json(&top::page(fleet, namespace, viewer)?))
+        Ok(json(&top::page(fleet, namespace.as_deref(), viewer)?))
     };
-    answered(api.page(&headers, page).await)
+    answered(api.page_of(&headers, of.as_deref(), page).await)
 }
 
 async fn moves(State(api): State<Arc<Api>>, headers: HeaderMap, RawQuery(query): RawQuery) -> Response {
@@ -137,23 +141,27 @@ async fn usage(State(api): State<Arc<Api>>, headers: HeaderMap, RawQuery(query):
     }
 }
 
-async fn what_if(State(api): State<Arc<Api>>, headers: HeaderMap, body: Body) -> Response {
+async fn what_if(State(api): State<Arc<Api>>, request: Request) -> Response {
+    let headers = request.headers().clone();
     // Strangers have nothing read.
     if let Err(error) = api.know(&headers).await {
         return error.into_response();
     }
-    let Ok(body) = to_bytes(body, LONGEST_QUESTION).await else {
-        return ApiError::TooLarge(LONGEST_QUESTION).into_response();
-    };
-    match WhatIfQuestion::read(&body) {
-        Ok(question) => answered(api.what_if(&headers, question).await),
-        Err(error) => error.into_response(),
+    match body(request, LONGEST_QUESTION).await.map(|body| WhatIfQuestion::read(&body)) {
+        Ok(Ok(question)) => answered(api.what_if(&headers, question).await),
+        Ok(Err(error)) => error.into_response(),
+        Err(refusal) => refusal.into_response(),
     }
 }
 
 /// The parameters of a query, in order.
 fn parameters(query: Option<&str>) -> Vec<(String, String)> {
     form_urlencoded::parse(query.unwrap_or_default().as_bytes()).into_owned().collect()
+}
+
+/// The first of this name.
+fn parameter(query: Option<&str>, name: &str) -> Option<String> {
+    parameters(query).into_iter().find_map(|(key, value)| (key == name).then_some(value))
 }
 
 async fn changes(State(api): State<Arc<Api>>, headers: HeaderMap) -> Response {

@@ -150,7 +150,17 @@ impl Api {
         headers: &HeaderMap,
         page: impl FnOnce(&Self, &CountedFleet, &Viewer) -> Result<Vec<u8>, ApiError> + Send + 'static,
     ) -> Result<Vec<u8>, ApiError> {
-        let (fleet, viewer) = self.look(headers).await?;
+        self.page_of(headers, None, page).await
+    }
+
+    /// As [`Self::page`], about this namespace, where one is named: who may see its pods may do so while there are none.
+    pub(super) async fn page_of(
+        self: &Arc<Self>,
+        headers: &HeaderMap,
+        namespace: Option<&str>,
+        page: impl FnOnce(&Self, &CountedFleet, &Viewer) -> Result<Vec<u8>, ApiError> + Send + 'static,
+    ) -> Result<Vec<u8>, ApiError> {
+        let (fleet, viewer) = self.look_at(headers, namespace.into_iter().map(Arc::from).collect()).await?;
         let _turn = self.room.acquire().await.expect("it is never closed");
         let api = Arc::clone(self);
         beside(move || page(&api, &fleet, &viewer)).await
@@ -162,7 +172,7 @@ impl Api {
         headers: &HeaderMap,
         (namespace, name): (String, String),
     ) -> Result<Vec<u8>, ApiError> {
-        let (fleet, viewer) = self.look(headers).await?;
+        let (fleet, viewer) = self.look_at(headers, [Arc::from(&*namespace)].into()).await?;
         viewer.check(&namespace)?;
         // Only the name of a pod that was seen is put into a path.
         pod::check_waits(&fleet, &namespace, &name)?;

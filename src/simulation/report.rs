@@ -95,12 +95,9 @@ pub struct SimulatedPod {
     /// The node on which it would fit once its victims are gone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nominated_node: Option<String>,
-    /// The pods that would be preempted for it, as `namespace/name`, the most important first.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub victims: Vec<String>,
-    /// How many more would be, which are not shown by name.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub other_victims: usize,
+    /// The pods that would be preempted for it.
+    #[serde(flatten)]
+    pub victims: NamedVictims,
     /// Why no node would have it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
@@ -119,6 +116,18 @@ pub struct SimulatedPod {
     /// Its shares, for the table.
     #[serde(skip)]
     pub shares: String,
+}
+
+/// Pods that would be preempted for another.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NamedVictims {
+    /// As `namespace/name`, the most important first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub victims: Vec<String>,
+    /// How many more would be, which are not shown by name.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub other_victims: usize,
 }
 
 /// One violation of a rule.
@@ -161,8 +170,7 @@ impl SimulatedPod {
             volumes: None,
             claims: Vec::new(),
             nominated_node: None,
-            victims: Vec::new(),
-            other_victims: 0,
+            victims: NamedVictims::default(),
             message: None,
             nearest: None,
             warnings: Vec::new(),
@@ -192,6 +200,7 @@ impl SimulatedPod {
 
     /// With the node that is kept for it, and the pods that would be preempted there; `None`: no node is.
     pub(super) fn nominated(self, node: Option<&NodeName>, victims: Vec<String>) -> Self {
+        let victims = NamedVictims { victims, ..NamedVictims::default() };
         Self { nominated_node: node.map(ToString::to_string), victims, ..self }
     }
 
@@ -225,8 +234,10 @@ impl Simulation {
         for pod in &mut self.pods {
             let full = format!("{}/{}", pod.namespace, pod.name);
             let node = self.nodes.iter().find(|node| Some(&node.name) == pod.node.as_ref());
-            let cards =
-                node.into_iter().flat_map(|node| &node.cards).filter(|card| card.pods.contains(&full));
+            let cards = node
+                .into_iter()
+                .flat_map(|node| &node.cards)
+                .filter(|card| card.holders.pods.contains(&full));
             let name = |card: &LedgerCard| {
                 card.uuid.clone().or_else(|| card.index.map(|index| index.to_string())).unwrap_or_default()
             };

@@ -8,7 +8,7 @@ impl Simulation {
     #[must_use]
     pub fn shown(mut self, shows: impl Fn(&str) -> bool) -> Self {
         for pod in &mut self.pods {
-            pod.other_victims += hide(&mut pod.victims, &shows);
+            pod.victims.other_victims += hide(&mut pod.victims.victims, &shows);
         }
         let evictions = self.evictions.len();
         self.evictions.retain(|eviction| shows(&eviction.namespace));
@@ -20,7 +20,8 @@ impl Simulation {
 
 fn hide_on(node: &mut LedgerNode, shows: &impl Fn(&str) -> bool) {
     for card in &mut node.cards {
-        card.others += hide(&mut card.pods, shows) + hide(&mut card.claims, shows);
+        let holders = &mut card.holders;
+        holders.others += hide(&mut holders.pods, shows) + hide(&mut holders.claims, shows);
     }
     for device in &mut node.devices {
         device.others += hide(&mut device.pods, shows);

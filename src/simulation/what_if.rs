@@ -55,7 +55,7 @@ impl ClusterLists {
         lists
     }
 
-    /// The same, changed. Added nodes are as empty as they are when they come.
+    /// The same, changed. Added nodes have no pods, and are like the other before that is cordoned.
     ///
     /// # Errors
     ///
@@ -68,10 +68,6 @@ impl ClusterLists {
                 return Err(UnknownName::Pod(namespace.clone(), name.clone()));
             }
         }
-        for cordoned in &change.cordoned {
-            let node = self.nodes.iter_mut().find(|node| *node.name == **cordoned);
-            node.ok_or_else(|| UnknownName::Node(cordoned.clone()))?.cordoned = true;
-        }
         if let Some(AddedNodes { count, like }) = &change.added {
             let node = self.nodes.iter().find(|node| *node.name == **like);
             let node = node.ok_or_else(|| UnknownName::Node(like.clone()))?.clone();
@@ -83,6 +79,10 @@ impl ClusterLists {
                 self.objects.extend(of_node.iter().map(|object| of_added(object, like, &name)));
                 self.nodes.push(added(&node, &name));
             }
+        }
+        for cordoned in &change.cordoned {
+            let node = self.nodes.iter_mut().find(|node| *node.name == **cordoned);
+            node.ok_or_else(|| UnknownName::Node(cordoned.clone()))?.cordoned = true;
         }
         Ok(self)
     }

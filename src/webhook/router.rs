@@ -48,8 +48,8 @@ use crate::{admission::AdmissionStage, object::Workloads};
 /// The most bytes that are allocated in advance for a body that announces its length.
 const USUAL_BODY: usize = 64 * 1024;
 
-/// The most bytes of a too large body that are read and discarded, so that its sender gets to read the answer.
-const DISCARD_LIMIT: usize = 4 * BODY_LIMIT;
+/// So many times its limit of a too large body is read and discarded, so that its sender gets to read the answer.
+const DISCARDED: usize = 4;
 
 /// The longest time to read a body; the API server itself waits for at most 30 s.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -216,7 +216,7 @@ async fn metrics(State(webhook): State<Arc<Webhook>>, headers: HeaderMap) -> Res
 
 async fn review(webhook: &Webhook, stage: AdmissionStage, request: Request) -> Response {
     let started = Instant::now();
-    let (counted, response) = match body(request).await {
+    let (counted, response) = match body(request, BODY_LIMIT).await {
         Ok(body) => judged(webhook, stage, &body),
         Err(refusal) => (CountedOutcome::Refused, refusal.into_response()),
     };
@@ -254,15 +254,15 @@ fn judged(webhook: &Webhook, stage: AdmissionStage, body: &[u8]) -> (CountedOutc
     }
 }
 
-/// Reads the body of a review, or makes the refusal.
-async fn body(request: Request) -> Result<Bytes, ReviewRefusal> {
+/// Reads a body of JSON with at most so many bytes, or makes the refusal.
+pub async fn body(request: Request, limit: usize) -> Result<Bytes, ReviewRefusal> {
     if !is_json(request.headers().get(header::CONTENT_TYPE)) {
         let refusal =
             ReviewRefusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "content-type must be application/json");
         return Err(refusal);
     }
     let late = ReviewRefusal::new(StatusCode::REQUEST_TIMEOUT, "the body took too long");
-    timeout(BODY_TIMEOUT, collected(request.into_body())).await.unwrap_or(Err(late))
+    timeout(BODY_TIMEOUT, collected(request.into_body(), limit)).await.unwrap_or(Err(late))
 }
 
 fn is_json(content_type: Option<&HeaderValue>) -> bool {
@@ -271,9 +271,9 @@ fn is_json(content_type: Option<&HeaderValue>) -> bool {
     essence.trim().eq_ignore_ascii_case("application/json")
 }
 
-async fn collected(mut body: Body) -> Result<Bytes, ReviewRefusal> {
+async fn collected(mut body: Body, limit: usize) -> Result<Bytes, ReviewRefusal> {
     // The API server announces the length of its body; a body that turns out longer is cut off below.
-    let announced = usize::try_from(body.size_hint().lower()).unwrap_or(BODY_LIMIT);
+    let announced = usize::try_from(body.size_hint().lower()).unwrap_or(limit);
     let mut kept = Vec::with_capacity(announced.min(USUAL_BODY));
     let mut seen = 0_usize;
     while let Some(frame) = body.frame().await {
@@ -282,18 +282,18 @@ async fn collected(mut body: Body) -> Result<Bytes, ReviewRefusal> {
         })?;
         let Some(data) = frame.data_ref() else { continue };
         seen = seen.saturating_add(data.len());
-        if seen <= BODY_LIMIT {
+        if seen <= limit {
             kept.extend_from_slice(data);
-        } else if seen <= DISCARD_LIMIT {
+        } else if seen <= DISCARDED.saturating_mul(limit) {
             kept = Vec::new();
         } else {
             break;
         }
     }
-    if seen > BODY_LIMIT {
+    if seen > limit {
         let refusal = ReviewRefusal::new(
             StatusCode::PAYLOAD_TOO_LARGE,
-            format!("the body is larger than {BODY_LIMIT} bytes"),
+            format!("the body is larger than {limit} bytes"),
         );
         return Err(refusal);
     }

@@ -412,8 +412,11 @@ async fn the_page_and_the_api_come_through_kubectl_proxy(ada: &Path) {
     let client = Client::try_from(kube::Config::new(format!("http://{address}").parse().unwrap())).unwrap();
     let prefix = format!("/api/v1/namespaces/{NAMESPACE}/services/https:berth-api:443/proxy");
     let ask = async |request: http::request::Builder, body: String| {
-        let request =
-            request.header("X-Berth-Token", token(ADA)).body(Body::from(body.into_bytes())).unwrap();
+        let request = request
+            .header("content-type", "application/json")
+            .header("X-Berth-Token", token(ADA))
+            .body(Body::from(body.into_bytes()))
+            .unwrap();
         client.send(request).await.unwrap()
     };
     let text = async |path: &str| {

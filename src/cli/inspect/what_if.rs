@@ -181,6 +181,9 @@ fn changed(mut cluster: Vec<Document>, args: &WhatIfArgs) -> Result<Vec<Document
         }
         cluster.retain(|document| !is_it(document));
     }
+    if let (Some(count), Some(like)) = (args.add_nodes, &args.like) {
+        add(&mut cluster, usize::from(count), like)?;
+    }
     for node in &args.cordon {
         let found = cluster.iter_mut().find(|document| is_node(document, node));
         let Some(found) = found else { bail!("--cordon {node}: there is no such node") };
@@ -190,13 +193,17 @@ fn changed(mut cluster: Vec<Document>, args: &WhatIfArgs) -> Result<Vec<Document
             spec.insert("unschedulable".to_owned(), true.into());
         }
     }
-    let (Some(count), Some(like)) = (args.add_nodes, &args.like) else { return Ok(cluster) };
+    Ok(cluster)
+}
+
+/// Adds so many nodes that are like this one.
+fn add(cluster: &mut Vec<Document>, count: usize, like: &str) -> Result<()> {
     if !cluster.iter().any(|document| is_node(document, like)) {
         bail!("--like {like}: there is no such node");
     }
     let names: BTreeSet<&str> =
         cluster.iter().filter(|document| document.kind() == "Node").filter_map(Document::name).collect();
-    let added = added_names(like, usize::from(count), |name| names.contains(name));
+    let added = added_names(like, count, |name| names.contains(name));
     let of_node: Vec<_> = cluster.iter().filter(|document| belongs(document, like)).cloned().collect();
     for name in added {
         cluster.extend(of_node.iter().map(|document| Document {
@@ -204,7 +211,7 @@ fn changed(mut cluster: Vec<Document>, args: &WhatIfArgs) -> Result<Vec<Document
             place: document.place.clone(),
         }));
     }
-    Ok(cluster)
+    Ok(())
 }
 
 fn called(document: &Document) -> String {

@@ -25,7 +25,7 @@ use crate::{
         output::{self, Detail, Shown, WideFormat},
         table::Table,
     },
-    cluster::report::ledger::{self, ChargeRow, HeldRow, LedgerCard, LedgerNode},
+    cluster::report::ledger::{self, ChargeRow, HeldRow, LedgerCard, LedgerNode, NamedHolders},
     config::Config,
     excerpt::{FIELD, excerpt},
 };
@@ -210,9 +210,10 @@ impl ToldCard {
             cores_used: self.cores_used,
             cores: self.cores,
             healthy: self.healthy,
-            pods: holders.iter().filter_map(|row| row.holder.pod()).collect(),
-            claims: Vec::new(),
-            others: 0,
+            holders: NamedHolders {
+                pods: holders.iter().filter_map(|row| row.holder.pod()).collect(),
+                ..NamedHolders::default()
+            },
         };
         CardOfHolders { card, model: self.model, holders }
     }

@@ -4,7 +4,7 @@ use crate::{
     cli::{output::Shown, table::Table},
     cluster::report::ledger::{LedgerCard, LedgerNode},
     simulation::{
-        ClaimRow, EvictionRow, SimulatedPod, Simulation,
+        ClaimRow, EvictionRow, NamedVictims, SimulatedPod, Simulation,
         verdict::{self, SimulatedVerdict},
     },
 };
@@ -19,20 +19,20 @@ pub(in crate::cli) fn table(simulation: &Simulation, nodes: &[String]) -> Shown 
         pods.row([pod.namespace.clone(), pod.name.clone(), outcome, node, first]);
         remarks.for_each(|remark| pods.row(["", "", "", "", remark.as_str()]));
     }
-    pods.render()
-        .and(&evicted(&simulation.evictions))
-        .and(&Shown::line(""))
-        .and(&cards(&simulation.nodes, nodes))
+    pods.render().and(&evicted(simulation)).and(&Shown::line("")).and(&cards(&simulation.nodes, nodes))
 }
 
 /// The pods that are evicted; nothing where there are none.
-fn evicted(evictions: &[EvictionRow]) -> Shown {
-    if evictions.is_empty() {
+fn evicted(Simulation { evictions, other_evictions, .. }: &Simulation) -> Shown {
+    if evictions.is_empty() && *other_evictions == 0 {
         return Shown::default();
     }
     let mut evicted = Table::new(&["NAMESPACE", "EVICTED", "ZONE"]);
     for EvictionRow { namespace, name, zone } in evictions {
         evicted.row([namespace, name, zone].map(String::as_str));
+    }
+    if *other_evictions > 0 {
+        evicted.row(["", &format!("({other_evictions} other)"), ""]);
     }
     Shown::line("").and(&evicted.render())
 }
@@ -79,13 +79,14 @@ fn remarks(pod: &SimulatedPod, nodes: &[String]) -> Vec<String> {
 
 /// The pods that would be preempted for it.
 fn victims(pod: &SimulatedPod) -> String {
-    let others = (pod.other_victims > 0).then(|| format!("({} other)", pod.other_victims));
-    pod.victims.iter().cloned().chain(others).collect::<Vec<_>>().join(", ")
+    let NamedVictims { victims, other_victims } = &pod.victims;
+    let others = (*other_victims > 0).then(|| format!("({other_victims} other)"));
+    victims.iter().cloned().chain(others).collect::<Vec<_>>().join(", ")
 }
 
 /// The pods that hold shares of a card, and the claims that hold some of it.
 fn holders(card: &LedgerCard) -> String {
-    let claims = card.claims.iter().map(|claim| format!("claim {claim}"));
-    let others = (card.others > 0).then(|| format!("({} other)", card.others));
-    card.pods.iter().cloned().chain(claims).chain(others).collect::<Vec<_>>().join(",")
+    let claims = card.holders.claims.iter().map(|claim| format!("claim {claim}"));
+    let others = (card.holders.others > 0).then(|| format!("({} other)", card.holders.others));
+    card.holders.pods.iter().cloned().chain(claims).chain(others).collect::<Vec<_>>().join(",")
 }

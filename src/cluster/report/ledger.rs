@@ -146,6 +146,14 @@ pub struct LedgerCard {
     pub cores: u32,
     /// Whether the device plugin reports it as healthy.
     pub healthy: bool,
+    /// Who holds some of it.
+    #[serde(flatten)]
+    pub holders: NamedHolders,
+}
+
+/// Who holds some of a card.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+pub struct NamedHolders {
     /// Pods that hold a share of it, by name.
     pub pods: Vec<String>,
     /// Claims of devices that hold some of it, by name.
@@ -309,9 +317,11 @@ fn cards(
             cores_used: offered.used.cores.get(),
             cores: offered.cores.get(),
             healthy: offered.is_healthy(),
-            pods: holders(&called, &state.info.name, snapshot, pods),
-            claims: claims.iter().map(ToString::to_string).collect(),
-            others: 0,
+            holders: NamedHolders {
+                pods: holders(&called, &state.info.name, snapshot, pods),
+                claims: claims.iter().map(ToString::to_string).collect(),
+                others: 0,
+            },
         }
     };
     NodeCards::of(state, dialects).cards.iter().map(row).collect()
