@@ -49,10 +49,10 @@ fn an_attempt_that_fails_as_one_before_asks_for_no_memory() {
 const WAITING: usize = 100_000;
 
 /// The most bytes that the history of a pod takes whose attempts all fail alike, as those of most pods do.
-const MOST_BYTES: i64 = 128;
+const MOST_BYTES: i64 = 256;
 
 /// The same of one whose attempts have failed in more ways than are kept.
-const MOST_BYTES_OF_MANY: i64 = 4 << 10;
+const MOST_BYTES_OF_MANY: i64 = 10 << 10;
 
 /// No node would have the pod, for these tests that cards of nodes fail.
 fn refusal(cards: &[CardReason]) -> PendingReason {

@@ -1,6 +1,10 @@
 //! What the API tells those who may list the pods of no namespace, of some, and of all: each answer of each path, on a cluster whose names are hostile.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    ops::ControlFlow,
+    sync::Arc,
+};
 
 use axum::{Router, body::Body};
 use berth::{
@@ -20,9 +24,11 @@ use berth::{
     config::Config,
     object::{Node, Pod, ResourceQuota, workload::Places},
     scheduling::{
-        Details, Event, NodeChange, ObjectChange, PodChange, QuotaChange, Scheduler, model::kind::Kind,
-        scheduler::Settings,
+        Details, Event, NodeChange, ObjectChange, PodChange, QuotaChange, Scheduler,
+        model::{kind::Kind, message::Message},
+        scheduler::{Pace, Settings},
     },
+    simulation::{ClusterLists, Explain, SimulationError, SimulationStage, simulate},
     webhook::ServerReadiness,
 };
 use http::{Request, StatusCode};
@@ -448,4 +454,30 @@ async fn a_question_that_is_wrong_or_too_large_is_refused_by_name() {
         edited(|pod| pod["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpumem"] = "-1".into());
     let (status, answer) = shown.what_if(&denied).await;
     assert_eq!((status, &answer["pods"][0]["outcome"]), (StatusCode::OK, &json!("Denied")), "{answer}");
+}
+
+#[test]
+fn a_simulation_that_takes_too_long_is_given_up() {
+    let config = Config::default();
+    let (scheduler, reader) = scheduler(&company(), &config);
+    let Some(Recount::Events(seen)) = Recount::of(&scheduler) else { panic!("everything is listed") };
+    let stage = SimulationStage {
+        settings: Settings {
+            device_resources: reader.device_resources(),
+            pace: Pace::OneByOne,
+            ..config.scheduler_settings()
+        },
+        lists: ClusterLists::seen(seen),
+        rows: BTreeMap::new(),
+        positions: HashMap::new(),
+        allocated: BTreeMap::new(),
+    };
+    let mut turns = 0;
+    let mut go_on = || {
+        turns += 1;
+        if turns < 3 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    };
+    let told = |message: Message| message.full;
+    let halted = simulate(stage, &reader, (Explain::Nothing, &told), now(), &mut go_on);
+    assert_eq!((halted.unwrap_err(), turns), (SimulationError::Halted, 3));
 }

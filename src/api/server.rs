@@ -305,6 +305,7 @@ mod tests {
 
     use super::*;
     use crate::{
+        api::what_if::WhatIfQuestion,
         cluster::{Reader, binder::view::BinderView, report::overview::Leading},
         dialect::Dialects,
         scheduling::{Details, Scheduler, fixtures},
@@ -360,6 +361,36 @@ mod tests {
         let none = MovesQuestion { node: Some("none".to_owned()), ..MovesQuestion::default() };
         let unknown = api.moves(&headers, none).await.unwrap_err();
         assert_eq!(unknown.to_string(), "nodes \"none\" not found");
+    }
+
+    fn question() -> CheckedQuestion {
+        let pod =
+            r#"{"kind": "Pod", "metadata": {"name": "a", "namespace": "team"}, "spec": {"containers": []}}"#;
+        WhatIfQuestion::read(format!(r#"{{"pods": [{pod}]}}"#).as_bytes()).unwrap()
+    }
+
+    #[tokio::test]
+    async fn what_would_be_is_found_out_for_one_request_at_a_time() {
+        let (api, headers) = (api(), HeaderMap::new());
+        let first = api.what_if(&headers, question());
+        let second = api.what_if(&headers, question());
+        let refused = tokio::select! {
+            refused = first => refused.unwrap_err(),
+            refused = second => refused.unwrap_err(),
+        };
+        let busy = ApiError::Unavailable("Berth is busy with another such request; try again");
+        assert_eq!(refused, busy);
+    }
+
+    #[tokio::test]
+    async fn so_many_pods_are_not_copied_for_a_question() {
+        let mut api = api();
+        api.sources.recount = Arc::new(|| Box::pin(async { Ok(Some(Recount::TooManyPods(1_000_000))) }));
+        let refused = api.what_if(&HeaderMap::new(), question()).await.unwrap_err();
+        assert!(refused.to_string().starts_with("the cluster has too many pods"), "{refused}");
+        api.sources.recount = Arc::new(|| Box::pin(async { Ok(None) }));
+        let early = api.what_if(&HeaderMap::new(), question()).await.unwrap_err();
+        assert_eq!(early.to_string(), "the cluster is still being listed; try again");
     }
 
     #[tokio::test]
