@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     cluster::Reader,
-    object::{self, Pod},
+    object::{self, Metadata, Pod},
     scheduling::{
         Claim, Details, Event,
         model::{extended_resources::ExtendedResources, message::Message},
@@ -148,7 +148,7 @@ impl WhatIfQuestion {
                 return Err(bad(format!("{field}: {count} is more than {most}")));
             }
         }
-        let asked = (0..).zip(pods).map(|(at, pod)| PodInQuestion::of(format!("pods[{at}]"), pod, priority));
+        let asked = pods.into_iter().enumerate().map(|(at, pod)| PodInQuestion::of(at, pod, priority));
         let name = |pod: &String| {
             let parts =
                 pod.split_once('/').filter(|(namespace, name)| !namespace.is_empty() && !name.is_empty());
@@ -171,7 +171,8 @@ impl WhatIfQuestion {
 
 impl PodInQuestion {
     /// The pod as it would be created: what a cluster has made of it does not count.
-    fn of(place: String, mut object: Value, priority: Option<i32>) -> Result<Self, ApiError> {
+    fn of(at: usize, mut object: Value, priority: Option<i32>) -> Result<Self, ApiError> {
+        let place = format!("pods[{at}]");
         let wrong = |field: &str, why: &str| bad(format!("{place}.{field}: {why}"));
         if object.get("kind").and_then(Value::as_str) != Some("Pod") {
             return Err(wrong("kind", "is not Pod; of a workload, ask about its pods"));
@@ -180,11 +181,13 @@ impl PodInQuestion {
         if pod.spec.node_name.as_deref().is_some_and(|node| !node.is_empty()) {
             return Err(wrong("spec.nodeName", "a pod that has a node wants no place"));
         }
-        let or = |text: String, other: &dyn Fn() -> String| if text.is_empty() { other() } else { text };
-        let namespace = or(pod.metadata.namespace, &|| "default".to_owned());
-        let stem = pod.metadata.generate_name.unwrap_or_else(|| "pod-".to_owned());
-        let name =
-            or(pod.metadata.name, &|| format!("{stem}{}", place.trim_matches(|c: char| !c.is_ascii_digit())));
+        let Metadata { mut namespace, mut name, generate_name, .. } = pod.metadata;
+        if namespace.is_empty() {
+            "default".clone_into(&mut namespace);
+        }
+        if name.is_empty() {
+            name = format!("{}{at}", generate_name.as_deref().unwrap_or("pod-"));
+        }
         if let Value::Object(fields) = &mut object {
             fields.remove("status");
             let metadata = fields.entry("metadata").or_insert(Value::Null);

@@ -66,7 +66,7 @@ pub enum Recount {
 }
 
 /// So many pods are copied at most: more of them would hold up decisions for too long.
-const MOST_PODS: usize = 50_000;
+const MOST_PODS: usize = 20_000;
 
 impl OverviewQuestion {
     /// Answers it; the one that asked may have gone meanwhile.
