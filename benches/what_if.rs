@@ -4,30 +4,29 @@
 //! It must not judge: machines differ, so the figures are printed.
 #![expect(clippy::unwrap_used, reason = "what fails in a bench ends the bench")]
 
-#[path = "../tests/support/fixtures.rs"]
-#[allow(dead_code, reason = "the tests use the rest of it")]
-mod fixtures;
-
 use std::{
     collections::{BTreeMap, HashMap},
     ops::ControlFlow,
-    sync::Arc,
     time::Duration,
 };
 
 use berth::{
     cluster::{Reader, report::overview::Recount},
-    device::Answer,
-    dialect::Dialects,
+    config::Config,
+    object::{Node, Pod},
     scheduling::{
-        Claim, Event, PodChange, PodInfo, Scheduler, Stage,
-        model::message::Message,
+        Event, NodeChange, ObjectChange, PodChange, QuotaChange, Scheduler,
+        model::{kind::Kind, message::Message},
         scheduler::{Pace, Settings},
     },
-    simulation::{ClusterChange, ClusterLists, Explain, SimulatedPod, SimulationStage, simulate},
+    simulation::{
+        ClusterChange, ClusterLists, Explain, SimulatedOutcome, SimulatedPod, SimulationStage, simulate,
+    },
 };
 use clap::Parser;
 use jiff::Timestamp;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 /// The program's own.
@@ -41,7 +40,7 @@ struct Args {
     #[arg(long, default_value_t = 1000)]
     nodes: usize,
     /// Pods that hold a share, and pods that wait; one line for each pair.
-    #[arg(long, value_delimiter = ',', default_values_t = ["10000/100".to_owned(), "10000/10000".to_owned(), "40000/10000".to_owned()])]
+    #[arg(long, value_delimiter = ',', default_values_t = ["10000/100".to_owned(), "10000/10000".to_owned(), "15000/5000".to_owned()])]
     pods: Vec<String>,
     /// Rounds for each figure.
     #[arg(long, default_value_t = 5)]
@@ -52,48 +51,83 @@ struct Args {
 }
 
 /// MiB of a card.
-const CARD: u64 = 81_920;
+const CARD: u32 = 81_920;
 
-fn bound(number: usize, nodes: usize) -> PodInfo {
+fn read<T: DeserializeOwned>(object: Value) -> T {
+    serde_json::from_value(object).unwrap()
+}
+
+fn node(name: &str) -> Node {
+    let card = |at: u32| {
+        json!({"id": format!("GPU-{name}-{at}"), "index": at, "count": 10, "devmem": CARD, "devcore": 100,
+            "type": "NVIDIA-A100", "numa": 0, "mode": "hami-core", "health": true})
+    };
+    let registered = json!((0..8).map(card).collect::<Vec<_>>()).to_string();
+    read(json!({
+        "metadata": {"name": name, "uid": name, "resourceVersion": "1",
+            "annotations": {"hami.io/node-nvidia-register": registered}},
+        "status": {"allocatable": {"cpu": "640", "memory": "2048Gi", "pods": "1000"}},
+    }))
+}
+
+fn pod(namespace: &str, name: &str, memory: u32) -> Value {
+    let limits = json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": memory.to_string()});
+    json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": name, "namespace": namespace, "uid": format!("{namespace}/{name}"), "resourceVersion": "1",
+            "creationTimestamp": "2026-11-20T09:00:00Z"},
+        "spec": {"schedulerName": "berth", "priority": 0,
+            "containers": [{"name": "main", "image": "none", "resources": {"limits": limits}}]},
+    })
+}
+
+fn bound(number: usize, nodes: usize) -> Value {
     let node = format!("node-{:04}", number % nodes);
     let card = format!("GPU-{node}-{}", number / nodes % 8);
-    let allocation =
-        fixtures::allocation(fixtures::PROFILE, fixtures::share(&card, 1_000, 1), Answer::Succeeded);
-    PodInfo {
-        holding: Some(fixtures::holding(&node, vec![allocation])),
-        stage: Stage::Running,
-        ..fixtures::pod(&format!("held/pod-{number}"), Claim::None)
-    }
+    let mut pod = pod("held", &format!("pod-{number}"), 1_000);
+    pod["metadata"]["annotations"] = json!({
+        "hami.io/vgpu-node": node, "hami.io/bind-phase": "success",
+        "hami.io/vgpu-devices-allocated": format!("{card},NVIDIA,1000,0:;"),
+    });
+    pod["spec"]["nodeName"] = node.into();
+    pod["status"] = json!({"phase": "Running", "startTime": "2026-11-20T10:00:00Z"});
+    pod
 }
 
 /// A pod that fits nowhere; there are four sizes of them.
-fn waiting(number: usize) -> PodInfo {
-    let ask = fixtures::ask(1, CARD + 1 + (number % 4) as u64, 0);
-    fixtures::pod(&format!("waits/pod-{number}"), Claim::Place(Arc::new(ask)))
+fn waiting(number: usize) -> Value {
+    pod("waits", &format!("pod-{number}"), CARD + 1 + u32::try_from(number % 4).unwrap())
 }
 
-fn scheduler(nodes: usize, held: usize, waits: usize) -> Scheduler {
-    let mut scheduler = Scheduler::new(fixtures::settings());
-    let infos = (0..nodes).map(|at| fixtures::node(&format!("node-{at:04}"), 8, CARD)).collect();
-    let pods: Vec<_> = (0..held).map(|at| bound(at, nodes)).chain((0..waits).map(waiting)).collect();
-    for event in fixtures::lists(infos) {
-        let event = match event {
-            Event::Pod(_) => Event::Pod(PodChange::Listed(Vec::clone(&pods))),
-            other => other,
-        };
+fn settings(config: &Config, reader: &Reader) -> Settings {
+    Settings { device_resources: reader.device_resources(), ..config.scheduler_settings() }
+}
+
+fn scheduler((config, reader): (&Config, &Reader), nodes: usize, held: usize, waits: usize) -> Scheduler {
+    let mut scheduler = Scheduler::new(settings(config, reader));
+    let infos = (0..nodes).map(|at| reader.node(&node(&format!("node-{at:04}"))).0).collect();
+    let pods = (0..held).map(|at| bound(at, nodes)).chain((0..waits).map(waiting));
+    let pods = pods.map(|pod| reader.pod(&read::<Pod>(pod)).0).collect();
+    let first = [
+        Event::Pod(PodChange::Listed(pods)),
+        Event::Node(NodeChange::Listed(infos)),
+        Event::Quota(QuotaChange::Listed(Vec::new())),
+    ];
+    let others = Kind::ALL.iter().map(|kind| Event::Object(ObjectChange::Listed(*kind, Vec::new())));
+    for event in first.into_iter().chain(others) {
         scheduler.observe(event, Timestamp::UNIX_EPOCH);
     }
     scheduler
 }
 
 /// The answer to one question about one pod.
-fn answer(events: Vec<Event>, reader: &Reader) -> usize {
+fn answer(events: Vec<Event>, (config, reader): (&Config, &Reader)) -> usize {
     let mut lists = ClusterLists::seen(events).changed(&ClusterChange::default()).unwrap();
-    let asked = fixtures::pod("asked/pod", Claim::Place(Arc::new(fixtures::ask(1, 20_000, 10))));
+    let asked = reader.pod(&read::<Pod>(pod("asked", "pod", 20_000))).0;
     let positions = HashMap::from([(asked.key.uid.clone(), 0)]);
     lists.pods.push(asked);
     let stage = SimulationStage {
-        settings: Settings { pace: Pace::OneByOne, ..fixtures::settings() },
+        settings: Settings { pace: Pace::OneByOne, ..settings(config, reader) },
         lists,
         rows: BTreeMap::from([(0, SimulatedPod::new("asked", "pod"))]),
         positions,
@@ -103,7 +137,7 @@ fn answer(events: Vec<Event>, reader: &Reader) -> usize {
     let mut go_on = || ControlFlow::Continue(());
     let simulation =
         simulate(stage, reader, (Explain::Nothing, &told), Timestamp::UNIX_EPOCH, &mut go_on).unwrap();
-    assert_eq!(simulation.pods.len(), 1);
+    assert_eq!(simulation.pods[0].outcome, SimulatedOutcome::Bound);
     serde_json::to_vec(&simulation).unwrap().len()
 }
 
@@ -115,12 +149,14 @@ fn figures(mut took: Vec<Duration>) -> String {
 
 fn main() {
     let args = Args::parse();
-    let reader = Reader::new(Dialects::default(), "berth".to_owned());
+    let config = Config::default();
+    let reader = config.reader();
     println!("{} nodes; ms: least, median and most of {} rounds", args.nodes, args.rounds);
     println!("{:<24} {:>24} {:>24}", "pods that run/wait", "the loop copies", "the answer takes");
     for pair in &args.pods {
         let (held, waits) = pair.split_once('/').unwrap();
-        let scheduler = scheduler(args.nodes, held.parse().unwrap(), waits.parse().unwrap());
+        let scheduler =
+            scheduler((&config, &reader), args.nodes, held.parse().unwrap(), waits.parse().unwrap());
         let (mut copies, mut answers) = (Vec::new(), Vec::new());
         for _ in 0..args.rounds {
             let began = Instant::now();
@@ -128,7 +164,7 @@ fn main() {
             copies.push(began.elapsed());
             let Some(Recount::Events(events)) = recount else { panic!("too many pods: {pair}") };
             let began = Instant::now();
-            assert!(answer(events, &reader) > 0);
+            assert!(answer(events, (&config, &reader)) > 0);
             answers.push(began.elapsed());
         }
         println!("{pair:<24} {} {}", figures(copies), figures(answers));
