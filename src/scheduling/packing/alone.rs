@@ -4,8 +4,9 @@ use smallvec::SmallVec;
 
 use super::{
     mix::{Mix, MixedShape},
-    room::Room,
+    room::{Room, RoomCard},
 };
+use crate::scheduling::model::pod_shape::Portion;
 
 /// Thousandths of a card are counted in parts of this, so that sums are exact.
 pub(super) const FRACTION: f64 = 1024.0;
@@ -21,20 +22,31 @@ struct ShareFit {
     worth: u32,
 }
 
-fn fitting(room: &Room, share: usize, mix: &Mix) -> ShareFit {
-    let mut found = ShareFit::default();
+/// The cards of a room, those that are alike once, with how many these are.
+type AlikeCards = SmallVec<[(RoomCard, u32); 8]>;
+
+fn alike_cards(room: &Room) -> AlikeCards {
+    let mut alike = AlikeCards::new();
     for card in &room.cards {
-        let Some(portion) = mix.share(share).on(card.kind.place()) else { continue };
+        match alike.last_mut() {
+            Some((last, count)) if last == card => *count += 1,
+            _ => alike.push((*card, 1)),
+        }
+    }
+    alike
+}
+
+impl ShareFit {
+    fn add(&mut self, card: &RoomCard, alike: u32, portion: &Portion) {
         let times = card.times(portion);
         if times > 0 {
-            found.shares = found.shares.saturating_add(times);
-            found.cards += 1;
-            if found.worth == 0 {
-                found.worth = portion.worth;
+            self.shares = self.shares.saturating_add(times.saturating_mul(alike));
+            self.cards += alike;
+            if self.worth == 0 {
+                self.worth = portion.worth;
             }
         }
     }
-    found
 }
 
 /// What pods of this shape could take, in thousandths of a card and parts of [`FRACTION`].
@@ -55,8 +67,14 @@ fn of_shape(room: &Room, shape: &MixedShape, fitting: ShareFit) -> i64 {
 
 /// The sum over all shapes, each with its weight.
 pub(super) fn all(room: &Room, mix: &Mix) -> i64 {
-    let fittings: SmallVec<[ShareFit; 64]> =
-        (0..mix.shares().len()).map(|share| fitting(room, share, mix)).collect();
+    let mut fittings: SmallVec<[ShareFit; 64]> = SmallVec::from_elem(ShareFit::default(), mix.shares().len());
+    for (card, alike) in alike_cards(room) {
+        for (fit, portion) in fittings.iter_mut().zip(mix.portions(card.kind.place())) {
+            if let Some(portion) = portion {
+                fit.add(&card, alike, portion);
+            }
+        }
+    }
     let shapes = mix.shapes().iter().filter(|shape| shape.weight > 0);
     shapes.map(|shape| i64::from(shape.weight) * of_shape(room, shape, fittings[shape.share])).sum()
 }
@@ -64,5 +82,11 @@ pub(super) fn all(room: &Room, mix: &Mix) -> i64 {
 /// The part of one shape, with a weight of 1.
 pub(super) fn one(room: &Room, shape: usize, mix: &Mix) -> i64 {
     let shape = &mix.shapes()[shape];
-    of_shape(room, shape, fitting(room, shape.share, mix))
+    let mut fit = ShareFit::default();
+    for (card, alike) in alike_cards(room) {
+        if let Some(portion) = mix.portion(shape.share, card.kind.place()) {
+            fit.add(&card, alike, portion);
+        }
+    }
+    of_shape(room, shape, fit)
 }

@@ -1,10 +1,15 @@
 //! How much of a room is allocated when random pods of the mix fill it.
 
+use smallvec::SmallVec;
+
 use super::{
-    mix::{DRAWS, Mix, MixedShape},
+    mix::{DRAWS, Mix, MixedShape, SEQUENCES},
     room::{Room, RoomCard},
 };
-use crate::scheduling::model::{card_kind::CardKinds, pod_shape::Portion};
+use crate::scheduling::model::{
+    card_kind::{CardKind, CardKinds, KindId},
+    pod_shape::Portion,
+};
 
 /// Of so many pods drawn at each step that one is taken which leaves least on its card.
 const CHOICE: usize = 2;
@@ -12,21 +17,57 @@ const CHOICE: usize = 2;
 /// After so many steps in which no pod fits the room counts as full.
 const MOST_MISSES: usize = 20;
 
+/// So many cards are compared at once.
+const LANES: usize = 8;
+
+/// Of a rank, the bits that say which of these cards it is.
+const LANE_BITS: u32 = LANES.ilog2();
+
+/// The rank of no card.
+const NONE: u32 = u32::MAX;
+
 /// How a pod fits what is left of a room.
+#[derive(Clone, Copy)]
 enum Spot {
     /// On this card, of which so much stays free, in thousandths.
-    Card(usize, u32),
+    Card { card: CardPlace, left: u32 },
     /// On as many cards as it asks for.
     Cards,
 }
 
-/// The room while it is filled.
-struct Filling<'a> {
-    room: Room,
-    /// What is free of each card, in thousandths.
-    free: Vec<u32>,
+/// In which columns a card stands, and in which lane.
+type CardPlace = (usize, usize);
+
+/// Up to eight cards of one kind, in columns, in the order of the room. Lanes without a card take nothing.
+#[derive(Clone)]
+struct CardColumns<'a> {
+    kind: KindId,
+    of_kind: &'a CardKind,
+    /// What each share of the mix comes to on these cards.
+    portions: &'a [Option<Portion>],
+    memory: [u32; LANES],
+    /// Compute; 0 where no more pods may share the card.
+    cores: [u32; LANES],
+    /// The same of cards on which no pod is; 0 of others.
+    unused_cores: [u32; LANES],
+    /// What is free, in thousandths, and below that the lane: the lower, the fuller the card.
+    ranks: [u32; LANES],
+    slots: [u16; LANES],
+    /// The most memory of a card that takes more pods: most shares that fit nowhere are told by it at once.
+    most_memory: u32,
+    /// The same of cards on which no pod is.
+    most_unused_memory: u32,
+}
+
+/// A room that is to be filled.
+#[derive(Clone)]
+pub(super) struct FillableRoom<'a> {
+    cpu: u32,
+    memory: u32,
+    cards: SmallVec<[CardColumns<'a>; 1]>,
+    /// What is free of its cards, in thousandths of one.
+    free: u32,
     mix: &'a Mix,
-    kinds: &'a CardKinds,
 }
 
 /// What pods of a sequence take of a room.
@@ -38,95 +79,186 @@ pub(super) struct Filled {
     pub(super) drawn: u8,
 }
 
-/// What pods of this sequence take.
-pub(super) fn fill(room: &Room, sequence: usize, mix: &Mix, kinds: &CardKinds) -> Filled {
-    let free: Vec<_> = room.cards.iter().map(|card| card.free(kinds)).collect();
-    let all: u32 = free.iter().sum();
-    if all == 0 {
-        return Filled::default();
-    }
-    let filled = |taken, steps: usize| Filled {
-        taken,
-        drawn: u8::try_from(steps * CHOICE).expect("a sequence has at most 255 pods"),
-    };
-    let mut filling = Filling { room: room.clone(), free, mix, kinds };
-    let (mut taken, mut misses) = (0, 0);
-    for step in 0..DRAWS / CHOICE {
-        let drawn = (0..CHOICE).filter_map(|one| mix.drawn(sequence, step * CHOICE + one));
-        let mut best: Option<(u32, &MixedShape, Spot)> = None;
-        for shape in drawn {
-            let Some(found) = filling.find(shape) else { continue };
-            let left = if let Spot::Card(_, left) = found { left } else { 0 };
-            if best.as_ref().is_none_or(|(least, ..)| left < *least) {
-                best = Some((left, shape, found));
+impl<'a> FillableRoom<'a> {
+    /// The room, to be filled with pods of this mix.
+    pub(super) fn new(room: &Room, mix: &'a Mix, kinds: &'a CardKinds) -> Self {
+        let mut cards: SmallVec<[CardColumns<'a>; 1]> = SmallVec::new();
+        for card in &room.cards {
+            let started = cards.last().map_or(0, |last| if last.kind == card.kind { last.len() } else { 0 });
+            if started % LANES == 0 {
+                cards.push(CardColumns::new(card.kind, mix, kinds));
+            }
+            if let Some(last) = cards.last_mut() {
+                last.set(started % LANES, card);
             }
         }
-        let Some((_, shape, found)) = best else {
-            misses += 1;
-            if misses > MOST_MISSES {
-                return filled(taken, step + 1);
-            }
-            continue;
-        };
-        taken += filling.take(shape, &found);
-        if taken >= all {
-            return filled(all, step + 1);
-        }
+        Self { cpu: room.cpu, memory: room.memory, cards, free: room.free(kinds), mix }
     }
-    filled(taken, DRAWS / CHOICE)
-}
 
-impl Filling<'_> {
-    fn portion(&self, shape: &MixedShape, card: &RoomCard) -> Option<&Portion> {
-        self.mix.share(shape.share).on(card.kind.place())
+    /// What pods of this sequence take.
+    pub(super) fn fill(&self, sequence: usize) -> Filled {
+        const { assert!(SEQUENCES.is_power_of_two() && DRAWS < u8::MAX as usize && DRAWS.is_multiple_of(CHOICE)) };
+        if self.free == 0 {
+            return Filled::default();
+        }
+        let filled =
+            |taken, steps: usize| Filled { taken, drawn: u8::try_from(steps * CHOICE).unwrap_or(u8::MAX) };
+        let mut filling = self.clone();
+        let (mut taken, mut misses) = (0, 0);
+        for (step, drawn) in self.mix.sequence(sequence).chunks_exact(CHOICE).enumerate() {
+            let mut best: Option<(u32, &MixedShape, Spot)> = None;
+            for shape in drawn.iter().filter_map(|place| self.mix.shape(*place)) {
+                let Some(found) = filling.find(shape) else { continue };
+                let left = if let Spot::Card { left, .. } = found { left } else { 0 };
+                if best.is_none_or(|(least, ..)| left < least) {
+                    best = Some((left, shape, found));
+                    if left == 0 {
+                        break;
+                    }
+                }
+            }
+            let Some((_, shape, found)) = best else {
+                misses += 1;
+                if misses > MOST_MISSES {
+                    return filled(taken, step + 1);
+                }
+                continue;
+            };
+            taken += filling.take(shape, found);
+            if taken >= self.free {
+                return filled(self.free, step + 1);
+            }
+        }
+        filled(taken, DRAWS / CHOICE)
     }
 
     fn find(&self, shape: &MixedShape) -> Option<Spot> {
-        if shape.cpu > self.room.cpu || shape.memory > self.room.memory {
+        if shape.cpu > self.cpu || shape.memory > self.memory {
             return None;
         }
-        let cards = self.room.cards.iter().enumerate();
-        let mut taking = cards.filter_map(|(at, card)| {
-            let portion = self.portion(shape, card)?;
-            card.takes(portion).then_some((at, portion))
-        });
         if shape.count > 1 {
-            return (taking.count() >= shape.count as usize).then_some(Spot::Cards);
+            let taking: usize = self.cards.iter().map(|cards| cards.taking(shape)).sum();
+            return (taking >= shape.count as usize).then_some(Spot::Cards);
         }
-        let first = taking.next()?;
-        let fullest = taking.fold(
-            first,
-            |fullest, one| {
-                if self.free[one.0] < self.free[fullest.0] { one } else { fullest }
-            },
-        );
-        Some(Spot::Card(fullest.0, self.free[fullest.0].saturating_sub(fullest.1.worth)))
+        let mut fullest: Option<(u32, CardPlace, u32)> = None;
+        for (at, cards) in self.cards.iter().enumerate() {
+            let Some(portion) = cards.portion(shape).filter(|portion| !cards.lack_memory(portion)) else {
+                continue;
+            };
+            let rank = cards.fullest(portion);
+            if rank == NONE {
+                continue;
+            }
+            let free = rank >> LANE_BITS;
+            if fullest.is_none_or(|(least, ..)| free < least) {
+                fullest = Some((free, (at, rank as usize % LANES), portion.worth));
+            }
+        }
+        let (free, card, worth) = fullest?;
+        Some(Spot::Card { card, left: free.saturating_sub(worth) })
     }
 
     /// What the pod takes, in thousandths of one card.
-    fn take(&mut self, shape: &MixedShape, found: &Spot) -> u32 {
-        self.room.cpu -= shape.cpu;
-        self.room.memory -= shape.memory;
+    fn take(&mut self, shape: &MixedShape, found: Spot) -> u32 {
+        self.cpu -= shape.cpu;
+        self.memory -= shape.memory;
         match found {
-            Spot::Card(at, _) => self.put(*at, shape),
+            Spot::Card { card: (at, lane), .. } => self.cards[at].put(lane, shape),
             Spot::Cards => {
-                let takes =
-                    |card: &RoomCard| self.portion(shape, card).is_some_and(|portion| card.takes(portion));
-                let cards = self.room.cards.iter().enumerate().filter(|(_, card)| takes(card));
-                let mut cards: Vec<_> = cards.map(|(at, _)| (self.free[at], at)).collect();
-                cards.sort_unstable();
-                cards.truncate(shape.count as usize);
-                cards.into_iter().map(|(_, at)| self.put(at, shape)).sum()
+                let mut taking: SmallVec<[(u32, usize, usize); LANES]> = SmallVec::new();
+                for (at, cards) in self.cards.iter().enumerate() {
+                    let Some(portion) = cards.portion(shape) else { continue };
+                    let ranks = cards.ranks_taking(portion).into_iter().filter(|rank| *rank != NONE);
+                    taking.extend(ranks.map(|rank| (rank >> LANE_BITS, at, rank as usize % LANES)));
+                }
+                taking.sort_unstable();
+                taking.truncate(shape.count as usize);
+                taking.into_iter().map(|(_, at, lane)| self.cards[at].put(lane, shape)).sum()
             }
         }
     }
+}
 
-    fn put(&mut self, at: usize, shape: &MixedShape) -> u32 {
-        let card = self.room.cards[at];
-        let Some(portion) = self.portion(shape, &card).copied() else { return 0 };
-        let card = card.with(&portion);
-        self.room.cards[at] = card;
-        self.free[at] = card.free(self.kinds);
+impl<'a> CardColumns<'a> {
+    fn new(kind: KindId, mix: &'a Mix, kinds: &'a CardKinds) -> Self {
+        Self {
+            kind,
+            of_kind: kinds.get(kind),
+            portions: mix.portions(kind.place()),
+            memory: [0; LANES],
+            cores: [0; LANES],
+            unused_cores: [0; LANES],
+            ranks: [NONE; LANES],
+            slots: [0; LANES],
+            most_memory: 0,
+            most_unused_memory: 0,
+        }
+    }
+
+    /// How many lanes have a card.
+    fn len(&self) -> usize {
+        self.ranks.iter().filter(|rank| **rank != NONE).count()
+    }
+
+    fn portion(&self, shape: &MixedShape) -> Option<&'a Portion> {
+        self.portions.get(shape.share)?.as_ref()
+    }
+
+    fn set(&mut self, lane: usize, card: &RoomCard) {
+        let cores = if card.slots > 0 { card.cores } else { 0 };
+        self.memory[lane] = card.memory;
+        self.cores[lane] = cores;
+        self.unused_cores[lane] = if card.used { 0 } else { cores };
+        self.slots[lane] = card.slots;
+        self.ranks[lane] = (card.free_of(self.of_kind) << LANE_BITS) | u32::try_from(lane).unwrap_or(0);
+        let most = |cores: &[u32; LANES]| {
+            let memory = self.memory.iter().zip(cores);
+            memory.map(|(memory, cores)| if *cores > 0 { *memory } else { 0 }).fold(0, u32::max)
+        };
+        (self.most_memory, self.most_unused_memory) = (most(&self.cores), most(&self.unused_cores));
+    }
+
+    /// Whether no card has the memory for one more share like this: a quick answer, and not the only reason why none takes it.
+    fn lack_memory(&self, portion: &Portion) -> bool {
+        portion.memory > if portion.alone { self.most_unused_memory } else { self.most_memory }
+    }
+
+    /// The rank of each card that takes one more share like this, as [`RoomCard::takes`] says; [`NONE`] of others.
+    fn ranks_taking(&self, portion: &Portion) -> [u32; LANES] {
+        let cores = if portion.alone { &self.unused_cores } else { &self.cores };
+        let least = portion.cores.max(1);
+        let mut ranks = [NONE; LANES];
+        for lane in 0..LANES {
+            let takes = (self.memory[lane] >= portion.memory) & (cores[lane] >= least);
+            ranks[lane] = if takes { self.ranks[lane] } else { NONE };
+        }
+        ranks
+    }
+
+    /// The least rank of those that take one more share like this; [`NONE`]: none does.
+    fn fullest(&self, portion: &Portion) -> u32 {
+        self.ranks_taking(portion).into_iter().fold(NONE, u32::min)
+    }
+
+    /// How many of the cards take one more share of this shape.
+    fn taking(&self, shape: &MixedShape) -> usize {
+        let Some(portion) = self.portion(shape).filter(|portion| !self.lack_memory(portion)) else {
+            return 0;
+        };
+        self.ranks_taking(portion).into_iter().filter(|rank| *rank != NONE).count()
+    }
+
+    /// Puts one more share of this shape on a card, and says what it takes, in thousandths of it.
+    fn put(&mut self, lane: usize, shape: &MixedShape) -> u32 {
+        let Some(portion) = self.portion(shape) else { return 0 };
+        let card = RoomCard {
+            kind: self.kind,
+            used: true,
+            slots: self.slots[lane],
+            cores: self.cores[lane],
+            memory: self.memory[lane],
+        };
+        self.set(lane, &card.with(portion));
         portion.worth
     }
 }

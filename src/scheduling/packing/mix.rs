@@ -3,15 +3,15 @@
 //! A draw takes the shape with the least key, and the key of a shape in a draw depends on that shape, its weight and the number of the draw
 //! alone. So the sequences are a function of the weights, and where one weight changes, few draws do: most of what rooms are worth stays known.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet, VecDeque},
+    sync::Arc,
+};
 
 use super::census::{MOST_SHAPES, seed};
-use crate::{
-    device::ModelFilter,
-    scheduling::model::{
-        card_kind::CardKinds,
-        pod_shape::{PodShape, Portion, ShareShape},
-    },
+use crate::scheduling::model::{
+    card_kind::CardKinds,
+    pod_shape::{PodShape, Portion, ShareShape},
 };
 
 /// So many sequences of pods are drawn: a power of 2.
@@ -25,6 +25,9 @@ pub(super) const POD: u32 = 1024;
 
 /// So many changes of weights are remembered.
 const REMEMBERED: usize = 64;
+
+/// So many shapes with the least keys are known of each draw.
+const LEAST: usize = 3;
 
 /// A shape in the mix.
 #[derive(Clone, Debug)]
@@ -40,56 +43,43 @@ pub(super) struct MixedShape {
     pub(super) share: usize,
 }
 
-/// A share that shapes of the mix ask for.
-#[derive(Clone, Debug)]
-pub(super) struct MixedShare {
-    shape: ShareShape,
-    /// What it comes to, by kind of card.
-    portions: Vec<Option<Portion>>,
-}
-
-impl MixedShare {
-    /// Which models serve it.
-    pub(super) fn models(&self) -> &ModelFilter {
-        &self.shape.models
-    }
-
-    /// What it comes to on a card of the kind at this place.
-    pub(super) fn on(&self, kind: usize) -> Option<&Portion> {
-        self.portions.get(kind)?.as_ref()
-    }
-}
-
-/// One pod drawn: the place of its shape, with the least key.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// One pod drawn: the shapes with the least keys, least first. Every shape that counts and has a key below the bound is among them.
+#[derive(Clone, Copy, Debug)]
 struct Draw {
-    key: f64,
-    shape: u32,
+    keys: [f64; LEAST],
+    shapes: [u32; LEAST],
+    bound: f64,
 }
 
-const NOTHING: Draw = Draw { key: f64::INFINITY, shape: u32::MAX };
+/// In the place of a shape: there is none.
+const NOTHING: u32 = u32::MAX;
 
 /// A weight that has changed.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Reweighed {
-    pub(super) version: u64,
     pub(super) shape: usize,
     pub(super) by: i64,
+    /// By sequence, the place of the first pod that is another one since; 255: all are as before.
+    pub(super) first: [u8; SEQUENCES],
 }
 
 /// The shapes that may come, with sequences of pods drawn from them.
 #[derive(Clone, Debug)]
 pub struct Mix {
-    /// Greater after every change.
+    /// Greater by one after every change.
     pub(super) version: u64,
     shapes: Arc<Vec<MixedShape>>,
     places: Arc<HashMap<Arc<PodShape>, usize>>,
-    shares: Arc<Vec<MixedShare>>,
+    /// Every share that shapes ask for.
+    shares: Arc<Vec<ShareShape>>,
+    /// What each share comes to, by kind of card.
+    portions: Arc<Vec<Vec<Option<Portion>>>>,
+    /// Empty until a shape counts.
     draws: Arc<Vec<Draw>>,
-    /// By draw, the version at which it changed last.
-    changed: Arc<Vec<u64>>,
+    /// The shape drawn, by draw: the first of each of the draws.
+    drawn: Arc<Vec<u32>>,
     /// The last changes, oldest first.
-    log: Arc<Vec<Reweighed>>,
+    log: Arc<VecDeque<Reweighed>>,
     /// All weights together.
     pub(super) total: u64,
 }
@@ -101,8 +91,9 @@ impl Default for Mix {
             shapes: Arc::default(),
             places: Arc::default(),
             shares: Arc::default(),
-            draws: Arc::new(vec![NOTHING; SEQUENCES * DRAWS]),
-            changed: Arc::new(vec![1; SEQUENCES * DRAWS]),
+            portions: Arc::default(),
+            draws: Arc::default(),
+            drawn: Arc::default(),
             log: Arc::default(),
             total: 0,
         }
@@ -125,42 +116,45 @@ impl Mix {
         self.shapes.iter().filter(|shape| shape.weight > 0).map(|shape| (&shape.shape, shape.weight))
     }
 
-    /// Every share that they ask for.
-    pub(super) fn shares(&self) -> &[MixedShare] {
+    /// Every share that shapes ask for, by place.
+    pub(super) fn shares(&self) -> &[ShareShape] {
         &self.shares
     }
 
-    /// The share of this place.
-    pub(super) fn share(&self, place: usize) -> &MixedShare {
-        &self.shares[place]
+    /// What each share comes to on a card of the kind at this place, by the share's place.
+    pub(super) fn portions(&self, kind: usize) -> &[Option<Portion>] {
+        self.portions.get(kind).map_or(&[], Vec::as_slice)
     }
 
-    /// The shape drawn as this pod of a sequence; `None`: the mix is empty.
-    pub(super) fn drawn(&self, sequence: usize, at: usize) -> Option<&MixedShape> {
-        self.shapes.get(self.draws[sequence * DRAWS + at].shape as usize)
+    /// What a share comes to on a card of a kind, each by its place; `None`: such a card does not serve it.
+    pub(super) fn portion(&self, share: usize, kind: usize) -> Option<&Portion> {
+        self.portions(kind).get(share)?.as_ref()
     }
 
-    /// Whether the first pods of a sequence, so many, have changed since this version.
-    pub(super) fn has_changed(&self, sequence: usize, first: usize, since: u64) -> bool {
-        let from = sequence * DRAWS;
-        self.changed[from..from + first].iter().any(|changed| *changed > since)
+    /// The pods of a sequence, each by the place of its shape; none: no shape has counted yet.
+    pub(super) fn sequence(&self, sequence: usize) -> &[u32] {
+        self.drawn.get(sequence * DRAWS..(sequence + 1) * DRAWS).unwrap_or_default()
+    }
+
+    /// The shape at this place; `None`: there is none, as no shape counts.
+    pub(super) fn shape(&self, place: u32) -> Option<&MixedShape> {
+        self.shapes.get(place as usize)
     }
 
     /// By how much weights have changed since this version; `None`: that is not remembered any more.
     pub(super) fn since(&self, version: u64) -> Option<impl Iterator<Item = &Reweighed>> {
-        let forgotten = self.version - self.log.len() as u64;
-        (version >= forgotten).then(|| self.log.iter().filter(move |one| one.version > version))
+        let changes = usize::try_from(self.version.checked_sub(version)?).ok()?;
+        let known = self.log.len().checked_sub(changes)?;
+        Some(self.log.range(known..))
     }
 
     /// Takes in kinds of cards that are new.
     pub(super) fn know(&mut self, kinds: &CardKinds) {
-        let known = |share: &MixedShare| share.portions.len() == kinds.all().len();
-        if !self.shares.iter().all(known) {
-            for share in Arc::make_mut(&mut self.shares) {
-                let new = kinds.all().iter().skip(share.portions.len());
-                let new: Vec<_> = new.map(|kind| share.shape.on(kind)).collect();
-                share.portions.extend(new);
-            }
+        if self.portions.len() < kinds.all().len() {
+            let new = kinds.all().iter().skip(self.portions.len());
+            let new: Vec<Vec<_>> =
+                new.map(|kind| self.shares.iter().map(|share| share.on(kind)).collect()).collect();
+            Arc::make_mut(&mut self.portions).extend(new);
         }
     }
 
@@ -175,44 +169,60 @@ impl Mix {
         Arc::make_mut(&mut self.shapes)[place].weight = weight;
         self.total = self.total + u64::from(weight) - u64::from(before);
         self.version += 1;
+        let first = self.draw(place);
         let log = Arc::make_mut(&mut self.log);
         if log.len() == REMEMBERED {
-            log.remove(0);
+            log.pop_front();
         }
-        log.push(Reweighed {
-            version: self.version,
-            shape: place,
-            by: i64::from(weight) - i64::from(before),
-        });
-        self.draw(place, weight > before);
+        log.push_back(Reweighed { shape: place, by: i64::from(weight) - i64::from(before), first });
     }
 
     /// Forgets the shapes that count no more, once they are many.
-    fn compact(&mut self, kinds: &CardKinds) {
+    fn compact(&mut self) {
         if self.shapes.len() <= 4 * MOST_SHAPES {
             return;
         }
-        let mut kept: Vec<_> = self.shapes.iter().filter(|shape| shape.weight > 0).cloned().collect();
-        kept.sort_by(|one, other| one.shape.cmp(&other.shape));
-        let mut anew = Self { version: self.version, total: self.total, ..Self::default() };
-        for MixedShape { shape, weight, .. } in &kept {
-            let place = anew.add(shape, kinds);
-            Arc::make_mut(&mut anew.shapes)[place].weight = *weight;
-            anew.draw(place, true);
+        let in_log: HashSet<_> = self.log.iter().map(|change| change.shape).collect();
+        let mut moved = vec![NOTHING; self.shapes.len()];
+        let mut kept = Vec::new();
+        for (place, shape) in self.shapes.iter().enumerate() {
+            if shape.weight > 0 || in_log.contains(&place) {
+                moved[place] = u32::try_from(kept.len()).unwrap_or(NOTHING);
+                kept.push(shape.clone());
+            }
         }
-        // The draws are what they were, at other places.
-        anew.changed = self.changed.clone();
-        *self = anew;
+        let to = |place: u32| moved.get(place as usize).copied().unwrap_or(NOTHING);
+        Arc::make_mut(&mut self.draws).iter_mut().for_each(|draw| draw.shapes = draw.shapes.map(to));
+        Arc::make_mut(&mut self.drawn).iter_mut().for_each(|shape| *shape = to(*shape));
+        Arc::make_mut(&mut self.log)
+            .iter_mut()
+            .for_each(|change| change.shape = moved[change.shape] as usize);
+        // Of the shares, too, those stay that these shapes ask for.
+        let mut asked: Vec<_> = kept.iter().map(|shape| shape.share).collect();
+        asked.sort_unstable();
+        asked.dedup();
+        for shape in &mut kept {
+            shape.share = asked.partition_point(|share| *share < shape.share);
+        }
+        self.shares = Arc::new(asked.iter().map(|share| self.shares[*share].clone()).collect());
+        for portions in Arc::make_mut(&mut self.portions) {
+            *portions = asked.iter().map(|share| portions[*share]).collect();
+        }
+        self.places =
+            Arc::new(kept.iter().enumerate().map(|(place, kept)| (kept.shape.clone(), place)).collect());
+        self.shapes = Arc::new(kept);
     }
 
     fn add(&mut self, shape: &Arc<PodShape>, kinds: &CardKinds) -> usize {
-        self.compact(kinds);
+        self.compact();
+        self.know(kinds);
         let asked = &shape.cards.share;
-        let at = self.shares.iter().position(|share| share.shape == *asked).unwrap_or_else(|| {
-            let portions = kinds.all().iter().map(|kind| asked.on(kind)).collect();
-            let shares = Arc::make_mut(&mut self.shares);
-            shares.push(MixedShare { shape: asked.clone(), portions });
-            shares.len() - 1
+        let share = self.shares.iter().position(|share| share == asked).unwrap_or_else(|| {
+            for (portions, kind) in Arc::make_mut(&mut self.portions).iter_mut().zip(kinds.all()) {
+                portions.push(asked.on(kind));
+            }
+            Arc::make_mut(&mut self.shares).push(asked.clone());
+            self.shares.len() - 1
         });
         let place = self.shapes.len();
         Arc::make_mut(&mut self.places).insert(shape.clone(), place);
@@ -223,54 +233,116 @@ impl Mix {
             cpu: shape.cpu,
             memory: shape.memory,
             count: shape.cards.count.max(1),
-            share: at,
+            share,
         });
         place
     }
 
-    /// Draws anew where the weight of this shape decides.
-    fn draw(&mut self, place: usize, grew: bool) {
+    /// Draws anew where the weight of this shape decides, and says where other pods come since, as [`Reweighed::first`] does.
+    fn draw(&mut self, place: usize) -> [u8; SEQUENCES] {
         let shapes = &self.shapes;
         let own = &shapes[place];
-        let at = u32::try_from(place).unwrap_or(u32::MAX);
-        let draws = Arc::make_mut(&mut self.draws).iter_mut();
-        let changed = Arc::make_mut(&mut self.changed).iter_mut();
-        for (number, (draw, changed)) in draws.zip(changed).enumerate() {
-            let before = draw.shape;
-            if draw.shape == at && !grew {
-                let keys = shapes.iter().zip(0_u32..).filter(|(one, _)| one.weight > 0);
-                *draw = keys.fold(NOTHING, |least, (one, shape)| {
-                    let key = key(one, number);
-                    if key < least.key { Draw { key, shape } } else { least }
-                });
-            } else if own.weight > 0 {
-                let key = key(own, number);
-                if key < draw.key || draw.shape == at {
-                    *draw = Draw { key, shape: at };
+        let at = u32::try_from(place).unwrap_or(NOTHING);
+        let (draws, drawn) = (Arc::make_mut(&mut self.draws), Arc::make_mut(&mut self.drawn));
+        draws.resize(SEQUENCES * DRAWS, Draw::default());
+        drawn.resize(SEQUENCES * DRAWS, NOTHING);
+        let mut first = [u8::MAX; SEQUENCES];
+        for of_shape in 0..DRAWS {
+            let numbers = Numbers::of(own.seed, of_shape);
+            for (sequence, first) in first.iter_mut().enumerate() {
+                let number = sequence * DRAWS + of_shape;
+                let draw = &mut draws[number];
+                let was_known = draw.remove(at);
+                let is_known = own.weight > 0 && draw.insert(key(&numbers, sequence, own.weight), at);
+                if !was_known && !is_known {
+                    continue;
+                }
+                if draw.is_exhausted() {
+                    *draw = Draw::among(shapes, sequence, of_shape);
+                }
+                if drawn[number] != draw.shapes[0] {
+                    drawn[number] = draw.shapes[0];
+                    *first = u8::try_from(of_shape).unwrap_or(u8::MAX).min(*first);
                 }
             }
-            if draw.shape != before {
-                *changed = self.version;
-            }
         }
+        first
+    }
+}
+
+impl Default for Draw {
+    fn default() -> Self {
+        Self { keys: [f64::INFINITY; LEAST], shapes: [NOTHING; LEAST], bound: f64::INFINITY }
+    }
+}
+
+impl Draw {
+    /// This pod of a sequence, drawn from all shapes that count.
+    fn among(shapes: &[MixedShape], sequence: usize, at: usize) -> Self {
+        let mut draw = Self::default();
+        for (shape, place) in shapes.iter().zip(0_u32..).filter(|(shape, _)| shape.weight > 0) {
+            draw.insert(key(&Numbers::of(shape.seed, at), sequence, shape.weight), place);
+        }
+        draw
+    }
+
+    /// Whether shapes count, but none of them is known.
+    fn is_exhausted(&self) -> bool {
+        self.shapes[0] == NOTHING && self.bound < f64::INFINITY
+    }
+
+    /// Takes a shape out; whether it was known.
+    fn remove(&mut self, shape: u32) -> bool {
+        let Some(at) = self.shapes.iter().position(|one| *one == shape) else { return false };
+        for next in at + 1..LEAST {
+            (self.keys[next - 1], self.shapes[next - 1]) = (self.keys[next], self.shapes[next]);
+        }
+        (self.keys[LEAST - 1], self.shapes[LEAST - 1]) = (f64::INFINITY, NOTHING);
+        true
+    }
+
+    /// Takes a shape in; whether it is known since.
+    fn insert(&mut self, key: f64, shape: u32) -> bool {
+        if key >= self.bound {
+            return false;
+        }
+        let Some(at) = self.keys.iter().position(|one| key < *one) else {
+            self.bound = key;
+            return false;
+        };
+        if self.shapes[LEAST - 1] != NOTHING {
+            self.bound = self.keys[LEAST - 1];
+        }
+        for next in (at + 1..LEAST).rev() {
+            (self.keys[next], self.shapes[next]) = (self.keys[next - 1], self.shapes[next - 1]);
+        }
+        (self.keys[at], self.shapes[at]) = (key, shape);
+        true
     }
 }
 
 /// The key of a shape in a draw: the minimum over all shapes is each one's as often as its part of all weights is.
-fn key(shape: &MixedShape, draw: usize) -> f64 {
-    exponential(number(shape.seed, draw)) / f64::from(shape.weight)
+fn key(numbers: &Numbers, sequence: usize, weight: u32) -> f64 {
+    exponential(numbers.of_sequence(sequence)) / f64::from(weight)
 }
 
-/// The random number of a shape in a draw. At one place of all sequences it lies once in each of as many equal parts of all numbers, in an order of
-/// the shape's own: so all sequences together hold a shape about as often as it counts, and what they make of a room is less a matter of luck.
-fn number(seed: u64, draw: usize) -> u64 {
-    let parts = SEQUENCES as u64;
-    let (sequence, at) = ((draw / DRAWS) as u64, (draw % DRAWS) as u64);
-    let own = mixed(seed ^ mixed(at + 1));
-    // Odd factors and sums lead from each part to another one.
-    let turned = (sequence ^ (own % parts)).wrapping_mul((own / parts) | 1).wrapping_add(own >> 32) % parts;
-    let bits = SEQUENCES.ilog2();
-    (turned << (u64::BITS - bits)) | (mixed(own.wrapping_add(sequence)) >> bits)
+/// The random numbers of a shape at one place of all sequences. One lies in each of as many equal parts of all numbers, in an order of the shape's own:
+/// so all sequences together hold a shape about as often as it counts, and what they make of a room is less a matter of luck.
+struct Numbers(u64);
+
+impl Numbers {
+    fn of(seed: u64, at: usize) -> Self {
+        Self(mixed(seed ^ mixed(at as u64 + 1)))
+    }
+
+    fn of_sequence(&self, sequence: usize) -> u64 {
+        let (own, sequence, parts) = (self.0, sequence as u64, SEQUENCES as u64);
+        // Odd factors and sums lead from each part to another one.
+        let turned =
+            (sequence ^ (own % parts)).wrapping_mul((own / parts) | 1).wrapping_add(own >> 32) % parts;
+        let bits = SEQUENCES.ilog2();
+        (turned << (u64::BITS - bits)) | (mixed(own.wrapping_add(sequence)) >> bits)
+    }
 }
 
 /// The bits of a number mixed up: the finalizer of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
@@ -288,4 +360,100 @@ fn exponential(number: u64) -> f64 {
     let zeros = number.leading_zeros();
     let mantissa = 1.0 + ((number << zeros << 1) >> 12) as f64 / (1_u64 << 52) as f64;
     f64::from(zeros) + 2.0 - ((2.0 - mantissa / 3.0) * mantissa - 2.0 / 3.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{
+        device::{CoreRequest, MemoryRequest, MiB, ModelFilter},
+        scheduling::model::pod_shape::CardShape,
+    };
+
+    fn shape(number: u32) -> Arc<PodShape> {
+        let share = ShareShape {
+            profile: "hami".into(),
+            memory: MemoryRequest::Exact(MiB::new(u64::from(number % 7))),
+            cores: CoreRequest::NONE,
+            alone: false,
+            models: ModelFilter::default(),
+            modes: None,
+        };
+        Arc::new(PodShape { cpu: number, memory: 0, cards: CardShape { count: 1, share } })
+    }
+
+    /// The cpu of each pod drawn, by which these shapes are told apart.
+    fn drawn(mix: &Mix) -> Vec<Option<u32>> {
+        let none = vec![NOTHING; SEQUENCES * DRAWS];
+        let pods = if mix.drawn.is_empty() { &none } else { &*mix.drawn };
+        pods.iter().map(|place| Some(mix.shape(*place)?.cpu)).collect()
+    }
+
+    /// What is drawn where all keys are compared.
+    fn compared(mix: &Mix) -> Vec<Option<u32>> {
+        let least = |sequence: usize, at: usize| {
+            let counting = mix.shapes.iter().filter(|shape| shape.weight > 0);
+            let keys =
+                counting.map(|shape| (key(&Numbers::of(shape.seed, at), sequence, shape.weight), shape.cpu));
+            keys.min_by(|one, other| one.0.total_cmp(&other.0)).map(|(_, cpu)| cpu)
+        };
+        let pods = (0..SEQUENCES).flat_map(|sequence| (0..DRAWS).map(move |at| (sequence, at)));
+        pods.map(|(sequence, at)| least(sequence, at)).collect()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(24))]
+
+        #[test]
+        fn the_shape_with_the_least_key_is_drawn_whatever_counted_before(
+            changes in prop::collection::vec((0_u32..9, prop_oneof![Just(0), 1..5_u32, Just(4096)]), 1..40),
+        ) {
+            let mut mix = Mix::default();
+            let mut before = drawn(&mix);
+            for (number, weight) in changes {
+                let version = mix.version;
+                mix.weigh(&shape(number), weight, &CardKinds::default());
+                let now = drawn(&mix);
+                let first = |sequence: usize| {
+                    let pods = sequence * DRAWS..(sequence + 1) * DRAWS;
+                    before[pods.clone()].iter().zip(&now[pods]).position(|(one, other)| one != other)
+                };
+                if mix.version > version {
+                    let change = mix.since(version).unwrap().last().unwrap();
+                    for (sequence, told) in change.first.iter().enumerate() {
+                        prop_assert_eq!(usize::from(*told), first(sequence).unwrap_or(255));
+                    }
+                } else {
+                    prop_assert_eq!(&before, &now);
+                }
+                before = now;
+            }
+            prop_assert_eq!(before, compared(&mix));
+        }
+    }
+
+    #[test]
+    fn shapes_that_count_no_more_are_forgotten_and_change_nothing() {
+        let kinds = CardKinds::default();
+        let mut mix = Mix::default();
+        let staying: Vec<_> = (0..4).map(|number| shape(10_000 + number)).collect();
+        staying.iter().for_each(|shape| mix.weigh(shape, 1 << 20, &kinds));
+        let before = drawn(&mix);
+        let many = u32::try_from(4 * MOST_SHAPES).unwrap();
+        for number in 0..=many {
+            mix.weigh(&shape(number), 1, &kinds);
+            mix.weigh(&shape(number), 0, &kinds);
+        }
+        assert!(mix.shapes.len() < MOST_SHAPES, "{}", mix.shapes.len());
+        assert_eq!((drawn(&mix), compared(&mix)), (before.clone(), before));
+        assert!(staying.iter().all(|shape| mix.weight(shape) == 1 << 20));
+        let asked = |shape: &MixedShape| mix.shares[shape.share] == shape.shape.cards.share;
+        assert!(mix.shapes.iter().all(asked), "each shape has the share that it asks for");
+        let changes = mix.since(mix.version - 64).unwrap();
+        let forgotten = changes.filter(|change| change.shape >= mix.shapes.len());
+        assert_eq!(forgotten.count(), 0);
+        assert!(mix.since(mix.version - 65).is_none());
+    }
 }

@@ -37,9 +37,8 @@ impl Pressure {
         let mut by_kind: BTreeMap<KindId, u128> = BTreeMap::new();
         let mut by_size: BTreeMap<NodeSize, u128> = BTreeMap::new();
         for shape in mix.shapes().iter().filter(|shape| shape.weight > 0) {
-            let share = mix.share(shape.share);
-            let admitted =
-                || cards.iter().filter_map(|(kind, cards)| Some((*kind, *cards, share.on(kind.place())?)));
+            let on = |kind: KindId| mix.portion(shape.share, kind.place());
+            let admitted = || cards.iter().filter_map(|(kind, cards)| Some((*kind, *cards, on(*kind)?)));
             let Some(worth) = admitted().map(|(.., portion)| portion.worth).max() else { continue };
             let asked = u128::from(shape.weight) * u128::from(shape.count) * u128::from(worth);
             asked_in_all += asked;
@@ -47,7 +46,7 @@ impl Pressure {
                 size.cards >= shape.count
                     && size.cpu >= shape.cpu
                     && size.memory >= shape.memory
-                    && share.on(size.kind.place()).is_some()
+                    && on(size.kind).is_some()
             });
             let admitting: u64 = admitted().map(|(_, cards, _)| cards).sum();
             let own: u64 = large.clone().map(|(_, cards)| cards).sum();
@@ -58,7 +57,7 @@ impl Pressure {
                     *by_size.entry(*size).or_default() += more;
                 }
             }
-            if share.models() != &ModelFilter::default() {
+            if mix.shares()[shape.share].models != ModelFilter::default() {
                 for (kind, ..) in admitted() {
                     *by_kind.entry(kind).or_default() += asked * FRACTION / u128::from(admitting.max(1));
                 }

@@ -90,7 +90,12 @@ impl RoomCard {
 
     /// How much of it is free, in thousandths: the smaller part of memory and compute.
     pub fn free(&self, kinds: &CardKinds) -> u32 {
-        let CardKind { memory, cores, .. } = kinds.get(self.kind);
+        self.free_of(kinds.get(self.kind))
+    }
+
+    /// The same, of a card of this kind.
+    pub(super) fn free_of(&self, kind: &CardKind) -> u32 {
+        let CardKind { memory, cores, .. } = kind;
         let part = |free: u32, all: u32| narrow(u64::from(free) * 1000 / u64::from(all.max(1)));
         if self.slots == 0 { 0 } else { part(self.memory, *memory).min(part(self.cores, *cores)) }
     }

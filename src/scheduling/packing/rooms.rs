@@ -11,7 +11,7 @@ use foldhash::fast::FixedState;
 
 use super::{
     alone,
-    fill::{Filled, fill},
+    fill::{FillableRoom, Filled},
     mix::{Mix, SEQUENCES},
     room::Room,
 };
@@ -107,17 +107,26 @@ impl ValuedRoom {
 
 impl Valuation {
     fn renewed(mut self, room: &Room, mix: &Mix, kinds: &CardKinds) -> Self {
-        for (sequence, filled) in self.filled.iter_mut().enumerate() {
-            if self.version == 0 || mix.has_changed(sequence, filled.drawn.into(), self.version) {
-                *filled = fill(room, sequence, mix, kinds);
+        let mut outdated = [true; SEQUENCES];
+        if let Some(changes) = mix.since(self.version).filter(|_| self.version > 0) {
+            outdated = [false; SEQUENCES];
+            for change in changes {
+                let firsts = self.filled.iter().zip(change.first);
+                for (outdated, (filled, first)) in outdated.iter_mut().zip(firsts) {
+                    *outdated |= first < filled.drawn;
+                }
+                self.alone += change.by * alone::one(room, change.shape, mix);
+            }
+        } else {
+            self.alone = alone::all(room, mix);
+        }
+        if outdated != [false; SEQUENCES] {
+            let fillable = FillableRoom::new(room, mix, kinds);
+            let filled = self.filled.iter_mut().enumerate().zip(outdated);
+            for ((sequence, filled), _) in filled.filter(|(_, outdated)| *outdated) {
+                *filled = fillable.fill(sequence);
             }
         }
-        self.alone = match mix.since(self.version).filter(|_| self.version > 0) {
-            Some(changes) => {
-                changes.fold(self.alone, |sum, change| sum + change.by * alone::one(room, change.shape, mix))
-            }
-            None => alone::all(room, mix),
-        };
         self.version = mix.version;
         self.worth = worth(&self.filled, self.alone, mix.total);
         self

@@ -110,7 +110,8 @@ fn all_sequences_together_hold_each_shape_about_as_often_as_it_counts() {
         (1..=4).for_each(|cpu| cluster.come(shape(cpu, 1, 8_000)));
     }
     let of_first = |at: usize| {
-        let drawn = (0..mix::SEQUENCES).filter_map(|sequence| cluster.packing.mix.drawn(sequence, at));
+        let mix = &cluster.packing.mix;
+        let drawn = (0..mix::SEQUENCES).filter_map(|sequence| mix.shape(mix.sequence(sequence)[at]));
         drawn.filter(|shape| shape.cpu == 1).count() as f64
     };
     let (expected, draws) = (mix::SEQUENCES as f64 / 4.0, mix::DRAWS as f64);
