@@ -43,8 +43,9 @@ pub use label_filter::{DeviceLabels, LabelFilter, LabelRule};
 pub use lock::{Lock, LockName, LockOwner};
 pub use mark::Mark;
 pub use node_devices::{
-    DeviceLocation, DeviceTraits, DeviceType, LockingPlugin, Minor, ModelTemplates, NodeDevice, NodeDevices,
-    Partition, PartitionPolicy, PartitionTable, ShareTemplates, SriovFunction, VirtualFunctions,
+    CardDimensions, DeviceLocation, DeviceTraits, DeviceType, LockingPlugin, Minor, ModelTemplates,
+    NodeDevice, NodeDevices, Partition, PartitionPolicy, PartitionTable, ShareTemplates, SriovFunction,
+    VirtualFunctions,
 };
 pub use profile::{Blend, CoreBudget, Profile, ProfileName, SlicesOfCard, Tie};
 pub use quota::{CountedAmount, Dimension, Quota};

@@ -48,6 +48,7 @@ fn shape(number: u32) -> Arc<PodShape> {
         alone: false,
         models: ModelFilter::default(),
         modes: None,
+        typed: false,
     };
     let count = if whole { 1 << (number % 16 / 4) } else { 1 };
     let (cpu, memory) = (1_000 * (1 + number % 16), 1_024 * (1 + number % 64));

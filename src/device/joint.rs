@@ -8,7 +8,7 @@ use std::{
 use super::{
     amounts::{Amounts, NamedDimension, Proportion},
     label_filter::LabelFilter,
-    node_devices::{DeviceType, Minor, NodeDevices, SriovFunction},
+    node_devices::{CardDimensions, DeviceType, Minor, NodeDevices, SriovFunction},
 };
 
 /// How many devices of a type.
@@ -91,11 +91,16 @@ pub struct TypedRequest {
     pub partition: Option<PartitionSpec>,
     /// Whether what it takes of a device must be exactly a template of the device's model.
     pub by_template: bool,
-    /// The dimensions that are two of one thing; what is given is completed by it.
-    pub proportion: Option<Proportion>,
+    /// Which of its dimensions are those of a card; `None`: it asks for devices that are no cards.
+    pub card: Option<CardDimensions>,
 }
 
 impl TypedRequest {
+    /// The dimensions that are two of one thing; what is given is completed by it.
+    pub fn proportion(&self) -> Option<&Proportion> {
+        self.card.as_ref().map(|card| &card.memory)
+    }
+
     /// How many devices it takes at least.
     pub const fn least(&self) -> u32 {
         match self.count {

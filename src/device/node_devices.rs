@@ -181,7 +181,7 @@ pub struct LockingPlugin {
 }
 
 /// Which dimensions of a GPU are those of a card.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct CardDimensions {
     /// Its memory, in bytes and in percent.
     pub memory: Proportion,

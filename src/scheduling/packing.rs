@@ -25,11 +25,11 @@ use smallvec::SmallVec;
 
 use super::model::{
     card_kind::{CardKind, CardKinds, CountedCard, KindId},
-    node::{NodeInfo, OfferedDevices},
+    node::{NodeInfo, Offer, OfferedDevices},
     pod_shape::PodShape,
     resources::ResourceAmounts,
 };
-use crate::device::{CardId, CardUsage, Health, Inventory};
+use crate::device::{CardId, CardUsage, DeviceType, Health, Inventory, NodeDevice, ProfileName};
 use census::Weighed;
 use fleet::Fleet;
 use mix::{Mix, POD};
@@ -134,19 +134,32 @@ impl Packing {
         }
     }
 
-    /// The cards of a node that work, each once, with their kinds.
+    /// The cards of a node that work, each once, with their kinds: those that plugins register, and GPUs that are listed as devices by type.
     fn count(&mut self, devices: &OfferedDevices) -> Arc<[CountedCard]> {
         let mut cards: Vec<(CountedCard, CardKind)> = Vec::new();
-        for offer in &devices.offers {
-            let offered = offer.inventory.iter().flat_map(Inventory::cards);
+        let mut count = |profile: &ProfileName, id: &CardId, kind: &dyn Fn() -> CardKind| match cards
+            .iter_mut()
+            .find(|(known, _)| devices.is_one_card(&known.id, id))
+        {
+            Some((_, kind)) => kind.profiles.push(profile.clone()),
+            None => cards.push((CountedCard { id: id.clone(), kind: KindId::default() }, kind())),
+        };
+        for Offer { core_unit, profile, inventory } in &devices.offers {
+            let offered = inventory.iter().flat_map(Inventory::cards);
             for card in offered.filter(|card| card.health == Health::Healthy) {
-                let known = cards.iter_mut().find(|(known, _)| devices.is_one_card(&known.id, &card.id));
-                if let Some((_, kind)) = known {
-                    kind.profiles.push(offer.profile.clone());
-                    continue;
-                }
-                let kind = CardKind::of(card, offer.core_unit, vec![offer.profile.clone()]);
-                cards.push((CountedCard { id: card.id.clone(), kind: KindId::default() }, kind));
+                count(profile, &card.id, &|| CardKind::of(card, *core_unit, vec![profile.clone()]));
+            }
+        }
+        for Offer { profile, inventory, .. } in &devices.offers {
+            let Some(listed) = inventory.as_ref().map(Inventory::devices) else { continue };
+            let Some(dimensions) = &listed.card else { continue };
+            // What is held of a device without an id is not known by card.
+            let known = |device: &&NodeDevice| device.serves() && !device.id.is_empty();
+            for device in listed.of(DeviceType::Gpu).map(|(_, device)| device).filter(known) {
+                let model = listed.model.as_deref().unwrap_or_default();
+                count(profile, &CardId::from(&device.id), &|| {
+                    CardKind::of_gpu(device, dimensions, model, profile)
+                });
             }
         }
         let kinds = Arc::make_mut(&mut self.kinds);

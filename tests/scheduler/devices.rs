@@ -2,7 +2,8 @@
 
 use berth::{
     config::Config,
-    scheduling::{Effect, Event, ObjectChange, model::kind::Kind},
+    device::{CoreRequest, Cores, MemoryRequest, MiB, Percent},
+    scheduling::{Effect, Event, ObjectChange, PodChange, model::kind::Kind, model::pod_shape::CardShape},
 };
 use serde_json::{Value, json};
 
@@ -320,4 +321,69 @@ fn a_pod_of_which_one_container_finds_nothing_is_given_nothing() {
     );
     machine.show_pod(&by_container("fits", &[60, 40, 100]));
     assert_eq!(machine.run().1, placed(&[("fits", "n1")]));
+}
+
+/// What the pods that may come ask of each GPU, of how many, and how many such pods there are.
+fn asked_of_gpus(machine: &Machine) -> Vec<(u32, MemoryRequest, CoreRequest, bool, u32)> {
+    let shapes = machine.scheduler().snapshot().packing().shapes();
+    // Made-up pods ask as those of a device plugin do.
+    let typed = shapes.filter(|(shape, _)| shape.cards.share.typed);
+    let mut asked: Vec<_> = typed
+        .map(|(shape, weight)| {
+            let CardShape { count, share } = &shape.cards;
+            (*count, share.memory, share.cores, share.alone, weight / 1024)
+        })
+        .collect();
+    asked.sort();
+    asked
+}
+
+#[test]
+fn pods_that_hold_devices_or_wait_for_some_count_among_those_that_may_come() {
+    let mut machine = machine(&["n1"]);
+    machine.show_device(&device("n1", &[gpu(0), gpu(1), nic(0)]));
+    assert_eq!(asked_of_gpus(&machine), []);
+    let percent =
+        |percent| (MemoryRequest::Part(Percent::new(percent)), CoreRequest::Exact(Cores::new(percent)));
+    let ((half, half_cores), (all, all_cores)) = (percent(50), percent(100));
+    let held = json!({ALLOCATED: r#"{"gpu":[{"minor":0,"resources":{"koordinator.sh/gpu-core":"50","koordinator.sh/gpu-memory-ratio":"50"}}]}"#});
+    machine.show_pod(&bound(pod("half", &json!({"koordinator.sh/gpu": "50"})), "n1", held));
+    // It waits, as one GPU is in use.
+    machine.show_pod(&pod("both", &json!({"koordinator.sh/gpu": "200", "koordinator.sh/rdma": "1"})));
+    machine.show_pod(&pod("nic", &json!({"koordinator.sh/rdma": "1"})));
+    assert_eq!(machine.run().1, placed(&[("nic", "n1")]));
+    assert_eq!(asked_of_gpus(&machine), [(1, half, half_cores, false, 1), (2, all, all_cores, true, 1)]);
+    let by_amount = json!({"koordinator.sh/gpu-memory": "4000Mi", "koordinator.sh/gpu-core": "30"});
+    machine.show_pod(&pod("later", &by_amount));
+    let later = (MemoryRequest::Exact(MiB::new(4000)), CoreRequest::Exact(Cores::new(30)));
+    assert_eq!(machine.run().1, placed(&[("later", "n1")]));
+    assert!(!asked_of_gpus(&machine).iter().any(|(_, memory, ..)| *memory == later.0), "it is not bound yet");
+    let held = json!({ALLOCATED: r#"{"gpu":[{"minor":0,"resources":{"koordinator.sh/gpu-core":"30","koordinator.sh/gpu-memory":"4000Mi"}}]}"#});
+    machine.show_pod(&bound(pod("later", &by_amount), "n1", held));
+    assert!(asked_of_gpus(&machine).contains(&(1, later.0, later.1, false, 1)));
+    machine.tell(Event::Pod(PodChange::Ended("half".into())));
+    assert!(!asked_of_gpus(&machine).iter().any(|(_, memory, ..)| *memory == half));
+}
+
+#[test]
+fn a_pod_without_a_share_leaves_cpu_and_memory_to_gpus_that_are_listed_as_devices() {
+    let mut machine = machine(&["a", "b"]);
+    machine.show_device(&device("a", &[gpu(0), gpu(1)]));
+    machine.show_pod(&pod("plain", &json!({"cpu": "1"})));
+    assert_eq!(machine.run().1, placed(&[("plain", "b")]));
+}
+
+#[test]
+fn a_gpu_that_is_in_use_as_a_device_is_not_free_to_the_pods_that_may_come() {
+    let mut machine = machine(&["a", "b"]);
+    for name in ["a", "b"] {
+        machine.show_device(&device(name, &[gpu(0), gpu(1)]));
+    }
+    let held = json!({ALLOCATED: r#"{"gpu":[
+        {"minor":0,"resources":{"koordinator.sh/gpu-core":"100","koordinator.sh/gpu-memory-ratio":"100"}},
+        {"minor":1,"resources":{"koordinator.sh/gpu-core":"100","koordinator.sh/gpu-memory-ratio":"100"}}]}"#});
+    machine.show_pod(&bound(pod("both", &json!({"koordinator.sh/gpu": "200"})), "b", held));
+    // All GPUs of the second node are given away: its cpu is of no use to them.
+    machine.show_pod(&pod("plain", &json!({"cpu": "1"})));
+    assert_eq!(machine.run().1, placed(&[("plain", "b")]));
 }

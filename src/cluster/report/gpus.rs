@@ -241,7 +241,8 @@ impl TypicalPods {
 
     /// The same by shapes, each given with how much it counts.
     pub fn of_shapes(shapes: impl Iterator<Item = (Arc<PodShape>, u32)>) -> Self {
-        let mut shapes: Vec<_> = shapes.collect();
+        // What is asked of devices by type is no share of a card that a plugin registers, and only such cards are counted here.
+        let mut shapes: Vec<_> = shapes.filter(|(shape, _)| !shape.cards.share.typed).collect();
         // Of equals the order must follow from the shapes.
         shapes.sort();
         let asked = |(shape, weight): &(Arc<PodShape>, u32)| (AskedPod::from(&**shape), u64::from(*weight));

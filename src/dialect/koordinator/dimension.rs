@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::names;
 use crate::{
-    device::{Amounts, DeviceType, NamedDimension, Proportion, Unit},
+    device::{Amounts, CardDimensions, DeviceType, NamedDimension, Proportion, Unit},
     object::{Amount, Quantity, container::ResourceMap},
 };
 
@@ -24,9 +24,11 @@ pub fn dimension(resource: &str) -> NamedDimension {
     known.map_or_else(|| NamedDimension::new(resource, unit), |known| NamedDimension::known(known, unit))
 }
 
-/// Memory, which is asked in bytes or in percent of a card and always held in both.
-pub fn memory() -> Proportion {
-    Proportion { amount: dimension(names::GPU_MEMORY), percent: dimension(names::GPU_MEMORY_RATIO) }
+/// What of a GPU is that of a card. Its memory is asked in bytes or in percent and always held in both.
+pub fn card() -> CardDimensions {
+    let memory =
+        Proportion { amount: dimension(names::GPU_MEMORY), percent: dimension(names::GPU_MEMORY_RATIO) };
+    CardDimensions { memory, cores: dimension(names::GPU_CORE) }
 }
 
 /// By which dimensions devices are compared: `pkg/scheduler/apis/config/v1/defaults.go`.

@@ -5,13 +5,13 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
-    dimension::{amounts, dimension, memory},
+    dimension::{amounts, card},
     names, partitions, plugin,
 };
 use crate::{
     device::{
         DeviceLocation, DeviceTraits, DeviceType, Health, Minor, NodeDevice, NodeDevices, SriovFunction,
-        VirtualFunctions, node_devices::CardDimensions,
+        VirtualFunctions,
     },
     dialect::{Problem, Unreadable},
     object::{Device, Metadata, device as wire},
@@ -40,7 +40,7 @@ pub fn devices(device: &Device) -> Result<NodeDevices, Unreadable> {
         partition_policy,
         vendor: said.vendor,
         model: said.model,
-        card: Some(CardDimensions { memory: memory(), cores: dimension(names::GPU_CORE) }),
+        card: Some(card()),
         isolation: None,
         plugin: said.plugin,
         templates: Arc::default(),

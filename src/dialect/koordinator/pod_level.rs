@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    dimension::{kind_of, memory, weights, whole},
+    dimension::{card, kind_of, weights, whole},
     hints::{self, Hint, partition_spec},
     names,
     shape::{self, CountStrategy, PerDevice, Requests, ShapeRefusal},
@@ -77,7 +77,7 @@ fn typed(pod: &Pod, kind: DeviceType, requests: &Requests, hint: Hint) -> Result
         exclusive: hint.exclusive,
         partition,
         by_template,
-        proportion: gpu.then(memory),
+        card: gpu.then(card),
     })
 }
 

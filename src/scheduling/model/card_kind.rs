@@ -6,7 +6,8 @@ use std::{
     sync::Arc,
 };
 
-use crate::device::{Card, CardId, CoreUnit, Mode, ProfileName};
+use super::pod_shape::narrow;
+use crate::device::{Card, CardDimensions, CardId, CoreUnit, MiB, Mode, NodeDevice, ProfileName};
 
 /// The place of a kind among all kinds.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -50,6 +51,26 @@ impl CardKind {
             memory: u32::try_from(card.memory.get()).unwrap_or(u32::MAX).max(1),
             cores,
             slots: u16::try_from(card.slots).unwrap_or(u16::MAX),
+        }
+    }
+
+    /// The kind of a GPU that is listed as a device by type, of a node with GPUs of this model. Any number of pods may share it.
+    pub fn of_gpu(
+        device: &NodeDevice,
+        dimensions: &CardDimensions,
+        model: &str,
+        profile: &ProfileName,
+    ) -> Self {
+        let total = |dimension| device.total.get(dimension).unwrap_or(0);
+        let cores = narrow(total(&dimensions.cores));
+        Self {
+            profiles: vec![profile.clone()],
+            model: model.into(),
+            mode: Mode::Soft,
+            unit: CoreUnit::Percent,
+            memory: narrow(total(&dimensions.memory.amount) / MiB::BYTES).max(1),
+            cores: if cores == 0 { 100 } else { cores },
+            slots: u16::MAX,
         }
     }
 }

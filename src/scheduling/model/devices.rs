@@ -162,7 +162,7 @@ fn written(view: &View<'_>, chosen: Chosen) -> Vec<DeviceAllocation> {
     let one = |minor: Minor| {
         let candidate = &view.candidate(minor)?;
         let mut amounts = view.request.each.clone();
-        if let Some(proportion) = &view.request.proportion {
+        if let Some(proportion) = view.request.proportion() {
             proportion.complete(&mut amounts, &candidate.device.total);
         }
         let id = &candidate.device.id;

@@ -1,9 +1,12 @@
 //! What one pod asks for, as far as it decides how much room pods like it leave: cpu, memory and shares of cards.
 
+use std::iter;
+
 use super::{card_kind::CardKind, resources::ResourceAmounts};
 use crate::device::{
-    CoreRequest, CoreUnit, Cores, MemoryRequest, MiB, Mode, ModelFilter, PodRequest, ProfileName,
-    ProfileRequest, Role, ShareRequest, Sharing,
+    CardDimensions, CoreRequest, CoreUnit, Cores, DevicePortion, DeviceType, JointRequest, MemoryRequest,
+    MiB, Mode, ModelFilter, Percent, PodRequest, ProfileName, ProfileRequest, Role, ShareRequest, Sharing,
+    TypedRequest,
 };
 
 /// A share of one card.
@@ -21,6 +24,8 @@ pub struct ShareShape {
     pub models: ModelFilter,
     /// Ways of sharing that serve; `None`: any.
     pub modes: Option<Vec<Mode>>,
+    /// Whether it is asked of devices by type, and not of cards that a plugin registers.
+    pub typed: bool,
 }
 
 /// Shares of so many cards, each of the same size.
@@ -60,6 +65,23 @@ impl CardShape {
     /// What these requests ask for; `None`: no shares of cards. Several containers count as one with as many cards as all have at once, each as
     /// large as the largest share.
     pub fn of(devices: &[ProfileRequest]) -> Option<Self> {
+        let of_joint =
+            |device: &ProfileRequest| Self::of_gpus(&device.profile.name, device.joint.as_deref()?);
+        Self::of_registered(devices).or_else(|| devices.iter().find_map(of_joint))
+    }
+
+    /// What is asked of GPUs as devices by type. A pod that wants every GPU of a node counts with one: how many these are differs from node to node.
+    fn of_gpus(profile: &ProfileName, joint: &JointRequest) -> Option<Self> {
+        let containers = joint.containers.iter().map(|container| &container.request);
+        let gpus =
+            || iter::once(joint).chain(containers.clone()).filter_map(|one| one.types.get(&DeviceType::Gpu));
+        let shares = gpus().filter_map(|gpus| ShareShape::of_gpu(profile, gpus));
+        let share = shares.max_by_key(|share| (share.alone, rank(share.memory), share.cores))?;
+        let count = gpus().map(TypedRequest::least).fold(0, u32::saturating_add);
+        Some(Self { count: count.max(1), share })
+    }
+
+    fn of_registered(devices: &[ProfileRequest]) -> Option<Self> {
         let device = devices.iter().find(|device| device.joint.is_none())?;
         let shares = || device.request.containers.iter().filter_map(|one| Some((one.role, one.share?)));
         let of_role = |is: fn(Role) -> bool| shares().filter(move |(role, _)| is(*role));
@@ -89,7 +111,31 @@ impl ShareShape {
             alone: choice.sharing == Sharing::Alone,
             models: selection.models.clone(),
             modes: selection.modes.clone(),
+            typed: false,
         }
+    }
+
+    /// What a request of devices takes of each GPU; `None`: of what a card has it takes nothing. Labels of devices are left out.
+    fn of_gpu(profile: &ProfileName, gpus: &TypedRequest) -> Option<Self> {
+        let CardDimensions { memory, cores } = gpus.card.as_ref()?;
+        let [bytes, percent, cores] =
+            [&memory.amount, &memory.percent, cores].map(|dimension| gpus.each.get(dimension));
+        if [bytes, percent, cores] == [None; 3] {
+            return None;
+        }
+        let percent = narrow(percent.unwrap_or(0)).min(100);
+        let memory = bytes.map_or(MemoryRequest::Part(Percent::new(percent)), |bytes| {
+            MemoryRequest::Exact(MiB::new(bytes.div_ceil(MiB::BYTES)))
+        });
+        Some(Self {
+            profile: profile.clone(),
+            memory,
+            cores: cores.map_or(CoreRequest::NONE, |cores| CoreRequest::Exact(Cores::new(narrow(cores)))),
+            alone: gpus.portion == DevicePortion::Whole || gpus.exclusive.is_some() || percent == 100,
+            models: ModelFilter::default(),
+            modes: None,
+            typed: true,
+        })
     }
 
     /// Whether a card of this model and mode that plugins of these dialects offer may serve it, whatever its size.

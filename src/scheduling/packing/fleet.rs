@@ -128,6 +128,7 @@ impl Fleet {
                     alone: percent == 100,
                     models: ModelFilter::default(),
                     modes: None,
+                    typed: false,
                 };
                 let cards_asked = u32::try_from(cards).unwrap_or(u32::MAX);
                 let part = |all: u32| {

@@ -380,6 +380,7 @@ mod tests {
             alone: false,
             models: ModelFilter::default(),
             modes: None,
+            typed: false,
         };
         Arc::new(PodShape { cpu: number, memory: 0, cards: CardShape { count: 1, share } })
     }

@@ -24,6 +24,7 @@ fn shape(cpu: u32, cards: u32, memory: u64) -> PodShape {
         alone: false,
         models: ModelFilter::default(),
         modes: None,
+        typed: false,
     };
     PodShape { cpu, memory: 0, cards: CardShape { count: cards, share } }
 }

@@ -79,6 +79,7 @@ fn pod(cards: u32, memory: u64, cores: u32) -> AskedPod {
         alone: false,
         models: ModelFilter::default(),
         modes: None,
+        typed: false,
     };
     AskedPod {
         cpu: 1000,

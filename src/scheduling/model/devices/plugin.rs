@@ -26,7 +26,7 @@ fn is_less(node: &NodeDevices, gpus: &TypedRequest) -> bool {
     let Some(plugin) = &node.plugin else { return false };
     node.of(DeviceType::Gpu).any(|(_, device)| {
         let mut given = gpus.each.clone();
-        if let Some(proportion) = &gpus.proportion {
+        if let Some(proportion) = gpus.proportion() {
             proportion.complete(&mut given, &device.total);
         }
         plugin.least.iter().any(|(dimension, least)| given.get(dimension).unwrap_or(0) < least)

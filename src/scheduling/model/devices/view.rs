@@ -144,7 +144,7 @@ fn free<'a>(
 ) -> Cow<'a, Amounts> {
     let complete = |amounts: &mut Amounts| {
         // Another scheduler may have written one dimension of two.
-        request.proportion.iter().for_each(|of| of.complete(amounts, &device.total));
+        request.proportion().into_iter().for_each(|of| of.complete(amounts, &device.total));
     };
     let mut free = Cow::Borrowed(&device.total);
     if let Some(of) = used.get(kind, minor) {
