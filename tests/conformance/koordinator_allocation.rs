@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use berth::{
     device::{Amounts, DeviceAllocation, DeviceType, DevicesUsed, JointRequest, TypedRequest},
     dialect::koordinator::{
-        dimension::memory,
+        dimension::card,
         record,
         shape::{self, CountStrategy},
     },
@@ -95,7 +95,7 @@ fn typed(kind: DeviceType, list: &Value) -> (DeviceType, TypedRequest) {
         exclusive: None,
         partition: None,
         by_template: false,
-        proportion: (kind == DeviceType::Gpu).then(memory),
+        card: (kind == DeviceType::Gpu).then(card),
     };
     (kind, request)
 }

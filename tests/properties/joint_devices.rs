@@ -114,7 +114,7 @@ pub(crate) fn typed(count: u32, percent: u64) -> TypedRequest {
         exclusive: None,
         partition: None,
         by_template: false,
-        proportion: None,
+        card: None,
     }
 }
 

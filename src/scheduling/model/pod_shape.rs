@@ -1,6 +1,9 @@
 //! What one pod asks for, as far as it decides how much room pods like it leave: cpu, memory and shares of cards.
 
-use std::iter;
+use std::{
+    hash::{Hash, Hasher},
+    iter,
+};
 
 use super::{card_kind::CardKind, resources::ResourceAmounts};
 use crate::device::{
@@ -10,7 +13,7 @@ use crate::device::{
 };
 
 /// A share of one card.
-#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub struct ShareShape {
     /// The dialect that it is asked in.
     pub profile: ProfileName,
@@ -98,6 +101,18 @@ impl CardShape {
 /// By which the larger of two requests of memory is found without a card: a part of a card is compared as one of 100 GiB.
 fn rank(memory: MemoryRequest) -> MiB {
     memory.of(MiB::new(100 << 10))
+}
+
+/// By hashes of shapes sequences of pods are drawn: what is asked of registered cards hashes as it did before devices by type had shapes, so that the
+/// same pods are drawn.
+impl Hash for ShareShape {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let Self { profile, memory, cores, alone, models, modes, typed } = self;
+        (profile, memory, cores, alone, models, modes).hash(state);
+        if *typed {
+            typed.hash(state);
+        }
+    }
 }
 
 impl ShareShape {

@@ -92,6 +92,7 @@ impl<'a> FillableRoom<'a> {
                 last.set(started % LANES, card);
             }
         }
+        cards.iter_mut().for_each(CardColumns::measure);
         Self { cpu: room.cpu, memory: room.memory, cards, free: room.free(kinds), mix }
     }
 
@@ -211,6 +212,9 @@ impl<'a> CardColumns<'a> {
         self.unused_cores[lane] = if card.used { 0 } else { cores };
         self.slots[lane] = card.slots;
         self.ranks[lane] = (card.free_of(self.of_kind) << LANE_BITS) | u32::try_from(lane).unwrap_or(0);
+    }
+
+    fn measure(&mut self) {
         let most = |cores: &[u32; LANES]| {
             let memory = self.memory.iter().zip(cores);
             memory.map(|(memory, cores)| if *cores > 0 { *memory } else { 0 }).fold(0, u32::max)
@@ -259,6 +263,10 @@ impl<'a> CardColumns<'a> {
             memory: self.memory[lane],
         };
         self.set(lane, &card.with(portion));
+        // Mostly it was not the emptiest card.
+        if card.memory == self.most_memory {
+            self.measure();
+        }
         portion.worth
     }
 }
