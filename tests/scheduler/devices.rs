@@ -350,6 +350,7 @@ fn pods_that_hold_devices_or_wait_for_some_count_among_those_that_may_come() {
     machine.show_pod(&bound(pod("half", &json!({"koordinator.sh/gpu": "50"})), "n1", held));
     // It waits, as one GPU is in use.
     machine.show_pod(&pod("both", &json!({"koordinator.sh/gpu": "200", "koordinator.sh/rdma": "1"})));
+    say(&mut machine, "both");
     machine.show_pod(&pod("nic", &json!({"koordinator.sh/rdma": "1"})));
     assert_eq!(machine.run().1, placed(&[("nic", "n1")]));
     assert_eq!(asked_of_gpus(&machine), [(1, half, half_cores, false, 1), (2, all, all_cores, true, 1)]);
