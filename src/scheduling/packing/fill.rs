@@ -85,7 +85,7 @@ impl<'a> FillableRoom<'a> {
         let mut cards: SmallVec<[CardColumns<'a>; 1]> = SmallVec::new();
         for card in &room.cards {
             let started = cards.last().map_or(0, |last| if last.kind == card.kind { last.len() } else { 0 });
-            if started % LANES == 0 {
+            if started.is_multiple_of(LANES) {
                 cards.push(CardColumns::new(card.kind, mix, kinds));
             }
             if let Some(last) = cards.last_mut() {
@@ -228,6 +228,7 @@ impl<'a> CardColumns<'a> {
     }
 
     /// The rank of each card that takes one more share like this, as [`RoomCard::takes`] says; [`NONE`] of others.
+    #[expect(clippy::needless_bitwise_bool, reason = "without a branch all cards are compared at once")]
     fn ranks_taking(&self, portion: &Portion) -> [u32; LANES] {
         let cores = if portion.alone { &self.unused_cores } else { &self.cores };
         let least = portion.cores.max(1);

@@ -192,11 +192,15 @@ impl Mix {
             }
         }
         let to = |place: u32| moved.get(place as usize).copied().unwrap_or(NOTHING);
-        Arc::make_mut(&mut self.draws).iter_mut().for_each(|draw| draw.shapes = draw.shapes.map(to));
-        Arc::make_mut(&mut self.drawn).iter_mut().for_each(|shape| *shape = to(*shape));
-        Arc::make_mut(&mut self.log)
-            .iter_mut()
-            .for_each(|change| change.shape = moved[change.shape] as usize);
+        for draw in Arc::make_mut(&mut self.draws) {
+            draw.shapes = draw.shapes.map(to);
+        }
+        for shape in Arc::make_mut(&mut self.drawn) {
+            *shape = to(*shape);
+        }
+        for change in Arc::make_mut(&mut self.log) {
+            change.shape = moved[change.shape] as usize;
+        }
         // Of the shares, too, those stay that these shapes ask for.
         let mut asked: Vec<_> = kept.iter().map(|shape| shape.share).collect();
         asked.sort_unstable();
@@ -217,7 +221,8 @@ impl Mix {
         self.compact();
         self.know(kinds);
         let asked = &shape.cards.share;
-        let share = self.shares.iter().position(|share| share == asked).unwrap_or_else(|| {
+        let known = self.shares.iter().position(|one| one == asked);
+        let asked_at = known.unwrap_or_else(|| {
             for (portions, kind) in Arc::make_mut(&mut self.portions).iter_mut().zip(kinds.all()) {
                 portions.push(asked.on(kind));
             }
@@ -233,7 +238,7 @@ impl Mix {
             cpu: shape.cpu,
             memory: shape.memory,
             count: shape.cards.count.max(1),
-            share,
+            share: asked_at,
         });
         place
     }
@@ -243,9 +248,9 @@ impl Mix {
         let shapes = &self.shapes;
         let own = &shapes[place];
         let at = u32::try_from(place).unwrap_or(NOTHING);
-        let (draws, drawn) = (Arc::make_mut(&mut self.draws), Arc::make_mut(&mut self.drawn));
+        let (draws, places) = (Arc::make_mut(&mut self.draws), Arc::make_mut(&mut self.drawn));
         draws.resize(SEQUENCES * DRAWS, Draw::default());
-        drawn.resize(SEQUENCES * DRAWS, NOTHING);
+        places.resize(SEQUENCES * DRAWS, NOTHING);
         let mut first = [u8::MAX; SEQUENCES];
         for of_shape in 0..DRAWS {
             let numbers = Numbers::of(own.seed, of_shape);
@@ -260,8 +265,8 @@ impl Mix {
                 if draw.is_exhausted() {
                     *draw = Draw::among(shapes, sequence, of_shape);
                 }
-                if drawn[number] != draw.shapes[0] {
-                    drawn[number] = draw.shapes[0];
+                if places[number] != draw.shapes[0] {
+                    places[number] = draw.shapes[0];
                     *first = u8::try_from(of_shape).unwrap_or(u8::MAX).min(*first);
                 }
             }
