@@ -53,10 +53,6 @@ struct CardColumns<'a> {
     /// What is free, in thousandths, and below that the lane: the lower, the fuller the card.
     ranks: [u32; LANES],
     slots: [u16; LANES],
-    /// The most memory of a card that takes more pods: most shares that fit nowhere are told by it at once.
-    most_memory: u32,
-    /// The same of cards on which no pod is.
-    most_unused_memory: u32,
 }
 
 /// A room that is to be filled.
@@ -92,7 +88,6 @@ impl<'a> FillableRoom<'a> {
                 last.set(started % LANES, card);
             }
         }
-        cards.iter_mut().for_each(CardColumns::measure);
         Self { cpu: room.cpu, memory: room.memory, cards, free: room.free(kinds), mix }
     }
 
@@ -143,7 +138,7 @@ impl<'a> FillableRoom<'a> {
         }
         let mut fullest: Option<(u32, CardPlace, u32)> = None;
         for (at, cards) in self.cards.iter().enumerate() {
-            let Some(portion) = cards.portion(shape).filter(|portion| !cards.lack_memory(portion)) else {
+            let Some(portion) = cards.portion(shape) else {
                 continue;
             };
             let rank = cards.fullest(portion);
@@ -191,8 +186,6 @@ impl<'a> CardColumns<'a> {
             unused_cores: [0; LANES],
             ranks: [NONE; LANES],
             slots: [0; LANES],
-            most_memory: 0,
-            most_unused_memory: 0,
         }
     }
 
@@ -212,19 +205,6 @@ impl<'a> CardColumns<'a> {
         self.unused_cores[lane] = if card.used { 0 } else { cores };
         self.slots[lane] = card.slots;
         self.ranks[lane] = (card.free_of(self.of_kind) << LANE_BITS) | u32::try_from(lane).unwrap_or(0);
-    }
-
-    fn measure(&mut self) {
-        let most = |cores: &[u32; LANES]| {
-            let memory = self.memory.iter().zip(cores);
-            memory.map(|(memory, cores)| if *cores > 0 { *memory } else { 0 }).fold(0, u32::max)
-        };
-        (self.most_memory, self.most_unused_memory) = (most(&self.cores), most(&self.unused_cores));
-    }
-
-    /// Whether no card has the memory for one more share like this: a quick answer, and not the only reason why none takes it.
-    fn lack_memory(&self, portion: &Portion) -> bool {
-        portion.memory > if portion.alone { self.most_unused_memory } else { self.most_memory }
     }
 
     /// The rank of each card that takes one more share like this, as [`RoomCard::takes`] says; [`NONE`] of others.
@@ -247,7 +227,7 @@ impl<'a> CardColumns<'a> {
 
     /// How many of the cards take one more share of this shape.
     fn taking(&self, shape: &MixedShape) -> usize {
-        let Some(portion) = self.portion(shape).filter(|portion| !self.lack_memory(portion)) else {
+        let Some(portion) = self.portion(shape) else {
             return 0;
         };
         self.ranks_taking(portion).into_iter().filter(|rank| *rank != NONE).count()
@@ -264,10 +244,6 @@ impl<'a> CardColumns<'a> {
             memory: self.memory[lane],
         };
         self.set(lane, &card.with(portion));
-        // Mostly it was not the emptiest card.
-        if card.memory == self.most_memory {
-            self.measure();
-        }
         portion.worth
     }
 }
