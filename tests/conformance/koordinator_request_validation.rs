@@ -8,7 +8,7 @@ use berth::{
         TypedRequest,
     },
     dialect::koordinator::{
-        dimension::{amounts, memory},
+        dimension::{amounts, card},
         request,
         shape::{self, CountStrategy},
     },
@@ -120,7 +120,7 @@ fn in_memory(input: &Value) -> Verdict {
     } else {
         (list(&input["ratio"], ratio), (bytes, &input["expect_bytes"]))
     };
-    memory().complete(&mut given, &list(&input["total"], bytes));
+    card().memory.complete(&mut given, &list(&input["total"], bytes));
     let wanted = listed(&json!({wanted.0: wanted.1}));
     let is = wanted.iter().all(|(of, amount)| given.get(of) == Some(amount));
     Verdict::of(&is, &true)
@@ -182,7 +182,7 @@ fn fill_memory(input: &Value) -> Verdict {
         let mut given = amounts(&of(&allocation["resources"])).unwrap();
         let minor = u32::try_from(allocation["minor"].as_u64().unwrap()).unwrap();
         let whole = &node.device(DeviceType::Gpu, minor).unwrap().total;
-        memory().complete(&mut given, whole);
+        card().memory.complete(&mut given, whole);
         (!whole.is_zero()).then_some(given)
     };
     let completed: Option<Vec<_>> = list(&input["allocations"]["gpu"]).iter().map(complete).collect();
