@@ -6,7 +6,6 @@ use std::{
     sync::Arc,
 };
 
-use super::pod_shape::narrow;
 use crate::device::{Card, CardDimensions, CardId, CoreUnit, MiB, Mode, NodeDevice, ProfileName};
 
 /// The place of a kind among all kinds.
@@ -123,4 +122,9 @@ impl CardKinds {
         self.places.insert(kind, KindId(place));
         KindId(place)
     }
+}
+
+/// The number, or the largest that there is room for.
+pub(in crate::scheduling) fn narrow(number: u64) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
 }

@@ -5,7 +5,10 @@ use std::{
     iter,
 };
 
-use super::{card_kind::CardKind, resources::ResourceAmounts};
+use super::{
+    card_kind::{CardKind, narrow},
+    resources::ResourceAmounts,
+};
 use crate::device::{
     CardDimensions, CoreRequest, CoreUnit, Cores, DevicePortion, DeviceType, JointRequest, MemoryRequest,
     MiB, Mode, ModelFilter, Percent, PodRequest, ProfileName, ProfileRequest, Role, ShareRequest, Sharing,
@@ -196,9 +199,4 @@ pub(in crate::scheduling) fn cpu(resources: &ResourceAmounts) -> u32 {
 /// The memory of these resources, in MiB and rounded up.
 pub(in crate::scheduling) fn memory(resources: &ResourceAmounts) -> u32 {
     narrow(resources.get("memory").max(0).unsigned_abs().div_ceil(MiB::BYTES))
-}
-
-/// The number, or the largest that there is room for.
-pub(in crate::scheduling) fn narrow(number: u64) -> u32 {
-    u32::try_from(number).unwrap_or(u32::MAX)
 }

@@ -5,8 +5,8 @@ use smallvec::SmallVec;
 use crate::{
     device::CardUsage,
     scheduling::model::{
-        card_kind::{CardKind, CardKinds, KindId},
-        pod_shape::{Portion, narrow},
+        card_kind::{CardKind, CardKinds, KindId, narrow},
+        pod_shape::Portion,
     },
 };
 
