@@ -1,5 +1,7 @@
 //! What the API tells those who may list the pods of no namespace, of some, and of all: each answer of each path, on a cluster whose names are hostile.
 
+#![allow(clippy::unwrap_used, reason = "a helper of a test fails as the test does")]
+
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     ops::ControlFlow,
@@ -143,14 +145,14 @@ impl Shown {
         let scheduler = Arc::new(scheduler);
         let (facts, settings) =
             (Facts::new(config.admission_settings(), config.dialects()), config.scheduler_settings());
-        let seen = Arc::clone(&scheduler);
+        let shared = Arc::clone(&scheduler);
         let overview = move || Overview {
             at: now(),
             leading: Leading::Yes,
             details: Details::Full,
-            view: BinderView { reader: reader.clone(), outlook: seen.view().outlook() },
-            holders: seen.view().holders().map(|(key, charge)| (key.clone(), charge.clone())).collect(),
-            pending: seen.view().pending(),
+            view: BinderView { reader: reader.clone(), outlook: shared.view().outlook() },
+            holders: shared.view().holders().map(|(key, charge)| (key.clone(), charge.clone())).collect(),
+            pending: shared.view().pending(),
         };
         let planned = Arc::clone(&scheduler);
         let sources = AnswerSources {
@@ -216,7 +218,7 @@ fn sees(namespaces: &[&str]) -> Sees {
 }
 
 fn escaped(name: &str) -> String {
-    name.bytes().map(|byte| format!("%{byte:02X}")).collect()
+    name.bytes().fold(String::new(), |encoded, byte| encoded + &format!("%{byte:02X}"))
 }
 
 /// Every path that a GET may ask, for every name of the cluster.

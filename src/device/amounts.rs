@@ -67,19 +67,10 @@ impl Amounts {
 
     /// Sets the amount of one dimension.
     pub fn set(&mut self, dimension: NamedDimension, amount: u64) {
-        *self.of(&dimension) = amount;
-    }
-
-    /// The amount of one dimension, 0 where it was absent.
-    fn of(&mut self, dimension: &NamedDimension) -> &mut u64 {
-        let at = match self.0.binary_search_by(|(own, _)| own.cmp(dimension)) {
-            Ok(at) => at,
-            Err(at) => {
-                self.0.insert(at, (dimension.clone(), 0));
-                at
-            }
-        };
-        &mut self.0[at].1
+        match self.0.binary_search_by(|(own, _)| own.cmp(&dimension)) {
+            Ok(at) => self.0[at].1 = amount,
+            Err(at) => self.0.insert(at, (dimension, amount)),
+        }
     }
 
     /// Each dimension and its amount, by name.
@@ -127,8 +118,10 @@ impl Amounts {
     /// Adds other amounts to these.
     pub fn add(&mut self, other: &Self) {
         for (dimension, amount) in other.iter() {
-            let held = self.of(dimension);
-            *held = held.saturating_add(amount);
+            match self.0.binary_search_by(|(own, _)| own.cmp(dimension)) {
+                Ok(at) => self.0[at].1 = self.0[at].1.saturating_add(amount),
+                Err(at) => self.0.insert(at, (dimension.clone(), amount)),
+            }
         }
     }
 }

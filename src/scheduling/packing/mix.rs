@@ -445,7 +445,9 @@ mod tests {
         let kinds = CardKinds::default();
         let mut mix = Mix::default();
         let staying: Vec<_> = (0..4).map(|number| shape(10_000 + number)).collect();
-        staying.iter().for_each(|shape| mix.weigh(shape, 1 << 20, &kinds));
+        for shape in &staying {
+            mix.weigh(shape, 1 << 20, &kinds);
+        }
         let before = drawn(&mix);
         let many = u32::try_from(4 * MOST_SHAPES).unwrap();
         for number in 0..=many {

@@ -58,12 +58,12 @@ impl Scoring {
 impl Strategy {
     /// The score of so much taken of so much.
     fn of(self, taken: u64, total: u64) -> u64 {
-        let part = |amount: u64| match amount.checked_mul(MOST) {
-            Some(amount) => amount / total,
-            None => {
-                let part = u128::from(amount) * u128::from(MOST) / u128::from(total);
-                u64::try_from(part).unwrap_or(MOST)
+        let part = |amount: u64| {
+            if let Some(amount) = amount.checked_mul(MOST) {
+                return amount / total;
             }
+            let part = u128::from(amount) * u128::from(MOST) / u128::from(total);
+            u64::try_from(part).unwrap_or(MOST)
         };
         match self {
             Self::LeastAllocated => part(total.saturating_sub(taken)),

@@ -145,8 +145,8 @@ fn within(view: &View<'_>, scope: &Scope, depth: usize, busy: usize) -> Option<F
 fn cards(view: &View<'_>, scope: &Scope) -> Option<(Vec<Minor>, u64)> {
     let fitting = scope.minors.iter().copied().filter(|&minor| view.fits(minor));
     if view.request.portion == DevicePortion::Share {
-        let score = |minor| view.candidate(minor).map_or(0, |candidate| candidate.score);
-        let best = fitting.map(|minor| (score(minor), Reverse(minor))).max()?;
+        let fitting = fitting.filter_map(|minor| Some((view.candidate(minor)?.score, Reverse(minor))));
+        let best = fitting.max()?;
         return Some((vec![best.1.0], best.0));
     }
     let minors: Vec<_> = fitting.take(view.count).collect();
