@@ -5,11 +5,8 @@
 use super::{facts::Facts, findings::ReviewFindings, named_nodes, rules};
 use crate::{
     dialect::{duration, go_bool, marks, unreadable::annotation_path},
-    object::{Metadata, Pod},
+    object::{Metadata, Pod, pod::SYSTEM_CLASSES},
 };
-
-/// Priority classes that mean the opposite of preemptable.
-const CRITICAL: [&str; 2] = ["system-cluster-critical", "system-node-critical"];
 
 /// Whether the pod has a mark that this file judges.
 pub fn is_marked(metadata: &Metadata) -> bool {
@@ -120,7 +117,8 @@ fn group(
 
 fn critical(findings: &mut ReviewFindings, pod: &Pod, value: bool, field: &str) {
     let class = pod.spec.priority_class_name.as_deref().unwrap_or_default();
-    if value && CRITICAL.contains(&class) {
+    // They mean the opposite of preemptable.
+    if value && SYSTEM_CLASSES.iter().any(|(critical, _)| *critical == class) {
         let message =
             format!("a preemptable pod can't be of priority class {class}, which must never be preempted");
         findings.deny(rules::PREEMPTABLE_CRITICAL, field, message);

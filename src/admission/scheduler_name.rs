@@ -8,11 +8,8 @@ use super::{
 };
 use crate::{
     excerpt::{FIELD, excerpt},
-    object::Pod,
+    object::{Pod, pod::DEFAULT_SCHEDULER},
 };
-
-/// What the API server fills in where nothing was named.
-const DEFAULT: &str = "default-scheduler";
 
 /// The scheduler that places a pod.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -28,12 +25,12 @@ pub enum PlacingScheduler {
 /// The scheduler that places the pod.
 pub fn owner(pod: &Pod, settings: &AdmissionSettings) -> PlacingScheduler {
     let named = pod.spec.scheduler_name.as_deref().unwrap_or_default();
-    let keeps_default = named == DEFAULT && settings.default_scheduler == DefaultScheduler::Leave;
+    let keeps_default = named == DEFAULT_SCHEDULER && settings.default_scheduler == DefaultScheduler::Leave;
     if named == settings.scheduler_name {
         PlacingScheduler::Berth
     } else if named.is_empty()
         || settings.adopt_schedulers.contains(named)
-        || (named == DEFAULT && !keeps_default)
+        || (named == DEFAULT_SCHEDULER && !keeps_default)
     {
         PlacingScheduler::Adopted
     } else {
@@ -43,7 +40,7 @@ pub fn owner(pod: &Pod, settings: &AdmissionSettings) -> PlacingScheduler {
 
 /// Whether the pod names no scheduler, or the one that the API server fills in.
 pub fn is_default(pod: &Pod) -> bool {
-    matches!(pod.spec.scheduler_name.as_deref(), None | Some("" | DEFAULT))
+    matches!(pod.spec.scheduler_name.as_deref(), None | Some("" | DEFAULT_SCHEDULER))
 }
 
 /// Names Berth as the scheduler of an adopted pod.

@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     cluster::Reader,
-    object::{self, Metadata, Pod},
+    object::{self, Metadata, Pod, pod::SYSTEM_CLASSES},
     scheduling::{
         Claim, Details, Event,
         model::{extended_resources::ExtendedResources, message::Message},
@@ -48,10 +48,6 @@ pub const MOST_NAMES: usize = 256;
 
 /// How long the pods are decided.
 const PATIENCE: Duration = Duration::from_secs(2);
-
-/// The priorities of the classes that every cluster has (kubernetes `pkg/apis/scheduling/v1/helpers.go`).
-const SYSTEM_CLASSES: [(&str, i32); 2] =
-    [("system-cluster-critical", 2_000_000_000), ("system-node-critical", 2_000_001_000)];
 
 /// Leads a pod of this namespace through the rules of admission; classes of devices may stand for extended resources. The error names the field that
 /// can't be read.

@@ -6,14 +6,12 @@ use crate::{
     admission::{
         Facts, Violation,
         passage::{self, ReviewVerdict},
+        scheduler_name,
     },
-    object::{self, Pod, UnreadableField, workload::Places},
+    object::{self, Pod, UnreadableField, pod::DEFAULT_SCHEDULER, workload::Places},
     scheduling::model::extended_resources::{ExtendedRequests, ExtendedResources},
     simulation::{Entered, ViolationRow},
 };
-
-/// What the API server fills in where no scheduler was named.
-pub const DEFAULT_SCHEDULER: &str = "default-scheduler";
 
 /// What comes of a pod of this namespace, whose fields stand at these places of a document. Classes of devices may stand for extended resources.
 ///
@@ -55,7 +53,7 @@ pub fn without_share(
     if !(is_named || has_claims) || !facts.dialects.asked(&pod).is_empty() {
         return Ok(None);
     }
-    if matches!(pod.spec.scheduler_name.as_deref(), None | Some("" | DEFAULT_SCHEDULER)) {
+    if scheduler_name::is_default(&pod) {
         pod.spec.scheduler_name = Some(ours.to_owned());
     }
     if let Some(other) = pod.spec.scheduler_name.as_deref().filter(|named| *named != ours) {

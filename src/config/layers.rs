@@ -9,8 +9,7 @@ use jiff::{SignedDuration, tz::TimeZone};
 
 use super::{
     ChipConfig, Config, FamilyConfig, GpuCorePolicy, HamiConfig, VendorsConfig, VnpusConfig, VolcanoConfig,
-    WorkloadConfig, hami::SchedulerPolicy, root::DEFAULT_SCHEDULER, scheduling::PodsPolicy,
-    volcano::LockValue,
+    WorkloadConfig, hami::SchedulerPolicy, scheduling::PodsPolicy, volcano::LockValue,
 };
 use crate::{
     admission::{
@@ -32,7 +31,7 @@ use crate::{
         },
         volcano::{self, ModelGeometries},
     },
-    object::Workloads,
+    object::{Workloads, pod::DEFAULT_SCHEDULER},
     scheduling::{
         self,
         model::{plugin_arguments::PluginArguments, tdm::RevocableZones},

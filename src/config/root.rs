@@ -9,9 +9,7 @@ use super::{
     trouble::Trouble,
     volcano, workloads,
 };
-
-/// The name that the API server gives to pods that name no scheduler.
-pub(super) const DEFAULT_SCHEDULER: &str = "default-scheduler";
+use crate::object::pod::DEFAULT_SCHEDULER;
 
 /// Where Kubernetes' own programs run: who creates pods there can do anything in the cluster already.
 const KUBE_SYSTEM: &str = "kube-system";

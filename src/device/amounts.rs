@@ -67,10 +67,15 @@ impl Amounts {
 
     /// Sets the amount of one dimension.
     pub fn set(&mut self, dimension: NamedDimension, amount: u64) {
-        match self.0.binary_search_by(|(own, _)| own.cmp(&dimension)) {
+        match self.place(&dimension) {
             Ok(at) => self.0[at].1 = amount,
             Err(at) => self.0.insert(at, (dimension, amount)),
         }
+    }
+
+    /// Where a dimension stands; an error is where it would.
+    fn place(&self, dimension: &NamedDimension) -> Result<usize, usize> {
+        self.0.binary_search_by(|(own, _)| own.cmp(dimension))
     }
 
     /// Each dimension and its amount, by name.
@@ -118,7 +123,7 @@ impl Amounts {
     /// Adds other amounts to these.
     pub fn add(&mut self, other: &Self) {
         for (dimension, amount) in other.iter() {
-            match self.0.binary_search_by(|(own, _)| own.cmp(dimension)) {
+            match self.place(dimension) {
                 Ok(at) => self.0[at].1 = self.0[at].1.saturating_add(amount),
                 Err(at) => self.0.insert(at, (dimension.clone(), amount)),
             }

@@ -17,6 +17,13 @@ use super::{
     volume::Volume,
 };
 
+/// kube-scheduler's name, which the API server gives to pods that name no scheduler.
+pub const DEFAULT_SCHEDULER: &str = "default-scheduler";
+
+/// The priority classes that every cluster has, and their priorities (kubernetes `pkg/apis/scheduling/v1/helpers.go`).
+pub const SYSTEM_CLASSES: [(&str, i32); 2] =
+    [("system-cluster-critical", 2_000_000_000), ("system-node-critical", 2_000_001_000)];
+
 /// A pod.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
 #[serde(default)]

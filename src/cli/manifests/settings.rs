@@ -14,10 +14,8 @@ use crate::{
     },
     device::ProfileName,
     dialect::{Dialects, HintKeys, SharingMode, schedulers, vendor::hygon},
+    object::pod::DEFAULT_SCHEDULER,
 };
-
-/// What runs a pod without a look at its share, whoever adopts its pods.
-const BOOKLESS: &str = "default-scheduler";
 
 /// The policy that `unmanagedPods` sets.
 pub(super) const UNMANAGED_POLICY: &str = "berth-unmanaged.berth.dev";
@@ -171,7 +169,7 @@ impl InstallationSettings {
     fn schedulers(&self) -> String {
         let adopted = self.config.adopt_schedulers.iter().map(String::as_str);
         let mut names = vec![self.config.scheduler_name.as_str()];
-        for name in schedulers::NAMES.into_iter().chain(adopted.filter(|name| *name != BOOKLESS)) {
+        for name in schedulers::NAMES.into_iter().chain(adopted.filter(|name| *name != DEFAULT_SCHEDULER)) {
             if !names.contains(&name) {
                 names.push(name);
             }

@@ -15,11 +15,8 @@ use crate::{
     config::Config,
     dialect::schedulers,
     dra::ExtendedResources,
-    object::{DeviceClass, Pod},
+    object::{DeviceClass, Pod, pod::DEFAULT_SCHEDULER},
 };
-
-/// kube-scheduler's name, which always runs.
-pub const DEFAULT_SCHEDULER: &str = "default-scheduler";
 
 /// The question and all that it is asked of.
 #[derive(Debug)]

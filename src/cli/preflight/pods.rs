@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use super::{
-    examination::{DEFAULT_SCHEDULER, Examination},
+    examination::Examination,
     finding::{PreflightFinding, called},
     gangs, rules,
 };
@@ -14,7 +14,7 @@ use crate::{
     device::CardId,
     dialect::Unreadable,
     excerpt::listed,
-    object::{Node, Pod},
+    object::{Node, Pod, pod::DEFAULT_SCHEDULER},
     scheduling::{
         Event, NodeChange, NodeInfo, PodChange, PodInfo, Scheduler, Snapshot, Uid, finding::overcommitted,
     },

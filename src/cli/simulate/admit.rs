@@ -3,7 +3,9 @@
 use serde_json::Value;
 
 use crate::{
-    admission::{Facts, findings::ReviewFindings, modes::Ways, quantities, rules, shares::PodShares},
+    admission::{
+        Facts, findings::ReviewFindings, modes::Ways, quantities, rules, scheduler_name, shares::PodShares,
+    },
     app::entrance,
     cli::{
         documents::{Document, DocumentError},
@@ -56,7 +58,7 @@ fn open(object: &Value, places: &Places, facts: &Facts) -> Result<Entered, Unrea
     if !violations.is_empty() {
         return Ok(Entered::Denied(entrance::rows(&violations, places), Vec::new()));
     }
-    if matches!(pod.spec.scheduler_name.as_deref(), None | Some("" | entrance::DEFAULT_SCHEDULER)) {
+    if scheduler_name::is_default(&pod) {
         pod.spec.scheduler_name = Some(facts.settings.scheduler_name.clone());
     }
     Ok(entrance::ours(pod, Vec::new(), facts))

@@ -30,6 +30,7 @@ use crate::{
     },
     object::{
         ConfigMap, Device, Metadata, Node, Pod, PodDisruptionBudget, PodGroup, Reservation, ResourceQuota,
+        pod::SYSTEM_CLASSES,
         selecting::{DaemonSet, ReplicaSet, ReplicationController, Service, StatefulSet},
         storage::PersistentVolumeClaim,
         workload::Places,
@@ -95,10 +96,9 @@ struct PriorityClass {
 }
 
 impl Priorities {
-    /// The classes that every cluster has (kubernetes `pkg/apis/scheduling/v1/helpers.go`).
+    /// The classes that every cluster has.
     fn system() -> Self {
-        let classes = [("system-cluster-critical", 2_000_000_000), ("system-node-critical", 2_000_001_000)];
-        Self { by_name: classes.map(|(name, value)| (name.to_owned(), value)).into(), default: 0 }
+        Self { by_name: SYSTEM_CLASSES.map(|(name, value)| (name.to_owned(), value)).into(), default: 0 }
     }
 
     fn learn(&mut self, class: PriorityClass) {
