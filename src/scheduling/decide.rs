@@ -211,8 +211,8 @@ impl<'a> Filters<'a> {
         admitting.into_iter().find_map(|reserved| {
             let node = Arc::new(node.within(reserved));
             let NodeVerdict::Fits(fit) = self.judge(&node) else { return None };
-            let raw = self.test(&node, (fit.raw, &fit.taken)).ok()?;
-            Some((node, raw))
+            let other = self.test(&node, &fit.taken).ok()?;
+            Some((node, other.unwrap_or(fit.raw)))
         })
     }
 
@@ -233,13 +233,9 @@ impl<'a> Filters<'a> {
         node.reservations.within.is_none() && pod.is_some_and(|pod| pod.affinity.is_some())
     }
 
-    /// Whether a node that the plugins which look at one node let through, with these scores and so much taken, passes all others too;
-    /// the quota comes last. The scores are those of the cards that the quota admits.
-    pub fn test(
-        &self,
-        node: &Arc<NodeState>,
-        (raw, taken): (RawScores, &[CardUsage]),
-    ) -> Result<RawScores, Refusal> {
+    /// Whether a node that the plugins which look at one node let through, with so much taken, passes all others too; the quota comes last. The node's
+    /// scores, where the quota admits other cards only; `None`: those that it has already.
+    pub fn test(&self, node: &Arc<NodeState>, taken: &[CardUsage]) -> Result<Option<RawScores>, Refusal> {
         if self.lacks_reservation(node) {
             let of_pod = |reserved: &Arc<Reserved>| reserved.reservation.is_for(self.demand);
             let is_there = node.reservations.all.iter().any(of_pod);
@@ -247,14 +243,14 @@ impl<'a> Filters<'a> {
             return Err(Refusal::Node(vec![Reason::Devices(DeviceReason::Typed(lack))]));
         }
         if self.open {
-            return Ok(raw);
+            return Ok(None);
         }
         let cycle = self.cycle.as_ref().map_err(|reason| Refusal::Node(vec![reason.clone()]))?;
         cycle.test(node).map_err(Refusal::Node)?;
         let nominations = self.world.nominations();
         nominations.test(self.demand, node, self.world, cycle).map_err(Refusal::Nominated)?;
         let Demand { ask, .. } = self.demand;
-        verdict::within(ask, node, self.world.into(), &self.quotas, (raw, taken)).map_err(Refusal::Quota)
+        verdict::within(ask, node, self.world.into(), &self.quotas, taken).map_err(Refusal::Quota)
     }
 
     /// What becomes of the pod on one node.
@@ -263,7 +259,7 @@ impl<'a> Filters<'a> {
             return Ok(self.decision(node));
         }
         match self.judge(node) {
-            NodeVerdict::Fits(fit) => self.test(node, (fit.raw, &fit.taken))?,
+            NodeVerdict::Fits(fit) => self.test(node, &fit.taken)?,
             NodeVerdict::Fails(reasons) => return Err(Refusal::Node(reasons)),
         };
         Ok(self.decision(node))
@@ -275,7 +271,7 @@ impl<'a> Filters<'a> {
             return true;
         }
         match self.judge(node) {
-            NodeVerdict::Fits(fit) => self.test(node, (fit.raw, &fit.taken)).is_ok(),
+            NodeVerdict::Fits(fit) => self.test(node, &fit.taken).is_ok(),
             NodeVerdict::Fails(_) => false,
         }
     }

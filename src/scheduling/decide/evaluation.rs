@@ -15,7 +15,7 @@ use crate::scheduling::{
         NodeReasons,
         cycle::Preferences,
         pod_counts::PodCounts,
-        score::{Feasible, Scale, Scores, weights::ScoreWeights},
+        score::{Feasible, NormalisedScores, RawScores, Scores, weights::ScoreWeights},
     },
     world::{node_state::NodeState, reservation::Preference},
 };
@@ -48,7 +48,6 @@ pub type Evaluated<'a, 'j> = (&'a Arc<NodeState>, Result<Scores, &'j NodeReasons
 #[derive(Debug)]
 struct PassedNode<'a> {
     feasible: Feasible<'a>,
-    state: &'a Arc<NodeState>,
     /// The weighted sum of its scores, as long as none depends on other nodes.
     score: f64,
     /// The place of the Reservation that it is for the pod.
@@ -113,7 +112,9 @@ impl<'a, 'v> Evaluation<'a, 'v> {
     pub fn nodes<'j>(&self, judged: &'j JudgedNodes<'a>) -> Vec<Evaluated<'a, 'j>> {
         let refused = judged.refusals.0.iter().map(|(state, refusal)| (*state, Err(refusal.reasons())));
         let failed = judged.failed.iter().map(|(state, reasons)| (*state, Err(reasons)));
-        let scored = self.scored(&judged.passed).map(|(one, scores)| (one.state, Ok(scores)));
+        let scores = self.normalised(&judged.passed);
+        let passed = judged.passed.iter().map(|one| one.feasible.node);
+        let scored = passed.zip(scores.of_nodes()).map(|(node, scores)| (node, Ok(scores)));
         refused.chain(failed).chain(scored).collect()
     }
 
@@ -145,9 +146,10 @@ impl<'a, 'v> Evaluation<'a, 'v> {
             tested.map_err(|refusal| refusals.note(state, refusal)).ok()
         });
         let chosen = if is_independent {
-            best(tested.map(|one| (one.state, one.score)), rank)
+            best(tested.map(|one| (one.feasible.node, one.score)), rank)
         } else {
-            let passed: Vec<_> = tested.collect();
+            let mut passed = Vec::with_capacity(self.verdicts.slots());
+            passed.extend(tested);
             self.best_of(&passed, rank)
         };
         chosen.ok_or(refusals)
@@ -158,13 +160,14 @@ impl<'a, 'v> Evaluation<'a, 'v> {
         passed: &[PassedNode<'a>],
         rank: impl Fn(&NodeName) -> usize,
     ) -> Option<&'a Arc<NodeState>> {
-        let places = passed.iter().filter_map(|one| Some((one.state, one.reserved?)));
+        let places = passed.iter().filter_map(|one| Some((one.feasible.node, one.reserved?)));
         let first = first_of(places, &rank);
         let is_candidate = |one: &PassedNode<'_>| {
-            first.is_none() || one.reserved.map(|place| (rank(&one.state.info.name), place)) == first
+            first.is_none() || one.reserved.map(|place| (rank(&one.feasible.node.info.name), place)) == first
         };
-        let scored = self.scored(passed).filter(|(one, _)| is_candidate(one));
-        best(scored.map(|(one, scores)| (one.state, scores.total(&self.weights))), &rank)
+        let totals = self.normalised(passed).totals(&self.weights);
+        let scored = passed.iter().zip(totals).filter(|(one, _)| is_candidate(one));
+        best(scored.map(|(one, total)| (one.feasible.node, total)), &rank)
     }
 
     /// Why no node fits, with the nearest miss, and how the quotas stand if nodes were refused for one.
@@ -191,29 +194,19 @@ impl<'a, 'v> Evaluation<'a, 'v> {
             && let Some((within, raw)) = self.filters.in_reservation(state)
         {
             let (feasible, reserved) = (Feasible { node: state, raw }, self.filters.preference(&within));
-            return Some(Ok(PassedNode { feasible, state, score, reserved }));
+            return Some(Ok(PassedNode { feasible, score, reserved }));
         }
         let NodeVerdict::Fits(fit) = verdict else { return None };
-        let tested = self.filters.test(state, (fit.raw, &fit.taken));
-        Some(tested.map(|raw| {
-            let feasible = Feasible { node: state, raw };
-            let score = if raw == fit.raw { score } else { self.score_alone(&feasible) };
-            PassedNode { feasible, state, score, reserved: None }
-        }))
+        let passed = |other: Option<RawScores>| {
+            let score = other.map_or(score, |raw| raw.total(&self.weights));
+            let feasible = Feasible { node: state, raw: other.unwrap_or(fit.raw) };
+            PassedNode { feasible, score, reserved: None }
+        };
+        Some(self.filters.test(state, &fit.taken).map(passed))
     }
 
-    fn score_alone(&self, feasible: &Feasible<'_>) -> f64 {
-        let alone = Preferences::default();
-        Scale::of(&alone, &[]).scores(feasible).total(&self.weights)
-    }
-
-    /// Each of these nodes with its scores, normalised over all of them.
-    fn scored<'p>(
-        &'p self,
-        passed: &'p [PassedNode<'a>],
-    ) -> impl Iterator<Item = (&'p PassedNode<'a>, Scores)> {
-        let feasible: Vec<_> = passed.iter().map(|one| one.feasible).collect();
-        let scale = Scale::of(&self.preferences, &feasible);
-        passed.iter().map(move |one| (one, scale.scores(&one.feasible)))
+    /// The scores of these nodes, normalised over all of them.
+    fn normalised(&self, passed: &[PassedNode<'a>]) -> NormalisedScores {
+        NormalisedScores::of(&self.preferences, passed.iter().map(|one| &one.feasible))
     }
 }

@@ -109,19 +109,19 @@ impl NodeVerdict {
     }
 }
 
-/// The scores of a node that fits whatever the quotas, with these scores and so much taken, under the quotas; or why it would not do. Where
-/// that would take too much, other cards of the node may do.
+/// Whether a node that fits whatever the quotas, with so much taken, does so under the quotas; or why it would not do. Where that would take too much,
+/// other cards of the node may do: then the scores are those of these; else `None`.
 pub(in crate::scheduling) fn within(
     ask: &Ask,
     node: &NodeState,
     around: Surroundings<'_>,
     quotas: &[Quota],
-    (scores, taken): (RawScores, &[CardUsage]),
-) -> Result<RawScores, NodeReasons> {
+    taken: &[CardUsage],
+) -> Result<Option<RawScores>, NodeReasons> {
     if iter::zip(quotas, taken).all(|(quota, taken)| quota.admits(*taken)) {
-        return Ok(scores);
+        return Ok(None);
     }
-    judge(ask, node, around, quotas).map(|(_, scores)| scores)
+    judge(ask, node, around, quotas).map(|(_, scores)| Some(scores))
 }
 
 /// The least rank among these nodes, and the least place of those that have it; `None`: there are none.

@@ -10,10 +10,7 @@ use super::{
 use crate::scheduling::{
     model::pod::Ask,
     packing::vacancy::Vacancy,
-    plugin::{
-        cycle::Preferences,
-        score::{Feasible, RawScores, Scale, weights::ScoreWeights},
-    },
+    plugin::score::weights::ScoreWeights,
     world::{World, node_state::NodeState},
 };
 
@@ -41,14 +38,7 @@ const UNFIT: f64 = f64::NEG_INFINITY;
 /// By what scores of nodes are made.
 struct NodeScoring<'a> {
     around: Surroundings<'a>,
-    scale: Scale<'a>,
     weights: ScoreWeights,
-}
-
-impl NodeScoring<'_> {
-    fn total(&self, node: &NodeState, raw: RawScores) -> f64 {
-        self.scale.scores(&Feasible { node, raw }).total(&self.weights)
-    }
 }
 
 impl Verdicts {
@@ -69,8 +59,7 @@ impl Verdicts {
         mut go_on: impl FnMut() -> ControlFlow<()>,
     ) -> ControlFlow<(), usize> {
         let (slots, generations) = (world.nodes.slots(), world.nodes.generations());
-        let alone = Preferences::default();
-        let scoring = NodeScoring { around: world.into(), scale: Scale::of(&alone, &[]), weights };
+        let scoring = NodeScoring { around: world.into(), weights };
         self.resize(slots.len());
         let is_revalued = self.packing != scoring.around.packing.version();
         self.packing = scoring.around.packing.version();
@@ -83,7 +72,7 @@ impl Verdicts {
                     judged_anew += 1;
                     self.judge(slot, ask, state, &scoring);
                 }
-                Some(state) if is_revalued => self.value(slot, state, &scoring),
+                Some(state) if is_revalued => self.value(slot, &scoring),
                 // The slot may be another node's next.
                 None if !is_known => self.forget(slot),
                 Some(_) | None => {}
@@ -177,7 +166,7 @@ impl Verdicts {
         }
         self.generations[slot] = node.generation;
         self.scores[slot] = match &verdict {
-            NodeVerdict::Fits(fit) => scoring.total(node, fit.raw),
+            NodeVerdict::Fits(fit) => fit.raw.total(&scoring.weights),
             NodeVerdict::Fails(_) => UNFIT,
         };
         self.set(slot, verdict);
@@ -203,12 +192,12 @@ impl Verdicts {
     }
 
     /// Scores a node anew for another mix of pods.
-    fn value(&mut self, slot: usize, node: &NodeState, scoring: &NodeScoring<'_>) {
+    fn value(&mut self, slot: usize, scoring: &NodeScoring<'_>) {
         if let NodeVerdict::Fits(fit) = &mut self.of_nodes[slot]
             && let Some(vacancy) = &fit.vacancy
         {
             fit.raw.value(vacancy, scoring.around.packing);
-            self.scores[slot] = scoring.total(node, fit.raw);
+            self.scores[slot] = fit.raw.total(&scoring.weights);
         }
     }
 }

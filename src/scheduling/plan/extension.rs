@@ -3,7 +3,7 @@
 //!
 //! The cards alone are judged: kube-scheduler runs all other plugins itself. Nothing is decided or held here.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, convert, sync::Arc};
 
 use super::Plan;
 use crate::device::{Quota, Usage};
@@ -17,7 +17,7 @@ use crate::scheduling::{
         NodeReasons, Plugin, Reason,
         cycle::Preferences,
         filter::filter,
-        score::{Feasible, Scale, Scores},
+        score::{Feasible, NormalisedScores, Scores},
     },
     snapshot::Snapshot,
     world::{
@@ -53,13 +53,14 @@ pub fn standings(demand: &Demand, outlook: &Outlook, names: &[String]) -> Vec<No
     };
     let judged: Vec<_> = names.iter().map(of).collect();
     let fitting: Vec<_> = judged.iter().filter_map(|one| one.as_ref().ok()).copied().collect();
-    let alone = Preferences::default();
-    let scale = Scale::of(&alone, &fitting);
-    let standing = |(name, judged): (&String, Result<Feasible<'_>, NodeStanding>)| match judged {
-        // A pod would wait there for longer than kube-scheduler does.
-        Ok(_) if outlook.is_passed_over(name) => NodeStanding::Fits(0),
-        Ok(feasible) => NodeStanding::Fits(priority(&scale.scores(&feasible))),
-        Err(standing) => standing,
+    let scores = NormalisedScores::of(&Preferences::default(), fitting.iter());
+    let mut scores = scores.of_nodes();
+    let standing = |(name, judged): (&String, Result<Feasible<'_>, NodeStanding>)| {
+        let of_cards = judged.map(|_| scores.next().map_or(0, |scores| priority(&scores)));
+        // A pod would wait on a node that is passed over for longer than kube-scheduler does.
+        of_cards.map_or_else(convert::identity, |points| {
+            NodeStanding::Fits(if outlook.is_passed_over(name) { 0 } else { points })
+        })
     };
     names.iter().zip(judged).map(standing).collect()
 }
@@ -67,7 +68,7 @@ pub fn standings(demand: &Demand, outlook: &Outlook, names: &[String]) -> Vec<No
 /// The node with its scores, or what it is to a pod that does not fit.
 fn judged<'a>(
     demand: &Demand,
-    node: &'a NodeState,
+    node: &'a Arc<NodeState>,
     world: &World,
     quotas: &[Quota],
 ) -> Result<Feasible<'a>, NodeStanding> {

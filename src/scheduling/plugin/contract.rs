@@ -140,13 +140,10 @@ pub trait PreScore: SchedulingPlugin {
     fn prepare<'a>(demand: &'a Demand, world: &'a World, counts: &mut PodCounts) -> Option<Self::Found<'a>>;
 }
 
-/// A node's score, from 0 to 100.
-pub type NodeScore<'s> = Box<dyn Fn(&NodeState) -> i64 + 's>;
-
 /// What a plugin has found out for one pod, by which it scores nodes.
 pub trait PreScored: fmt::Debug {
-    /// The score of each of these nodes, which are those that fit.
-    fn normalised<'s>(&'s self, feasible: &[&NodeState]) -> NodeScore<'s>;
+    /// The score, from 0 to 100, of each of these nodes, which are those that fit.
+    fn normalised(&self, feasible: &[&NodeState]) -> Vec<i64>;
 }
 
 /// A pod on a node that it fits.

@@ -6,7 +6,7 @@
 use std::convert::Infallible;
 
 use super::{
-    contract::{NodeScore, PreScore, PreScored, SchedulingPlugin},
+    contract::{PreScore, PreScored, SchedulingPlugin},
     pod_counts::PodCounts,
     score::range::{MOST, float, whole},
 };
@@ -70,8 +70,8 @@ impl<'a> LocalImages<'a> {
 }
 
 impl PreScored for LocalImages<'_> {
-    fn normalised<'s>(&'s self, _feasible: &[&NodeState]) -> NodeScore<'s> {
-        Box::new(|node| self.score(&node.info))
+    fn normalised(&self, feasible: &[&NodeState]) -> Vec<i64> {
+        feasible.iter().map(|node| self.score(&node.info)).collect()
     }
 }
 

@@ -6,9 +6,7 @@
 use std::{borrow::Cow, sync::Arc};
 
 use super::{
-    contract::{
-        Cure, Filter, NodeScore, PreScore, PreScored, Reasons, Rejection, SchedulingPlugin, Shortage,
-    },
+    contract::{Cure, Filter, PreScore, PreScored, Reasons, Rejection, SchedulingPlugin, Shortage},
     pod_counts::PodCounts,
     scene::Scene,
     score::range::MOST,
@@ -177,8 +175,8 @@ pub struct PodRequests<'a> {
 }
 
 impl PreScored for PodRequests<'_> {
-    fn normalised<'s>(&'s self, _feasible: &[&NodeState]) -> NodeScore<'s> {
-        Box::new(|node| self.score(node))
+    fn normalised(&self, feasible: &[&NodeState]) -> Vec<i64> {
+        feasible.iter().map(|node| self.score(node)).collect()
     }
 }
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use super::{
     Plugin, TABLE,
-    contract::{NodeScore, Normalisation, Placement, PreScored},
+    contract::{Normalisation, Placement},
     cycle::Preferences,
 };
 use crate::scheduling::{
@@ -123,71 +123,127 @@ impl RawScores {
     pub(in crate::scheduling) fn is_relative(&self) -> bool {
         self.is_relative
     }
+
+    /// The weighted sum of a node's scores of which none depends on those of other nodes.
+    pub(in crate::scheduling) fn total(&self, weights: &ScoreWeights) -> f64 {
+        let mut total = 0.0;
+        for (place, row) in SCORERS.into_iter().enumerate() {
+            if let (Some(raw), Some(normalisation)) = (self.get(place), normalisation(row)) {
+                let score = Extremes::default().normalised(normalisation, raw);
+                total += f64::from(weights.0[PLACES[place]]) * score;
+            }
+        }
+        total
+    }
 }
 
 /// A node that fits, with its raw scores.
 #[derive(Clone, Copy, Debug)]
 pub struct Feasible<'a> {
     /// The node.
-    pub node: &'a NodeState,
+    pub node: &'a Arc<NodeState>,
     /// What the plugins that look at one node make of it.
     pub raw: RawScores,
 }
 
-/// By what the raw scores of one decision are normalised, over the nodes that fit.
-pub struct Scale<'a> {
-    /// The highest raw score of each of [`SCORERS`] whose scores are relative.
-    highest: [i64; SCORERS.len()],
-    /// The lowest raw score of each whose scores are costs; 0 over no nodes.
-    lowest: [f64; SCORERS.len()],
-    /// The scores of the plugins that have found something out for the pod, each with its place among those that score.
-    prepared: Vec<(usize, NodeScore<'a>)>,
+/// By what the raw scores of one plugin are normalised: the extremes over the nodes that fit. Those over no nodes are for a score that depends on no
+/// other node's.
+#[derive(Clone, Copy, Debug, Default)]
+struct Extremes {
+    /// The highest, where the plugin's scores are relative to it.
+    highest: i64,
+    /// The lowest, where they are costs.
+    lowest: f64,
 }
 
-impl<'a> Scale<'a> {
-    /// The scale over these nodes. Without nodes it is the scale of those whose raw scores depend on no other node.
-    pub fn of(preferences: &'a Preferences<'a>, feasible: &[Feasible<'_>]) -> Self {
-        let (mut highest, mut lowest) = ([0; SCORERS.len()], [0.0; SCORERS.len()]);
-        for (place, row) in SCORERS.into_iter().enumerate() {
-            let raw = feasible.iter().filter_map(|feasible| feasible.raw.get(place));
-            match normalisation(row) {
-                Some(Normalisation::AboveLeast) => lowest[place] = raw.reduce(f64::min).unwrap_or_default(),
-                Some(Normalisation::OfHighest | Normalisation::BelowHighest) => {
-                    highest[place] = raw.map(whole).max().unwrap_or_default();
-                }
-                Some(Normalisation::AsIs) | None => {}
+impl Extremes {
+    fn of(normalisation: Normalisation, raw: impl Iterator<Item = f64>) -> Self {
+        match normalisation {
+            Normalisation::AsIs => Self::default(),
+            Normalisation::OfHighest | Normalisation::BelowHighest => {
+                Self { highest: raw.map(whole).max().unwrap_or_default(), ..Self::default() }
+            }
+            Normalisation::AboveLeast => {
+                Self { lowest: raw.reduce(f64::min).unwrap_or_default(), ..Self::default() }
             }
         }
-        let mut prepared = Vec::new();
-        if !preferences.is_empty() {
-            let nodes: Vec<_> = feasible.iter().map(|feasible| feasible.node).collect();
-            let of = |(plugin, found): &'a (Plugin, Box<dyn PreScored + 'a>)| {
-                (place(*plugin as usize), found.normalised(&nodes))
-            };
-            prepared.extend(preferences.0.iter().map(of));
-        }
-        Self { highest, lowest, prepared }
     }
 
-    /// The normalised scores of one of these nodes.
-    pub fn scores(&self, feasible: &Feasible<'_>) -> Scores {
-        let Feasible { node, raw } = feasible;
-        let mut scores = [None; SCORING];
+    fn normalised(self, normalisation: Normalisation, raw: f64) -> f64 {
+        let part = || if self.highest == 0 { 0 } else { MOST * whole(raw) / self.highest };
+        match normalisation {
+            Normalisation::AsIs => raw,
+            Normalisation::OfHighest => float(part()),
+            Normalisation::BelowHighest => float(MOST - part()),
+            Normalisation::AboveLeast => float(MOST) - (raw - self.lowest),
+        }
+    }
+}
+
+/// The scores of all nodes that fit one pod, normalised over them.
+#[derive(Debug)]
+pub struct NormalisedScores {
+    /// How many nodes there are.
+    nodes: usize,
+    /// A column for each plugin that has something to score for the pod, in the order of the table: its place among the plugins that score, and a
+    /// score for each node.
+    columns: Vec<(usize, Vec<f64>)>,
+}
+
+impl NormalisedScores {
+    /// The scores of these nodes.
+    pub fn of<'f, 'n: 'f>(
+        preferences: &Preferences<'_>,
+        feasible: impl ExactSizeIterator<Item = &'f Feasible<'n>> + Clone,
+    ) -> Self {
+        let mut scores = Self { nodes: feasible.len(), columns: Vec::with_capacity(SCORING) };
         for (place, row) in SCORERS.into_iter().enumerate() {
-            let (Some(raw), Some(normalisation)) = (raw.get(place), normalisation(row)) else { continue };
-            let highest = self.highest[place];
-            let part = || if highest == 0 { 0 } else { MOST * whole(raw) / highest };
-            scores[PLACES[place]] = Some(match normalisation {
-                Normalisation::AsIs => raw,
-                Normalisation::OfHighest => float(part()),
-                Normalisation::BelowHighest => float(MOST - part()),
-                Normalisation::AboveLeast => float(MOST) - (raw - self.lowest[place]),
-            });
+            let raw = || feasible.clone().map(|one| one.raw.get(place));
+            let Some(normalisation) = normalisation(row).filter(|_| raw().any(|score| score.is_some()))
+            else {
+                continue;
+            };
+            let extremes = Extremes::of(normalisation, raw().flatten());
+            let normalised =
+                |raw: Option<f64>| raw.map_or(0.0, |raw| extremes.normalised(normalisation, raw));
+            scores.add(PLACES[place], raw().map(normalised).collect());
         }
-        for (place, score) in &self.prepared {
-            scores[*place] = Some(float(score(node)));
+        if !preferences.is_empty() {
+            let nodes: Vec<_> = feasible.map(|one| &**one.node).collect();
+            for (plugin, found) in &preferences.0 {
+                let normalised = found.normalised(&nodes);
+                scores.add(place(*plugin as usize), normalised.into_iter().map(float).collect());
+            }
         }
-        Scores(scores)
+        scores
+    }
+
+    fn add(&mut self, place: usize, column: Vec<f64>) {
+        let at = self.columns.partition_point(|(other, _)| *other < place);
+        self.columns.insert(at, (place, column));
+    }
+
+    /// The weighted sum of each node's scores.
+    pub fn totals(&self, weights: &ScoreWeights) -> Vec<f64> {
+        let mut totals = vec![0.0; self.nodes];
+        for (place, column) in &self.columns {
+            let weight = f64::from(weights.0[*place]);
+            for (total, score) in totals.iter_mut().zip(column) {
+                *total += weight * score;
+            }
+        }
+        totals
+    }
+
+    /// Each node's scores.
+    pub fn of_nodes(&self) -> impl Iterator<Item = Scores> {
+        (0..self.nodes).map(|node| {
+            let mut scores = [None; SCORING];
+            for (place, column) in &self.columns {
+                scores[*place] = column.get(node).copied();
+            }
+            Scores(scores)
+        })
     }
 }
 
@@ -199,9 +255,8 @@ pub struct Scores([Option<f64>; SCORING]);
 impl Scores {
     /// The weighted sum.
     pub fn total(&self, weights: &ScoreWeights) -> f64 {
-        let weighted =
-            self.0.iter().zip(weights.0).map(|(score, weight)| f64::from(weight) * score.unwrap_or(0.0));
-        weighted.sum()
+        let weighted = self.0.iter().zip(weights.0);
+        weighted.fold(0.0, |sum, (score, weight)| sum + f64::from(weight) * score.unwrap_or(0.0))
     }
 
     /// The plugins that have something to score for the pod, each with the node's score.

@@ -8,7 +8,7 @@ use super::counted;
 use crate::scheduling::{
     model::{pod::Demand, pod_selector::PodTerm},
     plugin::{
-        contract::{NodeScore, PreScored},
+        contract::PreScored,
         pod_counts::PodCounts,
         score::range::{MOST, float, whole},
     },
@@ -84,36 +84,15 @@ impl PreferredNeighbours {
 }
 
 impl PreScored for PreferredNeighbours {
-    fn normalised<'s>(&'s self, feasible: &[&NodeState]) -> NodeScore<'s> {
-        let scale = NeighbourScale::of(self, feasible);
-        Box::new(move |node| scale.score(node))
-    }
-}
-
-/// By what the raw scores of the nodes that fit are normalised.
-#[derive(Debug)]
-struct NeighbourScale<'a> {
-    domains: &'a PreferredNeighbours,
-    least: i64,
-    most: i64,
-}
-
-impl<'a> NeighbourScale<'a> {
-    /// The extremes over these nodes.
-    fn of(domains: &'a PreferredNeighbours, feasible: &[&NodeState]) -> Self {
-        let scores: Vec<i64> = feasible.iter().map(|node| domains.raw(node)).collect();
+    /// 100 where the terms weigh most; 0 everywhere if they weigh the same on every node.
+    fn normalised(&self, feasible: &[&NodeState]) -> Vec<i64> {
+        let mut scores: Vec<i64> = feasible.iter().map(|node| self.raw(node)).collect();
         let least = scores.iter().copied().min().unwrap_or_default();
-        let most = scores.iter().copied().max().unwrap_or_default();
-        Self { domains, least, most }
-    }
-
-    /// 0 to 100, 100 where the terms weigh most; 0 where they weigh the same on every node.
-    fn score(&self, node: &NodeState) -> i64 {
-        let range = self.most.saturating_sub(self.least);
-        if range == 0 {
-            return 0;
+        let range = scores.iter().copied().max().unwrap_or_default().saturating_sub(least);
+        for score in &mut scores {
+            let above = float(score.saturating_sub(least));
+            *score = if range == 0 { 0 } else { whole(float(MOST) * (above / float(range))) };
         }
-        let above = self.domains.raw(node).saturating_sub(self.least);
-        whole(float(MOST) * (float(above) / float(range)))
+        scores
     }
 }

@@ -8,7 +8,7 @@ use super::{Counting, counted, system_default, topologies};
 use crate::scheduling::{
     model::{footprint::SpreadConstraint, name::NodeName, pod::Demand},
     plugin::{
-        contract::{NodeScore, PreScored},
+        contract::PreScored,
         pod_counts::PodCounts,
         score::range::{MOST, float, whole},
     },
@@ -81,9 +81,43 @@ impl<'a> PreferredSpread<'a> {
 }
 
 impl PreScored for PreferredSpread<'_> {
-    fn normalised<'s>(&'s self, feasible: &[&NodeState]) -> NodeScore<'s> {
-        let scale = SpreadScale::of(self, feasible);
-        Box::new(move |node| scale.score(node))
+    /// 100 where the fewest matching pods are; 0 where a topology key is missing.
+    fn normalised(&self, feasible: &[&NodeState]) -> Vec<i64> {
+        let concerned = || feasible.iter().copied().filter(|node| self.concerns(node));
+        let weights = self.weights(&concerned().collect::<Vec<_>>());
+        let of_node = |node: &&NodeState| self.concerns(node).then(|| self.raw(node, &weights));
+        let raw: Vec<Option<i64>> = feasible.iter().map(of_node).collect();
+        let least = raw.iter().flatten().copied().min().unwrap_or_default();
+        let most = raw.iter().flatten().copied().max().unwrap_or_default();
+        let score = |raw: i64| if most == 0 { MOST } else { MOST * (most + least - raw) / most };
+        raw.into_iter().map(|raw| raw.map_or(0, score)).collect()
+    }
+}
+
+impl PreferredSpread<'_> {
+    /// What one pod counts by each constraint, where these nodes fit and have every topology key.
+    fn weights(&self, nodes: &[&NodeState]) -> Vec<f64> {
+        let weight = |(constraint, topology): (&SpreadConstraint, &Arc<Topology>)| {
+            let of_nodes = &*constraint.topology_key == HOSTNAME;
+            let size = if of_nodes { nodes.len() } else { count_domains(topology, nodes) };
+            float(i64::try_from(size).unwrap_or(i64::MAX).saturating_add(2)).ln()
+        };
+        self.constraints.iter().zip(&self.topologies).map(weight).collect()
+    }
+
+    /// How many matching pods there are, weighed by how many domains each constraint has. The skew that a constraint allows is added,
+    /// so that it waters small differences down.
+    fn raw(&self, node: &NodeState, weights: &[f64]) -> i64 {
+        let score = |((constraint, topology), (matching, weight)): (
+            (&SpreadConstraint, &Arc<Topology>),
+            (&Matching, &f64),
+        )| {
+            let pods = matching.at(node, topology)?;
+            Some(float(pods) * weight + float(constraint.max_skew - 1))
+        };
+        let constraints = self.constraints.iter().zip(&self.topologies);
+        let counted = self.matching.iter().zip(weights);
+        whole(constraints.zip(counted).filter_map(score).sum::<f64>().round())
     }
 }
 
@@ -134,56 +168,4 @@ fn count_domains(topology: &Arc<Topology>, nodes: &[&NodeState]) -> usize {
         unlabelled = false;
     }
     domains.values().iter().filter(|is_there| **is_there).count() + usize::from(unlabelled)
-}
-
-/// By what the raw scores of the nodes that fit are normalised.
-#[derive(Debug)]
-struct SpreadScale<'a> {
-    spread: &'a PreferredSpread<'a>,
-    /// What one pod counts by each constraint.
-    weights: Vec<f64>,
-    least: i64,
-    most: i64,
-}
-
-impl<'a> SpreadScale<'a> {
-    /// The extremes over these nodes.
-    fn of(spread: &'a PreferredSpread<'a>, feasible: &[&NodeState]) -> Self {
-        let nodes: Vec<&NodeState> = feasible.iter().copied().filter(|node| spread.concerns(node)).collect();
-        let weight = |(constraint, topology): (&SpreadConstraint, &Arc<Topology>)| {
-            let of_nodes = &*constraint.topology_key == HOSTNAME;
-            let size = if of_nodes { nodes.len() } else { count_domains(topology, &nodes) };
-            float(i64::try_from(size).unwrap_or(i64::MAX).saturating_add(2)).ln()
-        };
-        let weights = spread.constraints.iter().zip(&spread.topologies).map(weight).collect();
-        let mut scale = Self { spread, weights, least: 0, most: 0 };
-        let raw: Vec<i64> = nodes.iter().map(|node| scale.raw(node)).collect();
-        scale.least = raw.iter().copied().min().unwrap_or_default();
-        scale.most = raw.iter().copied().max().unwrap_or_default();
-        scale
-    }
-
-    /// 0 to 100, 100 where the fewest matching pods are; 0 where a topology key is missing.
-    fn score(&self, node: &NodeState) -> i64 {
-        match (self.spread.concerns(node), self.most) {
-            (false, _) => 0,
-            (true, 0) => MOST,
-            (true, most) => MOST * (most + self.least - self.raw(node)) / most,
-        }
-    }
-
-    /// How many matching pods there are, weighed by how many domains each constraint has. The skew that a constraint allows is added,
-    /// so that it waters small differences down.
-    fn raw(&self, node: &NodeState) -> i64 {
-        let score = |((constraint, topology), (matching, weight)): (
-            (&SpreadConstraint, &Arc<Topology>),
-            (&Matching, &f64),
-        )| {
-            let pods = matching.at(node, topology)?;
-            Some(float(pods) * weight + float(constraint.max_skew - 1))
-        };
-        let constraints = self.spread.constraints.iter().zip(&self.spread.topologies);
-        let counted = self.spread.matching.iter().zip(&self.weights);
-        whole(constraints.zip(counted).filter_map(score).sum::<f64>().round())
-    }
 }

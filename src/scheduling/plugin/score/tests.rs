@@ -89,9 +89,9 @@ impl Cluster {
         let states: Vec<_> = self.0.nodes().collect();
         let feasible: Vec<_> =
             states.iter().map(|state| Feasible { node: state, raw: judged(state).unwrap().1 }).collect();
-        let scale = Scale::of(&preferences, &feasible);
-        let of = |one: &Feasible<'_>| scale.scores(one).by_plugin().find(|(other, _)| *other == plugin);
-        feasible.iter().map(|one| of(one).map(|(_, score)| whole(score))).collect()
+        let of = |scores: Scores| scores.by_plugin().find(|(other, _)| *other == plugin);
+        let scores = NormalisedScores::of(&preferences, feasible.iter());
+        scores.of_nodes().map(|scores| of(scores).map(|(_, score)| whole(score))).collect()
     }
 
     /// Where the scheduler would place the pod, which is where a dry run says that it would go.

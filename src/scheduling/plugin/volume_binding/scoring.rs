@@ -13,7 +13,7 @@ use crate::{
     scheduling::{
         model::node::NodeInfo,
         plugin::{
-            contract::{NodeScore, PreScored},
+            contract::PreScored,
             score::range::{MOST, float, whole},
         },
         world::node_state::NodeState,
@@ -85,8 +85,8 @@ impl<'a> VolumeCapacity<'a> {
 }
 
 impl PreScored for VolumeCapacity<'_> {
-    fn normalised<'s>(&'s self, _feasible: &[&NodeState]) -> NodeScore<'s> {
-        Box::new(|node| self.score(&node.info))
+    fn normalised(&self, feasible: &[&NodeState]) -> Vec<i64> {
+        feasible.iter().map(|node| self.score(&node.info)).collect()
     }
 }
 
