@@ -1,6 +1,6 @@
 //! A cluster of nodes with 8 cards and two pods each, and pods that are placed on it one after the other.
 
-use std::{sync::Arc, time::Duration};
+use std::{ops::ControlFlow, sync::Arc, time::Duration};
 
 use berth::{
     device::{Allocation, Answer, Card, InitPhase, NodePolicy},
@@ -110,7 +110,13 @@ impl World {
             Family::TemplateClaim(kind) => {
                 self.snapshot.set_object(claims::claim(self.placed, kind, memory));
             }
-            Family::LeastWasteReweighed => self.snapshot.weigh(vec![mix::another(self.placed)]),
+            Family::LeastWasteReweighed => {
+                self.snapshot.weigh(vec![mix::another(self.placed)]);
+                // The program does this beside its decisions.
+                if let Some(renewal) = self.snapshot.begin_renewal() {
+                    self.snapshot.renew(renewal.run(|| ControlFlow::Continue(())));
+                }
+            }
             _ => {}
         }
         let mut demand = self.demand(self.family.memory(memory));

@@ -1,6 +1,7 @@
-//! Comparing claims with devices on threads of their own: one at a time, in slices that the namespaces take in turn, for half of the time.
+//! What is computed on threads of its own beside the decisions: comparing claims with devices, and valuing rooms. One at a time, in slices that all of
+//! them take in turn, for half of the time.
 //!
-//! It decides nothing: what is compared, and what follows from it, is the scheduler's.
+//! It decides nothing: what is computed, and what follows from it, is the scheduler's.
 
 use std::{
     ops::ControlFlow,
@@ -13,7 +14,7 @@ use std::{
 
 use tokio::{
     runtime::{Handle, RuntimeFlavor},
-    sync::Semaphore,
+    sync::{Semaphore, SemaphorePermit},
     task::spawn_blocking,
     time::Instant,
 };
@@ -21,6 +22,7 @@ use tokio::{
 use crate::scheduling::{
     decide::comparison::{ClaimComparison, ComparedClaims},
     model::steps::{Allowance, PER_MILLISECOND},
+    packing::renewal::{Renewal, RenewedMix},
 };
 
 /// After this time the next comparison goes on.
@@ -29,7 +31,7 @@ const SLICE: Duration = Duration::from_millis(10);
 /// One comparison takes so many steps, about two seconds; the longest search on one node takes one. What is left is compared the next time.
 pub(crate) const MOST: u64 = 2_000 * PER_MILLISECOND;
 
-/// Runs comparisons; clones take turns with each other.
+/// Runs what is computed beside the decisions; clones take turns with each other.
 #[derive(Clone, Debug)]
 pub struct Comparer {
     /// Fair: who waits longest is next.
@@ -52,30 +54,61 @@ impl Comparer {
             let mut allowance = Allowance::of(MOST);
             return comparison.run(|toll| allowance.take(toll));
         }
-        let compared = spawn_blocking(move || self.take_turns(&comparison, &handle)).await;
-        compared.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
+        let compared = spawn_blocking(move || {
+            let (mut turns, mut allowance) = (Turns::begin(&self, &handle), Allowance::of(MOST));
+            comparison.run(|toll| {
+                turns.go_on()?;
+                allowance.take(toll)
+            })
+        });
+        compared.await.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
+    }
+
+    /// Values rooms for a mix of pods. A panic in it is a panic here.
+    pub(super) async fn renew(self, renewal: Renewal) -> RenewedMix {
+        let handle = Handle::current();
+        if handle.runtime_flavor() == RuntimeFlavor::CurrentThread {
+            return renewal.run(|| ControlFlow::Continue(()));
+        }
+        let renewed = spawn_blocking(move || {
+            let mut turns = Turns::begin(&self, &handle);
+            renewal.run(|| turns.go_on())
+        });
+        renewed.await.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
     }
 
     /// Ends all comparisons before their next step.
     pub(super) fn end(&self) {
         self.ended.store(true, Ordering::Relaxed);
     }
+}
 
-    fn take_turns(&self, comparison: &ClaimComparison, handle: &Handle) -> ComparedClaims {
-        let next = || (handle.block_on(self.turn.acquire()).ok(), Instant::now());
-        let (mut turn, mut began) = next();
-        let mut allowance = Allowance::of(MOST);
-        comparison.run(|toll| {
-            if self.ended.load(Ordering::Relaxed) {
-                return ControlFlow::Break(());
-            }
-            if began.elapsed() >= SLICE {
-                // The loop, the webhook and the API server of a small cluster need the processor too.
-                std::thread::sleep(began.elapsed());
-                drop(turn.take());
-                (turn, began) = next();
-            }
-            allowance.take(toll)
-        })
+/// The slices of one that takes turns with others.
+struct Turns<'a> {
+    comparer: &'a Comparer,
+    handle: &'a Handle,
+    turn: Option<SemaphorePermit<'a>>,
+    began: Instant,
+}
+
+impl<'a> Turns<'a> {
+    /// Waits for the first slice.
+    fn begin(comparer: &'a Comparer, handle: &'a Handle) -> Self {
+        let turn = handle.block_on(comparer.turn.acquire()).ok();
+        Self { comparer, handle, turn, began: Instant::now() }
+    }
+
+    /// Whether to go on; if the slice is over, waits for the next one.
+    fn go_on(&mut self) -> ControlFlow<()> {
+        if self.comparer.ended.load(Ordering::Relaxed) {
+            return ControlFlow::Break(());
+        }
+        if self.began.elapsed() >= SLICE {
+            // The loop, the webhook and the API server of a small cluster need the processor too.
+            std::thread::sleep(self.began.elapsed());
+            drop(self.turn.take());
+            *self = Self::begin(self.comparer, self.handle);
+        }
+        ControlFlow::Continue(())
     }
 }

@@ -9,6 +9,7 @@ use super::{
     finding::{Concern, Finding, NodeFindings},
     model::{gang::GangName, name::NodeName, pod::PodKey},
     node_flow::LineWait,
+    packing::renewal::Renewal,
     pending::PendingReason,
     plan::eviction::{Eviction, Postponed},
 };
@@ -122,6 +123,8 @@ pub enum Effect {
     },
     /// Compare the claims of a pod with devices. Nothing is written. Answered by `ClaimsCompared`.
     CompareClaims(ClaimComparison),
+    /// Value rooms for the pods that may come by now, so that no decision has to. Nothing is written. Answered by `MixRenewed`.
+    RenewMix(Renewal),
     /// Read something, to settle a doubt. Answered by `Read`.
     Read(ReadRequest),
     /// Say that a pod is bound.

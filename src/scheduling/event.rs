@@ -9,6 +9,7 @@ use super::{
         node::NodeInfo,
         pod::{Ask, PodInfo, PodKey},
     },
+    packing::renewal::RenewedMix,
     plan::eviction::Eviction,
     world::{
         object::Object,
@@ -200,6 +201,8 @@ pub enum Event {
     },
     /// A comparison of claims with devices is over.
     ClaimsCompared(ComparedClaims),
+    /// Rooms have been valued for the pods that may come.
+    MixRenewed(RenewedMix),
     /// A pod with this ask may come. Nobody vouches for it: it is prepared for, and nothing is decided or held for it.
     Hinted(Arc<Ask>),
     /// A pod is gone for whose node's device plugin another has seen that it may be at work until then.

@@ -10,6 +10,7 @@ mod fill;
 pub mod fleet;
 pub mod mix;
 pub mod pressure;
+pub mod renewal;
 pub mod room;
 pub mod rooms;
 #[cfg(test)]
@@ -34,6 +35,7 @@ use census::Weighed;
 use fleet::Fleet;
 use mix::{Mix, POD};
 use pressure::Pressure;
+use renewal::{Renewal, RenewedMix};
 use room::{Room, RoomCard};
 use rooms::{Rooms, ValuedRoom};
 
@@ -42,7 +44,12 @@ use rooms::{Rooms, ValuedRoom};
 pub struct Packing {
     kinds: Arc<CardKinds>,
     fleet: Arc<Fleet>,
+    /// By which rooms are worth something.
     mix: Mix,
+    /// The mix as it is by now, where it is another one: it counts once rooms have been valued by it, beside the decisions.
+    coming: Option<Mix>,
+    /// Whether that is under way.
+    is_renewing: bool,
     /// The pods that are made up, with their weights.
     made_up: Arc<BTreeMap<Arc<PodShape>, u32>>,
     pressure: Pressure,
@@ -106,6 +113,40 @@ impl Packing {
         self.note_change();
     }
 
+    /// Whether [`Self::begin_renewal`] has something to say.
+    pub(in crate::scheduling) fn needs_renewal(&self) -> bool {
+        self.coming.is_some() && !self.is_renewing
+    }
+
+    /// What has to be done before the mix counts that there is by now; `None`: it does, or that is under way.
+    pub(in crate::scheduling) fn begin_renewal(&mut self) -> Option<Renewal> {
+        let mix = self.coming.as_ref().filter(|_| !self.is_renewing)?.clone();
+        self.is_renewing = true;
+        Some(Renewal::new(mix, self.kinds.clone(), self.rooms.clone()))
+    }
+
+    /// Takes in that the renewal is over that was begun.
+    pub(in crate::scheduling) fn renew(&mut self, RenewedMix(mix): RenewedMix) {
+        self.is_renewing = false;
+        self.coming = self.coming.take().filter(|coming| coming.version > mix.version);
+        self.mix = mix;
+        self.mix.know(&self.kinds);
+        self.note_change();
+    }
+
+    /// Changes the mix; if no room has been asked for yet, it counts at once.
+    fn change_mix(&mut self, change: impl FnOnce(&mut Mix, &Self)) {
+        let mut mix = self.coming.take().unwrap_or_else(|| self.mix.clone());
+        mix.know(&self.kinds);
+        change(&mut mix, self);
+        if self.rooms.is_empty() {
+            self.mix = mix;
+            self.note_change();
+        } else if mix.version > self.mix.version {
+            self.coming = Some(mix);
+        }
+    }
+
     fn note_change(&mut self) {
         self.pressure = Pressure::of(&self.mix, &self.fleet);
         self.version += 1;
@@ -116,22 +157,25 @@ impl Packing {
         if weighed.is_empty() {
             return;
         }
-        for (shape, pods) in weighed {
-            let made_up = self.made_up.get(&shape).copied().unwrap_or(0);
-            self.mix.weigh(&shape, pods.saturating_mul(POD).saturating_add(made_up), &self.kinds);
-        }
-        self.note_change();
+        self.change_mix(|mix, packing| {
+            for (shape, pods) in weighed {
+                let made_up = packing.made_up.get(&shape).copied().unwrap_or(0);
+                mix.weigh(&shape, pods.saturating_mul(POD).saturating_add(made_up), &packing.kinds);
+            }
+        });
     }
 
     fn make_up(&mut self) {
         let made_up = Arc::new(self.fleet.made_up(&self.kinds));
         let before = std::mem::replace(&mut self.made_up, made_up);
         let shapes: BTreeSet<_> = before.keys().chain(self.made_up.keys()).cloned().collect();
-        for shape in shapes {
-            let of = |made_up: &BTreeMap<_, u32>| made_up.get(&shape).copied().unwrap_or(0);
-            let counted = self.mix.weight(&shape).saturating_sub(of(&before));
-            self.mix.weigh(&shape, counted.saturating_add(of(&self.made_up)), &self.kinds);
-        }
+        self.change_mix(|mix, packing| {
+            for shape in shapes {
+                let of = |made_up: &BTreeMap<_, u32>| made_up.get(&shape).copied().unwrap_or(0);
+                let counted = mix.weight(&shape).saturating_sub(of(&before));
+                mix.weigh(&shape, counted.saturating_add(of(&packing.made_up)), &packing.kinds);
+            }
+        });
     }
 
     /// The cards of a node that work, each once, with their kinds: those that plugins register, and GPUs that are listed as devices by type.

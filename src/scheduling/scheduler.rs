@@ -186,6 +186,7 @@ impl Scheduler {
                 self.binding.cycle.advance_conditions(ConditionInput::Told { pod, message, outcome, now });
             }
             Event::ClaimsCompared(compared) => self.binding.cycle.claims_compared(compared),
+            Event::MixRenewed(renewed) => self.binding.cycle.snapshot.renew(renewed),
             Event::Hinted(ask) => self.binding.cycle.prepare(&ask),
             Event::Vacated { node, until } => self.binding.advance(&node, NodeFlowInput::Vacated(until)),
             Event::Directed { pod, node } => self.binding.direct(&pod, &node, now),
@@ -205,6 +206,7 @@ impl Scheduler {
     pub fn settle(&mut self, now: Timestamp) -> Vec<Effect> {
         self.binding.cycle.queue.begin_turn(now);
         self.watch_zones(now);
+        self.binding.cycle.renew_mix();
         self.binding.wake_helped();
         if self.binding.cycle.is_synced() {
             self.meet_deadlines(now);

@@ -198,6 +198,7 @@ impl SimulatedCluster {
                 let mut allowance = Allowance::of(compare::MOST);
                 self.observe(Event::ClaimsCompared(comparison.run(|toll| allowance.take(toll))));
             }
+            Effect::RenewMix(renewal) => self.observe(Event::MixRenewed(renewal.clone().skip())),
             Effect::Read(request) => self.read(request),
             Effect::TellUnschedulable { pod, reason, .. } => {
                 let (pod, message) = (pod.clone(), reason.message().full);

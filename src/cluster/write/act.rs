@@ -106,6 +106,7 @@ impl Hands {
             Effect::CompareClaims(comparison) => {
                 Some(Event::ClaimsCompared(self.comparer.compare(comparison).await))
             }
+            Effect::RenewMix(renewal) => Some(Event::MixRenewed(self.comparer.renew(renewal).await)),
             Effect::Read(ReadRequest::Pod(pod)) => Some(self.read_pod(pod).await),
             Effect::Read(ReadRequest::Node(node)) => Some(self.read_node(node).await),
             Effect::Read(ReadRequest::Holder { owner, since }) => Some(self.read_holder(owner, since).await),

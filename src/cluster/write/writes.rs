@@ -247,7 +247,7 @@ fn urgency(effect: &Effect) -> Urgency {
         | Effect::TellSilent { .. }
         | Effect::ReportFinding { .. }
         | Effect::CountFindings { .. } => Urgency::Reports,
-        Effect::CompareClaims(_) => Urgency::Compares,
+        Effect::CompareClaims(_) | Effect::RenewMix(_) => Urgency::Compares,
     }
 }
 
@@ -275,6 +275,7 @@ fn namespace_of(effect: &Effect) -> Arc<str> {
         }
         Effect::ReportFinding { of: Concern::Namespace(namespace), .. } => namespace.clone(),
         Effect::ReleaseLock { .. }
+        | Effect::RenewMix(_)
         | Effect::Read(ReadRequest::Node(_) | ReadRequest::Holder { .. })
         | Effect::CountFindings { .. }
         | Effect::ReportFinding { of: Concern::Node(_), .. } => Arc::default(),

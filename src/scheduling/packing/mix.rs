@@ -24,7 +24,7 @@ pub(super) const DRAWS: usize = 240;
 pub(super) const POD: u32 = 1024;
 
 /// So many changes of weights are remembered.
-const REMEMBERED: usize = 64;
+pub(super) const REMEMBERED: usize = 64;
 
 /// So many shapes with the least keys are known of each draw.
 const LEAST: usize = 3;

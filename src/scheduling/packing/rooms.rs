@@ -12,7 +12,7 @@ use foldhash::fast::FixedState;
 use super::{
     alone,
     fill::{FillableRoom, Filled},
-    mix::{Mix, SEQUENCES},
+    mix::{Mix, REMEMBERED, SEQUENCES},
     room::Room,
 };
 use crate::scheduling::model::card_kind::CardKinds;
@@ -33,12 +33,20 @@ struct Valuation {
     worth: i64,
 }
 
+/// What is known of a room by the mix that counts and, while that is renewed, by the next one.
+#[derive(Debug, Default)]
+struct Valuations {
+    both: [Valuation; 2],
+    /// The latest version of the mix for which somebody asked.
+    asked: u64,
+}
+
 /// A room, with what it is worth as far as that is known.
 #[derive(Debug)]
 pub struct ValuedRoom {
     /// The room.
     pub room: Room,
-    known: Mutex<Valuation>,
+    known: Mutex<Valuations>,
 }
 
 /// The rooms that were valued.
@@ -67,6 +75,17 @@ impl Rooms {
         rooms.insert(ByRoom(valued.clone()));
         valued
     }
+
+    /// Whether no room has been asked for yet.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+
+    /// The rooms that something refers to.
+    pub(super) fn in_use(&self) -> Vec<Arc<ValuedRoom>> {
+        let rooms = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        rooms.iter().filter(|room| Arc::strong_count(&room.0) > 1).map(|room| room.0.clone()).collect()
+    }
 }
 
 impl Borrow<Room> for ByRoom {
@@ -93,15 +112,56 @@ impl ValuedRoom {
     /// What the room is worth, in millionths of a card.
     pub(super) fn worth(&self, mix: &Mix, kinds: &CardKinds) -> i64 {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.version == mix.version {
-            return known.worth;
+        known.asked = known.asked.max(mix.version);
+        if let Some(found) = known.of(mix.version) {
+            return found.worth;
         }
-        if known.version > mix.version {
-            // Somebody looks at the cluster as it was.
-            return Valuation::default().renewed(&self.room, mix, kinds).worth;
+        let found = known.before(mix.version).renewed(&self.room, mix, kinds);
+        known.keep(found);
+        found.worth
+    }
+
+    /// Whether it is known what the room is worth by this mix.
+    #[cfg(test)]
+    pub(super) fn is_valued_by(&self, mix: &Mix) -> bool {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).of(mix.version).is_some()
+    }
+
+    /// Values the room by a mix that is to count, if somebody has asked for it lately.
+    pub(super) fn prepare(&self, mix: &Mix, kinds: &CardKinds) {
+        let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = {
+            let known = known();
+            let is_asked = known.asked + REMEMBERED as u64 > mix.version;
+            if !is_asked || known.of(mix.version).is_some() {
+                return;
+            }
+            known.before(mix.version)
+        };
+        // Meanwhile a decision may ask what the room is worth by the mix that counts.
+        let found = before.renewed(&self.room, mix, kinds);
+        known().keep(found);
+    }
+}
+
+impl Valuations {
+    fn of(&self, version: u64) -> Option<&Valuation> {
+        self.both.iter().find(|known| known.version == version)
+    }
+
+    /// The latest of those that are older than this version.
+    fn before(&self, version: u64) -> Valuation {
+        let older = self.both.iter().filter(|known| known.version < version);
+        older.max_by_key(|known| known.version).copied().unwrap_or_default()
+    }
+
+    /// Keeps it in place of the oldest, unless it is older: somebody looks at the cluster as it was.
+    fn keep(&mut self, found: Valuation) {
+        let [one, other] = &mut self.both;
+        let oldest = if one.version <= other.version { one } else { other };
+        if oldest.version < found.version {
+            *oldest = found;
         }
-        *known = known.renewed(&self.room, mix, kinds);
-        known.worth
     }
 }
 

@@ -1,6 +1,6 @@
 //! What rooms are worth: a function of the pods and nodes that there are, however they came, and what it says.
 
-use std::sync::Arc;
+use std::{ops::ControlFlow, sync::Arc};
 
 use proptest::prelude::*;
 
@@ -43,6 +43,8 @@ struct Cluster {
     packing: Packing,
     census: Census,
     nodes: BTreeMap<String, NodeInfo>,
+    /// Whether somebody else ends the renewals that are begun.
+    renews_later: bool,
 }
 
 impl Cluster {
@@ -50,22 +52,35 @@ impl Cluster {
         let name = node.name.to_string();
         self.packing.replace_node(self.nodes.get(&name), Some(&mut node));
         self.nodes.insert(name, node);
+        self.renew();
     }
 
     fn take(&mut self, name: &str) {
         if let Some(node) = self.nodes.remove(name) {
             self.packing.replace_node(Some(&node), None);
         }
+        self.renew();
+    }
+
+    /// The mix counts that there is by now.
+    fn renew(&mut self) {
+        if !self.renews_later
+            && let Some(renewal) = self.packing.begin_renewal()
+        {
+            self.packing.renew(renewal.run(|| ControlFlow::Continue(())));
+        }
     }
 
     fn come(&mut self, shape: PodShape) {
         let weighed = self.census.add(shape);
         self.packing.weigh(weighed);
+        self.renew();
     }
 
     fn go(&mut self, shape: PodShape) {
         let weighed = self.census.remove(shape);
         self.packing.weigh(weighed);
+        self.renew();
     }
 
     /// How much more is asked of a node of this size than if none were too small.
@@ -232,6 +247,69 @@ fn any_number_of_shapes_count_with_those_that_most_pods_have() {
     assert_eq!(rest.into_iter().collect::<Vec<_>>(), [(Arc::new(shape(1, 1, 1)), 16)]);
 }
 
+/// Renewals, with a room that was asked for: the packing, and the room.
+fn with_a_room() -> (Cluster, Arc<ValuedRoom>) {
+    let mut cluster = Cluster { renews_later: true, ..Cluster::default() };
+    cluster.put(node("a", 64, 4));
+    let room = cluster.packing.room(&cluster.nodes["a"], [0, 0], |_| CardUsage::default());
+    let room = cluster.packing.valued(room);
+    cluster.packing.worth(&room);
+    (cluster, room)
+}
+
+#[test]
+fn pods_that_come_count_once_rooms_have_been_valued_by_them() {
+    let (mut cluster, room) = with_a_room();
+    let before = (cluster.packing.worth(&room), cluster.packing.version());
+    for _ in 0..4096 {
+        cluster.come(shape(60_000, 1, 8_000));
+    }
+    let renewal = cluster.packing.begin_renewal().unwrap();
+    assert_eq!(cluster.packing.begin_renewal(), None, "one at a time");
+    assert_eq!((cluster.packing.worth(&room), cluster.packing.version()), before);
+    let renewed = renewal.run(|| ControlFlow::Continue(()));
+    assert!(room.is_valued_by(&renewed.0));
+    assert!(room.is_valued_by(&cluster.packing.mix), "a decision may ask for it meanwhile");
+    assert_eq!((cluster.packing.worth(&room), cluster.packing.version()), before);
+    cluster.packing.renew(renewed);
+    assert!(cluster.packing.version() > before.1);
+    assert!(
+        cluster.packing.worth(&room) < before.0 / 2,
+        "one cpu for each card is left: a pod takes all of them"
+    );
+    assert_eq!(cluster.packing.begin_renewal(), None, "nothing has changed since");
+}
+
+#[test]
+fn what_changes_while_rooms_are_valued_is_renewed_after_that() {
+    let (mut cluster, room) = with_a_room();
+    (0..16).for_each(|_| cluster.come(shape(60_000, 1, 8_000)));
+    let first = cluster.packing.begin_renewal().unwrap();
+    (0..4096).for_each(|_| cluster.come(shape(60_000, 1, 8_000)));
+    cluster.packing.renew(first.skip());
+    let between = cluster.packing.worth(&room);
+    let second = cluster.packing.begin_renewal().unwrap();
+    cluster.packing.renew(second.skip());
+    assert!(cluster.packing.worth(&room) < between);
+    assert_eq!(cluster.packing.begin_renewal(), None);
+}
+
+#[test]
+fn rooms_that_nobody_asks_for_any_more_are_not_valued() {
+    let (mut cluster, room) = with_a_room();
+    let changes = u32::try_from(mix::REMEMBERED).unwrap();
+    for cpu in 1..=changes {
+        cluster.come(shape(cpu, 1, 8_000));
+    }
+    let renewed = cluster.packing.begin_renewal().unwrap().run(|| ControlFlow::Continue(()));
+    assert!(!room.is_valued_by(&renewed.0));
+    cluster.packing.renew(renewed);
+    cluster.packing.worth(&room);
+    cluster.come(shape(changes + 1, 1, 8_000));
+    let renewed = cluster.packing.begin_renewal().unwrap().run(|| ControlFlow::Continue(()));
+    assert!(room.is_valued_by(&renewed.0));
+}
+
 #[derive(Clone, Debug)]
 enum Step {
     Come(u8),
@@ -239,6 +317,10 @@ enum Step {
     Put(u8),
     Take(u8),
     Look,
+    /// A renewal is begun.
+    Begin,
+    /// It is over, when so many rooms have been valued.
+    End(u8),
 }
 
 /// A few shapes of which some fit nowhere, some everywhere.
@@ -267,13 +349,16 @@ fn step() -> impl Strategy<Value = Step> {
         1 => any::<u8>().prop_map(Step::Put),
         1 => (0_u8..4).prop_map(Step::Take),
         1 => Just(Step::Look),
+        1 => Just(Step::Begin),
+        1 => (0_u8..9).prop_map(Step::End),
     ]
 }
 
 proptest! {
     #[test]
     fn what_was_there_before_changes_nothing(steps in prop::collection::vec(step(), 1..120)) {
-        let mut cluster = Cluster::default();
+        let mut cluster = Cluster { renews_later: true, ..Cluster::default() };
+        let mut begun = None;
         let mut pods: BTreeMap<u8, u32> = BTreeMap::new();
         for step in steps {
             match step {
@@ -293,8 +378,22 @@ proptest! {
                 Step::Look => for name in cluster.nodes.keys() {
                     cluster.worth(name, 700);
                 },
+                Step::Begin => begun = begun.or_else(|| cluster.packing.begin_renewal()),
+                Step::End(rooms) => if let Some(renewal) = begun.take() {
+                    let mut left = rooms;
+                    let renewed = renewal.run(|| match left.checked_sub(1) {
+                        Some(less) => { left = less; ControlFlow::Continue(()) }
+                        None => ControlFlow::Break(()),
+                    });
+                    cluster.packing.renew(renewed);
+                },
             }
         }
+        if let Some(renewal) = begun {
+            cluster.packing.renew(renewal.skip());
+        }
+        cluster.renews_later = false;
+        cluster.renew();
         let mut anew = Cluster::default();
         for (number, count) in pods.into_iter().rev() {
             (0..count).for_each(|_| anew.come(of_number(number)));

@@ -26,7 +26,9 @@ use jiff::Timestamp;
 use super::Settings;
 use crate::scheduling::{
     decide::class::Classes,
+    effect::Effect,
     model::{kind::Kind, measure::Measure, name::Uid},
+    node_flow::Course,
     preempt::Preempting,
     snapshot::Snapshot,
 };
@@ -89,6 +91,16 @@ impl SchedulingCycle {
     pub(super) fn note_mix(&mut self) {
         let weighed = self.pods.take_weighed();
         self.snapshot.weigh(weighed);
+    }
+
+    /// Has rooms valued for the pods that may come by now, unless that is under way. For one that stands by no decision waits.
+    pub(super) fn renew_mix(&mut self) {
+        let Some(renewal) = self.snapshot.begin_renewal() else { return };
+        if self.duty.course == Course::Standby {
+            self.snapshot.renew(renewal.skip());
+        } else {
+            self.outbox.effects.push(Effect::RenewMix(renewal));
+        }
     }
 
     /// A node would have the pod: it waits for nothing but its turn there.

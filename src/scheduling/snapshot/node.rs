@@ -12,7 +12,10 @@ use crate::{
             node::NodeInfo,
             tdm::ZoneState,
         },
-        packing::census::Weighed,
+        packing::{
+            census::Weighed,
+            renewal::{Renewal, RenewedMix},
+        },
         world::{
             ledger::Charge,
             node_state::{NodeAgents, NodeReserved, NodeState},
@@ -67,6 +70,17 @@ impl Snapshot {
         if !weighed.is_empty() {
             Arc::make_mut(&mut self.world.packing).weigh(weighed);
         }
+    }
+
+    /// What has to be done before the mix counts of which pods may come by now; `None`: it does, or that is under way.
+    pub fn begin_renewal(&mut self) -> Option<Renewal> {
+        let needs = self.world.packing.needs_renewal();
+        needs.then(|| Arc::make_mut(&mut self.world.packing).begin_renewal()).flatten()
+    }
+
+    /// Takes in that the mix counts for which rooms have been valued.
+    pub fn renew(&mut self, renewed: RenewedMix) {
+        Arc::make_mut(&mut self.world.packing).renew(renewed);
     }
 
     /// Folds a node's state anew, if it is not what the ledger says; whether it was.

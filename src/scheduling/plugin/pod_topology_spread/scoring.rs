@@ -2,11 +2,11 @@
 //!
 //! Source: v1.36 `pkg/scheduler/framework/plugins/podtopologyspread/scoring.go`.
 
-use std::{borrow::Cow, collections::HashMap, sync::Arc};
+use std::{borrow::Cow, sync::Arc};
 
 use super::{Counting, counted, system_default, topologies};
 use crate::scheduling::{
-    model::{footprint::SpreadConstraint, name::NodeName, pod::Demand},
+    model::{footprint::SpreadConstraint, pod::Demand},
     plugin::{
         contract::PreScored,
         pod_counts::PodCounts,
@@ -47,8 +47,8 @@ enum RequiredKeys {
 enum Matching {
     /// By domain of the topology key.
     ByDomain(ByDomain<i64>),
-    /// By node. A node without pods is absent.
-    ByNode(HashMap<NodeName, i64>),
+    /// By node, in the order of their slots.
+    ByNode(Vec<i64>),
 }
 
 impl<'a> PreferredSpread<'a> {
@@ -131,7 +131,11 @@ impl Matching {
     ) -> Self {
         let occupied = counted(constraint, world, counts).filter(|(_, _, pods)| *pods > 0);
         if &*constraint.topology_key == HOSTNAME {
-            return Self::ByNode(occupied.map(|(_, node, pods)| (node.info.name.clone(), pods)).collect());
+            let mut by_slot = vec![0; world.nodes.slots().len()];
+            for (slot, _, pods) in occupied {
+                by_slot[slot] = pods;
+            }
+            return Self::ByNode(by_slot);
         }
         let mut domains = ByDomain::of(topology.clone());
         let mut unlabelled = 0;
@@ -150,7 +154,7 @@ impl Matching {
         topology.of_node(node)?;
         let matching = match self {
             Self::ByDomain(domains) => domains.of_node(node),
-            Self::ByNode(nodes) => nodes.get(&node.info.name),
+            Self::ByNode(by_slot) => by_slot.get(node.slot),
         };
         Some(matching.copied().unwrap_or_default())
     }

@@ -163,6 +163,10 @@ impl Play {
             if let Effect::ReleaseLock { resource_version, .. } = &effect {
                 self.release = Some(resource_version.clone());
             }
+            if let Effect::RenewMix(renewal) = effect {
+                self.scheduler.observe(Event::MixRenewed(renewal.skip()), self.now);
+                continue;
+            }
             self.effects.push(effect);
         }
     }
@@ -219,6 +223,7 @@ impl Play {
             Effect::Read(ReadRequest::Node(_)) => Sent::ReadNode,
             Effect::Read(ReadRequest::Holder { .. }) => Sent::ReadHolder,
             Effect::CompareClaims(_) => Sent::CompareClaims,
+            Effect::RenewMix(_) => unreachable!("it is answered at once"),
             Effect::TellScheduled { pod, .. } => Sent::Told(self.name(&pod.name)),
             Effect::TellUnschedulable { pod, .. } => Sent::Unschedulable(self.name(&pod.name)),
             Effect::TellFailedAllocation { pod, .. } => Sent::FailedAllocation(self.name(&pod.name)),
