@@ -205,6 +205,9 @@ impl Cluster {
                     Effect::ReportFinding { of, finding: Finding::Drift(drift) } => {
                         self.drifts.push(format!("{of:?}: {drift}"));
                     }
+                    Effect::RenewMix(renewal) => {
+                        self.scheduler.observe(Event::MixRenewed(renewal.skip()), self.now);
+                    }
                     effect if is_awaited(&effect) => self.under_way.push(effect),
                     _ => {}
                 }

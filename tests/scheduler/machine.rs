@@ -146,10 +146,15 @@ impl Machine {
         object
     }
 
-    /// What is to be done now.
+    /// What is to be done now. Another mix of pods counts at once.
     pub(crate) fn settle(&mut self) -> Vec<Effect> {
-        let effects = self.scheduler.settle(self.now);
+        let mut effects = self.scheduler.settle(self.now);
         check(&self.scheduler, &effects);
+        effects.retain(|effect| {
+            let Effect::RenewMix(renewal) = effect else { return true };
+            self.scheduler.observe(Event::MixRenewed(renewal.clone().skip()), self.now);
+            false
+        });
         effects
     }
 

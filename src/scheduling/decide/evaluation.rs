@@ -48,8 +48,6 @@ pub type Evaluated<'a, 'j> = (&'a Arc<NodeState>, Result<Scores, &'j NodeReasons
 #[derive(Debug)]
 struct PassedNode<'a> {
     feasible: Feasible<'a>,
-    /// The weighted sum of its scores, as long as none depends on other nodes.
-    score: f64,
     /// The place of the Reservation that it is for the pod.
     reserved: Option<Preference>,
 }
@@ -89,11 +87,11 @@ impl<'a, 'v> Evaluation<'a, 'v> {
         let mut judged =
             JudgedNodes { passed: Vec::new(), refusals: Refusals::default(), failed: Vec::new() };
         let is_quick = self.filters.is_open() && !self.may_be_reserved;
-        for (state, verdict, score) in self.verdicts.of_nodes(self.filters.world) {
+        for (state, verdict, _) in self.verdicts.of_nodes(self.filters.world) {
             if !is_quick && go_on().is_break() {
                 return None;
             }
-            match (self.test(state, verdict, score), verdict) {
+            match (self.test(state, verdict), verdict) {
                 (Some(Ok(one)), _) => judged.passed.push(one),
                 (Some(Err(refusal)), _) => judged.refusals.note(state, refusal),
                 (None, NodeVerdict::Fails(reasons)) => judged.failed.push((state, reasons.clone())),
@@ -140,16 +138,21 @@ impl<'a, 'v> Evaluation<'a, 'v> {
             return Ok(state);
         }
         let mut refusals = Refusals::default();
-        let tested = self.verdicts.of_nodes(self.filters.world);
-        let tested = tested.filter_map(|(state, verdict, score)| {
-            let tested = self.test(state, verdict, score)?;
-            tested.map_err(|refusal| refusals.note(state, refusal)).ok()
-        });
+        let nodes = self.verdicts.of_nodes(self.filters.world);
         let chosen = if is_independent {
-            best(tested.map(|one| (one.feasible.node, one.score)), rank)
+            let scored = nodes.filter_map(|(state, verdict, score)| {
+                let NodeVerdict::Fits(fit) = verdict else { return None };
+                let tested = self.filters.test(state, &fit.taken);
+                let other = tested.map_err(|refusal| refusals.note(state, refusal)).ok()?;
+                Some((state, other.map_or(score, |raw| raw.total(&self.weights))))
+            });
+            best(scored, rank)
         } else {
             let mut passed = Vec::with_capacity(self.verdicts.slots());
-            passed.extend(tested);
+            passed.extend(nodes.filter_map(|(state, verdict, _)| {
+                let tested = self.test(state, verdict)?;
+                tested.map_err(|refusal| refusals.note(state, refusal)).ok()
+            }));
             self.best_of(&passed, rank)
         };
         chosen.ok_or(refusals)
@@ -188,19 +191,17 @@ impl<'a, 'v> Evaluation<'a, 'v> {
         &self,
         state: &'a Arc<NodeState>,
         verdict: &NodeVerdict,
-        score: f64,
     ) -> Option<Result<PassedNode<'a>, Refusal>> {
         if self.may_be_reserved
             && let Some((within, raw)) = self.filters.in_reservation(state)
         {
             let (feasible, reserved) = (Feasible { node: state, raw }, self.filters.preference(&within));
-            return Some(Ok(PassedNode { feasible, score, reserved }));
+            return Some(Ok(PassedNode { feasible, reserved }));
         }
         let NodeVerdict::Fits(fit) = verdict else { return None };
         let passed = |other: Option<RawScores>| {
-            let score = other.map_or(score, |raw| raw.total(&self.weights));
             let feasible = Feasible { node: state, raw: other.unwrap_or(fit.raw) };
-            PassedNode { feasible, score, reserved: None }
+            PassedNode { feasible, reserved: None }
         };
         Some(self.filters.test(state, &fit.taken).map(passed))
     }

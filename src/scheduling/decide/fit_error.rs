@@ -57,6 +57,7 @@ impl FitError {
     /// Why each node failed.
     pub fn of_nodes<'a>(reasons: impl IntoIterator<Item = &'a NodeReasons>) -> Self {
         let mut counts = BTreeMap::new();
+        let mut count = |kind: Reason| *counts.entry(kind).or_insert(0) += 1;
         let mut nodes = 0;
         let mut resolvable = Resolvable::No;
         for node in reasons {
@@ -64,9 +65,11 @@ impl FitError {
             if resolvable == Resolvable::No {
                 resolvable = Resolvable::on_node(node);
             }
-            let kinds: BTreeSet<_> = node.iter().map(Reason::kind).collect();
-            for kind in kinds {
-                *counts.entry(kind).or_insert(0) += 1;
+            match node.as_slice() {
+                [only] => count(only.kind()),
+                several => {
+                    several.iter().map(Reason::kind).collect::<BTreeSet<_>>().into_iter().for_each(&mut count)
+                }
             }
         }
         if nodes == 0 {

@@ -34,8 +34,12 @@ pub(super) trait InTable: SchedulingPlugin {
     }
 
     /// Several of its reasons among those of all plugins.
-    fn reasons(reasons: Reasons<Self::Reason>) -> NodeReasons {
-        reasons.into_iter().map(Self::reason).collect()
+    fn reasons(mut reasons: Reasons<Self::Reason>) -> NodeReasons {
+        // Most nodes are rejected for one reason, and many nodes are.
+        match reasons.len() {
+            1 => reasons.pop().map(Self::reason).into_iter().collect(),
+            _ => reasons.into_iter().map(Self::reason).collect(),
+        }
     }
 }
 

@@ -76,6 +76,7 @@ impl World {
 
     fn act(&mut self, effect: Effect) {
         match effect {
+            Effect::RenewMix(renewal) => self.observe(Event::MixRenewed(renewal.skip())),
             Effect::Bind { pod, node, mut allocations, .. } => {
                 self.bindings += 1;
                 if self.bindings.is_multiple_of(self.refuse) {
