@@ -19,6 +19,7 @@ mod handshake;
 mod held_places;
 mod held_up;
 mod holdings;
+mod kept_rooms;
 mod long_texts;
 mod machine;
 mod mixed_nodes;

@@ -183,6 +183,7 @@ impl Config {
             weights: self.score_weights(),
             arguments: self.plugin_arguments(),
             preemption: self.scheduling.preemption.rules(),
+            rooms: self.scheduling.pods.rooms(),
             zones: self.revocable_zones(),
             gangs: self.scheduling.gangs.timeout(),
             held_percent: self.scheduling.volumes.held_percent,

@@ -11,7 +11,15 @@ use super::{
     section::Section,
     trouble::Trouble,
 };
-use crate::scheduling::{model::claim_use::DeviceClaims, plan::preemption::Rules, plugin::Plugin};
+use crate::scheduling::{
+    model::{claim_use::DeviceClaims, kept_room::RoomTerms},
+    plan::preemption::Rules,
+    plugin::Plugin,
+};
+
+/// When room is kept for a pod that waits, where that is not set.
+const KEEP_ROOM_AFTER: SignedDuration = SignedDuration::ZERO;
+const KEEP_ROOM_FOR: SignedDuration = SignedDuration::from_hours(1);
 
 /// How nodes are compared, and which pods are preempted.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -29,15 +37,30 @@ pub struct SchedulingConfig {
     pub volumes: VolumesConfig,
     /// Claims of devices.
     pub claims: ClaimsConfig,
-    /// Pods without a share.
+    /// Pods without a share, and pods that wait long.
     pub pods: PodsConfig,
 }
 
-/// Where pods without a share are placed.
+/// Where pods without a share are placed, and when room is kept for pods that wait.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct PodsConfig {
-    /// Which node first.
+    /// Which node first, for a pod without a share.
     pub policy: PodsPolicy,
+    /// So long after its creation room is kept for a pod that fits nowhere; zero: never.
+    #[serde(serialize_with = "duration::serialize")]
+    pub keep_room_after: SignedDuration,
+    /// For so long room is kept at most.
+    #[serde(serialize_with = "duration::serialize")]
+    pub keep_room_for: SignedDuration,
+}
+
+impl PodsConfig {
+    /// From when and for how long room is kept for pods that wait; `None`: none is.
+    pub fn rooms(self) -> Option<RoomTerms> {
+        let Self { keep_room_after: after, keep_room_for: length, .. } = self;
+        after.is_positive().then_some(RoomTerms { after, length })
+    }
 }
 
 /// Which node is taken first for a pod without a share.
@@ -157,7 +180,11 @@ fn claims(mut section: Section) -> Result<ClaimsConfig, Trouble> {
 
 fn pods(mut section: Section) -> Result<PodsConfig, Trouble> {
     let policies = [("least-waste", PodsPolicy::LeastWaste), ("balanced", PodsPolicy::Balanced)];
-    let pods = PodsConfig { policy: section.choice("policy", PodsPolicy::LeastWaste, &policies)? };
+    let policy = section.choice("policy", PodsPolicy::LeastWaste, &policies)?;
+    let keep_room_after = section.take("keepRoomAfter");
+    let keep_room_after = keep_room_after.map_or(Ok(KEEP_ROOM_AFTER), |field| field.duration_or_zero())?;
+    let keep_room_for = section.take("keepRoomFor").map_or(Ok(KEEP_ROOM_FOR), |field| field.duration())?;
+    let pods = PodsConfig { policy, keep_room_after, keep_room_for };
     section.finish()?;
     Ok(pods)
 }

@@ -25,6 +25,11 @@ pub fn schema() -> Value {
     let claims = mapping([("enabled", switch())]);
     let volumes = mapping([("heldPercent", whole(0, 100))]);
     let preemption = mapping(["enabled", "otherSchedulers", "preemptableFirst"].map(|key| (key, switch())));
+    let pods = mapping([
+        ("policy", one_of(&["least-waste", "balanced"])),
+        ("keepRoomAfter", text()),
+        ("keepRoomFor", text()),
+    ]);
     let mut schema = mapping([
         ("schedulerName", text()),
         ("scope", one_of(&["opt-in", "opt-out"])),
@@ -52,7 +57,7 @@ pub fn schema() -> Value {
                 ("gangs", gangs),
                 ("volumes", volumes),
                 ("claims", claims),
-                ("pods", mapping([("policy", one_of(&["least-waste", "balanced"]))])),
+                ("pods", pods),
             ]),
         ),
         ("workloads", list(&workload())),

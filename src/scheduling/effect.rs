@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use super::{
     decide::comparison::ClaimComparison,
     finding::{Concern, Finding, NodeFindings},
-    model::{gang::GangName, name::NodeName, pod::PodKey},
+    model::{gang::GangName, kept_room::RoomStatus, name::NodeName, pod::PodKey},
     node_flow::LineWait,
     packing::renewal::Renewal,
     pending::PendingReason,
@@ -84,6 +84,8 @@ pub enum Effect {
         pod: PodKey,
         /// The node; `None`: none is any more.
         node: Option<NodeName>,
+        /// What became of the room that is kept for it because it waits long; `None`: what the status says of it stays.
+        room: Option<RoomStatus>,
     },
     /// Delete a pod to make room for another: its condition `DisruptionTarget` is written first. Answered by `Preempted`.
     Preempt {

@@ -4,6 +4,7 @@ use super::{
     decide::comparison::ComparedClaims,
     effect::PrebindWrite,
     model::{
+        kept_room::RoomStatus,
         kind::Kind,
         name::{NodeName, Uid},
         node::NodeInfo,
@@ -149,6 +150,8 @@ pub enum Event {
         pod: PodKey,
         /// The node; `None`: none is any more.
         node: Option<NodeName>,
+        /// What became of the room that was kept for it; `None`: that was not written.
+        room: Option<RoomStatus>,
         /// What came of it.
         outcome: WriteOutcome,
     },

@@ -8,6 +8,7 @@ pub mod extension;
 pub mod gang;
 pub mod held_places;
 pub mod kept_nodes;
+pub mod kept_room;
 pub mod moves;
 pub mod preemption;
 

@@ -21,9 +21,13 @@
 //!     Nominating --> [*] : Withdrawn / EndNomination, Nominate none
 //!     Deleting --> [*] : Withdrawn / EndNomination, Nominate none
 //!     Kept --> [*] : Withdrawn / EndNomination, Nominate none
+//!     [*] --> Room : RoomChosen / Keep, Nominate
+//!     Room --> Room : RoomChosen, on the same node since the same time / Keep
+//!     Room --> [*] : RoomEnded or Withdrawn / EndNomination, Nominate none
+//!     Room --> Nominating : Chosen / as above
 //! ```
 //!
-//! A node is `Kept` by the nomination alone: nothing of it is remembered here. One write of a pod's nomination is under way at a time: the
+//! A node is `Kept`, and a pod has `Room`, by the nomination alone: nothing of it is remembered here. One write of a pod's nomination is under way at a time: the
 //! next one follows its answer.
 
 mod input;
@@ -43,6 +47,7 @@ use jiff::Timestamp;
 use super::{
     decide::{fit_error::FitError, no_room::NoRoom},
     model::{
+        kept_room::RoomStatus,
         name::{NodeName, Uid},
         pod::{Demand, PodKey},
     },
@@ -88,8 +93,14 @@ pub(in crate::scheduling) struct Preempting {
     requests: Vec<PreemptRequest>,
 }
 
-/// The node that a pod's status is to state; `None`: it is to state none.
-type Nominated = Option<NodeName>;
+/// What a pod's status is to state.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(in crate::scheduling) struct Nominated {
+    /// The node that is kept for the pod; `None`: none is.
+    pub(in crate::scheduling) node: Option<NodeName>,
+    /// What became of the room that is kept for it because it waits long; `None`: that is left as it is.
+    pub(in crate::scheduling) room: Option<RoomStatus>,
+}
 
 impl Preempting {
     /// No preemption is under way; victims are chosen by these rules, if there are any.
@@ -108,14 +119,19 @@ impl Preempting {
             PreemptInput::Chosen { pod, priority, candidate } => {
                 self.nominate(pod, priority, candidate, view);
             }
+            PreemptInput::RoomChosen { pod, node, must_end, since } => {
+                self.keep_room(pod, node, must_end, since, view);
+            }
+            PreemptInput::RoomEnded(uid, course) => self.end_room(uid, course, view),
             PreemptInput::NoneChosen(uid) => {
+                let keeps_room = view.snapshot.nominations().room_since(uid).is_some();
                 // Pods that were deleted for it may be ending still.
-                if view.knows_budgets() && !self.awaits_victims(uid, view) {
+                if view.knows_budgets() && !keeps_room && !self.awaits_victims(uid, view) {
                     self.withdraw(uid, view);
                 }
             }
             PreemptInput::Withdrawn(uid) => self.withdraw(uid, view),
-            PreemptInput::Nominated { pod, node, outcome } => self.nominated(pod, node, outcome, view),
+            PreemptInput::Nominated { pod, stated, outcome } => self.nominated(pod, stated, outcome, view),
             PreemptInput::Confirmed(pod, need) => self.confirmed(&pod, need, view),
             PreemptInput::Bound(pod) => self.delete_if_victim(pod, view),
             PreemptInput::Deleted { pod, preemptor, outcome } => self.deleted(pod, preemptor, outcome, view),
@@ -157,6 +173,11 @@ impl Preempting {
     /// Whether the status of the pod is being written.
     pub(in crate::scheduling) fn is_nominating(&self, pod: &Uid) -> bool {
         self.under_way.get(pod).is_some_and(|preemption| preemption.step == PreemptionStep::Nominating)
+    }
+
+    /// Whether a write of the pod's nominated node is under way.
+    pub(in crate::scheduling) fn is_writing(&self, pod: &Uid) -> bool {
+        self.writing.contains_key(pod)
     }
 
     /// Nothing more is deleted for the pod; whether there was a preemption for it.

@@ -272,6 +272,11 @@ impl Queue {
         self.take(uid);
     }
 
+    /// The pods that no node would have, in no order that matters.
+    pub fn set_aside_pods(&self) -> impl Iterator<Item = &Place> {
+        self.unschedulable.iter().map(|(_, place)| place)
+    }
+
     /// Takes a pod out that no node would have.
     pub fn take_back(&mut self, uid: &Uid) {
         if self.has_set_aside(uid) {

@@ -28,13 +28,14 @@ use super::{
     event::{Event, NodeChange, ObjectChange, PodChange, QuotaChange, ReadAnswer},
     finding::Findings,
     model::{
-        claim_use::DeviceClaims, measure::Measure, plugin_arguments::PluginArguments, tdm::RevocableZones,
+        claim_use::DeviceClaims, kept_room::RoomTerms, measure::Measure, plugin_arguments::PluginArguments,
+        tdm::RevocableZones,
     },
     node_flow::{Course, NodeFlowInput},
     plan::preemption::Rules,
     plugin::score::weights::ScoreWeights,
     prebind::PrebindInput,
-    preempt::PreemptInput,
+    preempt::{Nominated, PreemptInput},
     snapshot::Snapshot,
     world::ledger::EndedCharges,
 };
@@ -62,6 +63,8 @@ pub struct Settings {
     pub arguments: PluginArguments,
     /// By which rules pods are preempted; `None`: none are.
     pub preemption: Option<Rules>,
+    /// From when and for how long room is kept for pods that fit nowhere; `None`: none is.
+    pub rooms: Option<RoomTerms>,
     /// The revocable zones and their windows.
     pub zones: RevocableZones,
     /// For how long the bound pods of a gang wait for the others; `None`: every pod is placed alone.
@@ -161,9 +164,9 @@ impl Scheduler {
             Event::Withdrawn { pod, node, outcome } => {
                 self.binding.advance(&node, NodeFlowInput::Withdrawn { pod: &pod, outcome });
             }
-            Event::Nominated { pod, node, outcome } => {
-                let (node, outcome) = (node.as_ref(), &outcome);
-                self.binding.advance_preempt(PreemptInput::Nominated { pod: &pod, node, outcome });
+            Event::Nominated { pod, node, room, outcome } => {
+                let (stated, outcome) = (&Nominated { node, room }, &outcome);
+                self.binding.advance_preempt(PreemptInput::Nominated { pod: &pod, stated, outcome });
                 self.binding.cycle.advance_conditions(ConditionInput::Freed(&pod.uid));
             }
             Event::Preempted { pod, preemptor, outcome } => {
@@ -213,6 +216,7 @@ impl Scheduler {
             self.binding.advance_prebinds(now);
             self.binding.advance_prebind(PrebindInput::TimePassed);
             self.binding.advance_preempt(PreemptInput::TimePassed);
+            self.binding.keep_rooms(now);
             if self.binding.cycle.duty.course == Course::Onward {
                 self.roll_back_gangs(now);
             }

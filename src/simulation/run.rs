@@ -232,7 +232,7 @@ impl SimulationRun<'_> {
                     Err(reason) => row.unschedulable(reason),
                 });
             }
-            Effect::Nominate { pod, node } => {
+            Effect::Nominate { pod, node, room: None } => {
                 let victims = self.cluster.scheduler().view().victims(&pod.uid);
                 let victims = victims.into_iter().map(ToString::to_string).collect();
                 self.change(pod, |row| row.nominated(node.as_ref(), victims));

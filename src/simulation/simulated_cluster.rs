@@ -18,7 +18,7 @@ use crate::{
         NodeName, ObjectChange, PodChange, PodInfo, PodKey, QuotaChange, QuotaInfo, ReadAnswer, ReadRequest,
         ReleaseOutcome, Scheduler, TellOutcome, Uid, WaitingPodStatus, WithdrawOutcome, WriteOutcome,
         effect::PrebindWrite,
-        model::{kind::Kind, pod::Binding, steps::Allowance},
+        model::{kept_room::RoomStatus, kind::Kind, pod::Binding, steps::Allowance},
         scheduler::Settings,
         world::object::Object,
     },
@@ -189,7 +189,7 @@ impl SimulatedCluster {
             }
             Effect::Bind { pod, node, allocations, .. } => self.bind(pod, node, allocations),
             Effect::Prebind { pod, write } => self.prebind(pod, write),
-            Effect::Nominate { pod, node } => self.nominate(pod, node.as_ref()),
+            Effect::Nominate { pod, node, room } => self.nominate(pod, node.as_ref(), *room),
             Effect::Withdraw { pod, node, .. } => {
                 let (pod, node) = (pod.clone(), node.clone());
                 self.observe(Event::Withdrawn { pod, node, outcome: WithdrawOutcome::Done });
@@ -259,7 +259,7 @@ impl SimulatedCluster {
             binding: Binding::Bound,
             tenure: None,
         };
-        let status = WaitingPodStatus { nominated: None, told: None, ..info.status.clone() };
+        let status = WaitingPodStatus { nominated: None, told: None, room: None, ..info.status.clone() };
         let bound =
             PodInfo { claim: Claim::None, holding: Some(holding), status, resource_version, ..info.clone() };
         *info = bound;
@@ -295,14 +295,15 @@ impl SimulatedCluster {
         self.observe(Event::Prebound { pod: pod.clone(), write: write.clone(), outcome });
     }
 
-    fn nominate(&mut self, pod: &PodKey, node: Option<&NodeName>) {
+    fn nominate(&mut self, pod: &PodKey, node: Option<&NodeName>, room: Option<RoomStatus>) {
         let resource_version = self.next_version();
         if let Some(info) = self.pods.get_mut(&pod.uid) {
             info.status.nominated = node.cloned();
+            info.status.room = room.or(info.status.room);
             info.resource_version.clone_from(&resource_version);
         }
         let outcome = WriteOutcome::Written { resource_version };
-        self.observe(Event::Nominated { pod: pod.clone(), node: node.cloned(), outcome });
+        self.observe(Event::Nominated { pod: pod.clone(), node: node.cloned(), room, outcome });
     }
 
     fn read(&mut self, request: &ReadRequest) {

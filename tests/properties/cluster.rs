@@ -17,6 +17,7 @@ use berth::{
         PodGroups, PodInfo, QuotaChange, ReadRequest, Scheduler, Stage, WaitingPodStatus,
         model::{
             gang::{Gang, GangName, Group, GroupApi, Member, Policy},
+            kept_room::{RoomStatus, RoomTerms},
             kind::{Kind, PodGroupKind},
             pod::Deletion,
         },
@@ -40,6 +41,8 @@ pub(crate) struct Shape {
     /// For how many nodes in a row the label `rack` has one value.
     pub(crate) rack: usize,
     pub(crate) preemption: Option<Rules>,
+    /// From when and for how long room is kept for pods that wait.
+    pub(crate) rooms: Option<RoomTerms>,
     /// For how long the bound pods of a gang wait for the others.
     pub(crate) gangs: Option<SignedDuration>,
 }
@@ -53,6 +56,7 @@ pub(crate) struct Pod {
     created: Timestamp,
     version: u64,
     pub(crate) nominated: Option<Arc<str>>,
+    pub(crate) room: Option<RoomStatus>,
     pub(crate) bound: Option<(Arc<str>, Vec<Allocation>)>,
     /// Whether its containers run, once it is bound.
     pub(crate) started: bool,
@@ -104,7 +108,11 @@ impl Pod {
                 ..Importance::default()
             },
             lifetime: Lifetime { created: self.created, leaving: self.is_leaving().then_some(self.created) },
-            status: WaitingPodStatus { nominated: self.nominated.clone(), ..WaitingPodStatus::default() },
+            status: WaitingPodStatus {
+                nominated: self.nominated.clone(),
+                room: self.room,
+                ..WaitingPodStatus::default()
+            },
             stage: if self.bound.is_some() && self.started { Stage::Running } else { Stage::Pending },
             holding,
             groups: PodGroups { gang: self.gang.as_ref().map(of_group), ..PodGroups::default() },
@@ -115,8 +123,8 @@ impl Pod {
 
 impl Shape {
     fn scheduler(&self) -> Scheduler {
-        let (preemption, gangs) = (self.preemption, self.gangs);
-        Scheduler::new(Settings { preemption, gangs, ..fixtures::settings() })
+        let (preemption, rooms, gangs) = (self.preemption, self.rooms, self.gangs);
+        Scheduler::new(Settings { preemption, rooms, gangs, ..fixtures::settings() })
     }
 
     pub(crate) fn rack_of(&self, at: usize) -> usize {
@@ -242,6 +250,7 @@ impl Cluster {
             created: self.now,
             version: self.version,
             nominated: None,
+            room: None,
             bound: None,
             started: false,
             deletion: Deletion::None,

@@ -18,6 +18,7 @@ const SHAPE: Shape = Shape {
     memory: 8,
     rack: 2,
     preemption: None,
+    rooms: None,
     gangs: Some(SignedDuration::from_secs(60)),
 };
 const GANGS: usize = 3;

@@ -8,8 +8,16 @@ use proptest::prelude::*;
 
 use super::cluster::{Cluster, Shape};
 
-const SHAPE: Shape =
-    Shape { nodes: 2, cards: 2, slots: 4, memory: 10, rack: 1, preemption: Some(RULES), gangs: None };
+const SHAPE: Shape = Shape {
+    nodes: 2,
+    cards: 2,
+    slots: 4,
+    memory: 10,
+    rack: 1,
+    preemption: Some(RULES),
+    rooms: None,
+    gangs: None,
+};
 const RULES: Rules = Rules { other_schedulers: true, preemptable_first: true };
 
 /// Something that happens. Numbers choose among what there is, modulo its count.

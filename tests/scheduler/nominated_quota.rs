@@ -56,9 +56,9 @@ fn nominate(machine: &mut Machine) -> (Vec<String>, Vec<Effect>) {
         }
         for effect in &effects {
             match effect.clone() {
-                Effect::Nominate { pod, node } => {
+                Effect::Nominate { pod, node, room } => {
                     let outcome = WriteOutcome::Written { resource_version: "1".to_owned() };
-                    machine.tell(Event::Nominated { pod, node, outcome });
+                    machine.tell(Event::Nominated { pod, node, room, outcome });
                 }
                 Effect::Preempt { pod, .. } => victims.push(pod.name.to_string()),
                 Effect::TellUnschedulable { pod, reason, .. } => machine.tell(heard(pod, &reason)),

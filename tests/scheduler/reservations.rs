@@ -399,13 +399,13 @@ fn a_pod_that_wants_a_reservation_preempts_within_it_alone() {
     machine.show_pod(&wanting("urgent", 9));
     let (effects, _) = machine.run();
     let nominated = effects.iter().find_map(|effect| match effect {
-        Effect::Nominate { pod, node } => Some((pod.clone(), node.clone())),
+        Effect::Nominate { pod, node, .. } => Some((pod.clone(), node.clone())),
         _ => None,
     });
     let (pod, node) = nominated.unwrap_or_else(|| panic!("{effects:?}"));
     assert_eq!((&*pod.name, node.as_deref()), ("urgent", Some("n1")));
     let outcome = WriteOutcome::Written { resource_version: "99".to_owned() };
-    machine.tell(Event::Nominated { pod, node, outcome });
+    machine.tell(Event::Nominated { pod, node, room: None, outcome });
     let (effects, _) = machine.run();
     let victims: Vec<_> = effects
         .iter()

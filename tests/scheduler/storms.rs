@@ -116,10 +116,11 @@ impl World {
         let version = self.version.to_string();
         let written = || WriteOutcome::Written { resource_version: version.clone() };
         match effect {
-            Effect::Nominate { pod, node } => {
+            Effect::Nominate { pod, node, room } => {
                 self.machine.tell(Event::Nominated {
                     pod,
                     node,
+                    room,
                     outcome: WriteOutcome::Written { resource_version: "1".to_owned() },
                 });
             }

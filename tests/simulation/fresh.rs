@@ -86,7 +86,7 @@ fn differs(effect: Effect, details: Details, told: impl Fn(&PodKey) -> String) -
         Effect::TakeLock { pod, node, .. } | Effect::Bind { pod, node, .. } => {
             Some(format!("{pod} waits ({}), and a fresh look gives it a place on {node}", told(&pod)))
         }
-        Effect::Nominate { pod, node } => {
+        Effect::Nominate { pod, node, .. } => {
             Some(format!("{pod} waits ({}), and a fresh look nominates it to {node:?}", told(&pod)))
         }
         Effect::Preempt { pod, preemptor, .. } => {

@@ -223,6 +223,7 @@ pub(crate) fn settings() -> Settings {
         weights: ScoreWeights::default(),
         arguments: PluginArguments::default(),
         preemption: None,
+        rooms: None,
         zones: RevocableZones::default(),
         gangs: None,
         held_percent: 50,

@@ -7,7 +7,11 @@ use crate::{
     scheduling::{
         Claim, Constraints, Importance, PreemptionPolicy, ResourceAmounts, Stage,
         model::{
-            feature::Feature, footprint::Footprint, name::NodeName, node_affinity::NodeAffinityTerms,
+            feature::Feature,
+            footprint::Footprint,
+            kept_room::{RoomCourse, RoomStatus},
+            name::NodeName,
+            node_affinity::NodeAffinityTerms,
             pod::Deletion,
         },
     },
@@ -16,6 +20,27 @@ use crate::{
 /// The reason of the condition `DisruptionTarget` of a pod that a scheduler deletes to make room (k8s.io/api `core/v1/types.go`,
 /// `PodReasonPreemptionByScheduler`).
 pub(in crate::cluster) const PREEMPTION_BY_SCHEDULER: &str = "PreemptionByScheduler";
+
+/// The condition that says what became of the room that was kept for a pod because it waits long.
+pub(in crate::cluster) const ROOM_KEPT: &str = "berth.dev/RoomKept";
+
+const ROOM_COURSES: [RoomCourse; 3] = [RoomCourse::Kept, RoomCourse::GivenUp, RoomCourse::Lost];
+
+/// The reason of that condition.
+pub(in crate::cluster) fn room_reason(course: RoomCourse) -> &'static str {
+    match course {
+        RoomCourse::Kept => "WaitsLong",
+        RoomCourse::GivenUp => "TimeOver",
+        RoomCourse::Lost => "NodeLost",
+    }
+}
+
+/// What became of the room that was kept for a pod; `None`: none was, or what its status says of it can't be read.
+pub(super) fn room(pod: &Pod) -> Option<RoomStatus> {
+    let condition = pod.status.condition(ROOM_KEPT)?;
+    let course = ROOM_COURSES.into_iter().find(|course| room_reason(*course) == condition.reason)?;
+    Some(RoomStatus { course, since: condition.last_transition_time? })
+}
 
 /// The node that is kept for a pod that has not ended and is not being deleted.
 pub(super) fn nominated(pod: &Pod) -> Option<NodeName> {

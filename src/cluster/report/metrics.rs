@@ -101,6 +101,7 @@ impl Metrics {
                 Measure::Preemption(victims) => self.decisions.preemption(*victims),
                 Measure::Gang(attempt) => self.gangs.count(*attempt),
                 Measure::Flushed => self.decisions.flushed(),
+                Measure::RoomGivenUp => self.decisions.room_given_up(),
                 Measure::LockWait(time) => self.locks.waited(*time),
                 Measure::LockHold(time) => self.locks.held(*time),
                 Measure::Bound(time) => self.bindings.bound(*time),

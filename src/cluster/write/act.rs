@@ -94,7 +94,7 @@ impl Hands {
                 let outcome = self.prebind(&pod, &write).await;
                 Some(Event::Prebound { pod, write, outcome })
             }
-            Effect::Nominate { pod, node } => Some(self.nominate(pod, node).await),
+            Effect::Nominate { pod, node, room } => Some(self.nominate(pod, node, room).await),
             Effect::Preempt { pod, node, preemptor } => Some(self.preempt(pod, &node, preemptor).await),
             Effect::Withdraw { pod, node, profiles } => {
                 let outcome = self.withdraw(&pod, &node, &profiles).await;

@@ -7,13 +7,25 @@ use serde_json::{Value, json};
 
 use super::send::{CLIENT_TIMEOUT, SERVER_TIMEOUT, SendError, send};
 use crate::{
-    cluster::read::PREEMPTION_BY_SCHEDULER,
-    scheduling::{PodKey, WriteOutcome},
+    cluster::read::{PREEMPTION_BY_SCHEDULER, ROOM_KEPT, room_reason},
+    scheduling::{
+        PodKey, WriteOutcome,
+        model::kept_room::{RoomCourse, RoomStatus},
+    },
 };
 
-/// Writes which node is kept for a pod; `None`: none is any more. A pod that is gone counts as written.
-pub(super) async fn nominate(client: Client, pod: &PodKey, node: Option<&str>) -> WriteOutcome {
-    let body = json!({"metadata": {"uid": &*pod.uid}, "status": {"nominatedNodeName": node}});
+/// Writes which node is kept for a pod, and what became of the room that is kept for it because it waits long; `None`: none is any more, and that is
+/// left as it is. A pod that is gone counts as written.
+pub(super) async fn nominate(
+    client: Client,
+    pod: &PodKey,
+    node: Option<&str>,
+    room: Option<RoomStatus>,
+) -> WriteOutcome {
+    let mut body = json!({"metadata": {"uid": &*pod.uid}, "status": {"nominatedNodeName": node}});
+    if let Some(room) = room {
+        body["status"]["conditions"] = json!([room_kept(room, node)]);
+    }
     outcome(send::<Value>(client, status(pod, &body), CLIENT_TIMEOUT).await)
 }
 
@@ -25,13 +37,37 @@ pub(super) async fn preempt(client: Client, pod: &PodKey, scheduler: &str, now: 
         "status": "True",
         "reason": PREEMPTION_BY_SCHEDULER,
         "message": format!("{scheduler}: preempting to accommodate a higher priority pod"),
-        "lastTransitionTime": now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+        "lastTransitionTime": seconds(now),
     });
     let body = json!({"metadata": {"uid": &*pod.uid}, "status": {"conditions": [condition]}});
     match outcome(send::<Value>(client.clone(), status(pod, &body), CLIENT_TIMEOUT).await) {
         WriteOutcome::Written { .. } => outcome(send::<Value>(client, deletion(pod), CLIENT_TIMEOUT).await),
         failed => failed,
     }
+}
+
+/// The condition that says what became of a pod's room.
+fn room_kept(room: RoomStatus, node: Option<&str>) -> Value {
+    let message = match room.course {
+        RoomCourse::Kept => format!("node {} is kept for the Pod, which waits long", node.unwrap_or_default()),
+        RoomCourse::GivenUp => "the Pod did not find its place in the time for which room is kept".to_owned(),
+        RoomCourse::Lost => {
+            "the node that was kept for the Pod is gone, can't have it any more, or is needed for a Pod of higher priority"
+                .to_owned()
+        }
+    };
+    json!({
+        "type": ROOM_KEPT,
+        "status": if room.course == RoomCourse::Kept { "True" } else { "False" },
+        "reason": room_reason(room.course),
+        "message": message,
+        "lastTransitionTime": seconds(room.since),
+    })
+}
+
+/// As conditions state times.
+fn seconds(time: Timestamp) -> String {
+    time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
 fn outcome(answer: Result<Value, SendError>) -> WriteOutcome {

@@ -11,7 +11,10 @@ use super::{
     no_room::NoRoom,
 };
 use crate::scheduling::{
-    model::message::{Details, Message},
+    model::{
+        kept_room::KeptRoom,
+        message::{Details, Message},
+    },
     plugin::{NodeReasons, Plugin, Reason, dynamic_resources::ClaimRejection},
     world::quota::{Exceeded, QuotaStanding},
 };
@@ -28,6 +31,8 @@ pub struct FitError {
     nearest: Option<Box<Nearest>>,
     /// Why preemption makes no room, where it was tried or is not to be yet.
     preemption: Option<NoRoom>,
+    /// The room that is kept for the pod meanwhile.
+    room: Option<Box<KeptRoom>>,
 }
 
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -82,13 +87,14 @@ impl FitError {
             kept: false,
             nearest: None,
             preemption: None,
+            room: None,
         }
     }
 
     /// The namespace's quota, whatever the node.
     pub fn of_quota(exceeded: Exceeded) -> Self {
         let (cause, resolvable) = (Cause::Quota(exceeded), Resolvable::Yes);
-        Self { nodes: 0, cause, resolvable, kept: false, nearest: None, preemption: None }
+        Self { nodes: 0, cause, resolvable, kept: false, nearest: None, preemption: None, room: None }
     }
 
     /// With how the namespace's quota stands, for which nodes failed.
@@ -132,6 +138,12 @@ impl FitError {
         // What is kept of the quota for nominated pods comes back with their nominations.
         let kept = self.kept || matches!(preemption, NoRoom::Quota(_));
         Self { preemption: Some(preemption), kept, ..self }
+    }
+
+    /// With the room that is kept for the pod, if there is any.
+    #[must_use]
+    pub fn beside_room(self, room: Option<KeptRoom>) -> Self {
+        Self { room: room.map(Box::new), ..self }
     }
 
     /// Whether preemption was tried in vain.
@@ -193,6 +205,7 @@ impl FitError {
             kept: false,
             nearest: None,
             preemption: None,
+            room: None,
         }
     }
 
@@ -230,7 +243,8 @@ impl FitError {
         let tried = self.preemption.iter().filter(|preemption| preemption.was_tried());
         let words = tried.fold(words, |words, preemption| format!("{words} {preemption}"));
         let nearest = self.nearest.as_ref().and_then(|nearest| nearest.own_words());
-        nearest.iter().fold(words, |words, nearest| format!("{words} nearest node: {nearest}."))
+        let words = nearest.iter().fold(words, |words, nearest| format!("{words} nearest node: {nearest}."));
+        self.room.iter().fold(words, |words, room| format!("{words} {room}."))
     }
 
     /// The same as [`Self::counted`], as far as it is told. Reasons that read the same without the devices that they name are counted together.
@@ -273,7 +287,8 @@ impl fmt::Display for FitError {
         // Where no node has a pod that may be preempted, there is nothing to say of preemption.
         let tried = self.preemption.iter().filter(|preemption| preemption.is_said());
         tried.into_iter().try_for_each(|preemption| write!(formatter, " {preemption}"))?;
-        self.nearest.iter().try_for_each(|nearest| write!(formatter, " nearest: {nearest}."))
+        self.nearest.iter().try_for_each(|nearest| write!(formatter, " nearest: {nearest}."))?;
+        self.room.iter().try_for_each(|room| write!(formatter, " {room}."))
     }
 }
 

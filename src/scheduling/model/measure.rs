@@ -45,6 +45,8 @@ pub enum Measure {
     Flushed,
     /// So long after it was first seen, a pod was bound.
     Bound(SignedDuration),
+    /// Room that was kept for a pod was given up: the pod did not find its place in time.
+    RoomGivenUp,
     /// So much work was counted in a turn of the loop, in steps.
     Steps(u64),
 }
@@ -73,6 +75,8 @@ pub struct Standing {
     pub unschedulable: usize,
     /// Pods that stand in the lines of nodes or are being served.
     pub in_line: usize,
+    /// Nodes on which room is kept for a pod that waits long.
+    pub kept_rooms: usize,
     /// Nodes whose device plugin owes an answer for too long.
     pub silent_agents: usize,
     /// For how long the pod that has waited longest has stood at the head of a line without being served.

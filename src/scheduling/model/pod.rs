@@ -8,6 +8,7 @@ use super::{
     feature::Feature,
     footprint::{Footprint, PortsAndDisks},
     gang::Member,
+    kept_room::RoomStatus,
     name::{NodeName, Uid},
     node_affinity::NodeAffinityTerms,
     origin::Origin,
@@ -260,6 +261,8 @@ pub struct WaitingPodStatus {
     pub served: Option<Arc<ExtendedResourceClaimStatus>>,
     /// The message of its `PodScheduled=False/Unschedulable` condition, where it has one.
     pub told: Option<String>,
+    /// What became of the room that was kept for it; `None`: none was.
+    pub room: Option<RoomStatus>,
 }
 
 /// The groups of pods that a pod belongs to.

@@ -106,7 +106,7 @@ pub fn awaits_victims(demand: &Demand, snapshot: &Snapshot) -> bool {
 }
 
 /// Whether the node can't have the pod whatever runs there: kube-scheduler's `UnschedulableAndUnresolvable`.
-fn is_lost(demand: &Demand, state: &NodeState, device_resources: &BTreeSet<String>) -> bool {
+pub(super) fn is_lost(demand: &Demand, state: &NodeState, device_resources: &BTreeSet<String>) -> bool {
     match filter(&demand.ask, state, device_resources, &[]) {
         Ok(_) => false,
         Err(reasons) => {
@@ -247,7 +247,7 @@ impl VictimSearch<'_> {
         if potential.is_empty() {
             return NodeTrial::NoVictims;
         }
-        if self.lacks_devices(plan, node) {
+        if lacks_devices(self.demand, plan, node, self.counts) {
             return NodeTrial::Fails;
         }
         for (pod, _) in &potential {
@@ -268,17 +268,6 @@ impl VictimSearch<'_> {
             return NodeTrial::Fails;
         }
         NodeTrial::Fits(Candidate { node: node.clone(), victims, violations })
-    }
-
-    /// Whether the node has no devices for the pod's claims as they stand: pods that would be preempted free none, cards of theirs included
-    /// that a driver publishes as devices.
-    fn lacks_devices(&mut self, plan: &Plan<'_>, node: &NodeName) -> bool {
-        if self.demand.footprint.resource_claims.is_empty() {
-            return false;
-        }
-        let filters = Filters::prepare(self.demand, plan.world(), self.counts);
-        let has_devices = |state| filters.cycle.as_ref().is_ok_and(|cycle| cycle.has_devices(state));
-        !plan.node(node).is_some_and(|state| has_devices(state))
     }
 
     /// The pods of the node that may be preempted, the most important first.
@@ -310,7 +299,28 @@ impl VictimSearch<'_> {
 
     fn fits(&mut self, plan: &Plan<'_>, node: &NodeName) -> bool {
         self.counts.steps().add(self.demand.ask.cost(), 1);
-        let filters = Filters::prepare_to_preempt(self.demand, plan.world(), self.counts);
-        filters.rejected().is_none() && plan.node(node).is_some_and(|state| filters.passes(state))
+        fits(self.demand, plan, node, self.counts)
     }
+}
+
+/// Whether the node has no devices for the pod's claims as they stand: pods that go free none at once, cards of theirs included that a
+/// driver publishes as devices.
+pub(super) fn lacks_devices(
+    demand: &Demand,
+    plan: &Plan<'_>,
+    node: &NodeName,
+    counts: &mut PodCounts,
+) -> bool {
+    if demand.footprint.resource_claims.is_empty() {
+        return false;
+    }
+    let filters = Filters::prepare(demand, plan.world(), counts);
+    let has_devices = |state| filters.cycle.as_ref().is_ok_and(|cycle| cycle.has_devices(state));
+    !plan.node(node).is_some_and(|state| has_devices(state))
+}
+
+/// Whether the node passes every filter for a pod for which others would go.
+pub(super) fn fits(demand: &Demand, plan: &Plan<'_>, node: &NodeName, counts: &mut PodCounts) -> bool {
+    let filters = Filters::prepare_to_preempt(demand, plan.world(), counts);
+    filters.rejected().is_none() && plan.node(node).is_some_and(|state| filters.passes(state))
 }

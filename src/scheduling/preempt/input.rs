@@ -1,7 +1,13 @@
 //! Everything that can happen to preemptions: one closed list.
 
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+
+use super::Nominated;
 use crate::scheduling::{
     model::{
+        kept_room::RoomCourse,
         name::{NodeName, Uid},
         outcome::WriteOutcome,
         pod::PodKey,
@@ -30,6 +36,19 @@ pub(in crate::scheduling) enum PreemptInput<'a> {
         /// Which node, and who goes.
         candidate: Candidate,
     },
+    /// Room is to be kept for a pod that waits long.
+    RoomChosen {
+        /// Which pod.
+        pod: &'a Uid,
+        /// On which node.
+        node: NodeName,
+        /// The pods that have to end before it fits there.
+        must_end: BTreeSet<Uid>,
+        /// Since when.
+        since: Timestamp,
+    },
+    /// Room is not to be kept for this pod any more.
+    RoomEnded(&'a Uid, RoomCourse),
     /// No node was chosen for a pod that fits nowhere. kube-scheduler clears `nominatedNodeName` then (v1.36
     /// `framework/preemption/preemption.go`).
     NoneChosen(&'a Uid),
@@ -39,8 +58,8 @@ pub(in crate::scheduling) enum PreemptInput<'a> {
     Nominated {
         /// Which pod.
         pod: &'a PodKey,
-        /// Which node; `None`: none any more.
-        node: Option<&'a NodeName>,
+        /// What its status was to state.
+        stated: &'a Nominated,
         /// What came of it.
         outcome: &'a WriteOutcome,
     },

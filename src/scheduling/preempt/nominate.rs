@@ -2,9 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use jiff::Timestamp;
+
 use super::{Nominated, Preempting, Preemption, PreemptionStep, request::PreemptRequest, view::PreemptView};
 use crate::scheduling::{
     model::{
+        kept_room::{RoomCourse, RoomStatus},
         name::{NodeName, Uid},
         outcome::WriteOutcome,
         pod::{Deletion, PodKey},
@@ -29,9 +32,15 @@ impl Preempting {
             return;
         }
         let victims: BTreeSet<Uid> = victims.into_iter().map(|victim| victim.pod).collect();
+        let room = room_over(uid, RoomCourse::Lost, view);
         let (kept, on) = (victims.clone(), node.clone());
-        self.requests.push(PreemptRequest::Keep { pod: uid.clone(), node: on, victims: kept });
-        self.write(pod.clone(), Some(node.clone()));
+        self.requests.push(PreemptRequest::Keep {
+            pod: uid.clone(),
+            node: on,
+            victims: kept,
+            room_since: None,
+        });
+        self.write(pod.clone(), Nominated { node: Some(node.clone()), room });
         // Pods of lower priority that the node was kept for may find another place sooner.
         for lower in nominations.below(priority, &node) {
             self.withdraw(&lower, view);
@@ -52,22 +61,57 @@ impl Preempting {
     pub(super) fn withdraw(&mut self, uid: &Uid, view: &PreemptView<'_>) {
         let Some(pod) = view.pods.pod(uid) else { return };
         let kept = view.snapshot.nominations().node_of(uid).or(pod.status.nominated.as_ref());
-        if kept.and_then(|node| view.snapshot.node(node)).is_none() {
+        let keeps_room = view.snapshot.nominations().room_since(uid).is_some();
+        if !keeps_room && kept.and_then(|node| view.snapshot.node(node)).is_none() {
             return;
         }
+        self.end_room(uid, RoomCourse::Lost, view);
+    }
+
+    /// No room is kept for the pod any more, and no other node, as its status is to say.
+    pub(super) fn end_room(&mut self, uid: &Uid, course: RoomCourse, view: &PreemptView<'_>) {
+        let Some(pod) = view.pods.pod(uid) else { return };
+        let room = room_over(uid, course, view);
         self.stop(uid);
         self.requests.push(PreemptRequest::EndNomination(uid.clone()));
-        self.write(pod.key.clone(), None);
+        self.write(pod.key.clone(), Nominated { node: None, room });
+    }
+
+    /// Keeps room for the pod on the node until these pods have ended, and has its status say so, unless it does.
+    pub(super) fn keep_room(
+        &mut self,
+        uid: &Uid,
+        node: NodeName,
+        must_end: BTreeSet<Uid>,
+        since: Timestamp,
+        view: &PreemptView<'_>,
+    ) {
+        let Some(pod) = view.pods.pod(uid).map(|pod| &pod.key) else { return };
+        let nominations = view.snapshot.nominations();
+        let is_kept = nominations.node_of(uid) == Some(&node) && nominations.room_since(uid) == Some(since);
+        let keep = PreemptRequest::Keep {
+            pod: uid.clone(),
+            node: node.clone(),
+            victims: must_end,
+            room_since: Some(since),
+        };
+        self.requests.push(keep);
+        if !is_kept {
+            let room = Some(RoomStatus { course: RoomCourse::Kept, since });
+            self.write(pod.clone(), Nominated { node: Some(node), room });
+        }
     }
 
     /// Writes the nominated node of a pod, after the write of it that is under way.
-    fn write(&mut self, pod: PodKey, node: Nominated) {
+    fn write(&mut self, pod: PodKey, stated: Nominated) {
         if let Some(next) = self.writing.get_mut(&pod.uid) {
-            *next = Some(node);
+            // What became of the room is said even if the node is another by then.
+            let room = stated.room.or(next.take().and_then(|next| next.room));
+            *next = Some(Nominated { room, ..stated });
             return;
         }
         self.writing.insert(pod.uid.clone(), None);
-        self.requests.push(PreemptRequest::Nominate(pod, node));
+        self.requests.push(PreemptRequest::Nominate(pod, stated));
     }
 
     /// A write of the pod's nominated node has ended: the next one follows, if it says anything else than what was written.
@@ -82,21 +126,21 @@ impl Preempting {
     pub(super) fn nominated(
         &mut self,
         pod: &PodKey,
-        node: Option<&NodeName>,
+        stated: &Nominated,
         outcome: &WriteOutcome,
         view: &PreemptView<'_>,
     ) {
-        let uid = &pod.uid;
+        let (uid, node) = (&pod.uid, stated.node.as_ref());
         let is_of = |preemption: &Preemption| {
             preemption.step == PreemptionStep::Nominating && Some(&preemption.node) == node
         };
         let begun = self.under_way.get(uid).is_some_and(is_of);
         let is_written = matches!(outcome, WriteOutcome::Written { .. });
-        self.write_next(pod, is_written.then(|| node.cloned()).as_ref());
+        self.write_next(pod, is_written.then_some(stated));
         match outcome {
             WriteOutcome::Written { resource_version } => {
-                let (node, resource_version) = (node.cloned(), resource_version.clone());
-                self.requests.push(PreemptRequest::NoteStated { pod: uid.clone(), node, resource_version });
+                let (stated, resource_version) = (stated.clone(), resource_version.clone());
+                self.requests.push(PreemptRequest::NoteStated { pod: uid.clone(), stated, resource_version });
                 if begun {
                     self.requests.push(PreemptRequest::NoteNominationWritten(uid.clone()));
                     self.requests.push(PreemptRequest::Confirm(pod.clone()));
@@ -117,4 +161,13 @@ impl Preempting {
         self.stop(uid);
         self.requests.push(PreemptRequest::BackOffIfWaiting(uid.clone()));
     }
+}
+
+/// What is to be said of the room that was kept for the pod; `None`: none was. Room that only its status states is given up.
+fn room_over(uid: &Uid, course: RoomCourse, view: &PreemptView<'_>) -> Option<RoomStatus> {
+    let stated = view.pods.pod(uid).and_then(|pod| pod.status.room);
+    let is_stated = stated.is_some_and(|room| room.course == RoomCourse::Kept);
+    let is_known = view.snapshot.nominations().room_since(uid).is_some();
+    let course = if is_known { course } else { RoomCourse::GivenUp };
+    (is_known || is_stated).then(|| RoomStatus::at(course, view.now()))
 }

@@ -2,6 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use jiff::Timestamp;
+
+use super::Nominated;
 use crate::scheduling::model::{
     name::{NodeName, Uid},
     pod::PodKey,
@@ -16,19 +19,21 @@ pub(in crate::scheduling) enum PreemptRequest {
         pod: Uid,
         /// Which node.
         node: NodeName,
-        /// Who goes.
+        /// Who goes, or has to end first where room is kept.
         victims: BTreeSet<Uid>,
+        /// Since when room is kept for it because it waits long; `None`: the victims are deleted.
+        room_since: Option<Timestamp>,
     },
     /// Keep no node for the pod any more.
     EndNomination(Uid),
-    /// Write into the pod's status which node is kept for it; `None`: none is. Answered by `Nominated`.
-    Nominate(PodKey, Option<NodeName>),
+    /// Write into the pod's status which node is kept for it. Answered by `Nominated`.
+    Nominate(PodKey, Nominated),
     /// Note what the pod's status states of that now.
     NoteStated {
         /// Which pod.
         pod: Uid,
-        /// The node; `None`: it states none.
-        node: Option<NodeName>,
+        /// What.
+        stated: Nominated,
         /// The pod's version since then.
         resource_version: String,
     },

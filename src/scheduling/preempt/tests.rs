@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::SignedDuration;
 
-use super::{Need, PreemptInput, PreemptRequest, PreemptView, Preempting};
+use super::{Need, Nominated, PreemptInput, PreemptRequest, PreemptView, Preempting};
 use crate::scheduling::{
     Claim, Importance, NodeInfo, PodInfo, Snapshot, Uid,
     fixtures::{ask, charge, key, pod},
@@ -72,15 +72,15 @@ impl Cluster {
 
     fn carry_out(&mut self, request: PreemptRequest) -> String {
         match request {
-            PreemptRequest::Keep { pod, node, victims } => {
-                self.snapshot.keep_for(&self.pods.0[&pod], &node, victims);
+            PreemptRequest::Keep { pod, node, victims, room_since } => {
+                self.snapshot.keep_for(&self.pods.0[&pod], &node, victims, room_since);
                 format!("keep {node} for {pod}")
             }
             PreemptRequest::EndNomination(pod) => {
                 self.snapshot.end_nomination(&pod);
                 format!("end the nomination of {pod}")
             }
-            PreemptRequest::Nominate(pod, node) => {
+            PreemptRequest::Nominate(pod, Nominated { node, .. }) => {
                 format!("{} states {}", pod.name, node.as_deref().unwrap_or("none"))
             }
             PreemptRequest::NoteStated { pod, resource_version, .. } => {
@@ -106,7 +106,8 @@ impl Cluster {
 
     fn nominated(&mut self, pod: &str, node: Option<&str>, outcome: &WriteOutcome) -> Vec<String> {
         let node = node.map(Uid::from);
-        self.happens(PreemptInput::Nominated { pod: &key(pod), node: node.as_ref(), outcome })
+        let stated = &Nominated { node, room: None };
+        self.happens(PreemptInput::Nominated { pod: &key(pod), stated, outcome })
     }
 
     fn confirm(&mut self, pod: &str, need: Need) -> Vec<String> {

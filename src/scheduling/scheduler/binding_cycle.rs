@@ -8,6 +8,7 @@ mod direct;
 mod expire;
 mod gangs;
 mod holding;
+mod kept_rooms;
 mod node_flows;
 mod prebind;
 mod preempt;
@@ -41,6 +42,7 @@ impl BindingCycle {
     /// Forgets a pod's charge; its node has more room and wakes who waits for that.
     pub(super) fn release(&mut self, uid: &Uid) {
         if let Some(charge) = self.cycle.snapshot.release(uid) {
+            self.cycle.kept_rooms.note_released(&charge, self.cycle.snapshot.now());
             self.wake(&charge.node);
             self.cycle.wake_within_quota(&charge.namespace);
             self.flows.touch(&charge.node);

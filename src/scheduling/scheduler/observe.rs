@@ -144,6 +144,7 @@ impl Scheduler {
     pub(super) fn lose_node(&mut self, name: &NodeName) {
         let quotas = self.binding.cycle.snapshot.quotas().version();
         self.binding.cycle.snapshot.remove_node(name);
+        self.binding.lose_rooms_on(name);
         if self.binding.cycle.snapshot.quotas().version() != quotas {
             self.binding.cycle.wake_within_quotas();
         }

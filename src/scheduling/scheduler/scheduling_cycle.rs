@@ -10,6 +10,7 @@ pub(super) mod decide;
 pub(super) mod direct;
 pub(super) mod directed;
 pub(super) mod gang;
+mod kept_rooms;
 mod lines;
 pub(super) mod outbox;
 pub(super) mod pods;
@@ -36,6 +37,7 @@ use crate::scheduling::{
 use compare::CLAIM_ALLOWANCE;
 use conditions::Conditions;
 use gang::Gangs;
+use kept_rooms::KeptRooms;
 use outbox::Outbox;
 use pods::Pods;
 use scheduling_queue::SchedulingQueue;
@@ -56,6 +58,8 @@ pub(super) struct SchedulingCycle {
     pub(super) gangs: Gangs,
     /// Preemptions under way.
     pub(super) preempting: Preempting,
+    /// For which pods that wait long room is kept.
+    pub(super) kept_rooms: KeptRooms,
     /// What it may decide.
     pub(super) duty: Duty,
     /// Why pods wait, and how far saying it is.
@@ -67,8 +71,18 @@ pub(super) struct SchedulingCycle {
 impl SchedulingCycle {
     /// Nothing was seen yet.
     pub(super) fn new(settings: Settings) -> Self {
-        let Settings { device_resources, weights, arguments, preemption, zones, gangs, claims, pace, .. } =
-            settings;
+        let Settings {
+            device_resources,
+            weights,
+            arguments,
+            preemption,
+            rooms,
+            zones,
+            gangs,
+            claims,
+            pace,
+            ..
+        } = settings;
         Self {
             snapshot: Snapshot::new(device_resources, arguments, zones).awaiting(claims),
             classes: Classes::new(weights).bounded(CLAIM_ALLOWANCE),
@@ -76,6 +90,7 @@ impl SchedulingCycle {
             queue: SchedulingQueue::at(pace),
             gangs: Gangs::new(gangs, pace),
             preempting: Preempting::new(preemption),
+            kept_rooms: KeptRooms::new(rooms),
             duty: Duty::at(pace),
             conditions: Conditions::default(),
             outbox: Outbox::default(),

@@ -30,6 +30,7 @@ impl Scheduler {
             cycle.preempting.kept_deadline(cycle.snapshot.nominations()),
             self.evictions.deadline(EvictionView::of(cycle)),
             cycle.gangs.deadline(),
+            cycle.rooms_deadline().filter(|_| !cycle.duty.directed),
             cycle.queue.lists.deadline().filter(|_| cycle.awaits_lists()),
         ];
         let onward = queue.chain(others).flatten();

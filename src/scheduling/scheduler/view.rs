@@ -18,6 +18,7 @@ use crate::{
         decide::{blame::Resolvable, outlook::Outlook},
         event::{Event, NodeChange, ObjectChange, PodChange, QuotaChange},
         model::{
+            kept_room::KeptRoom,
             kind::Kind,
             measure::{Standing, Waiting},
             name::Uid,
@@ -104,6 +105,7 @@ impl<'a> SchedulerView<'a> {
             backing_off: self.cycle.queue.order.backing_off(),
             unschedulable: self.cycle.queue.unschedulable(&self.cycle.classes),
             in_line: self.flows.in_line() + self.prebinding.pods().len(),
+            kept_rooms: self.cycle.snapshot.nominations().rooms().count(),
             silent_agents: self.cycle.snapshot.silent_agents(),
             longest_lock_wait: waits_since.map_or(SignedDuration::ZERO, |since| now.duration_since(since)),
         }
@@ -129,11 +131,17 @@ impl<'a> SchedulerView<'a> {
 
     /// The pods that go, or have to go, so that the pod fits on the node that is kept for it; the most important first.
     pub fn victims(self, pod: &Uid) -> Vec<&'a PodKey> {
-        let victims = self.cycle.snapshot.world().nominations().victims(pod);
+        let nominations = self.cycle.snapshot.world().nominations();
+        let victims = nominations.victims(pod).filter(|_| nominations.room_since(pod).is_none());
         let mut infos: Vec<_> = victims.filter_map(|uid| Some(&self.cycle.pods.get(uid)?.info)).collect();
         let rules = self.cycle.preempting.rules().unwrap_or_default();
         infos.sort_by_key(|info| rules.place(info.importance));
         infos.into_iter().map(|info| &info.key).collect()
+    }
+
+    /// The room that is kept for the pod because it waits long.
+    pub fn kept_room(self, pod: &Uid) -> Option<KeptRoom> {
+        self.cycle.kept_room(pod)
     }
 
     /// Each pod that holds shares of cards, and what it holds, in no order.

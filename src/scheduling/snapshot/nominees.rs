@@ -5,6 +5,8 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
+use jiff::Timestamp;
+
 use super::Snapshot;
 use crate::scheduling::{
     model::{
@@ -26,10 +28,16 @@ impl Snapshot {
         }
     }
 
-    /// Keeps a node for a pod, for which these pods of the node are deleted.
-    pub fn keep_for(&mut self, pod: &PodInfo, node: &NodeName, victims: BTreeSet<Uid>) {
+    /// Keeps a node for a pod, for which these pods of the node are deleted; or, with the time since when, until these have ended.
+    pub fn keep_for(
+        &mut self,
+        pod: &PodInfo,
+        node: &NodeName,
+        victims: BTreeSet<Uid>,
+        room_since: Option<Timestamp>,
+    ) {
         let before = self.world.nominations.node_of(&pod.key.uid).cloned();
-        Arc::make_mut(&mut self.world.nominations).plan(pod, node, victims);
+        Arc::make_mut(&mut self.world.nominations).plan(pod, node, victims, room_since);
         self.note_nomination(before, Some(node.clone()));
     }
 

@@ -10,11 +10,14 @@ use std::{
     sync::Arc,
 };
 
+use jiff::Timestamp;
+
 use super::{ledger::Held, node_state::NodeState, quota::Quotas};
 use crate::{
     device::{Allocation, CardUsage, InitPhase, ProfileName, usage},
     scheduling::model::{
         footprint::Footprint,
+        kept_room::RoomCourse,
         name::{NodeName, Uid},
         pod::{Ask, Claim, Demand, PodInfo},
     },
@@ -37,10 +40,12 @@ struct Nomination {
     ask: Option<Arc<Ask>>,
     /// Whether the pod's status states it.
     stated: bool,
-    /// The pods that are deleted to make room for it.
+    /// The pods that are deleted to make room for it, or that have to end first where room is kept.
     victims: BTreeSet<Uid>,
     /// The cards that are kept for it.
     cards: Vec<Allocation>,
+    /// Since when room is kept for it because it waits long; `None`: it waits for pods that are deleted for it.
+    room_since: Option<Timestamp>,
 }
 
 /// A nominated pod whose cards are to be chosen.
@@ -52,7 +57,7 @@ pub(in crate::scheduling) struct Nominee {
     pub(in crate::scheduling) ask: Arc<Ask>,
     /// What it is to the plugins beside its cards.
     pub(in crate::scheduling) footprint: Arc<Footprint>,
-    /// The pods that are deleted to make room for it.
+    /// The pods that are deleted to make room for it, or that have to end first where room is kept.
     pub(in crate::scheduling) victims: BTreeSet<Uid>,
 }
 
@@ -66,18 +71,40 @@ impl Nominations {
         };
         let known = known.filter(|known| known.node == *node);
         let (victims, cards) = known.map(|known| (known.victims.clone(), known.cards.clone())).unzip();
+        let stated = pod.status.room.filter(|room| room.course == RoomCourse::Kept);
+        let room_since = known.and_then(|known| known.room_since).or(stated.map(|room| room.since));
         let nomination = Nomination {
             stated: true,
             victims: victims.unwrap_or_default(),
             cards: cards.unwrap_or_default(),
+            room_since,
             ..Nomination::new(pod, node)
         };
         self.set(&pod.key.uid, nomination)
     }
 
-    /// Keeps the node for the pod, for which these pods of it are deleted.
-    pub(in crate::scheduling) fn plan(&mut self, pod: &PodInfo, node: &NodeName, victims: BTreeSet<Uid>) {
-        self.set(&pod.key.uid, Nomination { victims, ..Nomination::new(pod, node) });
+    /// Keeps the node for the pod, for which these pods of it are deleted; or, with the time since when, until these have ended.
+    pub(in crate::scheduling) fn plan(
+        &mut self,
+        pod: &PodInfo,
+        node: &NodeName,
+        victims: BTreeSet<Uid>,
+        room_since: Option<Timestamp>,
+    ) {
+        // Who has to end first is found anew for a room whose nomination stands in the status.
+        let is_stated = |known: &Nomination| known.stated && known.node == *node && room_since.is_some();
+        let stated = self.by_pod.get(&pod.key.uid).is_some_and(is_stated);
+        self.set(&pod.key.uid, Nomination { victims, room_since, stated, ..Nomination::new(pod, node) });
+    }
+
+    /// Since when room is kept for the pod because it waits long; `None`: none is.
+    pub fn room_since(&self, pod: &Uid) -> Option<Timestamp> {
+        self.by_pod.get(pod)?.room_since
+    }
+
+    /// The pods for which room is kept because they wait long, each with its priority, its node and the time since when.
+    pub fn rooms(&self) -> impl Iterator<Item = (&Uid, i32, &NodeName, Timestamp)> {
+        self.by_pod.iter().filter_map(|(uid, one)| Some((uid, one.priority, &one.node, one.room_since?)))
     }
 
     /// The pod's status states the nomination, whether that has been seen or not.
@@ -185,7 +212,7 @@ impl Nominations {
         pods.map(|(uid, one)| (uid, &one.node))
     }
 
-    /// The pods that are deleted to make room for this one.
+    /// The pods that are deleted to make room for this one, or that have to end first where room is kept for it.
     pub(in crate::scheduling) fn victims(&self, pod: &Uid) -> impl Iterator<Item = &Uid> {
         self.by_pod.get(pod).into_iter().flat_map(|nomination| &nomination.victims)
     }
@@ -234,7 +261,7 @@ impl Nominations {
         self.by_pod.values().any(|one| *one.footprint.namespace == *namespace)
     }
 
-    /// Whether the pod is to be deleted for one of those that a node is kept for.
+    /// Whether the pod is to be deleted for one of those that a node is kept for, or has to end before that one finds room.
     pub(in crate::scheduling) fn is_victim(&self, pod: &Uid) -> bool {
         self.by_pod.values().any(|one| one.victims.contains(pod))
     }
@@ -296,6 +323,7 @@ impl Nomination {
             stated: false,
             victims: BTreeSet::new(),
             cards: Vec::new(),
+            room_since: None,
         }
     }
 }

@@ -65,7 +65,10 @@ impl Cluster {
                 }
                 String::new()
             }
-            Effect::Nominate { pod, node } => self.change(&pod.name, |one| one.nominated.clone_from(node)),
+            Effect::Nominate { pod, node, room } => self.change(&pod.name, |one| {
+                one.nominated.clone_from(node);
+                one.room = room.or(one.room);
+            }),
             Effect::Preempt { pod, .. } => self.change(&pod.name, |one| one.deletion = Deletion::Preempted),
             Effect::RollBack { pod, .. } => self.change(&pod.name, |one| one.deletion = Deletion::Requested),
             _ => String::new(),
@@ -92,9 +95,9 @@ impl Cluster {
                 self.tell(Event::BindAnswered { pod, node, outcome });
                 name
             }
-            Effect::Nominate { pod, node } => {
+            Effect::Nominate { pod, node, room } => {
                 let name = pod.name.clone();
-                self.tell(Event::Nominated { pod, node, outcome: written(version) });
+                self.tell(Event::Nominated { pod, node, room, outcome: written(version) });
                 name
             }
             Effect::Preempt { pod, preemptor, .. } => {

@@ -19,6 +19,7 @@ use crate::scheduling::Attempt;
 pub(super) struct DecisionMetrics {
     attempts: Family<AttemptLabels, Counter>,
     flushed_pods: Counter,
+    rooms_given_up: Counter,
     steps: Counter,
     preemption_attempts: Counter,
     preemption_victims: Histogram,
@@ -30,6 +31,7 @@ impl Default for DecisionMetrics {
         Self {
             attempts: Family::default(),
             flushed_pods: Counter::default(),
+            rooms_given_up: Counter::default(),
             steps: Counter::default(),
             preemption_attempts: Counter::default(),
             preemption_victims: Histogram::new(exponential_buckets(1.0, 2.0, 7)),
@@ -45,6 +47,8 @@ impl DecisionMetrics {
         scheduler.register("attempts", help, self.attempts.clone());
         let help = "Pods that were tried again because they had waited for five minutes";
         scheduler.register("flushed_pods", help, self.flushed_pods.clone());
+        let help = "Rooms that were kept for pods that wait long, and given up since the pod did not find its place in time";
+        scheduler.register("rooms_given_up", help, self.rooms_given_up.clone());
         let help = "Work of decisions in counted steps: 66,000 take about a millisecond";
         scheduler.register("steps", help, self.steps.clone());
         let help = "Searches for pods that could be preempted for a pod that fits nowhere";
@@ -72,6 +76,11 @@ impl DecisionMetrics {
     /// Counts a pod that was tried again because it had waited for long.
     pub(super) fn flushed(&self) {
         self.flushed_pods.inc();
+    }
+
+    /// Counts room that was given up.
+    pub(super) fn room_given_up(&self) {
+        self.rooms_given_up.inc();
     }
 
     /// How many steps of work were counted.

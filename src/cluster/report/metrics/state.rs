@@ -15,6 +15,7 @@ use crate::scheduling::Standing;
 #[derive(Clone, Debug, Default)]
 pub(super) struct StateMetrics {
     pending_pods: Family<QueueLabels, Gauge>,
+    kept_rooms: Gauge,
     silent_agents: Gauge,
     synced: Gauge,
 }
@@ -22,6 +23,8 @@ pub(super) struct StateMetrics {
 impl StateMetrics {
     pub(super) fn register(&self, scheduler: &mut Registry) {
         scheduler.register("pending_pods", "Pods that wait, by where they wait", self.pending_pods.clone());
+        let help = "Nodes on which room is kept for a pod that waits long";
+        scheduler.register("kept_rooms", help, self.kept_rooms.clone());
         let help = "Nodes that get no further pods because their device plugin has not answered in time";
         scheduler.register("silent_agents", help, self.silent_agents.clone());
         scheduler.register("synced", "1 once pods, nodes and quotas have been listed", self.synced.clone());
@@ -41,6 +44,7 @@ impl StateMetrics {
         for (queue, depth) in depths {
             self.pending_pods.get_or_create(&QueueLabels { queue }).set(count(depth));
         }
+        self.kept_rooms.set(count(standing.kept_rooms));
         self.silent_agents.set(count(standing.silent_agents));
         self.synced(standing.synced);
     }

@@ -6,19 +6,24 @@ use crate::{
         report::metrics::Written,
         write::{preempt, send, tell::News},
     },
-    scheduling::{Concern, Event, NodeName, PodKey, Setback, WriteOutcome},
+    scheduling::{Concern, Event, NodeName, PodKey, Setback, WriteOutcome, model::kept_room::RoomStatus},
 };
 
 impl Hands {
-    pub(super) async fn nominate(&self, pod: PodKey, node: Option<NodeName>) -> Event {
+    pub(super) async fn nominate(
+        &self,
+        pod: PodKey,
+        node: Option<NodeName>,
+        room: Option<RoomStatus>,
+    ) -> Event {
         self.metrics.write(Written::nomination);
-        let written = preempt::nominate(self.client.clone(), &pod, node.as_deref());
+        let written = preempt::nominate(self.client.clone(), &pod, node.as_deref(), room);
         let outcome = self.fence.within(send::REACH, written).await;
         let outcome = outcome.unwrap_or_else(|| WriteOutcome::Failed(cut_off()));
         if let WriteOutcome::Refused(answer) | WriteOutcome::Failed(Setback { why: answer, .. }) = &outcome {
             tracing::warn!(%pod, answer, "writing the nominated node failed");
         }
-        Event::Nominated { pod, node, outcome }
+        Event::Nominated { pod, node, room, outcome }
     }
 
     pub(super) async fn preempt(&self, pod: PodKey, node: &str, preemptor: PodKey) -> Event {

@@ -180,7 +180,7 @@ fn the_cards_that_become_free_are_kept_for_the_preemptor() {
     let preemptor = preemptor(16_000);
     let other = |priority, memory| Demand { priority, ..demand("other", ask(1, memory, 10)) };
     assert_eq!(goes_to(&other(0, 2_000), &snapshot).as_deref(), Some("GPU-n1-0"), "there is more room");
-    snapshot.keep_for(&pod(&preemptor), &"n1".into(), BTreeSet::from(["low".into()]));
+    snapshot.keep_for(&pod(&preemptor), &"n1".into(), BTreeSet::from(["low".into()]), None);
     assert_eq!(goes_to(&other(0, 2_000), &snapshot).as_deref(), Some("GPU-n1-1"));
     assert_eq!(goes_to(&other(0, 3_500), &snapshot), None, "the other card has 3,000 MiB");
     assert_eq!(goes_to(&other(101, 2_000), &snapshot).as_deref(), Some("GPU-n1-0"), "it comes before");
@@ -213,7 +213,7 @@ fn the_cards_of_a_pod_do_not_move_with_the_victims_of_another() {
         });
         let second = Demand { uid: "second".into(), ..preemptor(10_000) };
         assert_eq!(goes_to(&second, &snapshot), None, "the other card is kept");
-        snapshot.keep_for(&pod(&second), &"n1".into(), BTreeSet::from(["low".into()]));
+        snapshot.keep_for(&pod(&second), &"n1".into(), BTreeSet::from(["low".into()]), None);
         assert_eq!(goes_to(&second, &snapshot), None, "its victim is still there");
         snapshot.release(&"low".into());
         assert!(goes_to(&second, &snapshot).is_some());

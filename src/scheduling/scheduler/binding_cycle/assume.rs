@@ -72,6 +72,7 @@ impl BindingCycle {
         if assumed.is_some() {
             self.release(uid);
             self.cycle.preempting.note_going(uid);
+            self.keep_room_again(uid);
             if let Some(entry) = self.cycle.pods.get(uid) {
                 self.cycle.gangs.touch_gang_of(&entry.info);
             }

@@ -8,7 +8,7 @@ use crate::scheduling::{
     effect::Effect,
     model::{measure::Measure, name::Uid, pod::is_older},
     plan::kept_nodes,
-    preempt::{Need, PreemptInput, PreemptRequest, PreemptView},
+    preempt::{Need, Nominated, PreemptInput, PreemptRequest, PreemptView},
     scheduler::scheduling_cycle::{SchedulingCycle, alike::Versions, scheduling_queue::PodProgress},
 };
 
@@ -29,21 +29,22 @@ impl BindingCycle {
     fn carry_out_preempt(&mut self, request: PreemptRequest) -> Option<PreemptInput<'static>> {
         let now = self.cycle.snapshot.now();
         match request {
-            PreemptRequest::Keep { pod, node, victims } => {
+            PreemptRequest::Keep { pod, node, victims, room_since } => {
                 if let Some(entry) = self.cycle.pods.get(&pod) {
-                    self.cycle.snapshot.keep_for(&entry.info, &node, victims);
+                    self.cycle.snapshot.keep_for(&entry.info, &node, victims, room_since);
                 }
             }
             PreemptRequest::EndNomination(uid) => self.cycle.snapshot.end_nomination(&uid),
-            PreemptRequest::Nominate(pod, node) => {
-                self.cycle.outbox.effects.push(Effect::Nominate { pod, node });
+            PreemptRequest::Nominate(pod, Nominated { node, room }) => {
+                self.cycle.outbox.effects.push(Effect::Nominate { pod, node, room });
             }
-            PreemptRequest::NoteStated { pod, node, resource_version } => {
+            PreemptRequest::NoteStated { pod, stated, resource_version } => {
                 let entry = self.cycle.pods.get_mut(&pod);
                 let is_behind = |known: &str| is_older(known, &resource_version);
                 if let Some(entry) = entry.filter(|entry| is_behind(&entry.info.resource_version)) {
                     entry.info.resource_version = resource_version;
-                    entry.info.status.nominated = node;
+                    entry.info.status.nominated = stated.node;
+                    entry.info.status.room = stated.room.or(entry.info.status.room);
                 }
             }
             PreemptRequest::NoteNominationWritten(uid) => self.cycle.snapshot.note_nomination_written(&uid),
@@ -93,7 +94,7 @@ impl BindingCycle {
             None => None,
         };
         self.cycle.outbox.measures.extend(tried.map(Measure::Preemption));
-        match chosen {
+        let error = match chosen {
             Some(Ok((priority, candidate))) => {
                 self.advance_preempt(PreemptInput::Chosen { pod: uid, priority, candidate });
                 error
@@ -106,7 +107,8 @@ impl BindingCycle {
                 self.advance_preempt(PreemptInput::NoneChosen(uid));
                 error
             }
-        }
+        };
+        error.beside_room(self.cycle.kept_room(uid))
     }
 
     /// Why the pod still waits, with what preemption makes of it; `None`: it could preempt others by now, and is to be decided again.
@@ -122,7 +124,7 @@ impl BindingCycle {
             Some(Err(no_room)) => error.beside_preemption(no_room),
         };
         self.advance_preempt(PreemptInput::NoneChosen(uid));
-        Some(error)
+        Some(error.beside_room(self.cycle.kept_room(uid)))
     }
 
     /// Withdraws nominations so that a pod of their priority finds room that fits nowhere else; whether there is room now.

@@ -31,6 +31,7 @@ impl BindingCycle {
                 }
             }
         }
+        self.adapt_rooms_on(node);
         self.cycle.wake_nominated(node);
     }
 

@@ -357,7 +357,7 @@ fn victims_go_for_a_whole_gang_or_not_at_all() {
     );
     for name in ["a", "b"] {
         let outcome = WriteOutcome::Written { resource_version: "7".to_owned() };
-        play.happens(Event::Nominated { pod: key(name), node: Some(NODE.into()), outcome });
+        play.happens(Event::Nominated { pod: key(name), node: Some(NODE.into()), room: None, outcome });
     }
     assert!(play.sent().contains(&Sent::Preempt("low")));
     // What is free is kept for the gang.

@@ -237,7 +237,7 @@ impl Play {
             },
             Effect::CountFindings { .. } => Sent::CountFindings,
             Effect::Withdraw { pod, .. } => Sent::Withdraw(self.name(&pod.name)),
-            Effect::Nominate { pod, node } => Sent::Nominate(self.name(&pod.name), node.is_some()),
+            Effect::Nominate { pod, node, .. } => Sent::Nominate(self.name(&pod.name), node.is_some()),
             Effect::Preempt { pod, .. } => Sent::Preempt(self.name(&pod.name)),
             Effect::EvictFromZone { eviction } => Sent::Evict(self.name(&eviction.pod.name)),
             Effect::RollBack { pod, .. } => Sent::RollBack(self.name(&pod.name)),

@@ -30,13 +30,13 @@ fn seen(play: &mut Play, pod: PodInfo) -> Vec<Sent<'static>> {
 }
 
 fn nominated(play: &mut Play, outcome: WriteOutcome) -> Vec<Sent<'static>> {
-    play.happens(Event::Nominated { pod: key("high"), node: Some(NODE.into()), outcome });
+    play.happens(Event::Nominated { pod: key("high"), node: Some(NODE.into()), room: None, outcome });
     play.sent()
 }
 
 /// The nomination of `high` is withdrawn.
 fn withdrawn(play: &mut Play, outcome: WriteOutcome) {
-    play.happens(Event::Nominated { pod: key("high"), node: None, outcome });
+    play.happens(Event::Nominated { pod: key("high"), node: None, room: None, outcome });
 }
 
 fn leaving(pod: PodInfo, deletion: Deletion, play: &Play) -> PodInfo {
