@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use berth::scheduling::plan::preemption::Rules;
+use berth::scheduling::{model::kept_room::RoomTerms, plan::preemption::Rules};
+use jiff::SignedDuration;
 use proptest::prelude::*;
 
 use super::cluster::{Cluster, Shape};
@@ -39,6 +40,30 @@ enum Step {
     Pass(i64),
     /// The scheduler is started again; each write that is under way is carried out or not.
     Restart(u64),
+}
+
+/// Room is kept after half a minute, for a minute.
+const TERMS: RoomTerms =
+    RoomTerms { after: SignedDuration::from_secs(30), length: SignedDuration::from_secs(60) };
+
+/// Room is kept for at most one pod of two nodes, and not for longer than is set.
+fn judge_rooms(cluster: &Cluster) -> Result<(), TestCaseError> {
+    let view = cluster.scheduler.view();
+    let rooms = cluster.pods.keys().filter_map(|name| view.kept_room(&name.as_str().into()));
+    let rooms: Vec<_> = rooms.collect();
+    prop_assert!(rooms.len() <= 1, "{rooms:?}");
+    prop_assert!(rooms.iter().all(|room| cluster.now < room.until), "{rooms:?} at {}", cluster.now);
+    Ok(())
+}
+
+/// At rest no status states room that is not kept.
+fn judge_stated_rooms(cluster: &Cluster) -> Result<(), TestCaseError> {
+    let view = cluster.scheduler.view();
+    for (name, pod) in cluster.pods.iter().filter(|(_, pod)| pod.bound.is_none()) {
+        let kept = view.kept_room(&name.as_str().into()).map(|room| room.node);
+        prop_assert_eq!(&pod.nominated, &kept.map(|node| (*node).into()), "{}", name);
+    }
+    Ok(())
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -103,5 +128,19 @@ proptest! {
         }
         cluster.come_to_rest()?;
         judge_rest(&cluster)?;
+    }
+
+    #[test]
+    fn room_is_kept_in_bounds_and_no_card_is_given_away_twice(steps in steps()) {
+        let mut cluster = Cluster::new(Shape { rooms: Some(TERMS), ..SHAPE }, BTreeMap::new());
+        for step in &steps {
+            run(&mut cluster, step);
+            cluster.judge_cards()?;
+            judge_rooms(&cluster)?;
+        }
+        cluster.come_to_rest()?;
+        judge_rooms(&cluster)?;
+        judge_stated_rooms(&cluster)?;
+        prop_assert_eq!(&cluster.drifts, &Vec::<String>::new());
     }
 }

@@ -244,7 +244,7 @@ impl FitError {
         let words = tried.fold(words, |words, preemption| format!("{words} {preemption}"));
         let nearest = self.nearest.as_ref().and_then(|nearest| nearest.own_words());
         let words = nearest.iter().fold(words, |words, nearest| format!("{words} nearest node: {nearest}."));
-        self.room.iter().fold(words, |words, room| format!("{words} {room}."))
+        self.room.iter().fold(words, |words, room| format!("{words} {}.", room.own_words()))
     }
 
     /// The same as [`Self::counted`], as far as it is told. Reasons that read the same without the devices that they name are counted together.

@@ -1,6 +1,10 @@
 //! Room that is kept on a node for a pod that waits long: for how long, and what the pod's status says of it.
 
+use std::fmt;
+
 use jiff::{SignedDuration, Timestamp};
+
+use super::name::NodeName;
 
 /// From when room is kept for pods that fit nowhere, and for how long.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -55,15 +59,23 @@ impl RoomStatus {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct KeptRoom {
     /// On which node.
-    pub node: super::name::NodeName,
+    pub node: NodeName,
     /// Since when.
     pub since: Timestamp,
     /// Until when, unless the pod finds its place before.
     pub until: Timestamp,
 }
 
-impl std::fmt::Display for KeptRoom {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl KeptRoom {
+    /// What the pod's owner is told where she is told of her own objects alone: not on which node.
+    pub fn own_words(&self) -> String {
+        let Self { since, until, .. } = self;
+        format!("room is kept for the pod since {since}, until {until} at the latest")
+    }
+}
+
+impl fmt::Display for KeptRoom {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { node, since, until } = self;
         write!(
             formatter,

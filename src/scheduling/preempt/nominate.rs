@@ -117,7 +117,12 @@ impl Preempting {
     /// A write of the pod's nominated node has ended: the next one follows, if it says anything else than what was written.
     fn write_next(&mut self, pod: &PodKey, written: Option<&Nominated>) {
         let next = self.writing.remove(&pod.uid).flatten();
-        if let Some(next) = next.filter(|next| written != Some(next)) {
+        let says_more = |next: &Nominated| {
+            written.is_none_or(|written| {
+                written.node != next.node || next.room.is_some() && written.room != next.room
+            })
+        };
+        if let Some(next) = next.filter(says_more) {
             self.write(pod.clone(), next);
         }
     }

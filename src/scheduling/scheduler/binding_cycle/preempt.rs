@@ -36,6 +36,10 @@ impl BindingCycle {
             }
             PreemptRequest::EndNomination(uid) => self.cycle.snapshot.end_nomination(&uid),
             PreemptRequest::Nominate(pod, Nominated { node, room }) => {
+                // What is decided of its room counts from now on, whatever its status states until the answer.
+                if let Some(entry) = self.cycle.pods.get_mut(&pod.uid) {
+                    entry.info.status.room = room.or(entry.info.status.room);
+                }
                 self.cycle.outbox.effects.push(Effect::Nominate { pod, node, room });
             }
             PreemptRequest::NoteStated { pod, stated, resource_version } => {
