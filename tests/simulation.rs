@@ -28,6 +28,8 @@ mod dice;
 mod fresh;
 #[path = "simulation/gang.rs"]
 mod gang;
+#[path = "simulation/kept_room.rs"]
+mod kept_room;
 mod leadership;
 #[path = "simulation/lie.rs"]
 mod lie;

@@ -40,7 +40,7 @@ use super::{
     world::ledger::EndedCharges,
 };
 use audit::Audits;
-use binding_cycle::BindingCycle;
+use binding_cycle::{BindingCycle, kept_rooms::RoomKeeping};
 use evict::{EvictionView, Evictions};
 use scheduling_cycle::{conditions::ConditionInput, outbox::Outbox};
 
@@ -216,7 +216,9 @@ impl Scheduler {
             self.binding.advance_prebinds(now);
             self.binding.advance_prebind(PrebindInput::TimePassed);
             self.binding.advance_preempt(PreemptInput::TimePassed);
-            self.binding.keep_rooms(now);
+            if let Some(rooms) = RoomKeeping::of(&mut self.binding) {
+                rooms.go_on(now);
+            }
             if self.binding.cycle.duty.course == Course::Onward {
                 self.roll_back_gangs(now);
             }

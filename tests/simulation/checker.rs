@@ -10,7 +10,7 @@ use std::{
     sync::Arc,
 };
 
-use berth::{config::Config, scheduling::Details};
+use berth::config::Config;
 use berth_sandbox::{Sandbox, fault::Call};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
@@ -20,10 +20,12 @@ use crate::{
     devices::{self, Devices},
     dice::Dice,
     gang::Gangs,
+    kept_room,
     preemption::Preemptions,
     quota::Quotas,
     record::{Amount, Pod, annotation, cards, text},
     spread::Spread,
+    story::Story,
     time_division::{Division, Windows},
     usage::{self, Usage},
 };
@@ -80,9 +82,10 @@ pub(crate) struct Checker {
 }
 
 impl Checker {
-    /// Users are told so much; a fresh look tells them no more.
-    pub(crate) fn telling(&mut self, details: Details) {
-        self.config.messages.details = details;
+    /// Users are told as much as in this story, and room is kept as there: a fresh look tells them no more, and keeps it on.
+    pub(crate) fn telling(&mut self, story: &Story) {
+        self.config.messages.details = story.details;
+        kept_room::set(&mut self.config, story.rooms);
     }
 
     pub(crate) fn new(sandbox: Sandbox, windows: Option<&Windows>) -> Self {

@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::device_claims;
 use crate::devices;
 use crate::gang::GROUP;
+use crate::kept_room;
 use crate::reservation;
 use crate::time_division::Member;
 
@@ -140,6 +142,8 @@ pub(crate) struct Pod {
     pub(crate) priority: i64,
     /// The node that is kept for it.
     pub(crate) nominated: String,
+    /// Since when that is room for which it need not preempt others.
+    pub(crate) room_since: Option<Timestamp>,
     /// Whether it is to make room for another.
     pub(crate) preempted: bool,
     /// The group that it is placed with.
@@ -193,6 +197,7 @@ impl Pod {
             device_claims: device_claims::used(object),
             priority: object["spec"]["priority"].as_i64().unwrap_or_default(),
             nominated: text(object, "/status/nominatedNodeName").to_owned(),
+            room_since: kept_room::since(object),
             preempted: is_preempted(object),
             group: annotation(object, GROUP).map(str::to_owned),
             member: Member::read(object),

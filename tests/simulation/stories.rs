@@ -66,6 +66,7 @@ pub(crate) const LOCKS: Story = Story {
 
 /// Answers of Bindings are lost, and what is bound is seen late.
 pub(crate) const DOUBT: Story = Story {
+    rooms: true,
     steps: 480,
     pauses: &[(300, 3), (4000, 1)],
     acts: &[(Act::Create, 6), (Act::Delete, 3)],
@@ -95,6 +96,7 @@ pub(crate) const NAMES: Story = Story {
 
 /// All is full, and pods take their time to end.
 pub(crate) const ENDS: Story = Story {
+    rooms: true,
     steps: 480,
     pauses: &[(500, 1)],
     acts: &[(Act::Create, 3), (Act::Delete, 3)],
@@ -161,6 +163,7 @@ pub(crate) const LEADS: Story = Story {
 
 /// The leader is told to end, or dies, in the middle of its work.
 pub(crate) const HANDOVERS: Story = Story {
+    rooms: true,
     acts: &[(Act::Create, 10), (Act::Delete, 9), (Act::Behave, 2), (Act::Stop, 2), (Act::Kill, 1)],
     calls: &[("/leases", 20), ("/binding", 700), ("", 50)],
     writes: &[(Wrong::SlowRequest, 1)],
@@ -220,6 +223,7 @@ pub(crate) const ZONES: Story = Story {
 
 /// All is full, and some pods preempt others, which take their time to end.
 pub(crate) const RANKS: Story = Story {
+    rooms: true,
     steps: 240,
     pauses: &[(1000, 3), (6000, 1)],
     acts: &[(Act::Create, 12), (Act::Delete, 6), (Act::Kill, 1)],

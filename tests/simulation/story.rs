@@ -39,6 +39,8 @@ pub(crate) struct Story {
     pub(crate) lag: u64,
     /// How much the users of a namespace are told.
     pub(crate) details: Details,
+    /// Whether room is kept for pods that wait long.
+    pub(crate) rooms: bool,
     /// What the users do to others, in place of what the crowd asks for.
     pub(crate) attack: Option<Attack>,
 }
@@ -315,6 +317,7 @@ pub(crate) const GENERAL: Story = Story {
     ],
     lag: 5000,
     details: Details::Full,
+    rooms: false,
     attack: None,
 };
 

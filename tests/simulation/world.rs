@@ -31,6 +31,7 @@ use crate::{
     bug::Bug,
     device_claims, devices,
     dice::Dice,
+    kept_room,
     lie::Lie,
     plan::{Honest, Rough, Watch, Weather},
     probe,
@@ -123,7 +124,7 @@ impl World {
         let windows = (story.crowd.preemptable > 0).then(|| Windows::new(dice));
         let metrics = Metrics::default();
         let watch = Watch::new(sandbox.clone(), metrics.clone(), windows.as_ref());
-        watch.log().checker.telling(story.details);
+        watch.log().checker.telling(&story);
         let honest = || FaultyApi::new(sandbox.service(), Box::new(Honest(watch.clone()))).client();
         let nodes = story.nodes().iter().map(|name| node(name, 0)).collect();
         let fleet = Fleet::start(honest(), nodes).await.unwrap();
@@ -138,6 +139,7 @@ impl World {
         };
         let mut config = windows.as_ref().map(Windows::config).unwrap_or_default();
         config.messages.details = story.details;
+        kept_room::set(&mut config, story.rooms);
         if bug == Some(Bug::PlacesHeldWithoutBound) {
             config.scheduling.volumes.held_percent = 100;
         }

@@ -48,9 +48,9 @@ pub(in crate::scheduling) fn choose(
     demand: &Demand,
     snapshot: &mut Snapshot,
     counts: &mut PodCounts,
-    is_allowed: &dyn Fn(&NodeName) -> bool,
+    allowed: &BTreeSet<NodeName>,
 ) -> Option<RoomPlace> {
-    let allowed = snapshot.nodes().filter(|state| is_allowed(&state.info.name));
+    let allowed = snapshot.nodes().filter(|state| allowed.contains(&state.info.name));
     let could_fit = |state: &NodeState| !is_lost(demand, state, snapshot.device_resources());
     let could_fit = allowed.filter(|state| could_fit(state)).map(|state| &state.info.name);
     let mut nodes: Vec<_> =

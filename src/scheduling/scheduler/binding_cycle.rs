@@ -8,7 +8,7 @@ mod direct;
 mod expire;
 mod gangs;
 mod holding;
-mod kept_rooms;
+pub(super) mod kept_rooms;
 mod node_flows;
 mod prebind;
 mod preempt;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 
-use super::Scheduler;
+use super::{Scheduler, binding_cycle::kept_rooms::RoomKeeping};
 use crate::scheduling::{
     model::{
         name::{NodeName, Uid},
@@ -144,7 +144,10 @@ impl Scheduler {
     pub(super) fn lose_node(&mut self, name: &NodeName) {
         let quotas = self.binding.cycle.snapshot.quotas().version();
         self.binding.cycle.snapshot.remove_node(name);
-        self.binding.lose_rooms_on(name);
+        self.binding.cycle.kept_rooms.forget(name);
+        if let Some(mut rooms) = RoomKeeping::of(&mut self.binding) {
+            rooms.lose_on(name);
+        }
         if self.binding.cycle.snapshot.quotas().version() != quotas {
             self.binding.cycle.wake_within_quotas();
         }

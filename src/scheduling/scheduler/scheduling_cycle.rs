@@ -10,7 +10,7 @@ pub(super) mod decide;
 pub(super) mod direct;
 pub(super) mod directed;
 pub(super) mod gang;
-mod kept_rooms;
+pub(super) mod kept_rooms;
 mod lines;
 pub(super) mod outbox;
 pub(super) mod pods;

@@ -6,7 +6,7 @@ use super::{
     Scheduler,
     binding_cycle::BindingCycle,
     evict::EvictionView,
-    scheduling_cycle::{SchedulingCycle, conditions::ConditionInput},
+    scheduling_cycle::{SchedulingCycle, conditions::ConditionInput, kept_rooms::RoomView},
 };
 use crate::scheduling::{
     effect::Effect,
@@ -30,7 +30,7 @@ impl Scheduler {
             cycle.preempting.kept_deadline(cycle.snapshot.nominations()),
             self.evictions.deadline(EvictionView::of(cycle)),
             cycle.gangs.deadline(),
-            cycle.rooms_deadline().filter(|_| !cycle.duty.directed),
+            RoomView::of(cycle).deadline().filter(|_| !cycle.duty.directed),
             cycle.queue.lists.deadline().filter(|_| cycle.awaits_lists()),
         ];
         let onward = queue.chain(others).flatten();

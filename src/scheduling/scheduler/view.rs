@@ -9,7 +9,8 @@ use jiff::{SignedDuration, Timestamp};
 use super::{
     binding_cycle::BindingCycle,
     scheduling_cycle::{
-        SchedulingCycle, direct::direction, directed::Directed, pods::Entry, views::node_view,
+        SchedulingCycle, direct::direction, directed::Directed, kept_rooms::RoomView, pods::Entry,
+        views::node_view,
     },
 };
 use crate::{
@@ -105,7 +106,7 @@ impl<'a> SchedulerView<'a> {
             backing_off: self.cycle.queue.order.backing_off(),
             unschedulable: self.cycle.queue.unschedulable(&self.cycle.classes),
             in_line: self.flows.in_line() + self.prebinding.pods().len(),
-            kept_rooms: self.cycle.snapshot.nominations().rooms().count(),
+            kept_rooms: RoomView::of(self.cycle).count(),
             silent_agents: self.cycle.snapshot.silent_agents(),
             longest_lock_wait: waits_since.map_or(SignedDuration::ZERO, |since| now.duration_since(since)),
         }
@@ -141,7 +142,7 @@ impl<'a> SchedulerView<'a> {
 
     /// The room that is kept for the pod because it waits long.
     pub fn kept_room(self, pod: &Uid) -> Option<KeptRoom> {
-        self.cycle.kept_room(pod)
+        RoomView::of(self.cycle).room(pod)
     }
 
     /// Each pod that holds shares of cards, and what it holds, in no order.

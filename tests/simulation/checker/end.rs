@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{Checker, LOCK, groups, is_bound, room::would_fit};
 use crate::{
-    fresh,
+    fresh, kept_room,
     record::{Pod, annotation, text},
 };
 
@@ -56,6 +56,7 @@ impl Checker {
         self.violations.extend(self.device_claims.judge_the_end(&pods, &nodes));
         self.violations.extend(fresh::look(&self.sandbox, &self.config));
         let now = self.sandbox.now();
+        self.violations.extend(kept_room::judge_the_end(&pods, nodes.len(), now));
         self.violations.extend(self.division.iter().flat_map(|division| division.judge_the_end(&pods, now)));
         for node in &nodes {
             let lock = annotation(node, LOCK).unwrap_or_default();
@@ -92,7 +93,8 @@ impl Checker {
         let now = self.sandbox.now();
         let open = |node: &&Arc<Value>| {
             let name = text(node, "/metadata/name");
-            self.division.as_ref().is_none_or(|division| division.takes(pod, name, now))
+            !kept_room::is_kept(name, pod, pods)
+                && self.division.as_ref().is_none_or(|division| division.takes(pod, name, now))
         };
         let open: Vec<_> = nodes.iter().filter(open).collect();
         for node in open {

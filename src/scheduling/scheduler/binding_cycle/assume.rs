@@ -9,6 +9,7 @@ use crate::{
     device::Allocation,
     scheduling::{
         model::{
+            kept_room::RoomCourse,
             measure::{Attempt, Measure},
             name::{NodeName, Uid},
             prebind_step::PrebindStep,
@@ -72,8 +73,11 @@ impl BindingCycle {
         if assumed.is_some() {
             self.release(uid);
             self.cycle.preempting.note_going(uid);
-            self.keep_room_again(uid);
             if let Some(entry) = self.cycle.pods.get(uid) {
+                // Room that its status states is kept on.
+                if entry.info.status.room.is_some_and(|room| room.course == RoomCourse::Kept) {
+                    self.cycle.snapshot.nominate(&entry.info);
+                }
                 self.cycle.gangs.touch_gang_of(&entry.info);
             }
         }

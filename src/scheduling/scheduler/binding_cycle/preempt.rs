@@ -9,7 +9,9 @@ use crate::scheduling::{
     model::{measure::Measure, name::Uid, pod::is_older},
     plan::kept_nodes,
     preempt::{Need, Nominated, PreemptInput, PreemptRequest, PreemptView},
-    scheduler::scheduling_cycle::{SchedulingCycle, alike::Versions, scheduling_queue::PodProgress},
+    scheduler::scheduling_cycle::{
+        SchedulingCycle, alike::Versions, kept_rooms::RoomView, scheduling_queue::PodProgress,
+    },
 };
 
 impl BindingCycle {
@@ -112,7 +114,7 @@ impl BindingCycle {
                 error
             }
         };
-        error.beside_room(self.cycle.kept_room(uid))
+        error.beside_room(RoomView::of(&self.cycle).room(uid))
     }
 
     /// Why the pod still waits, with what preemption makes of it; `None`: it could preempt others by now, and is to be decided again.
@@ -128,7 +130,7 @@ impl BindingCycle {
             Some(Err(no_room)) => error.beside_preemption(no_room),
         };
         self.advance_preempt(PreemptInput::NoneChosen(uid));
-        Some(error.beside_room(self.cycle.kept_room(uid)))
+        Some(error.beside_room(RoomView::of(&self.cycle).room(uid)))
     }
 
     /// Withdraws nominations so that a pod of their priority finds room that fits nowhere else; whether there is room now.

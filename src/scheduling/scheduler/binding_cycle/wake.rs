@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 
-use super::BindingCycle;
+use super::{BindingCycle, kept_rooms::RoomKeeping};
 use crate::scheduling::{
     decide::class::HeldChange,
     model::{
@@ -31,7 +31,11 @@ impl BindingCycle {
                 }
             }
         }
-        self.adapt_rooms_on(node);
+        if !self.cycle.snapshot.nominations().is_empty()
+            && let Some(mut rooms) = RoomKeeping::of(self)
+        {
+            rooms.adapt_on(node);
+        }
         self.cycle.wake_nominated(node);
     }
 
