@@ -45,6 +45,7 @@ impl Berth {
             weights: config.score_weights(),
             arguments: config.plugin_arguments(),
             preemption: None,
+            rooms: None,
             zones: berth::scheduling::model::tdm::RevocableZones::default(),
             gangs: None,
             held_percent: 50,

@@ -85,6 +85,7 @@ async fn berth(client: Client, reader: Arc<Reader>, writes_at_once: usize) -> an
         weights: score::weights::ScoreWeights::default(),
         arguments: berth::scheduling::model::plugin_arguments::PluginArguments::default(),
         preemption: None,
+        rooms: None,
         zones: berth::scheduling::model::tdm::RevocableZones::default(),
         gangs: None,
         held_percent: 50,

@@ -18,8 +18,8 @@ use std::{collections::BTreeSet, sync::Arc};
 use jiff::Timestamp;
 
 use names::{Named, Names};
-pub(in crate::cluster) use pod::{PREEMPTION_BY_SCHEDULER, ROOM_KEPT, room_reason};
-use pod::{constraints, importance, nominated, room, stage, told, unconstrained};
+pub(in crate::cluster) use pod::{PREEMPTION_BY_SCHEDULER, ROOM_KEPT, room_reason, stated_room};
+use pod::{constraints, importance, nominated, stage, told, unconstrained};
 use scope::{ClaimingPods, Division, ReadPurpose};
 
 use crate::{
@@ -188,7 +188,7 @@ impl Reader {
                 nominated: nominated(pod).filter(|_| holding.is_none()),
                 served,
                 told: told(pod),
-                room: room(pod).filter(|_| holding.is_none()),
+                room: stated_room(pod).filter(|_| holding.is_none()),
             },
             placer: self.placer(pod),
             stage: stage(pod),

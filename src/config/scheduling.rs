@@ -241,6 +241,27 @@ mod tests {
     }
 
     #[test]
+    fn room_is_kept_where_it_is_set() {
+        let rooms = |text: &str| Config::parse(text, "f").unwrap().0.scheduling.pods.rooms();
+        let terms = |after, length| {
+            let [after, length] = [after, length].map(SignedDuration::from_mins);
+            Some(RoomTerms { after, length })
+        };
+        assert_eq!(rooms(""), None);
+        assert_eq!(rooms("scheduling: {pods: {keepRoomAfter: 0s, keepRoomFor: 2h}}"), None);
+        assert_eq!(rooms("scheduling: {pods: {keepRoomAfter: 30m}}"), terms(30, 60));
+        assert_eq!(rooms("scheduling: {pods: {keepRoomAfter: 10m, keepRoomFor: 2h}}"), terms(10, 120));
+        assert_eq!(
+            error("scheduling:\n  pods:\n    keepRoomAfter: soon\n"),
+            "berth.yaml:3: scheduling.pods.keepRoomAfter: must be a duration such as `5m` or `0s`, not the text `soon`"
+        );
+        assert_eq!(
+            error("scheduling:\n  pods:\n    keepRoomFor: 0s\n"),
+            "berth.yaml:3: scheduling.pods.keepRoomFor: must be a positive duration such as `5m` or `1m30s`, not the text `0s`"
+        );
+    }
+
+    #[test]
     fn claims_are_served_unless_they_are_off() {
         let served = |text: &str| Config::parse(text, "f").unwrap().0.scheduling.claims.served();
         assert_eq!(served(""), DeviceClaims::Served);

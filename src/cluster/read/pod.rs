@@ -36,7 +36,7 @@ pub(in crate::cluster) fn room_reason(course: RoomCourse) -> &'static str {
 }
 
 /// What became of the room that was kept for a pod; `None`: none was, or what its status says of it can't be read.
-pub(super) fn room(pod: &Pod) -> Option<RoomStatus> {
+pub(in crate::cluster) fn stated_room(pod: &Pod) -> Option<RoomStatus> {
     let condition = pod.status.condition(ROOM_KEPT)?;
     let course = ROOM_COURSES.into_iter().find(|course| room_reason(*course) == condition.reason)?;
     Some(RoomStatus { course, since: condition.last_transition_time? })

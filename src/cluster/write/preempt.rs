@@ -107,6 +107,7 @@ fn path(pod: &PodKey) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cluster::read::stated_room;
 
     #[test]
     fn only_a_pod_that_is_gone_needs_no_further_write() {
@@ -136,5 +137,18 @@ mod tests {
         );
         let body: Value = serde_json::from_slice(delete.body()).unwrap();
         assert_eq!((delete.method().as_str(), &body["preconditions"]), ("DELETE", &json!({"uid": "u"})));
+    }
+
+    #[test]
+    fn what_is_written_of_a_room_is_read_back() {
+        let since = Timestamp::from_second(1_800_000_000).unwrap();
+        for course in [RoomCourse::Kept, RoomCourse::GivenUp, RoomCourse::Lost] {
+            let room = RoomStatus { course, since };
+            let condition = room_kept(room, Some("n1"));
+            let kept = if course == RoomCourse::Kept { "True" } else { "False" };
+            assert_eq!(condition["status"], kept);
+            let pod = json!({"metadata": {"name": "p", "uid": "u"}, "status": {"conditions": [condition]}});
+            assert_eq!(stated_room(&serde_json::from_value(pod).unwrap()), Some(room));
+        }
     }
 }

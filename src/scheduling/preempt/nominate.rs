@@ -89,6 +89,9 @@ impl Preempting {
         let Some(pod) = view.pods.pod(uid).map(|pod| &pod.key) else { return };
         let nominations = view.snapshot.nominations();
         let is_kept = nominations.node_of(uid) == Some(&node) && nominations.room_since(uid) == Some(since);
+        if is_kept && nominations.victims(uid).eq(&must_end) {
+            return;
+        }
         let keep = PreemptRequest::Keep {
             pod: uid.clone(),
             node: node.clone(),

@@ -32,6 +32,7 @@ fn scheduler() -> Scheduler {
         weights: ScoreWeights::default(),
         arguments: crate::scheduling::model::plugin_arguments::PluginArguments::default(),
         preemption: None,
+        rooms: None,
         zones: crate::scheduling::model::tdm::RevocableZones::default(),
         gangs: None,
         held_percent: 50,
