@@ -30,7 +30,7 @@ pub struct FitError {
     /// The node that comes closest.
     nearest: Option<Box<Nearest>>,
     /// Why preemption makes no room, where it was tried or is not to be yet.
-    preemption: Option<NoRoom>,
+    preemption: Option<Box<NoRoom>>,
     /// The room that is kept for the pod meanwhile.
     room: Option<Box<KeptRoom>>,
 }
@@ -137,7 +137,7 @@ impl FitError {
         let preemption = preemption.into();
         // What is kept of the quota for nominated pods comes back with their nominations.
         let kept = self.kept || matches!(preemption, NoRoom::Quota(_));
-        Self { preemption: Some(preemption), kept, ..self }
+        Self { preemption: Some(Box::new(preemption)), kept, ..self }
     }
 
     /// With the room that is kept for the pod, if there is any.
@@ -148,7 +148,7 @@ impl FitError {
 
     /// Whether preemption was tried in vain.
     pub fn is_hopeless(&self) -> bool {
-        matches!(self.preemption, Some(NoRoom::Hopeless(_) | NoRoom::Quota(_)))
+        matches!(self.preemption.as_deref(), Some(NoRoom::Hopeless(_) | NoRoom::Quota(_)))
     }
 
     /// The node that comes closest, and what it lacks.

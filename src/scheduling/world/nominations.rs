@@ -94,7 +94,7 @@ impl Nominations {
         // Who has to end first is found anew for a room whose nomination stands in the status.
         let is_stated = |known: &Nomination| known.stated && known.node == *node && room_since.is_some();
         let stated = self.by_pod.get(&pod.key.uid).is_some_and(is_stated);
-        self.set(&pod.key.uid, Nomination { victims, room_since, stated, ..Nomination::new(pod, node) });
+        self.set(&pod.key.uid, Nomination { stated, victims, room_since, ..Nomination::new(pod, node) });
     }
 
     /// Since when room is kept for the pod because it waits long; `None`: none is.
