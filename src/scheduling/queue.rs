@@ -3,6 +3,7 @@
 //! The active pod of the highest priority comes first, then the older one, then the one that was seen first. The caller may pass over
 //! namespaces, whose active pods then stay where they are. It must not know what a pod waits for.
 
+mod histories;
 mod history;
 mod shares;
 
@@ -15,6 +16,7 @@ use std::{
 use jiff::{SignedDuration, Timestamp};
 
 use super::model::{name::Uid, pod::PodInfo};
+pub use histories::{AttemptHistories, MOST_EARLIER_OUTCOMES};
 pub use history::{AttemptHistory, AttemptOutcome, MOST_OUTCOMES};
 pub use shares::{LoopShares, SHARE};
 

@@ -51,6 +51,15 @@ impl<R: Clone + PartialEq> AttemptHistory<R> {
         outcomes.push(AttemptOutcome { reason: reason.clone(), first: now, last: now, count: 1 });
     }
 
+    /// Forgets the outcome that was seen longest ago, unless it is the only one.
+    pub fn forget_earliest(&mut self) {
+        let Self(outcomes) = self;
+        if outcomes.len() > 1 {
+            outcomes.remove(0);
+            outcomes.shrink_to_fit();
+        }
+    }
+
     /// The outcomes, the latest last.
     pub fn outcomes(&self) -> &[AttemptOutcome<R>] {
         &self.0

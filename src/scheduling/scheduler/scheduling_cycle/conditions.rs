@@ -176,7 +176,9 @@ impl SchedulingCycle {
         reason: impl Into<PendingReason>,
     ) {
         let reason = reason.into();
-        self.queue.note_refused(pod, &reason, self.snapshot.now());
+        if let Some(entry) = self.pods.get(pod) {
+            self.queue.note_refused(&entry.info.key, &reason, self.snapshot.now());
+        }
         self.advance_conditions(ConditionInput::Waits(pod, reason));
     }
 

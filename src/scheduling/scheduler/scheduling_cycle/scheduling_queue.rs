@@ -30,7 +30,7 @@ use crate::scheduling::{
     },
     pending::PendingReason,
     plugin::{Plugin, contract::Reach},
-    queue::{AttemptHistory, LoopShares, Queue, backoff_end, flush_time},
+    queue::{AttemptHistories, AttemptHistory, LoopShares, Queue, backoff_end, flush_time},
 };
 use comparisons::Comparisons;
 use initial_lists::InitialLists;
@@ -92,8 +92,6 @@ struct Attempts {
     backoff_until: Option<Timestamp>,
     /// How often it was decided without finding a place or without getting it.
     in_vain: u32,
-    /// What came of these attempts; `None`: nothing yet.
-    history: Option<Arc<AttemptHistory<PendingReason>>>,
 }
 
 /// How far each pod is that wants a place, and where those wait that are not decided.
@@ -101,6 +99,8 @@ struct Attempts {
 pub(in crate::scheduling::scheduler) struct SchedulingQueue {
     /// Every pod that was seen.
     attempts: HashMap<Uid, Attempts>,
+    /// What came of the attempts of each pod that is not bound.
+    histories: AttemptHistories<PendingReason>,
     /// By priority, then age; after a failure once their backoff has ended, and after five minutes in any case.
     pub(in crate::scheduling::scheduler) order: Queue,
     /// How much was decided in this turn of the loop.
@@ -121,14 +121,12 @@ pub(in crate::scheduling::scheduler) struct SchedulingQueue {
     pub(in crate::scheduling::scheduler) lists: InitialLists,
     /// Why pods were rejected since the last change.
     pub(in crate::scheduling::scheduler) rejections: Rejections,
-    /// Which pods a turn decides.
-    pace: Pace,
 }
 
 impl SchedulingQueue {
     /// Of a scheduler that decides pods at this pace.
     pub(in crate::scheduling::scheduler) fn at(pace: Pace) -> Self {
-        Self { pace, ..Self::default() }
+        Self { turn: Turn::at(pace), ..Self::default() }
     }
 
     /// Takes in that a pod was seen.
@@ -154,6 +152,7 @@ impl SchedulingQueue {
     /// The pod is gone, and waits no more.
     pub(in crate::scheduling::scheduler) fn remove(&mut self, pod: &Uid) {
         self.attempts.remove(pod);
+        self.histories.forget(pod);
     }
 
     /// How far the pod is.
@@ -171,27 +170,24 @@ impl SchedulingQueue {
         &self,
         pod: &str,
     ) -> Option<&Arc<AttemptHistory<PendingReason>>> {
-        self.attempts.get(pod)?.history.as_ref()
+        self.histories.of(pod)
     }
 
     /// An attempt of the pod has failed for this reason.
     pub(in crate::scheduling::scheduler) fn note_refused(
         &mut self,
-        pod: &Uid,
+        pod: &PodKey,
         reason: &PendingReason,
         now: Timestamp,
     ) {
-        if let Some(attempts) = self.attempts.get_mut(pod) {
-            let history = Arc::make_mut(attempts.history.get_or_insert_default());
-            history.note(reason, now, PendingReason::is_alike);
+        if self.attempts.contains_key(&pod.uid) {
+            self.histories.note(pod, reason, now, PendingReason::is_alike);
         }
     }
 
     /// The pod is bound: why its attempts failed matters no more.
     pub(in crate::scheduling::scheduler) fn forget_history(&mut self, pod: &Uid) {
-        if let Some(attempts) = self.attempts.get_mut(pod) {
-            attempts.history = None;
-        }
+        self.histories.forget(pod);
     }
 
     /// The pod is so far; it leaves the lists of those that wait for something else. The node or the quota that it waited for is left by
@@ -354,7 +350,7 @@ impl SchedulingQueue {
 
     /// Waiting pods that the node would have now that so much is held of it are to be woken, in this turn or the next.
     pub(in crate::scheduling::scheduler) fn note_moved(&mut self, node: &NodeName, held: HeldChange) {
-        if self.pace != Pace::Standby {
+        if self.turn.pace != Pace::Standby {
             let known = self.moved.entry(node.clone()).or_insert(held);
             *known = (*known).min(held);
         }

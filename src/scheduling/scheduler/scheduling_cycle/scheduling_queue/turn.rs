@@ -44,6 +44,8 @@ pub enum Pace {
 /// What has been decided in this turn.
 #[derive(Debug, Default)]
 pub(super) struct Turn {
+    /// Which pods each turn decides.
+    pub(super) pace: Pace,
     at: Timestamp,
     active: usize,
     early: usize,
@@ -56,6 +58,13 @@ pub(super) struct Turn {
     on_their_way: Option<OnTheirWay>,
     /// What the next deadline is, where pods are active and none was decided for what their namespaces have used.
     passed_over_until: Option<Timestamp>,
+}
+
+impl Turn {
+    /// The first turn of a scheduler that decides pods at this pace.
+    pub(super) fn at(pace: Pace) -> Self {
+        Self { pace, ..Self::default() }
+    }
 }
 
 /// The namespaces of pods that are decided and not bound yet.
@@ -92,7 +101,7 @@ impl OnTheirWay {
 impl SchedulingQueue {
     /// A turn begins.
     pub(in crate::scheduling::scheduler) fn begin_turn(&mut self, now: Timestamp) {
-        self.turn = Turn { at: now, ..Turn::default() };
+        self.turn = Turn { at: now, ..Turn::at(self.turn.pace) };
         self.shares.forget_empty(now);
     }
 
@@ -108,7 +117,7 @@ impl SchedulingQueue {
         if !self.has_room() {
             return None;
         }
-        if self.pace == Pace::OneByOne {
+        if self.turn.pace == Pace::OneByOne {
             return self.next_of_all(decided);
         }
         if !self.order.is_empty() {
@@ -220,9 +229,9 @@ impl SchedulingQueue {
 
     /// When pods are decided next: in the next turn, which comes at once where nothing else happens, or when a namespace is no longer passed over.
     fn next_turn(&self) -> Option<Timestamp> {
-        let Self { order, turn, moved, pace, .. } = self;
+        let Self { order, turn, moved, .. } = self;
         // A turn at this pace that decides none waits for what becomes of a pod that is on its way.
-        let is_held_up = *pace == Pace::OneByOne && turn.active == 0;
+        let is_held_up = turn.pace == Pace::OneByOne && turn.active == 0;
         let waits = turn.began && !is_held_up && (!order.is_empty() || order.has_early());
         let next = waits.then(|| turn.passed_over_until.unwrap_or(turn.at));
         next.into_iter().chain((!moved.is_empty()).then_some(turn.at)).min()
