@@ -84,8 +84,6 @@ struct SimulationRun<'a> {
     weights: ScoreWeights,
     explain: Explain,
     now: Timestamp,
-    /// Every pod's name.
-    names: BTreeMap<Uid, String>,
     /// What has come of the pods, by their place.
     rows: BTreeMap<u64, SimulatedPod>,
     /// The places of the pods that wanted one in the cluster.
@@ -105,7 +103,6 @@ pub fn simulate(
     halt: Halt<'_>,
 ) -> Result<Simulation, SimulationError> {
     let SimulationStage { settings, lists, rows, positions, allocated } = stage;
-    let names = lists.pods.iter().map(|pod| (pod.key.uid.clone(), pod.key.to_string())).collect();
     let settled = lists.pods.iter().filter(|pod| pod.claim == Claim::None);
     let settled = settled.map(|pod| pod.key.uid.clone()).collect();
     let wanting = lists.pods.iter().filter(|pod| pod.claim != Claim::None).count();
@@ -120,7 +117,6 @@ pub fn simulate(
         weights,
         explain,
         now,
-        names,
         rows,
         positions,
     };
@@ -163,7 +159,8 @@ impl SimulationRun<'_> {
         self.tell_waiting(told);
         self.add_claims();
         let snapshot = self.cluster.scheduler().snapshot();
-        let nodes = ledger::nodes(snapshot, self.dialects(), &self.names);
+        let names = |uid: &Uid| self.cluster.pod(uid).map(|pod| pod.key.to_string());
+        let nodes = ledger::nodes(snapshot, self.dialects(), &names);
         Ok(Simulation { pods: self.rows.into_values().collect(), evictions, other_evictions: 0, nodes })
     }
 

@@ -44,8 +44,8 @@ pub struct ClusterLists {
 #[derive(Debug)]
 pub struct SimulatedCluster {
     scheduler: Scheduler,
-    /// Every pod as it is.
-    pods: HashMap<Uid, PodInfo>,
+    /// The pods that want a place, or wanted one, as they are. The others are as the scheduler has seen them.
+    wanting: HashMap<Uid, PodInfo>,
     version: u64,
     now: Timestamp,
     victims: Victims,
@@ -68,10 +68,11 @@ impl SimulatedCluster {
             answer(pod);
             pod.resource_version = FIRST_VERSION.to_string();
         }
-        let known = pods.iter().map(|pod| (pod.key.uid.clone(), pod.clone())).collect();
+        let wanting = pods.iter().filter(|pod| pod.claim != Claim::None);
+        let wanting = wanting.map(|pod| (pod.key.uid.clone(), pod.clone())).collect();
         let mut cluster = Self {
             scheduler: Scheduler::new(settings),
-            pods: known,
+            wanting,
             version: FIRST_VERSION,
             now,
             victims: Victims::Stay,
@@ -113,7 +114,7 @@ impl SimulatedCluster {
     /// A pod is created.
     pub fn arrive(&mut self, pod: PodInfo) {
         let pod = PodInfo { resource_version: self.next_version(), ..pod };
-        self.pods.insert(pod.key.uid.clone(), pod.clone());
+        self.wanting.insert(pod.key.uid.clone(), pod.clone());
         self.observe(Event::Pod(PodChange::Seen(Box::new(pod))));
     }
 
@@ -129,7 +130,9 @@ impl SimulatedCluster {
 
     /// A pod ends.
     pub fn end(&mut self, uid: &Uid) {
-        if self.pods.remove(uid).is_some() {
+        let is_known = self.pod(uid).is_some();
+        self.wanting.remove(uid);
+        if is_known {
             self.observe(Event::Pod(PodChange::Ended(uid.clone())));
         }
     }
@@ -141,7 +144,7 @@ impl SimulatedCluster {
 
     /// The pod as it is now.
     pub fn pod(&self, uid: &str) -> Option<&PodInfo> {
-        self.pods.get(uid)
+        self.wanting.get(uid).or_else(|| self.scheduler.view().pod(uid))
     }
 
     /// Lets the scheduler have one turn, and answers what it wants done, which is returned; empty: nothing is left to do at this time.
@@ -249,7 +252,7 @@ impl SimulatedCluster {
         let (key, name) = (pod.clone(), node.clone());
         self.observe(Event::BindAnswered { pod: key, node: name, outcome: BindOutcome::Bound });
         let resource_version = self.next_version();
-        let Some(info) = self.pods.get_mut(&pod.uid) else { return };
+        let Some(info) = self.wanting.get_mut(&pod.uid) else { return };
         let holding = Holding {
             node: node.clone(),
             allocations: allocations.to_vec(),
@@ -275,7 +278,7 @@ impl SimulatedCluster {
     fn prebind(&mut self, pod: &PodKey, write: &PrebindWrite) {
         let resource_version = self.next_version();
         if let PrebindWrite::StateClaim { status, .. } = write {
-            if let Some(info) = self.pods.get_mut(&pod.uid) {
+            if let Some(info) = self.wanting.get_mut(&pod.uid) {
                 info.status.served.clone_from(status);
                 info.resource_version.clone_from(&resource_version);
                 let seen = Box::new(info.clone());
@@ -297,7 +300,7 @@ impl SimulatedCluster {
 
     fn nominate(&mut self, pod: &PodKey, node: Option<&NodeName>, room: Option<RoomStatus>) {
         let resource_version = self.next_version();
-        if let Some(info) = self.pods.get_mut(&pod.uid) {
+        if let Some(info) = self.wanting.get_mut(&pod.uid) {
             info.status.nominated = node.cloned();
             info.status.room = room.or(info.status.room);
             info.resource_version.clone_from(&resource_version);
@@ -309,7 +312,7 @@ impl SimulatedCluster {
     fn read(&mut self, request: &ReadRequest) {
         let answer = match request {
             ReadRequest::Pod(pod) => {
-                let found = self.pods.get(&pod.uid).cloned().map(Box::new);
+                let found = self.pod(&pod.uid).cloned().map(Box::new);
                 ReadAnswer::Pod { pod: pod.clone(), found }
             }
             ReadRequest::Node(node) => {
@@ -317,7 +320,8 @@ impl SimulatedCluster {
                 let found = state.map(|state| Box::new(NodeInfo::clone(&state.info)));
                 let is_there =
                     |pod: &&PodInfo| pod.holding.as_ref().is_some_and(|holding| holding.node == *node);
-                let pods = self.pods.values().filter(is_there).cloned().collect();
+                let pods = self.scheduler.view().pods().filter_map(|pod| self.pod(&pod.key.uid));
+                let pods = pods.filter(is_there).cloned().collect();
                 ReadAnswer::Node { node: node.clone(), found, pods }
             }
             ReadRequest::Holder { owner, since } => {

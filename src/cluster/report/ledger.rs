@@ -6,7 +6,10 @@ mod devices;
 mod gpus;
 mod reservations;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 pub use devices::{DeviceRow, HeldDeviceRow};
 pub use gpus::FleetRow;
@@ -223,7 +226,7 @@ impl Questions<LedgerQuestion> {
 /// The ledger of a scheduler, without its GPUs by model.
 pub fn page(scheduler: &Scheduler, dialects: &Dialects) -> LedgerPage {
     let keys: BTreeMap<Uid, _> = scheduler.view().keys().map(|key| (key.uid.clone(), key)).collect();
-    let names = keys.iter().map(|(uid, key)| (uid.clone(), key.to_string())).collect();
+    let names = |uid: &Uid| keys.get(uid).map(ToString::to_string);
     let row = |(uid, charge): (&Uid, &Charge)| {
         let key = keys.get(uid);
         ChargeRow {
@@ -270,8 +273,11 @@ fn answer(answer: Answer) -> &'static str {
     }
 }
 
+/// The namespace and name of a pod; `None`: it is not shown.
+pub type PodNames<'a> = &'a dyn Fn(&Uid) -> Option<String>;
+
 /// Every node with its cards, by name.
-pub fn nodes(snapshot: &Snapshot, dialects: &Dialects, names: &BTreeMap<Uid, String>) -> Vec<LedgerNode> {
+pub fn nodes(snapshot: &Snapshot, dialects: &Dialects, names: PodNames<'_>) -> Vec<LedgerNode> {
     let node = |state: &Arc<NodeState>| LedgerNode {
         name: state.info.name.to_string(),
         cards: cards(state, snapshot, dialects, names),
@@ -286,22 +292,17 @@ pub fn nodes(snapshot: &Snapshot, dialects: &Dialects, names: &BTreeMap<Uid, Str
     snapshot.nodes().map(node).collect()
 }
 
-fn unreadable(
-    node: &NodeName,
-    snapshot: &Snapshot,
-    names: &BTreeMap<Uid, String>,
-) -> BTreeMap<String, String> {
+fn unreadable(node: &NodeName, snapshot: &Snapshot, names: PodNames<'_>) -> BTreeMap<String, String> {
     let charges = snapshot.ledger().on_node(node);
-    charges.filter_map(|(uid, charge)| Some((names.get(uid)?.clone(), charge.unread()?))).collect()
+    charges
+        .filter_map(|(uid, charge)| Some((charge.unread()?, uid)))
+        .filter_map(|(why, uid)| Some((names(uid)?, why)))
+        .collect()
 }
 
 /// A node's cards: each uuid once, whichever plugins name it.
-fn cards(
-    state: &NodeState,
-    snapshot: &Snapshot,
-    dialects: &Dialects,
-    pods: &BTreeMap<Uid, String>,
-) -> Vec<LedgerCard> {
+fn cards(state: &NodeState, snapshot: &Snapshot, dialects: &Dialects, pods: PodNames<'_>) -> Vec<LedgerCard> {
+    let holders = holders(&state.info.name, snapshot, pods);
     let row = |offered: &OfferedCard| {
         let card = offered.card;
         let called: Vec<&CardId> = state.info.devices.names_of(&card.id).collect();
@@ -318,7 +319,7 @@ fn cards(
             cores: offered.cores.get(),
             healthy: offered.is_healthy(),
             holders: NamedHolders {
-                pods: holders(&called, &state.info.name, snapshot, pods),
+                pods: named(&called, &holders),
                 claims: claims.iter().map(ToString::to_string).collect(),
                 others: 0,
             },
@@ -327,22 +328,30 @@ fn cards(
     NodeCards::of(state, dialects).cards.iter().map(row).collect()
 }
 
-/// The pods that hold a share of a card of these names, by name.
-fn holders(
-    card: &[&CardId],
+/// The pods that hold a share of a card, by name; those of one name have different uids.
+type NamedPods<'a> = BTreeSet<(Arc<str>, &'a Uid)>;
+
+/// The pods that hold a share of each card of a node, by its name.
+fn holders<'a>(
     node: &NodeName,
-    snapshot: &Snapshot,
-    names: &BTreeMap<Uid, String>,
-) -> Vec<String> {
-    let charges = snapshot.ledger().on_node(node).filter(|(_, charge)| holds(charge, card));
-    let mut pods: Vec<String> = charges.filter_map(|(uid, _)| names.get(uid).cloned()).collect();
-    pods.sort();
-    pods
+    snapshot: &'a Snapshot,
+    names: PodNames<'_>,
+) -> BTreeMap<&'a CardId, NamedPods<'a>> {
+    let mut holders: BTreeMap<&CardId, NamedPods<'a>> = BTreeMap::new();
+    for (uid, charge) in snapshot.ledger().on_node(node) {
+        let Some(name) = names(uid).map(Arc::<str>::from) else { continue };
+        let containers = charge.allocations.iter().flat_map(|allocation| &allocation.assignment.containers);
+        let living =
+            containers.filter(|container| charge.init == InitPhase::Ahead || container.role != Role::Init);
+        for share in living.flat_map(|container| &container.shares) {
+            holders.entry(&share.card).or_default().insert((name.clone(), uid));
+        }
+    }
+    holders
 }
 
-fn holds(charge: &Charge, card: &[&CardId]) -> bool {
-    let containers = charge.allocations.iter().flat_map(|allocation| &allocation.assignment.containers);
-    let mut living =
-        containers.filter(|container| charge.init == InitPhase::Ahead || container.role != Role::Init);
-    living.any(|container| container.shares.iter().any(|share| card.contains(&&share.card)))
+/// Those that hold a share of the card of these names.
+fn named(card: &[&CardId], holders: &BTreeMap<&CardId, NamedPods<'_>>) -> Vec<String> {
+    let pods: NamedPods<'_> = card.iter().filter_map(|name| holders.get(name)).flatten().cloned().collect();
+    pods.into_iter().map(|(name, _)| name.to_string()).collect()
 }

@@ -1,6 +1,6 @@
 //! The audit: whether ledger, lines and queue are what the pods say; what is not is reported and put right.
 //!
-//! It runs after each list of pods and every minute, and compares with a fold over all pods. Nothing here ought ever to be found. Waiting pods
+//! It runs after each list of pods and every minute in a cluster, and compares with a fold over all pods. Nothing here ought ever to be found. Waiting pods
 //! are decided on trial, which takes long where they are many: these are looked at after all else, and as many in a turn as it has room for.
 
 use std::{
@@ -18,7 +18,7 @@ use super::{
         alike::{Alike, Versions},
         conditions::ConditionInput,
         pods::Pods,
-        scheduling_queue::{PodProgress, SchedulingQueue},
+        scheduling_queue::{Pace, PodProgress, SchedulingQueue},
     },
 };
 use crate::{
@@ -190,7 +190,9 @@ impl Audits {
         if !changed.is_empty() {
             self.add_pods(binding.cycle.classes.waiting_for(&changed));
         }
-        if self.next.is_none_or(|at| at <= now) {
+        // A scheduler without a cluster has been given what it knows, and nothing is lost on the way to it.
+        let has_cluster = binding.cycle.queue.pace() != Pace::OneByOne;
+        if has_cluster && self.next.is_none_or(|at| at <= now) {
             self.compare_with_pods(binding, now);
             self.next = now.checked_add(PERIOD).ok();
         }

@@ -1,6 +1,6 @@
 //! Taking in pods and nodes as the API server shows them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use jiff::Timestamp;
 
@@ -19,12 +19,14 @@ use crate::scheduling::{
 impl Scheduler {
     pub(super) fn resync_pods(&mut self, pods: Vec<PodInfo>, now: Timestamp) {
         self.binding.flows.note_list();
-        let live: BTreeSet<Uid> = pods.iter().map(|pod| pod.key.uid.clone()).collect();
-        let mut gone: Vec<Uid> =
-            self.binding.cycle.pods.uids().filter(|uid| !live.contains(*uid)).cloned().collect();
-        gone.sort();
-        for uid in gone {
-            self.miss_pod(&uid);
+        let known = self.binding.cycle.pods.uids();
+        if known.len() > 0 {
+            let live: HashSet<&Uid> = pods.iter().map(|pod| &pod.key.uid).collect();
+            let mut gone: Vec<Uid> = known.filter(|uid| !live.contains(uid)).cloned().collect();
+            gone.sort();
+            for uid in gone {
+                self.miss_pod(&uid);
+            }
         }
         self.binding.cycle.pods.reserve(pods.len());
         for pod in pods {

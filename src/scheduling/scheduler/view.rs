@@ -24,7 +24,7 @@ use crate::{
             measure::{Standing, Waiting},
             name::Uid,
             node::NodeInfo,
-            pod::{Claim, Deletion, PodKey, is_older},
+            pod::{Claim, Deletion, PodInfo, PodKey, is_older},
         },
         node_flow::NodeFlows,
         pending::{PendingPod, PendingReason},
@@ -63,6 +63,16 @@ impl<'a> SchedulerView<'a> {
     /// How the pods that were seen are named, in no order.
     pub fn keys(self) -> impl Iterator<Item = &'a PodKey> {
         self.cycle.pods.all().map(|entry| &entry.info.key)
+    }
+
+    /// The pods as they were last seen, in no order.
+    pub fn pods(self) -> impl Iterator<Item = &'a PodInfo> {
+        self.cycle.pods.all().map(|entry| &entry.info)
+    }
+
+    /// The pod as it was last seen.
+    pub fn pod(self, uid: &str) -> Option<&'a PodInfo> {
+        self.cycle.pods.get(uid).map(|entry| &entry.info)
     }
 
     /// Whether this pod was seen at this version or a later one.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::PodNames;
 use crate::{
     device::{
         Amounts, DeviceAllocation, DeviceAllocations, DeviceType, Health, Inventory, Minor, NodeDevice,
@@ -60,11 +61,7 @@ pub struct HeldDeviceRow {
 }
 
 /// A node's devices, by type and number; none where its plugins offer cards alone.
-pub(super) fn rows(
-    state: &NodeState,
-    charges: &[(&Uid, &Charge)],
-    names: &BTreeMap<Uid, String>,
-) -> Vec<DeviceRow> {
+pub(super) fn rows(state: &NodeState, charges: &[(&Uid, &Charge)], names: PodNames<'_>) -> Vec<DeviceRow> {
     let inventories = state.info.devices.offers.iter().filter_map(|offer| offer.inventory.as_ref());
     let devices = inventories.map(Inventory::devices).flat_map(|devices| {
         DeviceType::ALL
@@ -115,15 +112,10 @@ fn each(devices: &DeviceAllocations) -> impl Iterator<Item = (DeviceType, &Devic
     devices.iter().flat_map(|(&kind, devices)| devices.iter().map(move |device| (kind, device)))
 }
 
-fn holders(
-    kind: DeviceType,
-    minor: Minor,
-    charges: &[(&Uid, &Charge)],
-    names: &BTreeMap<Uid, String>,
-) -> Vec<String> {
+fn holders(kind: DeviceType, minor: Minor, charges: &[(&Uid, &Charge)], names: PodNames<'_>) -> Vec<String> {
     let holds = |charge: &Charge| given(charge).any(|(of, device)| (of, device.minor) == (kind, minor));
     let holders = charges.iter().filter(|(_, charge)| holds(charge));
-    let mut pods: Vec<String> = holders.filter_map(|(uid, _)| names.get(*uid).cloned()).collect();
+    let mut pods: Vec<String> = holders.filter_map(|(uid, _)| names(uid)).collect();
     pods.sort();
     pods
 }

@@ -5,6 +5,7 @@ use std::{
     sync::Arc,
 };
 
+use foldhash::fast::RandomState;
 use jiff::Timestamp;
 
 use super::directed::Untaken;
@@ -34,7 +35,7 @@ pub(in crate::scheduling::scheduler) struct Entry {
 /// Every pod, by uid and by name.
 #[derive(Debug, Default)]
 pub(in crate::scheduling::scheduler) struct Pods {
-    entries: HashMap<Uid, Entry>,
+    entries: HashMap<Uid, Entry, RandomState>,
     by_name: HashMap<(Arc<str>, Arc<str>), Uid>,
     seen: u64,
     /// How many there are of each shape.
@@ -123,6 +124,7 @@ impl Pods {
     /// Makes room for so many pods in all.
     pub(in crate::scheduling::scheduler) fn reserve(&mut self, pods: usize) {
         self.entries.reserve(pods.saturating_sub(self.entries.len()));
+        self.by_name.reserve(pods.saturating_sub(self.by_name.len()));
     }
 }
 

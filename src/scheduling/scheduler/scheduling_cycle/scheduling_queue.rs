@@ -16,6 +16,7 @@ use std::{
     sync::Arc,
 };
 
+use foldhash::fast::RandomState;
 use jiff::Timestamp;
 
 use super::pods::Entry;
@@ -98,7 +99,7 @@ struct Attempts {
 #[derive(Debug, Default)]
 pub(in crate::scheduling::scheduler) struct SchedulingQueue {
     /// Every pod that was seen.
-    attempts: HashMap<Uid, Attempts>,
+    attempts: HashMap<Uid, Attempts, RandomState>,
     /// What came of the attempts of each pod that is not bound.
     histories: AttemptHistories<PendingReason>,
     /// By priority, then age; after a failure once their backoff has ended, and after five minutes in any case.

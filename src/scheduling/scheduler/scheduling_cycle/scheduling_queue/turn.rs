@@ -99,6 +99,11 @@ impl OnTheirWay {
 }
 
 impl SchedulingQueue {
+    /// Which pods each turn decides.
+    pub(in crate::scheduling::scheduler) fn pace(&self) -> Pace {
+        self.turn.pace
+    }
+
     /// A turn begins.
     pub(in crate::scheduling::scheduler) fn begin_turn(&mut self, now: Timestamp) {
         self.turn = Turn { at: now, ..Turn::at(self.turn.pace) };
