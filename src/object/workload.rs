@@ -10,7 +10,7 @@ mod table;
 
 use serde_json::{Map, Value, json};
 
-pub use count::Count;
+pub use count::{Count, PodEndings};
 pub use path::{Path, WildcardStep};
 pub use place::Places;
 
@@ -106,6 +106,35 @@ pub struct UnreadableWorkload {
     pub field: String,
     /// What is wrong.
     pub reason: String,
+}
+
+impl KeptPod {
+    /// The pod as it is made with this ending of its name: in the workload's namespace, with the workload as its owner; a Deployment owns pods
+    /// through a ReplicaSet.
+    pub fn made(&self, workload: &Value, mut pod: Value, ending: &str) -> Value {
+        let text =
+            |pointer: &str| workload.pointer(pointer).and_then(Value::as_str).filter(|text| !text.is_empty());
+        let (kind, name) = (text("/kind").unwrap_or_default(), text("/metadata/name"));
+        let stem = name.or_else(|| text("/metadata/generateName")).unwrap_or(kind);
+        let stem = stem.trim_end_matches('-').to_lowercase();
+        let stem = if self.part.is_empty() { stem } else { format!("{stem}-{}", self.part) };
+        let owner = json!({
+            "apiVersion": text("/apiVersion").unwrap_or_default(),
+            "kind": if kind == "Deployment" { "ReplicaSet" } else { kind },
+            "name": name.or_else(|| text("/metadata/generateName")).unwrap_or_default(),
+            "uid": text("/metadata/uid").unwrap_or_default(),
+            "controller": true,
+        });
+        if let Some(Value::Object(metadata)) = pod.get_mut("metadata") {
+            metadata.remove("generateName");
+            metadata.insert("name".to_owned(), format!("{stem}{ending}").into());
+            metadata.insert("ownerReferences".to_owned(), json!([owner]));
+            if let Some(namespace) = text("/metadata/namespace") {
+                metadata.insert("namespace".to_owned(), namespace.into());
+            }
+        }
+        pod
+    }
 }
 
 impl UnreadableWorkload {

@@ -98,6 +98,12 @@ impl<'a> Expansion<'a> {
         Self { workloads, present: by_key.into_keys().collect(), with_pods, nodes }
     }
 
+    /// Whether a document makes pods of which each is for a node.
+    pub(super) fn is_for_each_node(&self, document: &Document) -> bool {
+        let kept = document.kept_pods(&self.workloads).unwrap_or_default();
+        kept.iter().any(|pod| pod.count == Count::EachNode)
+    }
+
     /// The pods that a document makes; `None`: it is no workload whose pods can be known from it.
     pub(super) fn pods(&self, document: &Document) -> Result<Option<Vec<Expanded>>, DocumentError> {
         if is_dumped(document) {
@@ -119,15 +125,13 @@ impl<'a> Expansion<'a> {
     }
 
     fn of_template(&self, document: &Document, kept: &KeptPod) -> Result<Vec<Expanded>, DocumentError> {
-        let name = document.name().unwrap_or(document.kind()).trim_end_matches('-').to_lowercase();
-        let stem = if kept.part.is_empty() { name } else { format!("{name}-{}", kept.part) };
         let named = |pod: Value, ending: &str| {
-            let pod = owned(document.with_pod(pod), document, &format!("{stem}{ending}"));
-            (pod, kept.places.clone())
+            let value = kept.made(&document.value, pod, ending);
+            (Document { value, place: document.place.clone() }, kept.places.clone())
         };
         match &kept.count {
             Count::Endings(endings) => {
-                Ok(endings.iter().map(|ending| named(kept.pod.clone(), ending)).collect())
+                Ok(endings.iter().map(|ending| named(kept.pod.clone(), &ending)).collect())
             }
             Count::EachNode => {
                 let mut pods = Vec::new();
@@ -199,22 +203,6 @@ fn bind(pod: &mut Value, node: &str) {
     }
     affinity["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"] =
         json!({"nodeSelectorTerms": [{"matchFields": [field]}]});
-}
-
-/// The pod under its name, with the workload as its owner; a Deployment owns pods through a ReplicaSet.
-fn owned(mut pod: Document, workload: &Document, name: &str) -> Document {
-    let kind = if workload.kind() == "Deployment" { "ReplicaSet" } else { workload.kind() };
-    let owner = json!({
-        "apiVersion": workload.api_version(), "kind": kind, "name": workload.name().unwrap_or_default(),
-        "uid": workload.value.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or_default(),
-        "controller": true,
-    });
-    if let Some(Value::Object(metadata)) = pod.value.get_mut("metadata") {
-        metadata.remove("generateName");
-        metadata.insert("name".to_owned(), name.into());
-        metadata.insert("ownerReferences".to_owned(), json!([owner]));
-    }
-    pod
 }
 
 /// The ReplicaSet through which a Deployment of the input would own its pods.

@@ -1,5 +1,7 @@
 //! How many pods a workload makes of a template, and their numbers.
 
+use std::ops::Range;
+
 use serde_json::Value;
 
 use super::{
@@ -8,7 +10,7 @@ use super::{
     table,
 };
 
-/// The most pods of one template that are counted out: what is simulated pod by pod must end.
+/// The most pods of one template: what is simulated pod by pod must end.
 const MOST: u64 = 10_000;
 
 /// How many pods are made of a template.
@@ -16,8 +18,42 @@ const MOST: u64 = 10_000;
 pub enum Count {
     /// One on each node that would have it.
     EachNode,
-    /// One with each of these endings of its name; an ending is empty or like `-0` or `-3-1`.
-    Endings(Vec<String>),
+    /// One with each of these endings of its name.
+    Endings(PodEndings),
+}
+
+/// The endings of the names of pods: a number of each range, as `-0` or `-3-1`; empty where there is no range. They are not written out before
+/// they are asked for: many templates of one object may ask for many pods each.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct PodEndings(Vec<Range<u64>>);
+
+impl PodEndings {
+    /// How many there are.
+    pub fn len(&self) -> u64 {
+        self.0.iter().map(length).fold(1, u64::saturating_mul)
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Each of them; the last number changes first.
+    pub fn iter(&self) -> impl Iterator<Item = String> {
+        (0..self.len()).map(|at| {
+            let mut rest = at;
+            let mut numbers: Vec<u64> = Vec::new();
+            for range in self.0.iter().rev() {
+                numbers.push(range.start + rest % length(range));
+                rest /= length(range);
+            }
+            numbers.iter().rev().map(|number| format!("-{number}")).collect()
+        })
+    }
+}
+
+fn length(range: &Range<u64>) -> u64 {
+    range.end.saturating_sub(range.start)
 }
 
 /// One factor of a number of pods.
@@ -102,7 +138,7 @@ fn number(path: &Path, object: &Value, turns: &[WildcardStep]) -> Result<Option<
 impl Count {
     /// No pod.
     pub fn none() -> Self {
-        Self::Endings(Vec::new())
+        Self::Endings(PodEndings(std::iter::once(0..0).collect()))
     }
 
     /// A pod for each combination of the factors' numbers.
@@ -111,20 +147,16 @@ impl Count {
         object: &Value,
         turns: &[WildcardStep],
     ) -> Result<Self, UnreadableWorkload> {
-        let mut endings = vec![String::new()];
+        let mut endings = PodEndings(Vec::new());
         for factor in factors {
             let (first, end) = factor.range(object, turns)?;
-            let count =
-                u64::try_from(endings.len()).unwrap_or(u64::MAX).saturating_mul(end.saturating_sub(first));
+            endings.0.push(first..end);
+            let count = endings.len();
             if count > MOST {
                 let field = factor.paths().first().map(ToString::to_string).unwrap_or_default();
                 let reason = format!("asks for {count} pods; at most {MOST} of a template are counted out");
                 return Err(UnreadableWorkload::new(field, reason));
             }
-            endings = endings
-                .iter()
-                .flat_map(|ending| (first..end).map(move |number| format!("{ending}-{number}")))
-                .collect();
         }
         Ok(Self::Endings(endings))
     }

@@ -9,10 +9,15 @@ fn pods(object: &Value) -> Vec<KeptPod> {
     kind.pods(object).unwrap()
 }
 
+fn endings(pod: &KeptPod) -> Vec<String> {
+    let Count::Endings(endings) = &pod.count else { panic!("a number of pods") };
+    endings.iter().collect()
+}
+
 /// Each template's path, and the names of its pods behind the workload's.
 fn told(object: &Value) -> Vec<(String, Vec<String>)> {
     let names = |pod: KeptPod| {
-        let Count::Endings(endings) = pod.count else { panic!("a number of pods") };
+        let endings = endings(&pod);
         let part = if pod.part.is_empty() { String::new() } else { format!("-{}", pod.part) };
         (pod.path, endings.iter().map(|ending| format!("{part}{ending}")).collect())
     };
@@ -134,7 +139,7 @@ fn a_train_job_asks_for_each_of_its_nodes() {
     let job = json!({"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob",
         "spec": {"trainer": {"numNodes": 2, "resourcesPerNode": amounts}}});
     let [pod] = pods(&job).try_into().unwrap();
-    assert_eq!(pod.count, Count::Endings(vec!["-0".to_owned(), "-1".to_owned()]));
+    assert_eq!(endings(&pod), ["-0", "-1"]);
     assert_eq!(pod.pod["spec"]["containers"][0]["resources"], amounts);
     let field = "spec.containers[0].resources.limits[example.com/gpu]";
     assert_eq!(pod.places.of(field), "spec.trainer.resourcesPerNode.limits[example.com/gpu]");
@@ -194,6 +199,20 @@ fn what_can_not_be_read_is_named_with_its_field() {
 }
 
 #[test]
+fn the_names_of_many_pods_of_many_templates_are_not_written_out_before_they_are_asked_for() {
+    let job = |at: usize| json!({"name": format!("j{at}"), "replicas": 10_000, "template": {"spec": {"template": template()}}});
+    let jobs: Vec<_> = (0..20_000).map(job).collect();
+    let set =
+        json!({"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "spec": {"replicatedJobs": jobs}});
+    let pods = pods(&set);
+    let count = |pod: &KeptPod| match &pod.count {
+        Count::Endings(endings) => endings.len(),
+        Count::EachNode => 0,
+    };
+    assert_eq!(pods.iter().map(count).sum::<u64>(), 200_000_000);
+}
+
+#[test]
 fn a_kind_of_the_settings_keeps_templates_or_specs_at_its_paths() {
     let path = |text: &str| Path::parse(text).unwrap();
     let templates =
@@ -207,6 +226,6 @@ fn a_kind_of_the_settings_keeps_templates_or_specs_at_its_paths() {
     let pods = kind.pods(&object).unwrap();
     let told: Vec<_> = pods.iter().map(|pod| (pod.path.as_str(), pod.part.as_str())).collect();
     assert_eq!(told, [("spec.runs[0].pod", "0"), ("spec.driver.template", "driver")]);
-    assert_eq!(pods[0].count, Count::Endings(vec!["-0".to_owned(), "-1".to_owned()]));
+    assert_eq!(endings(&pods[0]), ["-0", "-1"]);
     assert_eq!(pods[0].pod["spec"], pods[1].pod["spec"]);
 }
