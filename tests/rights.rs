@@ -8,6 +8,9 @@ use std::{
     sync::Arc,
 };
 
+#[path = "support/hami.rs"]
+mod hami;
+
 use axum::{Router, body::Body};
 use berth::{
     admission::Facts,
@@ -33,6 +36,7 @@ use berth::{
     simulation::{ClusterLists, Explain, SimulationError, SimulationStage, simulate},
     webhook::ServerReadiness,
 };
+use hami::{bound, node, pod};
 use http::{Request, StatusCode};
 use http_body_util::BodyExt as _;
 use jiff::Timestamp;
@@ -47,45 +51,11 @@ const TEAMS: [(&str, &str); 3] = [("team-a", "mark-of-a"), ("team-b", "mark-of-b
 const HOSTILE: [&str; 4] =
     ["plain", "<script>alert(1)</script>", "\u{1b}[31m\u{202e}x", "../../team-c/x?y#z\"'"];
 
+/// MiB of a card.
+const CARD: u32 = 40_000;
+
 fn now() -> Timestamp {
     "2026-11-20T12:00:00Z".parse().unwrap()
-}
-
-fn node(name: &str, cards: u32) -> Value {
-    let card = |at: u32| {
-        json!({"id": format!("GPU-{name}-{at}"), "index": at, "count": 10, "devmem": 40_000, "devcore": 100,
-            "type": "NVIDIA-A100", "numa": 0, "mode": "hami-core", "health": true})
-    };
-    let registered = json!((0..cards).map(card).collect::<Vec<_>>()).to_string();
-    json!({
-        "apiVersion": "v1", "kind": "Node",
-        "metadata": {"name": name, "uid": name, "resourceVersion": "1", "labels": {"kubernetes.io/hostname": name},
-            "annotations": {"hami.io/node-nvidia-register": registered}},
-        "status": {"allocatable": {"cpu": "64", "memory": "256Gi", "pods": "110"}},
-    })
-}
-
-/// A pod that asks for so many MiB of so many cards.
-fn pod(namespace: &str, name: &str, (cards, memory): (u32, u32)) -> Value {
-    let limits = json!({"nvidia.com/gpu": cards.to_string(), "nvidia.com/gpumem": memory.to_string()});
-    json!({
-        "apiVersion": "v1", "kind": "Pod",
-        "metadata": {"name": name, "namespace": namespace, "uid": format!("{namespace}/{name}"), "resourceVersion": "1",
-            "creationTimestamp": "2026-11-20T09:00:00Z"},
-        "spec": {"schedulerName": "berth", "priority": 0,
-            "containers": [{"name": "main", "image": "none", "resources": {"limits": limits}}]},
-    })
-}
-
-/// The pod as it runs with a share of this card.
-fn bound(mut pod: Value, card: &str, memory: u32) -> Value {
-    pod["metadata"]["annotations"] = json!({
-        "hami.io/vgpu-node": "gpu-1", "hami.io/bind-phase": "success",
-        "hami.io/vgpu-devices-allocated": format!("{card},NVIDIA,{memory},0:;"),
-    });
-    pod["spec"]["nodeName"] = "gpu-1".into();
-    pod["status"] = json!({"phase": "Running", "startTime": "2026-11-20T10:00:00Z"});
-    pod
 }
 
 fn read<T: serde::de::DeserializeOwned>(object: &Value) -> T {
@@ -94,12 +64,12 @@ fn read<T: serde::de::DeserializeOwned>(object: &Value) -> T {
 
 /// A cluster with pods of every team that hold shares, and that wait.
 fn company() -> Vec<Value> {
-    let mut objects = vec![node("gpu-1", 4), node("gpu-2", 1)];
+    let mut objects = vec![node("gpu-1", 4, CARD), node("gpu-2", 1, CARD)];
     for (at, (namespace, mark)) in (0..).zip(TEAMS) {
         for (number, hostile) in (0..).zip(HOSTILE) {
             let name = format!("{mark}-{hostile}");
             let card = format!("GPU-gpu-1-{number}");
-            objects.push(bound(pod(namespace, &format!("held-{name}"), (1, 12_000)), &card, 12_000));
+            objects.push(bound(pod(namespace, &format!("held-{name}"), (1, 12_000)), "gpu-1", &card, 12_000));
             objects.push(pod(namespace, &format!("waits-{name}"), (1, 50_000 + at)));
         }
         objects.push(json!({
@@ -171,6 +141,7 @@ impl Shown {
             admit: Arc::new(move |pod, namespace, classes| {
                 entrance::entered((pod, namespace, &Places::default()), &facts, classes)
             }),
+            workloads: Arc::default(),
             settings: Arc::new(settings),
             pod: Arc::new(|_, _| Box::pin(async { Ok(None) })),
             pods: Arc::new(|| Box::pin(async { Ok(Vec::new()) })),
@@ -422,8 +393,12 @@ async fn a_question_that_is_wrong_or_too_large_is_refused_by_name() {
         json!({"pods": [pod]})
     };
     let many = |count: usize| json!(vec!["team-a/x"; count]);
+    let workload = |kind: &str, spec: Value| {
+        let metadata = json!({"name": "web", "namespace": "team-a"});
+        json!({"pods": [{"apiVersion": "apps/v1", "kind": kind, "metadata": metadata, "spec": spec}]})
+    };
     for (question, said) in [
-        (json!({}), "missing field `pods`"),
+        (json!({}), "the body: missing field `pods`"),
         (json!({"pods": []}), "pods: there is none"),
         (with("priorty", json!(1)), "unknown field `priorty`"),
         (with("pods", json!(vec![&asked; MOST_PODS + 1])), "pods: 65 is more than 64"),
@@ -434,7 +409,32 @@ async fn a_question_that_is_wrong_or_too_large_is_refused_by_name() {
             "addNodes.count: 1001 is more than 1000",
         ),
         (with("without", json!(["asked"])), "without: \"asked\" does not name a pod as NAMESPACE/NAME"),
-        (edited(|pod| pod["kind"] = "Job".into()), "pods[0].kind: is not Pod"),
+        (
+            edited(|pod| pod["kind"] = "Secret".into()),
+            "pods[0].kind: \"Secret\" is neither Pod nor a workload",
+        ),
+        (
+            edited(|pod| drop(pod.as_object_mut().unwrap().remove("kind"))),
+            "pods[0].kind: \"\" is neither Pod nor",
+        ),
+        (edited(|pod| pod["kind"] = "Deployment".into()), "pods[0].kind: \"Deployment\" is neither Pod nor"),
+        (workload("Deployment", json!({})), "pods[0].spec.template: is missing"),
+        (
+            workload("Deployment", json!({"replicas": MOST_PODS + 1, "template": asked})),
+            "pods: with pods[0] there are more than 64 pods",
+        ),
+        (
+            workload("Deployment", json!({"replicas": 0, "template": asked})),
+            "pods: the workloads make no pod",
+        ),
+        (
+            workload("DaemonSet", json!({"template": asked})),
+            "pods[0].kind: a DaemonSet makes a pod for each node; ask about one of them",
+        ),
+        (
+            workload("Deployment", json!({"template": {"spec": {"containers": "none"}}})),
+            "pods[0].spec.template.spec.containers",
+        ),
         (edited(|pod| pod["spec"]["nodeName"] = "gpu-1".into()), "pods[0].spec.nodeName"),
         (edited(|pod| pod["spec"]["containers"] = "none".into()), "pods[0].spec.containers"),
     ] {
@@ -456,6 +456,24 @@ async fn a_question_that_is_wrong_or_too_large_is_refused_by_name() {
         edited(|pod| pod["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpumem"] = "-1".into());
     let (status, answer) = shown.what_if(&denied).await;
     assert_eq!((status, &answer["pods"][0]["outcome"]), (StatusCode::OK, &json!("Denied")), "{answer}");
+}
+
+#[tokio::test]
+async fn the_pods_of_workloads_are_asked_about_under_the_names_that_they_would_have() {
+    let shown = Shown::to(&company(), sees(&["team-a"]));
+    let template = json!({"metadata": {"labels": {"app": "web"}}, "spec": pod("", "", (1, 1_000))["spec"]});
+    let web = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "team-a"},
+        "spec": {"replicas": 2, "template": template}});
+    let asked = pod("team-a", "asked", (1, 1_000));
+    let (status, answer) = shown.what_if(&json!({"pods": [web, asked]})).await;
+    assert_eq!(status, StatusCode::OK, "{answer}");
+    let pods = answer["pods"].as_array().unwrap().iter();
+    let told: Vec<_> =
+        pods.map(|pod| (pod["name"].as_str().unwrap(), pod["outcome"].as_str().unwrap())).collect();
+    assert_eq!(told, [("web-0", "Bound"), ("web-1", "Bound"), ("asked", "Bound")]);
+    let theirs = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "team-b"},
+        "spec": {"template": template}});
+    shown.refused(&json!({"pods": [theirs]}), StatusCode::FORBIDDEN).await;
 }
 
 #[test]

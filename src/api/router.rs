@@ -147,7 +147,7 @@ async fn what_if(State(api): State<Arc<Api>>, request: Request) -> Response {
     if let Err(error) = api.know(&headers).await {
         return error.into_response();
     }
-    match body(request, LONGEST_QUESTION).await.map(|body| WhatIfQuestion::read(&body)) {
+    match body(request, LONGEST_QUESTION).await.map(|body| WhatIfQuestion::read(&body, api.workloads())) {
         Ok(Ok(question)) => answered(api.what_if(&headers, question).await),
         Ok(Err(error)) => error.into_response(),
         Err(refusal) => refusal.into_response(),

@@ -22,6 +22,7 @@ use super::{
 };
 use crate::{
     cluster::report::overview::{Overview, Recount},
+    object::Workloads,
     scheduling::{plan::moves::MovablePods, showback::UsageAccount},
     webhook::{ServerReadiness, page::bearer::bearer},
 };
@@ -249,6 +250,11 @@ impl Api {
         .await
     }
 
+    /// What makes pods.
+    pub(super) fn workloads(&self) -> &Workloads {
+        &self.sources.workloads
+    }
+
     /// How much was used, as far as that is stored.
     pub(super) async fn usage(&self, headers: &HeaderMap, by: &Grouping) -> Result<Vec<u8>, ApiError> {
         let token = token(headers);
@@ -256,7 +262,7 @@ impl Api {
         let read = async { Ok((self.sources.usage)().await?) };
         let account = self.usage.within(USAGE_KEPT, read).await?;
         let Some(account) = &*account else {
-            return Err(ApiError::NotFound { kind: "accounts", name: "usage".to_owned() });
+            return Err(ApiError::NotFound { kind: "configmaps", name: "berth-usage".to_owned() });
         };
         let viewer = match known.sees {
             Sees::All => known,
@@ -336,6 +342,7 @@ mod tests {
             snapshot: Arc::new(|| Box::pin(pending())),
             recount: Arc::new(|| Box::pin(pending())),
             admit: Arc::new(|_, _, _| Ok(Entered::Ignored(Vec::new()))),
+            workloads: Arc::default(),
             settings: Arc::new(fixtures::settings()),
             pod: Arc::new(|_, _| Box::pin(pending())),
             pods: Arc::new(|| Box::pin(pending())),
@@ -366,7 +373,7 @@ mod tests {
     fn question() -> CheckedQuestion {
         let pod =
             r#"{"kind": "Pod", "metadata": {"name": "a", "namespace": "team"}, "spec": {"containers": []}}"#;
-        WhatIfQuestion::read(format!(r#"{{"pods": [{pod}]}}"#).as_bytes()).unwrap()
+        WhatIfQuestion::read(format!(r#"{{"pods": [{pod}]}}"#).as_bytes(), &Workloads::default()).unwrap()
     }
 
     #[tokio::test]

@@ -12,7 +12,7 @@ use crate::{
         binder::questions::NoAnswer,
         report::overview::{Overview, Recount},
     },
-    object::Pod,
+    object::{Pod, Workloads},
     scheduling::{Snapshot, scheduler::Settings, showback::UsageAccount},
     webhook::page::bearer::Denial,
 };
@@ -50,6 +50,8 @@ pub struct AnswerSources {
     pub recount: TakeRecount,
     /// Leads pods that are asked about through the rules of admission.
     pub admit: AdmitPod,
+    /// Which objects make pods.
+    pub workloads: Arc<Workloads>,
     /// The settings of the scheduler.
     pub settings: Arc<Settings>,
     /// Reads a pod.

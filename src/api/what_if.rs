@@ -20,7 +20,12 @@ use super::{
 };
 use crate::{
     cluster::Reader,
-    object::{self, Metadata, Pod, pod::SYSTEM_CLASSES},
+    excerpt::{FIELD, excerpt},
+    object::{
+        self, Metadata, Pod,
+        pod::SYSTEM_CLASSES,
+        workload::{Count, Workloads},
+    },
     scheduling::{
         Claim, Details, Event,
         model::{extended_resources::ExtendedResources, message::Message},
@@ -58,7 +63,7 @@ pub type AdmitPod =
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct WhatIfQuestion {
-    /// The pods, as manifests.
+    /// The pods, and workloads that make some, as manifests.
     pub pods: Vec<Value>,
     /// Nodes that are added.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -123,13 +128,16 @@ impl WhatIfQuestion {
     /// # Errors
     ///
     /// A field that can't be read, is not known, or asks for too much.
-    pub(super) fn read(body: &[u8]) -> Result<CheckedQuestion, ApiError> {
+    pub(super) fn read(body: &[u8], workloads: &Workloads) -> Result<CheckedQuestion, ApiError> {
         let text = std::str::from_utf8(body).map_err(|_| bad("the body is no UTF-8"))?;
-        let question: Self = object::parse(text).map_err(|error| bad(error.to_string()))?;
-        question.checked()
+        let question: Self = object::parse(text).map_err(|error| match error.field.as_str() {
+            "." => bad(format!("the body: {}", error.reason)),
+            _ => bad(error.to_string()),
+        })?;
+        question.checked(workloads)
     }
 
-    fn checked(self) -> Result<CheckedQuestion, ApiError> {
+    fn checked(self, workloads: &Workloads) -> Result<CheckedQuestion, ApiError> {
         let Self { pods, add_nodes, without, cordon, priority } = self;
         if pods.is_empty() {
             return Err(bad("pods: there is none"));
@@ -144,7 +152,15 @@ impl WhatIfQuestion {
                 return Err(bad(format!("{field}: {count} is more than {most}")));
             }
         }
-        let asked = pods.into_iter().enumerate().map(|(at, pod)| PodInQuestion::of(at, pod, priority));
+        let mut asked: Vec<PodInQuestion> = Vec::new();
+        for (at, object) in pods.into_iter().enumerate() {
+            for (place, pod) in pods_of(format!("pods[{at}]"), object, workloads, MOST_PODS - asked.len())? {
+                asked.push(PodInQuestion::of(place, asked.len(), pod, priority)?);
+            }
+        }
+        if asked.is_empty() {
+            return Err(bad("pods: the workloads make no pod"));
+        }
         let name = |pod: &String| {
             let parts =
                 pod.split_once('/').filter(|(namespace, name)| !namespace.is_empty() && !name.is_empty());
@@ -155,7 +171,7 @@ impl WhatIfQuestion {
         let without: BTreeSet<_> = without.iter().map(name).collect::<Result<_, ApiError>>()?;
         let cordoned: BTreeSet<_> = cordon.into_iter().collect();
         Ok(CheckedQuestion {
-            pods: asked.collect::<Result<_, _>>()?,
+            pods: asked,
             change: ClusterChange {
                 added: add_nodes.map(|MoreNodes { count, like }| AddedNodes { count, like }),
                 without: without.into_iter().collect(),
@@ -165,14 +181,45 @@ impl WhatIfQuestion {
     }
 }
 
-impl PodInQuestion {
-    /// The pod as it would be created: what a cluster has made of it does not count.
-    fn of(at: usize, mut object: Value, priority: Option<i32>) -> Result<Self, ApiError> {
-        let place = format!("pods[{at}]");
-        let wrong = |field: &str, why: &str| bad(format!("{place}.{field}: {why}"));
-        if object.get("kind").and_then(Value::as_str) != Some("Pod") {
-            return Err(wrong("kind", "is not Pod; of a workload, ask about its pods"));
+/// The pods that an object of the question is or makes, so many at most, each with the place of its fields.
+fn pods_of(
+    place: String,
+    object: Value,
+    workloads: &Workloads,
+    most: usize,
+) -> Result<Vec<(String, Value)>, ApiError> {
+    let text = |key: &str| object.get(key).and_then(Value::as_str).unwrap_or_default();
+    let too_many = || bad(format!("pods: with {place} there are more than {MOST_PODS} pods"));
+    if text("kind") == "Pod" {
+        return if most > 0 { Ok(vec![(place, object)]) } else { Err(too_many()) };
+    }
+    let Some(kind) = workloads.of_object(text("apiVersion"), text("kind")) else {
+        let kind = excerpt(text("kind"), FIELD);
+        return Err(bad(format!("{place}.kind: {kind:?} is neither Pod nor a workload that Berth knows")));
+    };
+    let kept = kind.pods(&object).map_err(|error| bad(format!("{place}.{error}")))?;
+    let mut pods = Vec::new();
+    for pod in kept {
+        let Count::Endings(endings) = &pod.count else {
+            return Err(bad(format!(
+                "{place}.kind: a {} makes a pod for each node; ask about one of them, a Pod with the node's name in its affinity",
+                kind.kind
+            )));
+        };
+        let room = most.saturating_sub(pods.len());
+        if endings.len() > u64::try_from(room).unwrap_or(u64::MAX) {
+            return Err(too_many());
         }
+        let at = format!("{place}.{}", pod.path);
+        pods.extend(endings.iter().map(|ending| (at.clone(), pod.made(&object, pod.pod.clone(), &ending))));
+    }
+    Ok(pods)
+}
+
+impl PodInQuestion {
+    /// The pod as it would be created: what a cluster has made of it does not count. One without a name is called by its place among all.
+    fn of(place: String, at: usize, mut object: Value, priority: Option<i32>) -> Result<Self, ApiError> {
+        let wrong = |field: &str, why: &str| bad(format!("{place}.{field}: {why}"));
         let pod: Pod = object::read(&object).map_err(|error| bad(format!("{place}.{error}")))?;
         if pod.spec.node_name.as_deref().is_some_and(|node| !node.is_empty()) {
             return Err(wrong("spec.nodeName", "a pod that has a node wants no place"));
@@ -260,10 +307,11 @@ impl CheckedQuestion {
     fn stage(self, seen: Vec<Event>, world: &WhatIfWorld<'_>) -> Result<SimulationStage, ApiError> {
         let mut lists = ClusterLists::seen(seen).changed(&self.change).map_err(unknown)?;
         let extended = extended(&lists);
-        let taken: BTreeSet<String> = lists.pods.iter().map(|pod| pod.key.uid.to_string()).collect();
-        let mut uids = (0_u64..).map(|number| format!("what-if-{number}")).filter(|uid| !taken.contains(uid));
+        let is_free = |uid: &String| lists.pods.iter().all(|pod| *pod.key.uid != **uid);
+        let uids = (0_u64..).map(|number| format!("what-if-{number}")).filter(is_free);
+        let uids: Vec<_> = uids.take(self.pods.len()).collect();
         let (mut rows, mut positions) = (BTreeMap::new(), HashMap::new());
-        for ((position, asked), uid) in (0..).zip(self.pods).zip(&mut uids) {
+        for ((position, asked), uid) in (0..).zip(self.pods).zip(uids) {
             let mut row = SimulatedPod::new(&asked.namespace, &asked.name);
             let entered = (world.admit)(&asked.object, &asked.namespace, &extended);
             let mut pod = match entered.map_err(|error| bad(format!("{}.{error}", asked.place)))? {

@@ -117,6 +117,7 @@ fn answering(
             Box::pin(async move { recounts.recount().await })
         }),
         admit: facts.admit(),
+        workloads: Arc::new(options.config.workloads()),
         settings: Arc::new(options.config.scheduler_settings()),
         pod: Arc::new(move |namespace, name| Box::pin(in_time(read_pod(pod.clone(), namespace, name)))),
         pods: Arc::new(move || Box::pin(in_time(list_pods(pods.clone())))),
