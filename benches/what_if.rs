@@ -4,6 +4,9 @@
 //! It must not judge: machines differ, so the figures are printed.
 #![expect(clippy::unwrap_used, reason = "what fails in a bench ends the bench")]
 
+#[path = "../tests/support/hami.rs"]
+mod hami;
+
 use std::{
     collections::{BTreeMap, HashMap},
     ops::ControlFlow,
@@ -24,9 +27,10 @@ use berth::{
     },
 };
 use clap::Parser;
+use hami::{bound, node, pod};
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::time::Instant;
 
 /// The program's own.
@@ -57,46 +61,15 @@ fn read<T: DeserializeOwned>(object: Value) -> T {
     serde_json::from_value(object).unwrap()
 }
 
-fn node(name: &str) -> Node {
-    let card = |at: u32| {
-        json!({"id": format!("GPU-{name}-{at}"), "index": at, "count": 10, "devmem": CARD, "devcore": 100,
-            "type": "NVIDIA-A100", "numa": 0, "mode": "hami-core", "health": true})
-    };
-    let registered = json!((0..8).map(card).collect::<Vec<_>>()).to_string();
-    read(json!({
-        "metadata": {"name": name, "uid": name, "resourceVersion": "1",
-            "annotations": {"hami.io/node-nvidia-register": registered}},
-        "status": {"allocatable": {"cpu": "640", "memory": "2048Gi", "pods": "1000"}},
-    }))
-}
-
-fn pod(namespace: &str, name: &str, memory: u32) -> Value {
-    let limits = json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": memory.to_string()});
-    json!({
-        "apiVersion": "v1", "kind": "Pod",
-        "metadata": {"name": name, "namespace": namespace, "uid": format!("{namespace}/{name}"), "resourceVersion": "1",
-            "creationTimestamp": "2026-11-20T09:00:00Z"},
-        "spec": {"schedulerName": "berth", "priority": 0,
-            "containers": [{"name": "main", "image": "none", "resources": {"limits": limits}}]},
-    })
-}
-
-fn bound(number: usize, nodes: usize) -> Value {
+fn running(number: usize, nodes: usize) -> Value {
     let node = format!("node-{:04}", number % nodes);
     let card = format!("GPU-{node}-{}", number / nodes % 8);
-    let mut pod = pod("held", &format!("pod-{number}"), 1_000);
-    pod["metadata"]["annotations"] = json!({
-        "hami.io/vgpu-node": node, "hami.io/bind-phase": "success",
-        "hami.io/vgpu-devices-allocated": format!("{card},NVIDIA,1000,0:;"),
-    });
-    pod["spec"]["nodeName"] = node.into();
-    pod["status"] = json!({"phase": "Running", "startTime": "2026-11-20T10:00:00Z"});
-    pod
+    bound(pod("held", &format!("pod-{number}"), (1, 1_000)), &node, &card, 1_000)
 }
 
 /// A pod that fits nowhere; there are four sizes of them.
 fn waiting(number: usize) -> Value {
-    pod("waits", &format!("pod-{number}"), CARD + 1 + u32::try_from(number % 4).unwrap())
+    pod("waits", &format!("pod-{number}"), (1, CARD + 1 + u32::try_from(number % 4).unwrap()))
 }
 
 fn settings(config: &Config, reader: &Reader) -> Settings {
@@ -105,8 +78,9 @@ fn settings(config: &Config, reader: &Reader) -> Settings {
 
 fn scheduler((config, reader): (&Config, &Reader), nodes: usize, held: usize, waits: usize) -> Scheduler {
     let mut scheduler = Scheduler::new(settings(config, reader));
-    let infos = (0..nodes).map(|at| reader.node(&node(&format!("node-{at:04}"))).0).collect();
-    let pods = (0..held).map(|at| bound(at, nodes)).chain((0..waits).map(waiting));
+    let infos =
+        (0..nodes).map(|at| reader.node(&read::<Node>(node(&format!("node-{at:04}"), 8, CARD))).0).collect();
+    let pods = (0..held).map(|at| running(at, nodes)).chain((0..waits).map(waiting));
     let pods = pods.map(|pod| reader.pod(&read::<Pod>(pod)).0).collect();
     let first = [
         Event::Pod(PodChange::Listed(pods)),
@@ -123,7 +97,7 @@ fn scheduler((config, reader): (&Config, &Reader), nodes: usize, held: usize, wa
 /// The answer to one question about one pod.
 fn answer(events: Vec<Event>, (config, reader): (&Config, &Reader)) -> usize {
     let mut lists = ClusterLists::seen(events).changed(&ClusterChange::default()).unwrap();
-    let asked = reader.pod(&read::<Pod>(pod("asked", "pod", 20_000))).0;
+    let asked = reader.pod(&read::<Pod>(pod("asked", "pod", (1, 20_000)))).0;
     let positions = HashMap::from([(asked.key.uid.clone(), 0)]);
     lists.pods.push(asked);
     let stage = SimulationStage {
