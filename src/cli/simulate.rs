@@ -37,7 +37,7 @@ use crate::{
 };
 
 pub(super) use prepare::{PreparedSimulation, prepare, why_left_out};
-pub(super) use table::table;
+pub(super) use table::{ShownNodes, table};
 
 /// Arguments of `berth simulate`.
 #[derive(Args, Clone, Debug)]
@@ -112,7 +112,8 @@ impl SimulateArgs {
         }
         let unread = input.unread.iter().map(Document::kind);
         documents::tell_skipped(unread, "is not used by the simulation");
-        output::print(&simulation, self.output, || table(&simulation, &self.node))?;
+        let nodes = if self.node.is_empty() { ShownNodes::All } else { ShownNodes::Named(&self.node) };
+        output::print(&simulation, self.output, || table(&simulation, nodes))?;
         let answer =
             if self.strict && simulation.is_short() { CommandAnswer::No } else { CommandAnswer::Yes };
         Ok(answer)
@@ -139,7 +140,8 @@ fn simulated(
     Ok((simulation, warnings))
 }
 
-/// The pods that these documents are, or that their workloads would make in a cluster of which no node is known; and the documents that are neither.
+/// The pods that these documents are, or that their workloads would make in a cluster of which no node is known; and the documents of which no pod
+/// can be known so.
 pub(super) fn pods_alone(
     documents: &[Document],
     config: &Config,
@@ -149,6 +151,7 @@ pub(super) fn pods_alone(
     for document in documents {
         match expansion.pods(document)? {
             _ if document.kind() == "Pod" => pods.push(document.clone()),
+            Some(_) if expansion.is_for_each_node(document) => others.push(document.clone()),
             Some(expanded) => pods.extend(expanded.into_iter().map(|(pod, _)| pod)),
             None => others.push(document.clone()),
         }

@@ -18,13 +18,16 @@ use crate::{
         CommandAnswer,
         connection::ConnectionArgs,
         documents::{self, Document},
-        output::{self, Format},
+        output::{Detail, Shown, WideFormat},
         simulate,
     },
     cluster::Clock,
     config::Config,
     simulation::{self, Simulation, added_names},
 };
+
+/// Why nothing is asked.
+const NO_POD: &str = "--filename: there is no pod, nor a workload that makes one";
 
 /// So many nodes can be added at most.
 const MOST_NODES: u16 = 10_000;
@@ -69,8 +72,8 @@ pub struct WhatIfArgs {
     #[command(flatten)]
     pub api: ApiArgs,
     /// The output format
-    #[arg(short, long, value_enum, default_value_t = Format::Table)]
-    pub output: Format,
+    #[arg(short, long, value_enum, default_value_t = WideFormat::Table)]
+    pub output: WideFormat,
 }
 
 /// Prints where the pods would go.
@@ -102,7 +105,10 @@ pub async fn run(args: WhatIfArgs, config: Config) -> Result<CommandAnswer> {
     let cluster = changed(cluster, &args)?;
     let now = args.at.unwrap_or_else(|| Clock::System.now());
     let simulation = simulate::placed(cluster, asked, &config, now)?;
-    output::print(&simulation, args.output, || simulate::table(&simulation, &[]))?;
+    if simulation.pods.is_empty() {
+        bail!("{NO_POD}");
+    }
+    args.output.print(&simulation, |detail| table(&simulation, detail))?;
     Ok(CommandAnswer::Yes)
 }
 
@@ -116,10 +122,10 @@ async fn told(
     let (pods, others) = simulate::pods_alone(&asked, config)?;
     documents::tell_skipped(
         others.iter().map(Document::kind),
-        "is not asked of Berth's API, which reads pods",
+        "makes no pod, or one for each node, and no nodes are read here",
     );
     if pods.is_empty() {
-        bail!("--filename: there is no pod; those of a DaemonSet depend on nodes, which are not read here");
+        bail!("{NO_POD}");
     }
     let question = WhatIfQuestion {
         pods: pods.into_iter().map(|pod| in_namespace(pod.value, namespace)).collect(),
@@ -135,8 +141,17 @@ async fn told(
     let mut simulation =
         Simulation::deserialize(&answer).context("the answer of Berth's API can't be read")?;
     simulation.name_cards();
-    output::print(&answer, args.output, || simulate::table(&simulation, &[]))?;
+    args.output.print(&answer, |detail| table(&simulation, detail))?;
     Ok(CommandAnswer::Yes)
+}
+
+/// The pods, and the cards of the nodes that they get; in a wide table those of all nodes.
+fn table(simulation: &Simulation, detail: Detail) -> Shown {
+    if detail == Detail::Wide {
+        return simulate::table(simulation, simulate::ShownNodes::All);
+    }
+    let taken: Vec<String> = simulation.pods.iter().filter_map(|pod| pod.node.clone()).collect();
+    simulate::table(simulation, simulate::ShownNodes::Named(&taken))
 }
 
 /// The pod, in this namespace where it names none.

@@ -9,8 +9,26 @@ use crate::{
     },
 };
 
-/// The pods, then the cards. Of nodes, only these are told of; of all, where none is named.
-pub(in crate::cli) fn table(simulation: &Simulation, nodes: &[String]) -> Shown {
+/// Of which nodes is told.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::cli) enum ShownNodes<'a> {
+    /// Of all.
+    All,
+    /// Of those with these names.
+    Named(&'a [String]),
+}
+
+impl ShownNodes<'_> {
+    fn has(self, node: &String) -> bool {
+        match self {
+            Self::All => true,
+            Self::Named(names) => names.contains(node),
+        }
+    }
+}
+
+/// The pods, then the cards of these nodes.
+pub(in crate::cli) fn table(simulation: &Simulation, nodes: ShownNodes<'_>) -> Shown {
     let mut pods = Table::new(&["NAMESPACE", "NAME", "OUTCOME", "NODE", "REMARKS"]);
     for pod in &simulation.pods {
         let mut remarks = remarks(pod, nodes).into_iter();
@@ -19,7 +37,11 @@ pub(in crate::cli) fn table(simulation: &Simulation, nodes: &[String]) -> Shown 
         pods.row([pod.namespace.clone(), pod.name.clone(), outcome, node, first]);
         remarks.for_each(|remark| pods.row(["", "", "", "", remark.as_str()]));
     }
-    pods.render().and(&evicted(simulation)).and(&Shown::line("")).and(&cards(&simulation.nodes, nodes))
+    let told = pods.render().and(&evicted(simulation));
+    if matches!(nodes, ShownNodes::Named([])) {
+        return told;
+    }
+    told.and(&Shown::line("")).and(&cards(&simulation.nodes, nodes))
 }
 
 /// The pods that are evicted; nothing where there are none.
@@ -37,8 +59,8 @@ fn evicted(Simulation { evictions, other_evictions, .. }: &Simulation) -> Shown 
     Shown::line("").and(&evicted.render())
 }
 
-fn cards(all: &[LedgerNode], nodes: &[String]) -> Shown {
-    let asked = |node: &&LedgerNode| nodes.is_empty() || nodes.contains(&node.name);
+fn cards(all: &[LedgerNode], nodes: ShownNodes<'_>) -> Shown {
+    let asked = |node: &&LedgerNode| nodes.has(&node.name);
     let mut cards = Table::new(&["NODE", "CARD", "HEALTHY", "SLOTS", "MEMORY", "CORES", "PODS"]);
     for (node, card) in
         all.iter().filter(asked).flat_map(|node| node.cards.iter().map(move |card| (node, card)))
@@ -57,14 +79,14 @@ fn cards(all: &[LedgerNode], nodes: &[String]) -> Shown {
 }
 
 /// What there is to say beside outcome and node, line by line.
-fn remarks(pod: &SimulatedPod, nodes: &[String]) -> Vec<String> {
+fn remarks(pod: &SimulatedPod, nodes: ShownNodes<'_>) -> Vec<String> {
     let shares = (!pod.shares.is_empty()).then(|| pod.shares.clone());
     let preempts =
         pod.nominated_node.as_ref().map(|node| format!("would preempt on {node}: {}", victims(pod)));
     let claims = pod.claims.iter().filter_map(ClaimRow::remark);
     let violations = pod.violations.iter().map(ToString::to_string);
     let warnings = pod.warnings.iter().map(|warning| format!("warning: {warning}"));
-    let asked = |verdict: &&SimulatedVerdict| nodes.is_empty() || nodes.contains(&verdict.name);
+    let asked = |verdict: &&SimulatedVerdict| nodes.has(&verdict.name);
     let nodes = verdict::lines(pod.nodes.iter().flatten().filter(asked));
     shares
         .into_iter()
