@@ -69,8 +69,13 @@ impl ConnectionArgs {
 
     async fn config(&self) -> anyhow::Result<Config> {
         if self.file().is_none() && self.context().is_none() {
-            let none = "no cluster is configured: there are neither in-cluster settings nor a kubeconfig";
-            return Config::infer().await.context(none);
+            return Config::infer().await.map_err(|error| {
+                // Of both ways it says why; outside of a cluster the kubeconfig is what matters.
+                let why = std::error::Error::source(&error).map(root).unwrap_or_else(|| error.to_string());
+                anyhow::anyhow!(
+                    "no cluster is configured: this is no pod of one, and there is no kubeconfig: {why}"
+                )
+            });
         }
         let (kubeconfig, place) = match self.file() {
             Some(file) => {
@@ -97,15 +102,29 @@ fn known(kubeconfig: &Kubeconfig, context: &str, place: &str) -> anyhow::Result<
     anyhow::bail!("context `{context}` does not exist in {place}; its contexts: {there}")
 }
 
-/// Adds the address of the API server to an error without an answer.
+/// What is at the root of an error, without the layers of the program that it came through.
+pub(super) fn root(error: &(dyn std::error::Error + 'static)) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    causes.last().map(ToString::to_string).unwrap_or_default()
+}
+
+/// Names the API server in an error without an answer, and where it does not know the caller.
 pub(super) fn not_reached(error: impl Into<anyhow::Error>, cluster: &Uri) -> anyhow::Error {
     let error = error.into();
-    let unanswered = |cause: &(dyn std::error::Error + 'static)| {
-        let kube = cause.downcast_ref::<kube::Error>();
-        let kube = kube.or_else(|| cause.downcast_ref::<Box<kube::Error>>().map(AsRef::as_ref));
-        matches!(kube, Some(kube::Error::Service(_) | kube::Error::HyperError(_)))
-    };
-    if error.chain().any(unanswered) { error.context(format!("no answer from {cluster}")) } else { error }
+    match error.chain().find_map(of_client) {
+        Some(kube::Error::Service(_) | kube::Error::HyperError(_)) => {
+            anyhow::anyhow!("no answer from {cluster}: {}", error.root_cause())
+        }
+        Some(kube::Error::Api(status)) if status.code == 401 => {
+            error.context(format!("{cluster} does not accept the user of the kubeconfig"))
+        }
+        _ => error,
+    }
+}
+
+fn of_client<'a>(cause: &'a (dyn std::error::Error + 'static)) -> Option<&'a kube::Error> {
+    let boxed = || cause.downcast_ref::<Box<kube::Error>>().map(AsRef::as_ref);
+    cause.downcast_ref().or_else(boxed)
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use std::{
 
 use anyhow::Context;
 use clap::ValueEnum;
+use jiff::Timestamp;
 use owo_colors::{OwoColorize, Stream};
 use serde::Serialize;
 
@@ -121,6 +122,13 @@ impl FromIterator<Self> for Shown {
 }
 
 impl WideFormat {
+    /// Says beside a table why it has no rows.
+    pub fn remark_empty(self, why: &str) {
+        if self.detail().is_some() {
+            remark(why);
+        }
+    }
+
     /// Which columns its table has; `None`: it is no table.
     pub fn detail(self) -> Option<Detail> {
         match self {
@@ -178,6 +186,11 @@ pub fn yaml<T: Serialize>(answer: &T) -> anyhow::Result<String> {
     let text = serde_saphyr::to_string(answer)?;
     let is_obeyed_in_yaml = |c: char| !matches!(c, '\n' | '\t') && is_obeyed(c);
     if text.contains(is_obeyed_in_yaml) { json(answer) } else { Ok(text) }
+}
+
+/// The second in which this was, as tables have times.
+pub fn second(at: Timestamp) -> Timestamp {
+    Timestamp::from_second(at.as_second()).unwrap_or(at)
 }
 
 /// Writes a line to standard error. A failure (a full disk, a closed pipe) can't be reported anywhere, and does not end the command.

@@ -11,7 +11,7 @@ use super::cluster::{InspectedArgs, InspectedCluster};
 use crate::{
     api::router::PREFIX,
     cli::{
-        connection::{ConnectionArgs, not_reached},
+        connection::{ConnectionArgs, not_reached, root},
         manifests::{self, API_SERVICE},
     },
 };
@@ -220,7 +220,7 @@ impl BerthApi {
         let unasked = |source: anyhow::Error| BerthApiError::Unasked { place: self.place.clone(), source };
         let request = request.header(TOKEN, &self.token).body(body);
         let response = self.client.send(request.map_err(|error| unasked(error.into()))?).await;
-        let response = response.map_err(|error| unasked(error.into()))?;
+        let response = response.map_err(|error| unasked(anyhow!("no answer: {}", root(&error))))?;
         let code = response.status();
         let body = response.into_body().collect_bytes().await.map_err(|error| unasked(error.into()))?;
         if code.is_success() {

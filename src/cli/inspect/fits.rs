@@ -62,6 +62,9 @@ pub async fn run(args: FitsArgs, config: Config) -> Result<CommandAnswer> {
         Answerer::Api(api, _) => of_api(&api).await?,
     };
     let sizes = FittingSizes::of(models.iter().map(|(model, open)| (&**model, open.fitting)));
+    if models.is_empty() {
+        args.output.remark_empty("no node that takes new pods has cards");
+    }
     args.output.print(&sizes, |detail| table(&models, detail))?;
     Ok(CommandAnswer::Yes)
 }

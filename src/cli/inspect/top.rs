@@ -93,6 +93,16 @@ enum TopAnswer<'a> {
     Namespaces(&'a [NamespaceUsage]),
 }
 
+impl TopAnswer<'_> {
+    fn is_empty(&self) -> bool {
+        match self {
+            Self::Nodes(rows) => rows.is_empty(),
+            Self::Models(rows) => rows.is_empty(),
+            Self::Namespaces(rows) => rows.is_empty(),
+        }
+    }
+}
+
 /// What is used, as it is drawn.
 #[derive(Clone, Debug)]
 struct DrawnUsage {
@@ -167,6 +177,14 @@ pub async fn run(args: TopArgs, config: Config) -> Result<CommandAnswer> {
         TopView::Models => TopAnswer::Models(&usage.models),
         TopView::Namespaces => TopAnswer::Namespaces(&usage.namespaces),
     };
+    if answer.is_empty() {
+        let why = match (&args.namespace, args.view) {
+            (Some(namespace), _) => format!("no pod of namespace {namespace} holds or wants any of a card"),
+            (None, TopView::Namespaces) => "no pod holds or wants any of a card".to_owned(),
+            (None, TopView::Nodes | TopView::Models) => "no node has cards".to_owned(),
+        };
+        args.output.remark_empty(&why);
+    }
     args.output.print(&answer, |detail| rows::table(&usage, args.view, detail, glyphs).shown())?;
     Ok(CommandAnswer::Yes)
 }

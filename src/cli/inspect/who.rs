@@ -184,6 +184,9 @@ pub async fn run(args: WhoArgs, config: Config) -> Result<CommandAnswer> {
     for warning in warnings {
         output::remark(&format!("warning: {warning}"));
     }
+    if holders.nodes.iter().all(|node| node.cards.is_empty()) {
+        args.output.remark_empty("no node has cards");
+    }
     args.output.print(&holders, |detail| holders.table(detail))?;
     Ok(CommandAnswer::Yes)
 }

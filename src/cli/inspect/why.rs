@@ -127,6 +127,9 @@ struct Judge<'a> {
 
 /// Explains, and prints the explanation.
 pub async fn run(args: WhyArgs, config: Config) -> Result<CommandAnswer> {
+    if args.pod.is_empty() {
+        bail!("the name of the pod is empty");
+    }
     let explanation = match args.api.answerer(&args.cluster).await? {
         Answerer::Objects(cluster) => {
             let namespace = args.namespace.as_deref().unwrap_or_else(|| cluster.namespace());
@@ -266,7 +269,7 @@ impl PodExplanation {
 
     fn shown(&self, detail: Detail) -> Shown {
         let Self { namespace, name, .. } = self;
-        let since = self.since.map(|since| format!(" since {since}")).unwrap_or_default();
+        let since = self.since.map(|since| format!(" since {}", output::second(since))).unwrap_or_default();
         let first = match self.outcome {
             PodOutcome::Bound => {
                 format!("{namespace}/{name} is on {}{since}", self.node.as_deref().unwrap_or_default())

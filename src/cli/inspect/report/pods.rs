@@ -45,7 +45,7 @@ pub(super) async fn hours(
         let pod: Pod = document.read()?;
         spans.extend(span(&pod, &reader, simulated.scheduler().snapshot(), &labels, until));
     }
-    output::remark("pods that are gone are not counted; with --prometheus they are");
+    output::remark("warning: pods that are gone are not counted; --prometheus counts them too");
     let account = UsageAccount::unbounded(since).advance(until, spans, &[]);
     Ok(rows(&account, by))
 }

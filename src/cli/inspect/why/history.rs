@@ -101,7 +101,8 @@ pub(super) fn table(history: &[HistoryRow], detail: Detail) -> Shown {
     for HistoryRow { reasons, message, first, last, count } in history {
         let is_short = detail == Detail::Usual && !reasons.is_empty();
         let why = if is_short { reasons.join(", ") } else { message.clone() };
-        table.row([count.to_string(), first.to_string(), last.to_string(), why]);
+        let [first, last] = [first, last].map(|at| output::second(*at).to_string());
+        table.row([count.to_string(), first, last, why]);
     }
     table.render()
 }
