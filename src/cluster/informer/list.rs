@@ -112,14 +112,36 @@ pub async fn list<T: DeserializeOwned + Send>(
     parameters: ListParams,
     each: impl FnMut(Result<T, Strange<'_>>) + Send,
 ) -> Result<String, ListError> {
-    pages(client, path, form, parameters, &mut KindItems { each, read: None }).await
+    pages(client, path, form, parameters, &mut KindItems { each, read: LastItem::default() }).await
 }
 
 /// The items of a list as a kind: all that is compiled anew for each kind, so that the rest of a list is in the program once.
 struct KindItems<T, F> {
     each: F,
-    /// The item that was read last.
-    read: Option<T>,
+    read: LastItem<T>,
+}
+
+/// The item of a list that was read last; it may not be complete.
+pub(super) struct LastItem<T>(Option<T>);
+
+impl<T> Default for LastItem<T> {
+    fn default() -> Self {
+        Self(None)
+    }
+}
+
+impl<T: DeserializeOwned> LastItem<T> {
+    /// Reads the item that the text begins with, and says where it ends.
+    pub(super) fn read(&mut self, text: &str) -> serde_json::Result<usize> {
+        let (item, end) = first(text)?;
+        self.0 = Some(item);
+        Ok(end)
+    }
+
+    /// The item, once.
+    pub(super) fn take(&mut self) -> Option<T> {
+        self.0.take()
+    }
 }
 
 /// What becomes of the items of a list.
@@ -136,9 +158,7 @@ pub(super) trait Items: Send {
 
 impl<T: DeserializeOwned + Send, F: FnMut(Result<T, Strange<'_>>) + Send> Items for KindItems<T, F> {
     fn read(&mut self, text: &str) -> serde_json::Result<usize> {
-        let (read, end) = first(text)?;
-        self.read = Some(read);
-        Ok(end)
+        self.read.read(text)
     }
 
     fn keep(&mut self) {
@@ -153,7 +173,7 @@ impl<T: DeserializeOwned + Send, F: FnMut(Result<T, Strange<'_>>) + Send> Items 
 }
 
 /// The value that the text begins with, and where it ends; an error of category `Eof` where the text ends before.
-pub(super) fn first<T: DeserializeOwned>(text: &str) -> serde_json::Result<(T, usize)> {
+fn first<T: DeserializeOwned>(text: &str) -> serde_json::Result<(T, usize)> {
     let mut values = serde_json::Deserializer::from_str(text).into_iter();
     match values.next() {
         Some(value) => value.map(|value| (value, values.byte_offset())),
@@ -188,7 +208,7 @@ pub(super) async fn pages(
 /// The `resourceVersion` that a list would have.
 pub async fn version(client: &Client, path: &str) -> Result<String, ListError> {
     let one = ListParams::default().limit(1);
-    let mut none = KindItems { each: |_: Result<IgnoredAny, Strange<'_>>| {}, read: None };
+    let mut none = KindItems { each: |_: Result<IgnoredAny, Strange<'_>>| {}, read: LastItem::default() };
     let meta = page(client, path, ListForm::Metadata, &one, &mut 0, &mut none).await?;
     Ok(meta.resource_version)
 }

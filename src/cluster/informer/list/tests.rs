@@ -21,7 +21,10 @@ async fn read(pieces: impl IntoIterator<Item = &[u8]>) -> (Vec<Thing>, Result<Li
     let meta = answer
         .page(
             &mut count,
-            &mut KindItems { each: |thing: Result<Thing, Strange<'_>>| things.extend(thing), read: None },
+            &mut KindItems {
+                each: |thing: Result<Thing, Strange<'_>>| things.extend(thing),
+                read: LastItem::default(),
+            },
         )
         .await;
     assert!(count >= things.len());
@@ -116,7 +119,7 @@ async fn an_object_that_is_not_of_the_kind_costs_no_other_object_wherever_the_li
             Ok(thing) => things.push(thing.name),
             Err(Strange { at, json, .. }) => others.push((at, json.to_owned())),
         };
-        answer.page(&mut count, &mut KindItems { each: &mut each, read: None }).await.unwrap();
+        answer.page(&mut count, &mut KindItems { each: &mut each, read: LastItem::default() }).await.unwrap();
         assert_eq!((things, count), (vec!["a".to_owned(), "é€𝄞".to_owned()], 5));
         assert_eq!(others, (1..).zip(strange.clone()).collect::<Vec<_>>());
     }
@@ -127,7 +130,7 @@ async fn a_list_that_is_no_text_ends_with_an_error() {
     let pieces = [Ok(b"{\"items\":[{\"name\":\"a\"},{\"name\":\"\xff\"}".to_vec())];
     let mut answer = ArrivingAnswer::new(stream::iter(pieces).into_async_read());
     let error = answer
-        .page(&mut 0, &mut KindItems { each: |_: Result<Thing, Strange<'_>>| {}, read: None })
+        .page(&mut 0, &mut KindItems { each: |_: Result<Thing, Strange<'_>>| {}, read: LastItem::default() })
         .await
         .unwrap_err();
     assert!(error.to_string().starts_with("the list ended early: invalid utf-8"), "{error}");
@@ -142,7 +145,10 @@ async fn a_connection_that_breaks_is_told_from_a_list_that_ends() {
     let error = answer
         .page(
             &mut 0,
-            &mut KindItems { each: |thing: Result<Thing, Strange<'_>>| things.extend(thing), read: None },
+            &mut KindItems {
+                each: |thing: Result<Thing, Strange<'_>>| things.extend(thing),
+                read: LastItem::default(),
+            },
         )
         .await
         .unwrap_err();

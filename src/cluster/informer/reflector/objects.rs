@@ -11,7 +11,7 @@ use super::{
 use crate::{
     cluster::informer::{
         changes::{NoChange, WatchChange, change},
-        list::{Items, Strange, first},
+        list::{Items, LastItem, Strange},
         unread::{Nameless, Partly, Unread, UnreadObjects, partly},
         wire::Wire,
     },
@@ -24,8 +24,7 @@ pub(super) struct ObjectReader<T, I, R> {
     read: R,
     tally: WatchTally,
     listing: Option<(Listing, Vec<I>)>,
-    /// The item of a list that was read last; it may not be complete.
-    item: Option<T>,
+    item: LastItem<T>,
     event: Option<ReflectorEvent<T, I>>,
     reading: PhantomData<fn(&T) -> I>,
 }
@@ -33,7 +32,7 @@ pub(super) struct ObjectReader<T, I, R> {
 impl<T: Wire, I, R: Fn(&T, &[Unread]) -> I> ObjectReader<T, I, R> {
     pub(super) fn new(read: R, objects: UnreadObjects) -> Self {
         let tally = WatchTally::new(T::KIND, objects);
-        Self { read, tally, listing: None, item: None, event: None, reading: PhantomData }
+        Self { read, tally, listing: None, item: LastItem::default(), event: None, reading: PhantomData }
     }
 
     /// The event to deliver, once.
@@ -56,9 +55,7 @@ where
     R: Fn(&T, &[Unread]) -> I + Send,
 {
     fn read(&mut self, text: &str) -> serde_json::Result<usize> {
-        let (item, end) = first(text)?;
-        self.item = Some(item);
-        Ok(end)
+        self.item.read(text)
     }
 
     fn keep(&mut self) {
