@@ -17,6 +17,11 @@ use kube::{
     client::Body,
 };
 use serde_json::{Value, json};
+use tokio::runtime::Handle;
+
+#[path = "../page/browser.rs"]
+#[allow(dead_code, reason = "the page's own tests use the rest")]
+mod browser;
 
 use super::{
     LIMIT,
@@ -178,6 +183,7 @@ async fn a_user_with_rights_in_one_namespace_is_told_all_of_her_pods_and_amounts
         ["why", "-n", "team-a", "large", "--berth-server", &server, "--token", &token(ADA), "-o", "json"];
     let output = call(&args);
     assert_eq!(printed(&output)["queue"], json!({"position": 1, "of": 2}));
+    the_page_works_in_a_browser_behind_kubectl_proxy(&client, &ada).await;
     assert!(second.stop().await.success());
     assert!(replica.stop().await.success());
     assert_eq!(fleet.violations(), []);
@@ -451,6 +457,47 @@ async fn the_page_and_the_api_come_through_kubectl_proxy(ada: &Path) {
         }
     };
     tokio::time::timeout(LIMIT, first).await.expect("the proxies hold nothing back");
+}
+
+/// What the page shows in a browser that talks to `kubectl proxy`, how it follows the cluster, and where its links lead.
+async fn the_page_works_in_a_browser_behind_kubectl_proxy(client: &Client, ada: &Path) {
+    let Some(program) = browser::find() else {
+        println!("NOT RUN: there is no Chromium, neither on the path nor as CHROMIUM names it");
+        return;
+    };
+    let kubectl = match build::kubectl() {
+        Ok(kubectl) => kubectl,
+        Err(why) => return absent("kubectl", &why),
+    };
+    let (client, ada, runtime) = (client.clone(), ada.to_owned(), Handle::current());
+    let looked = tokio::task::spawn_blocking(move || {
+        let (_proxy, address) = Proxy::start(&kubectl, &ada);
+        let mut browser = browser::Browser::start(&program);
+        let mut page = browser.page();
+        let path = format!("/api/v1/namespaces/{NAMESPACE}/services/https:berth-api:443/proxy/ui/");
+        page.open(&format!("http://{address}{path}#token={}", token(ADA)));
+        page.until("document.getElementById('state')?.dataset.state === 'live'");
+        page.until("document.querySelector('.tower')?.ariaLabel.includes('team-a/one')");
+        let click = |page: &mut browser::Page<'_>, to: &str| {
+            let link = format!(
+                "[...document.querySelectorAll('a')].find((link) => link.getAttribute('href') === '{to}')"
+            );
+            page.until(&format!("{link} !== undefined"));
+            page.evaluate(&format!("{link}.click()"));
+            page.until(&format!("document.body.dataset.shown === '{to}'"));
+        };
+        click(&mut page, "#/queue");
+        runtime.block_on(create(&client, "team-a", "newcomer", "25000"));
+        page.until("document.querySelector('main').innerText.includes('newcomer')");
+        click(&mut page, "#/pods/team-a/newcomer");
+        page.until("document.querySelector('main').innerText.includes('What would help')");
+        assert_eq!(page.evaluate("location.pathname"), path, "no link leaves the prefix");
+        let shown = page.evaluate("document.body.innerText");
+        assert!(!shown.to_string().contains("team-b"), "{shown}");
+        let faults = page.faults(&format!("http://{address}{}", path.trim_end_matches("ui/")));
+        assert!(faults.is_empty(), "{faults:#?}");
+    });
+    looked.await.unwrap();
 }
 
 /// Rights, a token, or that the objects are to be read.
