@@ -93,7 +93,7 @@ fn the_histories_of_a_hundred_thousand_pods_take_so_much_memory_at_most() {
     // Of outcomes that are over, a history alone keeps why.
     let others = allocation_counter::measure(|| {
         for pod in &pods {
-            for few in 1..1_u32 << cards.len() {
+            for few in 1..=u32::try_from(MOST_OUTCOMES).unwrap() {
                 let chosen: Vec<_> =
                     (0..cards.len()).filter(|at| few >> at & 1 == 1).map(|at| cards[at]).collect();
                 histories.note(pod, &refusal(&chosen), Timestamp::UNIX_EPOCH, PendingReason::is_alike);

@@ -403,7 +403,7 @@ mod tests {
     #[tokio::test]
     async fn where_nothing_counts_there_is_no_usage() {
         let none = api().usage(&HeaderMap::new(), &Grouping::Namespace).await.unwrap_err();
-        assert_eq!(none.to_string(), "accounts \"usage\" not found");
+        assert_eq!(none.to_string(), "configmaps \"berth-usage\" not found");
     }
 
     #[tokio::test]

@@ -71,9 +71,10 @@ impl ConnectionArgs {
         if self.file().is_none() && self.context().is_none() {
             return Config::infer().await.map_err(|error| {
                 // Of both ways it says why; outside of a cluster the kubeconfig is what matters.
-                let why = std::error::Error::source(&error).map(root).unwrap_or_else(|| error.to_string());
+                let why =
+                    std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
                 anyhow::anyhow!(
-                    "no cluster is configured: this is no pod of one, and there is no kubeconfig: {why}"
+                    "no cluster is configured: this is no pod of one, and the kubeconfig can't be read: {why}"
                 )
             });
         }
