@@ -122,7 +122,7 @@ async fn told(
     let (pods, others) = simulate::pods_alone(&asked, config)?;
     documents::tell_skipped(
         others.iter().map(Document::kind),
-        "makes no pod, or one for each node, and no nodes are read here",
+        "is not asked of Berth's API, as it makes no pod, or one for each node",
     );
     if pods.is_empty() {
         bail!("{NO_POD}");

@@ -41,13 +41,12 @@ impl PodEndings {
     /// Each of them; the last number changes first.
     pub fn iter(&self) -> impl Iterator<Item = String> {
         (0..self.len()).map(|at| {
-            let mut rest = at;
-            let mut numbers: Vec<u64> = Vec::new();
+            let (mut rest, mut ending) = (at, String::new());
             for range in self.0.iter().rev() {
-                numbers.push(range.start + rest % length(range));
+                ending.insert_str(0, &format!("-{}", range.start + rest % length(range)));
                 rest /= length(range);
             }
-            numbers.iter().rev().map(|number| format!("-{number}")).collect()
+            ending
         })
     }
 }
