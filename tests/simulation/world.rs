@@ -124,7 +124,7 @@ impl World {
         let windows = (story.crowd.preemptable > 0).then(|| Windows::new(dice));
         let metrics = Metrics::default();
         let watch = Watch::new(sandbox.clone(), metrics.clone(), windows.as_ref());
-        watch.log().checker.telling(&story);
+        watch.log().checker.telling(story);
         let honest = || FaultyApi::new(sandbox.service(), Box::new(Honest(watch.clone()))).client();
         let nodes = story.nodes().iter().map(|name| node(name, 0)).collect();
         let fleet = Fleet::start(honest(), nodes).await.unwrap();
