@@ -112,8 +112,8 @@ impl<'a, 'v> Evaluation<'a, 'v> {
         let failed = judged.failed.iter().map(|(state, reasons)| (*state, Err(reasons)));
         let scores = self.normalised(&judged.passed);
         let passed = judged.passed.iter().map(|one| one.feasible.node);
-        let scored = passed.zip(scores.of_nodes()).map(|(node, scores)| (node, Ok(scores)));
-        refused.chain(failed).chain(scored).collect()
+        let passed = passed.zip(scores.of_nodes()).map(|(node, scores)| (node, Ok(scores)));
+        refused.chain(failed).chain(passed).collect()
     }
 
     /// The node that the pod goes to: the nominated one if that fits and its `rank` is 0, else as [`Self::choose`] says; `None`: none fits.

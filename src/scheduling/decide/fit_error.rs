@@ -73,7 +73,8 @@ impl FitError {
             match node.as_slice() {
                 [only] => count(only.kind()),
                 several => {
-                    several.iter().map(Reason::kind).collect::<BTreeSet<_>>().into_iter().for_each(&mut count)
+                    let kinds: BTreeSet<_> = several.iter().map(Reason::kind).collect();
+                    kinds.into_iter().for_each(&mut count);
                 }
             }
         }
