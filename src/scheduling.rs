@@ -32,8 +32,8 @@ pub use decide::fit_error::FitError;
 pub use decide::outlook::{Outlook, Prospect};
 pub use effect::{Effect, ReadRequest};
 pub use event::{
-    BindOutcome, Event, EvictionOutcome, LockOutcome, NodeChange, ObjectChange, PodChange, QuotaChange,
-    ReadAnswer, ReleaseOutcome, Setback, TellOutcome, WithdrawOutcome, WriteOutcome,
+    BindOutcome, Computed, Event, EvictionOutcome, LockOutcome, NodeChange, ObjectChange, PodChange,
+    QuotaChange, ReadAnswer, ReleaseOutcome, Setback, TellOutcome, WithdrawOutcome, WriteOutcome,
 };
 pub use finding::{Concern, Drift, Finding, FindingCounts, NodeFindings};
 pub use model::footprint::Footprint;

@@ -82,7 +82,7 @@ impl World {
             snapshot.note_listed(*kind);
         }
         if family.wastes_least() {
-            snapshot.weigh(mix::shapes());
+            snapshot.packing_mut().weigh(mix::shapes());
         }
         for object in objects(family, nodes, PODS) {
             snapshot.set_object(object);
@@ -111,10 +111,12 @@ impl World {
                 self.snapshot.set_object(claims::claim(self.placed, kind, memory));
             }
             Family::LeastWasteReweighed => {
-                self.snapshot.weigh(vec![mix::another(self.placed)]);
+                let packing = self.snapshot.packing_mut();
+                packing.renew_beside();
+                packing.weigh(vec![mix::another(self.placed)]);
                 // The program does this beside its decisions.
-                if let Some(renewal) = self.snapshot.begin_renewal() {
-                    self.snapshot.renew(renewal.run(|| ControlFlow::Continue(())));
+                if let Some(renewal) = packing.begin_renewal() {
+                    packing.renew(renewal.run(|| ControlFlow::Continue(())));
                 }
             }
             _ => {}

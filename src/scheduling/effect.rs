@@ -123,9 +123,9 @@ pub enum Effect {
         /// Which pod, and why.
         postponed: Postponed,
     },
-    /// Compare the claims of a pod with devices. Nothing is written. Answered by `ClaimsCompared`.
+    /// Compare the claims of a pod with devices. Nothing is written. Answered by `Computed`.
     CompareClaims(ClaimComparison),
-    /// Value rooms for the pods that may come by now, so that no decision has to. Nothing is written. Answered by `MixRenewed`.
+    /// Value rooms for the pods that may come by now, so that no decision has to. Nothing is written. Answered by `Computed`.
     RenewMix(Renewal),
     /// Read something, to settle a doubt. Answered by `Read`.
     Read(ReadRequest),

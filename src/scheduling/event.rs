@@ -104,6 +104,15 @@ pub enum ReadAnswer {
     },
 }
 
+/// What was computed beside the decisions, since it takes longer than one of these may.
+#[derive(Clone, Debug)]
+pub enum Computed {
+    /// A comparison of claims with devices is over.
+    Claims(ComparedClaims),
+    /// Rooms have been valued for the pods that may come.
+    Mix(RenewedMix),
+}
+
 /// Something that happened.
 #[derive(Clone, Debug)]
 pub enum Event {
@@ -202,10 +211,8 @@ pub enum Event {
         /// What came of it.
         outcome: TellOutcome,
     },
-    /// A comparison of claims with devices is over.
-    ClaimsCompared(ComparedClaims),
-    /// Rooms have been valued for the pods that may come.
-    MixRenewed(RenewedMix),
+    /// What was computed beside the decisions.
+    Computed(Computed),
     /// A pod with this ask may come. Nobody vouches for it: it is prepared for, and nothing is decided or held for it.
     Hinted(Arc<Ask>),
     /// A pod is gone for whose node's device plugin another has seen that it may be at work until then.

@@ -48,8 +48,8 @@ pub struct Packing {
     mix: Mix,
     /// The mix as it is by now, where it is another one: it counts once rooms have been valued by it, beside the decisions.
     coming: Option<Mix>,
-    /// Whether that is under way.
-    is_renewing: bool,
+    /// Whether that is under way; `None`: another mix counts at once.
+    is_renewing: Option<bool>,
     /// The pods that are made up, with their weights.
     made_up: Arc<BTreeMap<Arc<PodShape>, u32>>,
     pressure: Pressure,
@@ -113,33 +113,43 @@ impl Packing {
         self.note_change();
     }
 
+    /// Whether another mix counts only once it is renewed.
+    pub fn is_renewed_beside(&self) -> bool {
+        self.is_renewing.is_some()
+    }
+
+    /// From now on another mix counts only once it is renewed.
+    pub fn renew_beside(&mut self) {
+        self.is_renewing.get_or_insert(false);
+    }
+
     /// Whether [`Self::begin_renewal`] has something to say.
-    pub(in crate::scheduling) fn needs_renewal(&self) -> bool {
-        self.coming.is_some() && !self.is_renewing
+    pub fn needs_renewal(&self) -> bool {
+        self.coming.is_some() && self.is_renewing == Some(false)
     }
 
     /// What has to be done before the mix counts that there is by now; `None`: it does, or that is under way.
-    pub(in crate::scheduling) fn begin_renewal(&mut self) -> Option<Renewal> {
-        let mix = self.coming.as_ref().filter(|_| !self.is_renewing)?.clone();
-        self.is_renewing = true;
+    pub fn begin_renewal(&mut self) -> Option<Renewal> {
+        let mix = self.coming.as_ref().filter(|_| self.needs_renewal())?.clone();
+        self.is_renewing = Some(true);
         Some(Renewal::new(mix, self.kinds.clone(), self.rooms.clone()))
     }
 
     /// Takes in that the renewal is over that was begun.
-    pub(in crate::scheduling) fn renew(&mut self, RenewedMix(mix): RenewedMix) {
-        self.is_renewing = false;
+    pub fn renew(&mut self, RenewedMix(mix): RenewedMix) {
+        self.is_renewing = Some(false);
         self.coming = self.coming.take().filter(|coming| coming.version > mix.version);
         self.mix = mix;
         self.mix.know(&self.kinds);
         self.note_change();
     }
 
-    /// Changes the mix; if no room has been asked for yet, it counts at once.
+    /// Changes the mix.
     fn change_mix(&mut self, change: impl FnOnce(&mut Mix, &Self)) {
         let mut mix = self.coming.take().unwrap_or_else(|| self.mix.clone());
         mix.know(&self.kinds);
         change(&mut mix, self);
-        if self.rooms.is_empty() {
+        if self.is_renewing.is_none() {
             self.mix = mix;
             self.note_change();
         } else if mix.version > self.mix.version {
@@ -153,7 +163,7 @@ impl Packing {
     }
 
     /// Takes in with how much shapes count from now on.
-    pub(in crate::scheduling) fn weigh(&mut self, weighed: Vec<Weighed>) {
+    pub fn weigh(&mut self, weighed: Vec<Weighed>) {
         if weighed.is_empty() {
             return;
         }

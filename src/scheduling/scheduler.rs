@@ -25,7 +25,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{
     effect::Effect,
-    event::{Event, NodeChange, ObjectChange, PodChange, QuotaChange, ReadAnswer},
+    event::{Computed, Event, NodeChange, ObjectChange, PodChange, QuotaChange, ReadAnswer},
     finding::Findings,
     model::{
         claim_use::DeviceClaims, kept_room::RoomTerms, measure::Measure, plugin_arguments::PluginArguments,
@@ -42,7 +42,7 @@ use super::{
 use audit::Audits;
 use binding_cycle::{BindingCycle, kept_rooms::RoomKeeping};
 use evict::{EvictionView, Evictions};
-use scheduling_cycle::{conditions::ConditionInput, outbox::Outbox};
+use scheduling_cycle::{conditions::ConditionInput, mix, outbox::Outbox};
 
 pub use scheduling_cycle::{
     directed::{Directed, Untaken},
@@ -188,8 +188,10 @@ impl Scheduler {
                 let pod = &pod.uid;
                 self.binding.cycle.advance_conditions(ConditionInput::Told { pod, message, outcome, now });
             }
-            Event::ClaimsCompared(compared) => self.binding.cycle.claims_compared(compared),
-            Event::MixRenewed(renewed) => self.binding.cycle.snapshot.renew(renewed),
+            Event::Computed(Computed::Claims(compared)) => self.binding.cycle.claims_compared(compared),
+            Event::Computed(Computed::Mix(renewed)) => {
+                self.binding.cycle.snapshot.packing_mut().renew(renewed)
+            }
             Event::Hinted(ask) => self.binding.cycle.prepare(&ask),
             Event::Vacated { node, until } => self.binding.advance(&node, NodeFlowInput::Vacated(until)),
             Event::Directed { pod, node } => self.binding.direct(&pod, &node, now),
@@ -209,9 +211,9 @@ impl Scheduler {
     pub fn settle(&mut self, now: Timestamp) -> Vec<Effect> {
         self.binding.cycle.queue.begin_turn(now);
         self.watch_zones(now);
-        self.binding.cycle.renew_mix();
         self.binding.wake_helped();
         if self.binding.cycle.is_synced() {
+            mix::renew(&mut self.binding.cycle);
             self.meet_deadlines(now);
             self.binding.advance_prebinds(now);
             self.binding.advance_prebind(PrebindInput::TimePassed);

@@ -14,9 +14,10 @@ use crate::{
     cluster::compare,
     device::{Allocation, Answer, InitPhase, Lock, LockName},
     scheduling::{
-        BindOutcome, Claim, Effect, Event, EvictionOutcome, Holding, LockOutcome, NodeChange, NodeInfo,
-        NodeName, ObjectChange, PodChange, PodInfo, PodKey, QuotaChange, QuotaInfo, ReadAnswer, ReadRequest,
-        ReleaseOutcome, Scheduler, TellOutcome, Uid, WaitingPodStatus, WithdrawOutcome, WriteOutcome,
+        BindOutcome, Claim, Computed, Effect, Event, EvictionOutcome, Holding, LockOutcome, NodeChange,
+        NodeInfo, NodeName, ObjectChange, PodChange, PodInfo, PodKey, QuotaChange, QuotaInfo, ReadAnswer,
+        ReadRequest, ReleaseOutcome, Scheduler, TellOutcome, Uid, WaitingPodStatus, WithdrawOutcome,
+        WriteOutcome,
         effect::PrebindWrite,
         model::{kept_room::RoomStatus, kind::Kind, pod::Binding, steps::Allowance},
         scheduler::Settings,
@@ -199,9 +200,9 @@ impl SimulatedCluster {
             }
             Effect::CompareClaims(comparison) => {
                 let mut allowance = Allowance::of(compare::MOST);
-                self.observe(Event::ClaimsCompared(comparison.run(|toll| allowance.take(toll))));
+                self.observe(Event::Computed(Computed::Claims(comparison.run(|toll| allowance.take(toll)))));
             }
-            Effect::RenewMix(renewal) => self.observe(Event::MixRenewed(renewal.clone().skip())),
+            Effect::RenewMix(renewal) => self.observe(Event::Computed(Computed::Mix(renewal.clone().skip()))),
             Effect::Read(request) => self.read(request),
             Effect::TellUnschedulable { pod, reason, .. } => {
                 let (pod, message) = (pod.clone(), reason.message().full);

@@ -13,8 +13,8 @@ use std::{
 use berth::{
     device::{Allocation, Card},
     scheduling::{
-        Claim, Effect, Event, Finding, Importance, Lifetime, NodeChange, NodeInfo, ObjectChange, PodChange,
-        PodGroups, PodInfo, QuotaChange, ReadRequest, Scheduler, Stage, WaitingPodStatus,
+        Claim, Computed, Effect, Event, Finding, Importance, Lifetime, NodeChange, NodeInfo, ObjectChange,
+        PodChange, PodGroups, PodInfo, QuotaChange, ReadRequest, Scheduler, Stage, WaitingPodStatus,
         model::{
             gang::{Gang, GangName, Group, GroupApi, Member, Policy},
             kept_room::{RoomStatus, RoomTerms},
@@ -214,7 +214,7 @@ impl Cluster {
                         self.drifts.push(format!("{of:?}: {drift}"));
                     }
                     Effect::RenewMix(renewal) => {
-                        self.scheduler.observe(Event::MixRenewed(renewal.skip()), self.now);
+                        self.scheduler.observe(Event::Computed(Computed::Mix(renewal.skip())), self.now);
                     }
                     effect if is_awaited(&effect) => self.under_way.push(effect),
                     _ => {}

@@ -14,8 +14,9 @@ use berth::{
     config::Config,
     device::{Lock, LockOwner},
     scheduling::{
-        Attempt, BindOutcome, Effect, Event, LockOutcome, Measure, NodeChange, NodeInfo, ObjectChange,
-        PendingReason, PodChange, PodKey, QuotaChange, ReadAnswer, ReadRequest, Scheduler, TellOutcome,
+        Attempt, BindOutcome, Computed, Effect, Event, LockOutcome, Measure, NodeChange, NodeInfo,
+        ObjectChange, PendingReason, PodChange, PodKey, QuotaChange, ReadAnswer, ReadRequest, Scheduler,
+        TellOutcome,
         model::kind::{Kind, PodGroupKind},
         scheduler::Settings,
         world::object::Object,
@@ -152,7 +153,7 @@ impl Machine {
         check(&self.scheduler, &effects);
         effects.retain(|effect| {
             let Effect::RenewMix(renewal) = effect else { return true };
-            self.scheduler.observe(Event::MixRenewed(renewal.clone().skip()), self.now);
+            self.scheduler.observe(Event::Computed(Computed::Mix(renewal.clone().skip())), self.now);
             false
         });
         effects

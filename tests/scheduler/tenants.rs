@@ -8,7 +8,7 @@ use berth::{
     config::Config,
     dra::Toll,
     scheduling::{
-        Effect, Event, NodeChange, ObjectChange, PodChange,
+        Computed, Effect, Event, NodeChange, ObjectChange, PodChange,
         decide::comparison::ClaimComparison,
         model::{
             kind::{Kind, PodGroupKind},
@@ -315,7 +315,7 @@ fn compare_all(machine: &mut Machine, effects: Vec<Effect>) -> (usize, Vec<Effec
         }
         for comparison in under_way {
             count += 1;
-            machine.tell(Event::ClaimsCompared(comparison.run(|_| ControlFlow::Continue(()))));
+            machine.tell(Event::Computed(Computed::Claims(comparison.run(|_| ControlFlow::Continue(())))));
         }
         // While the probe is on its way, the namespace goes on once its share has grown again.
         machine.pass(1);
@@ -340,7 +340,7 @@ fn an_expensive_selector_is_evaluated_beside_the_decisions_and_its_owner_waits_f
         ControlFlow::Continue(())
     });
     assert!((16..32).contains(&evaluations), "some of the 32 were evaluated in the decision: {evaluations}");
-    machine.tell(Event::ClaimsCompared(compared));
+    machine.tell(Event::Computed(Computed::Claims(compared)));
     machine.pass(1);
     let effects = machine.settle();
     assert_eq!(comparisons(effects.clone()), [], "nothing is left to be compared");
@@ -361,7 +361,7 @@ fn a_comparison_that_is_cut_short_goes_on_where_it_ended() {
             evaluations += usize::from(goes_on && matches!(toll, Toll::Evaluation { .. }));
             if goes_on { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         });
-        machine.tell(Event::ClaimsCompared(compared));
+        machine.tell(Event::Computed(Computed::Claims(compared)));
         effects = machine.settle();
         rounds += 1;
         assert!(rounds < 32, "each round evaluates some");
@@ -399,7 +399,7 @@ fn a_pod_that_is_gone_and_a_node_that_has_changed_do_no_harm_to_a_comparison() {
     let compared = under_way[0].run(|_| ControlFlow::Continue(()));
     machine.tell(Event::Node(NodeChange::Gone("n003".into())));
     machine.tell(slice("n002", 7));
-    machine.tell(Event::ClaimsCompared(compared));
+    machine.tell(Event::Computed(Computed::Claims(compared)));
     let effects = machine.settle();
     let (_, effects) = compare_all(&mut machine, effects);
     assert_eq!(writes(&effects).len(), 1, "{effects:?}");
@@ -408,7 +408,7 @@ fn a_pod_that_is_gone_and_a_node_that_has_changed_do_no_harm_to_a_comparison() {
     machine.show_pod(&user_of("greedy", "q", "d"));
     let under_way = comparisons(machine.settle());
     machine.tell(Event::Pod(PodChange::Ended("q".into())));
-    machine.tell(Event::ClaimsCompared(under_way[0].run(|_| ControlFlow::Continue(()))));
+    machine.tell(Event::Computed(Computed::Claims(under_way[0].run(|_| ControlFlow::Continue(())))));
     assert_eq!(comparisons(machine.settle()), []);
 }
 

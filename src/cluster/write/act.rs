@@ -30,9 +30,9 @@ use crate::{
     excerpt::{MESSAGE, SUMMARY, brief, excerpt},
     object::{Node, Pod},
     scheduling::{
-        BindOutcome, Concern, Details, Effect, Event, Finding, NodeFindings, NodeName, PendingReason,
-        PodInfo, PodKey, ReadAnswer, ReadRequest, Setback, TellOutcome, WithdrawOutcome, WriteOutcome,
-        effect::PrebindWrite, model::message::Message,
+        BindOutcome, Computed, Concern, Details, Effect, Event, Finding, NodeFindings, NodeName,
+        PendingReason, PodInfo, PodKey, ReadAnswer, ReadRequest, Setback, TellOutcome, WithdrawOutcome,
+        WriteOutcome, effect::PrebindWrite, model::message::Message,
     },
 };
 
@@ -104,9 +104,11 @@ impl Hands {
             Effect::EvictFromZone { eviction } => Some(self.evict(eviction).await),
             Effect::TellEvictionPostponed { postponed } => self.tell_postponed(postponed).await,
             Effect::CompareClaims(comparison) => {
-                Some(Event::ClaimsCompared(self.comparer.compare(comparison).await))
+                Some(Event::Computed(Computed::Claims(self.comparer.compare(comparison).await)))
             }
-            Effect::RenewMix(renewal) => Some(Event::MixRenewed(self.comparer.renew(renewal).await)),
+            Effect::RenewMix(renewal) => {
+                Some(Event::Computed(Computed::Mix(self.comparer.renew(renewal).await)))
+            }
             Effect::Read(ReadRequest::Pod(pod)) => Some(self.read_pod(pod).await),
             Effect::Read(ReadRequest::Node(node)) => Some(self.read_node(node).await),
             Effect::Read(ReadRequest::Holder { owner, since }) => Some(self.read_holder(owner, since).await),

@@ -76,11 +76,6 @@ impl Rooms {
         valued
     }
 
-    /// Whether no room has been asked for yet.
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
-    }
-
     /// The rooms that something refers to.
     pub(super) fn in_use(&self) -> Vec<Arc<ValuedRoom>> {
         let rooms = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -43,8 +43,6 @@ struct Cluster {
     packing: Packing,
     census: Census,
     nodes: BTreeMap<String, NodeInfo>,
-    /// Whether somebody else ends the renewals that are begun.
-    renews_later: bool,
 }
 
 impl Cluster {
@@ -52,21 +50,17 @@ impl Cluster {
         let name = node.name.to_string();
         self.packing.replace_node(self.nodes.get(&name), Some(&mut node));
         self.nodes.insert(name, node);
-        self.renew();
     }
 
     fn take(&mut self, name: &str) {
         if let Some(node) = self.nodes.remove(name) {
             self.packing.replace_node(Some(&node), None);
         }
-        self.renew();
     }
 
     /// The mix counts that there is by now.
     fn renew(&mut self) {
-        if !self.renews_later
-            && let Some(renewal) = self.packing.begin_renewal()
-        {
+        if let Some(renewal) = self.packing.begin_renewal() {
             self.packing.renew(renewal.run(|| ControlFlow::Continue(())));
         }
     }
@@ -74,13 +68,11 @@ impl Cluster {
     fn come(&mut self, shape: PodShape) {
         let weighed = self.census.add(shape);
         self.packing.weigh(weighed);
-        self.renew();
     }
 
     fn go(&mut self, shape: PodShape) {
         let weighed = self.census.remove(shape);
         self.packing.weigh(weighed);
-        self.renew();
     }
 
     /// How much more is asked of a node of this size than if none were too small.
@@ -249,8 +241,9 @@ fn any_number_of_shapes_count_with_those_that_most_pods_have() {
 
 /// Renewals, with a room that was asked for: the packing, and the room.
 fn with_a_room() -> (Cluster, Arc<ValuedRoom>) {
-    let mut cluster = Cluster { renews_later: true, ..Cluster::default() };
+    let mut cluster = Cluster::default();
     cluster.put(node("a", 64, 4));
+    cluster.packing.renew_beside();
     let room = cluster.packing.room(&cluster.nodes["a"], [0, 0], |_| CardUsage::default());
     let room = cluster.packing.valued(room);
     cluster.packing.worth(&room);
@@ -357,7 +350,8 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #[test]
     fn what_was_there_before_changes_nothing(steps in prop::collection::vec(step(), 1..120)) {
-        let mut cluster = Cluster { renews_later: true, ..Cluster::default() };
+        let mut cluster = Cluster::default();
+        cluster.packing.renew_beside();
         let mut begun = None;
         let mut pods: BTreeMap<u8, u32> = BTreeMap::new();
         for step in steps {
@@ -392,7 +386,6 @@ proptest! {
         if let Some(renewal) = begun {
             cluster.packing.renew(renewal.skip());
         }
-        cluster.renews_later = false;
         cluster.renew();
         let mut anew = Cluster::default();
         for (number, count) in pods.into_iter().rev() {

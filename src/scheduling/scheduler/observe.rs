@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use jiff::Timestamp;
 
-use super::{Scheduler, binding_cycle::kept_rooms::RoomKeeping};
+use super::{Scheduler, binding_cycle::kept_rooms::RoomKeeping, scheduling_cycle::mix};
 use crate::scheduling::{
     model::{
         name::{NodeName, Uid},
@@ -72,7 +72,7 @@ impl Scheduler {
         let gang = self.binding.cycle.gangs.note_member(&pod, known);
         let node = pod.holding.as_ref().map(|holding| holding.node.clone());
         let changed = self.binding.cycle.pods.see(pod, now);
-        self.binding.cycle.note_mix();
+        mix::note(&mut self.binding.cycle);
         self.binding.cycle.queue.add(&uid);
         if let Some(node) = node {
             self.binding.advance(&node, NodeFlowInput::HoldingSeen(&uid));
@@ -107,7 +107,7 @@ impl Scheduler {
             self.binding.cycle.gangs.lose_member(&entry.info);
         }
         self.binding.cycle.pods.remove(uid);
-        self.binding.cycle.note_mix();
+        mix::note(&mut self.binding.cycle);
         self.binding.cycle.conditions.forget(uid);
         self.binding.cycle.queue.remove(uid);
         if let Some(node) = node {

@@ -12,6 +12,7 @@ pub(super) mod directed;
 pub(super) mod gang;
 pub(super) mod kept_rooms;
 mod lines;
+pub(super) mod mix;
 pub(super) mod outbox;
 pub(super) mod pods;
 mod preempt;
@@ -27,9 +28,7 @@ use jiff::Timestamp;
 use super::Settings;
 use crate::scheduling::{
     decide::class::Classes,
-    effect::Effect,
     model::{kind::Kind, measure::Measure, name::Uid},
-    node_flow::Course,
     preempt::Preempting,
     snapshot::Snapshot,
 };
@@ -100,22 +99,6 @@ impl SchedulingCycle {
     /// Whether pods, nodes and quotas have been listed: the ledger is complete.
     pub(super) fn is_synced(&self) -> bool {
         self.duty.synced.is_complete() && self.snapshot.objects().are_listed(&[Kind::Namespace])
-    }
-
-    /// Takes in which pods may come since others are there.
-    pub(super) fn note_mix(&mut self) {
-        let weighed = self.pods.take_weighed();
-        self.snapshot.weigh(weighed);
-    }
-
-    /// Has rooms valued for the pods that may come by now, unless that is under way. For one that stands by no decision waits.
-    pub(super) fn renew_mix(&mut self) {
-        let Some(renewal) = self.snapshot.begin_renewal() else { return };
-        if self.duty.course == Course::Standby {
-            self.snapshot.renew(renewal.skip());
-        } else {
-            self.outbox.effects.push(Effect::RenewMix(renewal));
-        }
     }
 
     /// A node would have the pod: it waits for nothing but its turn there.

@@ -12,10 +12,7 @@ use crate::{
             node::NodeInfo,
             tdm::ZoneState,
         },
-        packing::{
-            census::Weighed,
-            renewal::{Renewal, RenewedMix},
-        },
+        packing::Packing,
         world::{
             ledger::Charge,
             node_state::{NodeAgents, NodeReserved, NodeState},
@@ -36,7 +33,7 @@ impl Snapshot {
         let changed = self.ledger.set_cuts(&name, info.devices.cuts());
         Arc::make_mut(&mut self.world.quotas).refold(&changed, &self.ledger);
         let before = self.world.node(&name).map(|state| state.info.clone());
-        Arc::make_mut(&mut self.world.packing).replace_node(before.as_deref(), Some(&mut info));
+        self.packing_mut().replace_node(before.as_deref(), Some(&mut info));
         let nodes = Arc::make_mut(&mut self.world.nodes);
         let slot = nodes.take_slot(&name);
         nodes.count_images(slot, &mut info);
@@ -54,7 +51,7 @@ impl Snapshot {
     /// Takes a node out; the charges on it stay, in case that it comes back.
     pub fn remove_node(&mut self, name: &str) {
         if let Some(state) = self.world.node(name).cloned() {
-            Arc::make_mut(&mut self.world.packing).replace_node(Some(&state.info), None);
+            self.packing_mut().replace_node(Some(&state.info), None);
         }
         if let Some(name) = Arc::make_mut(&mut self.world.nodes).remove(name) {
             self.changes.push(Change::Node);
@@ -65,22 +62,9 @@ impl Snapshot {
         self.agents.forget(name);
     }
 
-    /// Takes in with how much shapes of pods count among those that may come.
-    pub fn weigh(&mut self, weighed: Vec<Weighed>) {
-        if !weighed.is_empty() {
-            Arc::make_mut(&mut self.world.packing).weigh(weighed);
-        }
-    }
-
-    /// What has to be done before the mix counts of which pods may come by now; `None`: it does, or that is under way.
-    pub fn begin_renewal(&mut self) -> Option<Renewal> {
-        let needs = self.world.packing.needs_renewal();
-        needs.then(|| Arc::make_mut(&mut self.world.packing).begin_renewal()).flatten()
-    }
-
-    /// Takes in that the mix counts for which rooms have been valued.
-    pub fn renew(&mut self, renewed: RenewedMix) {
-        Arc::make_mut(&mut self.world.packing).renew(renewed);
+    /// What rooms are worth, to be changed by which pods may come.
+    pub fn packing_mut(&mut self) -> &mut Packing {
+        Arc::make_mut(&mut self.world.packing)
     }
 
     /// Folds a node's state anew, if it is not what the ledger says; whether it was.

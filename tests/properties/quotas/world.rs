@@ -7,8 +7,8 @@ use std::{collections::BTreeMap, sync::Arc};
 use berth::{
     device::{Answer, Assignment, Card, Dimension, InitPhase, PodRequest, Profile, ProfileName, Role},
     scheduling::{
-        BindOutcome, Claim, Effect, Event, Finding, Holding, Lifetime, NodeInfo, PodChange, PodInfo, PodKey,
-        QuotaChange, QuotaInfo, QuotaKey, Scheduler, TellOutcome, world::quota::Bound,
+        BindOutcome, Claim, Computed, Effect, Event, Finding, Holding, Lifetime, NodeInfo, PodChange,
+        PodInfo, PodKey, QuotaChange, QuotaInfo, QuotaKey, Scheduler, TellOutcome, world::quota::Bound,
     },
 };
 use jiff::Timestamp;
@@ -76,7 +76,7 @@ impl World {
 
     fn act(&mut self, effect: Effect) {
         match effect {
-            Effect::RenewMix(renewal) => self.observe(Event::MixRenewed(renewal.skip())),
+            Effect::RenewMix(renewal) => self.observe(Event::Computed(Computed::Mix(renewal.skip()))),
             Effect::Bind { pod, node, mut allocations, .. } => {
                 self.bindings += 1;
                 if self.bindings.is_multiple_of(self.refuse) {

@@ -13,8 +13,8 @@ use jiff::{SignedDuration, Timestamp};
 use crate::{
     device::{Allocation, Answer, Card, Lock, LockName},
     scheduling::{
-        Claim, Concern, Effect, Event, Finding, Lifetime, NodeChange, NodeInfo, ObjectChange, PodChange,
-        PodInfo, QuotaChange, ReadAnswer, ReadRequest,
+        Claim, Computed, Concern, Effect, Event, Finding, Lifetime, NodeChange, NodeInfo, ObjectChange,
+        PodChange, PodInfo, QuotaChange, ReadAnswer, ReadRequest,
         event::{BindOutcome, Setback, TellOutcome},
         fixtures::{self, PROFILE, key},
         model::{
@@ -164,7 +164,7 @@ impl Play {
                 self.release = Some(resource_version.clone());
             }
             if let Effect::RenewMix(renewal) = effect {
-                self.scheduler.observe(Event::MixRenewed(renewal.skip()), self.now);
+                self.scheduler.observe(Event::Computed(Computed::Mix(renewal.skip())), self.now);
                 continue;
             }
             self.effects.push(effect);
