@@ -190,7 +190,7 @@ impl Scheduler {
             }
             Event::Computed(Computed::Claims(compared)) => self.binding.cycle.claims_compared(compared),
             Event::Computed(Computed::Mix(renewed)) => {
-                self.binding.cycle.snapshot.packing_mut().renew(renewed)
+                self.binding.cycle.snapshot.packing_mut().renew(renewed);
             }
             Event::Hinted(ask) => self.binding.cycle.prepare(&ask),
             Event::Vacated { node, until } => self.binding.advance(&node, NodeFlowInput::Vacated(until)),
