@@ -361,8 +361,10 @@ fn pods_that_hold_devices_or_wait_for_some_count_among_those_that_may_come() {
     assert!(!asked_of_gpus(&machine).iter().any(|(_, memory, ..)| *memory == later.0), "it is not bound yet");
     let held = json!({ALLOCATED: r#"{"gpu":[{"minor":0,"resources":{"koordinator.sh/gpu-core":"30","koordinator.sh/gpu-memory":"4000Mi"}}]}"#});
     machine.show_pod(&bound(pod("later", &by_amount), "n1", held));
+    machine.run();
     assert!(asked_of_gpus(&machine).contains(&(1, later.0, later.1, false, 1)));
     machine.tell(Event::Pod(PodChange::Ended("half".into())));
+    machine.run();
     assert!(!asked_of_gpus(&machine).iter().any(|(_, memory, ..)| *memory == half));
 }
 
