@@ -25,7 +25,7 @@ use crate::scheduling::{
     packing::renewal::{Renewal, RenewedMix},
 };
 
-/// After this time the next comparison goes on.
+/// After this time the next one goes on.
 const SLICE: Duration = Duration::from_millis(10);
 
 /// One comparison takes so many steps, about two seconds; the longest search on one node takes one. What is left is compared the next time.
@@ -46,38 +46,41 @@ impl Default for Comparer {
 }
 
 impl Comparer {
-    /// What the comparison finds. A panic in it is a panic here.
+    /// What the comparison finds.
     pub(super) async fn compare(self, comparison: ClaimComparison) -> ComparedClaims {
+        self.compute(move |go_on| {
+            let mut allowance = Allowance::of(MOST);
+            comparison.run(|toll| {
+                go_on()?;
+                allowance.take(toll)
+            })
+        })
+        .await
+    }
+
+    /// Values rooms for a mix of pods.
+    pub(super) async fn renew(self, renewal: Renewal) -> RenewedMix {
+        self.compute(move |go_on| renewal.run(go_on)).await
+    }
+
+    /// What is computed in slices, before each step of which it asks whether to go on. A panic in it is a panic here.
+    async fn compute<T: Send + 'static>(
+        self,
+        compute: impl FnOnce(&mut dyn FnMut() -> ControlFlow<()>) -> T + Send + 'static,
+    ) -> T {
         let handle = Handle::current();
         if handle.runtime_flavor() == RuntimeFlavor::CurrentThread {
             // Tests whose order of events must follow from their seed.
-            let mut allowance = Allowance::of(MOST);
-            return comparison.run(|toll| allowance.take(toll));
+            return compute(&mut || ControlFlow::Continue(()));
         }
-        let compared = spawn_blocking(move || {
-            let (mut turns, mut allowance) = (Turns::begin(&self, &handle), Allowance::of(MOST));
-            comparison.run(|toll| {
-                turns.go_on()?;
-                allowance.take(toll)
-            })
-        });
-        compared.await.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
-    }
-
-    /// Values rooms for a mix of pods. A panic in it is a panic here.
-    pub(super) async fn renew(self, renewal: Renewal) -> RenewedMix {
-        let handle = Handle::current();
-        if handle.runtime_flavor() == RuntimeFlavor::CurrentThread {
-            return renewal.run(|| ControlFlow::Continue(()));
-        }
-        let renewed = spawn_blocking(move || {
+        let computed = spawn_blocking(move || {
             let mut turns = Turns::begin(&self, &handle);
-            renewal.run(|| turns.go_on())
+            compute(&mut || turns.go_on())
         });
-        renewed.await.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
+        computed.await.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
     }
 
-    /// Ends all comparisons before their next step.
+    /// Ends all that is computed before its next step.
     pub(super) fn end(&self) {
         self.ended.store(true, Ordering::Relaxed);
     }

@@ -144,17 +144,19 @@ impl Packing {
         self.note_change();
     }
 
-    /// Changes the mix.
+    /// Changes the mix: the one that counts where that is so at once, else the one that counts later.
     fn change_mix(&mut self, change: impl FnOnce(&mut Mix, &Self)) {
+        if !self.is_renewed_beside() {
+            // While lists are taken in, nothing of the mix is copied.
+            let mut mix = std::mem::take(&mut self.mix);
+            change(&mut mix, self);
+            self.mix = mix;
+            return;
+        }
         let mut mix = self.coming.take().unwrap_or_else(|| self.mix.clone());
         mix.know(&self.kinds);
         change(&mut mix, self);
-        if self.is_renewing.is_none() {
-            self.mix = mix;
-            self.note_change();
-        } else if mix.version > self.mix.version {
-            self.coming = Some(mix);
-        }
+        self.coming = Some(mix).filter(|mix| mix.version > self.mix.version);
     }
 
     fn note_change(&mut self) {
@@ -173,6 +175,9 @@ impl Packing {
                 mix.weigh(&shape, pods.saturating_mul(POD).saturating_add(made_up), &packing.kinds);
             }
         });
+        if !self.is_renewed_beside() {
+            self.note_change();
+        }
     }
 
     fn make_up(&mut self) {

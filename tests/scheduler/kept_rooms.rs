@@ -46,6 +46,16 @@ impl World {
         Self { config, nodes, machine, pods, told, bound, version: 1000, given_up: 0 }
     }
 
+    /// Two nodes full of small pods, the names of these, and the room that is kept for the pod `large`.
+    fn with_room() -> (Self, VecDeque<String>, KeptRoom) {
+        let mut world = Self::new(SET, 2);
+        let running = world.fill();
+        world.create("large", 64, 0);
+        world.pass(11 * MINUTE);
+        let room = world.room("large").unwrap();
+        (world, running, room)
+    }
+
     /// Another scheduler begins with what the API server has, as late as the first one was.
     fn restart(&mut self) {
         let now = self.machine.now();
@@ -299,12 +309,7 @@ fn a_pod_of_higher_priority_goes_first() {
 
 #[test]
 fn a_restart_keeps_the_same_room_since_the_same_time() {
-    let mut world = World::new(SET, 2);
-    let mut running = world.fill();
-    // It has waited for longer than the large pod, and takes what is free unless that is kept.
-    world.create("large", 64, 0);
-    world.pass(11 * MINUTE);
-    let room = world.room("large").unwrap();
+    let (mut world, mut running, room) = World::with_room();
     world.restart();
     assert_eq!(world.room("large"), Some(room.clone()));
     world.create("small", 16, 0);
@@ -327,11 +332,7 @@ fn a_restart_keeps_the_same_room_since_the_same_time() {
 #[test]
 fn a_node_that_goes_away_or_is_cordoned_is_not_kept_and_another_is() {
     for goes in [true, false] {
-        let mut world = World::new(SET, 2);
-        world.fill();
-        world.create("large", 64, 0);
-        world.pass(11 * MINUTE);
-        let room = world.room("large").unwrap();
+        let (mut world, _, room) = World::with_room();
         if goes {
             world.nodes.retain(|name| **name != *room.node);
             world.machine.tell(Event::Node(NodeChange::Gone(room.node.clone())));
@@ -351,11 +352,7 @@ fn a_node_that_goes_away_or_is_cordoned_is_not_kept_and_another_is() {
 
 #[test]
 fn what_is_kept_for_a_pod_that_is_deleted_is_free_at_once() {
-    let mut world = World::new(SET, 2);
-    let running = world.fill();
-    world.create("large", 64, 0);
-    world.pass(11 * MINUTE);
-    let room = world.room("large").unwrap();
+    let (mut world, running, room) = World::with_room();
     let on_node =
         running.iter().find(|name| world.bound.get(*name).is_some_and(|(_, node)| *node == *room.node));
     world.create("small", 16, 0);
@@ -379,11 +376,7 @@ fn a_pod_that_fits_on_no_empty_node_gets_no_room_and_others_do() {
 
 #[test]
 fn an_answer_that_does_not_come_keeps_no_room_for_longer() {
-    let mut world = World::new(SET, 2);
-    world.fill();
-    world.create("large", 64, 0);
-    world.pass(11 * MINUTE);
-    let room = world.room("large").unwrap();
+    let (mut world, _, room) = World::with_room();
     // The status is as it was, and what was written is lost.
     let until = room.until.duration_since(world.machine.now()).as_secs();
     world.machine.pass(until);

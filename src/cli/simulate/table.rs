@@ -9,12 +9,12 @@ use crate::{
     },
 };
 
-/// Of which nodes is told.
+/// The nodes whose cards and verdicts are shown.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::cli) enum ShownNodes<'a> {
-    /// Of all.
+    /// All.
     All,
-    /// Of those with these names.
+    /// Those with these names.
     Named(&'a [String]),
 }
 

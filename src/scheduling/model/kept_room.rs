@@ -67,7 +67,7 @@ pub struct KeptRoom {
 }
 
 impl KeptRoom {
-    /// What the pod's owner is told where she is told of her own objects alone: not on which node.
+    /// What the pod's owner is told where messages name no object of others: all but the node.
     pub fn own_words(&self) -> String {
         let Self { since, until, .. } = self;
         format!("room is kept for the pod since {since}, until {until} at the latest")

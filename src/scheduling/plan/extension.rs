@@ -3,7 +3,7 @@
 //!
 //! The cards alone are judged: kube-scheduler runs all other plugins itself. Nothing is decided or held here.
 
-use std::{collections::BTreeSet, convert, sync::Arc};
+use std::{collections::BTreeSet, sync::Arc};
 
 use super::Plan;
 use crate::device::{Quota, Usage};
@@ -55,12 +55,13 @@ pub fn standings(demand: &Demand, outlook: &Outlook, names: &[String]) -> Vec<No
     let fitting: Vec<_> = judged.iter().filter_map(|one| one.as_ref().ok()).copied().collect();
     let scores = NormalisedScores::of(&Preferences::default(), fitting.iter());
     let mut scores = scores.of_nodes();
-    let standing = |(name, judged): (&String, Result<Feasible<'_>, NodeStanding>)| {
-        let of_cards = judged.map(|_| scores.next().map_or(0, |scores| priority(&scores)));
-        // A pod would wait on a node that is passed over for longer than kube-scheduler does.
-        of_cards.map_or_else(convert::identity, |points| {
+    let standing = |(name, judged): (&String, Result<Feasible<'_>, NodeStanding>)| match judged {
+        Ok(_) => {
+            let points = scores.next().map_or(0, |scores| priority(&scores));
+            // A pod would wait on a node that is passed over for longer than kube-scheduler does.
             NodeStanding::Fits(if outlook.is_passed_over(name) { 0 } else { points })
-        })
+        }
+        Err(standing) => standing,
     };
     names.iter().zip(judged).map(standing).collect()
 }

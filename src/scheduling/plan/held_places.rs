@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// Taking a place on trial and giving it back, in steps.
-const TAKE: u64 = 16 * JUDGE;
+pub(super) const TAKE: u64 = 16 * JUDGE;
 
 /// On so many nodes places are looked for at most.
 const MOST_NODES: usize = 100;

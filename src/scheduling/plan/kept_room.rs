@@ -9,7 +9,7 @@ use jiff::Timestamp;
 
 use super::{
     Plan,
-    held_places::cards,
+    held_places::{TAKE, cards},
     preemption::{fits, is_lost, lacks_devices},
 };
 use crate::scheduling::{
@@ -28,9 +28,6 @@ const MOST_COMPARED: usize = 16;
 
 /// No further node is tried in a search that has taken so many steps: about 10 ms.
 const MOST_STEPS: u64 = 10 * PER_MILLISECOND;
-
-/// To take a pod off its node on trial, or put it back, in steps.
-const TAKE: u64 = 16 * JUDGE;
 
 /// A node for a pod, and who has to end there before the pod fits.
 #[derive(Clone, Debug, Eq, PartialEq)]
