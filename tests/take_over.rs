@@ -86,6 +86,8 @@ impl Stage {
     async fn goes_on(&mut self, phase: &str) {
         self.seen.more_run(&[LABELLED, UNLABELLED, SYSTEM], 4, phase, &self.people).await;
         assert_eq!(self.seen.overcommitted(), Vec::<String>::new(), "{phase}");
+        assert_eq!(self.seen.failed(), Vec::<String>::new(), "{phase}");
+        assert!(self.fleet.troubles().is_empty(), "{phase}: {:?}", self.fleet.troubles());
         say(&format!("take-over: {phase}: {}", self.people.count()));
     }
 

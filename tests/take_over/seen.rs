@@ -12,14 +12,18 @@ use futures::StreamExt as _;
 use k8s_openapi::api::core::v1::Pod;
 use kube::{
     Api, Client, ResourceExt as _,
+    api::ListParams,
     runtime::{WatchStreamExt as _, watcher},
 };
 use tokio::{sync::watch, task::JoinSet};
 
-use crate::take_over::{
-    chart::{MEMORY, SLOTS},
-    filter,
-    people::People,
+use crate::{
+    support::server::say,
+    take_over::{
+        chart::{MEMORY, SLOTS},
+        filter,
+        people::People,
+    },
 };
 
 /// After this time something that should have happened has not.
@@ -33,11 +37,14 @@ struct Known {
     ran: BTreeMap<String, BTreeSet<String>>,
     overcommitted: BTreeSet<String>,
     failed: BTreeSet<String>,
+    /// The uids of a list that is under way.
+    listed: BTreeSet<String>,
 }
 
 /// A watch of all pods; ends when dropped.
 pub(crate) struct Seen {
     known: watch::Receiver<Known>,
+    pods: Api<Pod>,
     _task: JoinSet<()>,
 }
 
@@ -50,13 +57,20 @@ fn node(pod: &Pod) -> Option<&str> {
     pod.spec.as_ref()?.node_name.as_deref()
 }
 
-/// A pod with its scheduler, its annotations and what is said of it.
+/// A pod with its scheduler, its phase, its annotations and what is said of it.
 fn line(pod: &Pod) -> String {
-    let conditions = pod.status.as_ref().and_then(|status| status.conditions.clone()).unwrap_or_default();
-    let says: Vec<_> = conditions.into_iter().filter_map(|condition| condition.message).collect();
+    let status = pod.status.clone().unwrap_or_default();
+    let conditions = status.conditions.unwrap_or_default().into_iter();
+    let says: Vec<_> =
+        status.message.into_iter().chain(conditions.filter_map(|condition| condition.message)).collect();
     let named = pod.spec.as_ref().and_then(|spec| spec.scheduler_name.clone()).unwrap_or_default();
     let (space, name, annotations) = (pod.namespace().unwrap(), pod.name_any(), pod.annotations());
-    format!("{space}/{name} of {named} on {:?}: {says:?} {annotations:?}", node(pod))
+    format!("{space}/{name} of {named} on {:?}, {}: {says:?} {annotations:?}", node(pod), phase(pod))
+}
+
+/// Whether a kubelet of the test should run the pod and it does not run.
+fn waits(pod: &&Pod) -> bool {
+    phase(pod) != "Running" && node(pod) != Some(crate::take_over::hami::CONTROL_PLANE)
 }
 
 impl Known {
@@ -108,8 +122,6 @@ impl Known {
 
     /// Pods that wait or have failed, with what they say of it.
     fn waiting(&self) -> Vec<String> {
-        let waits =
-            |pod: &&Pod| phase(pod) != "Running" && node(pod) != Some(crate::take_over::hami::CONTROL_PLANE);
         self.pods.values().filter(waits).map(line).collect()
     }
 }
@@ -117,21 +129,32 @@ impl Known {
 impl Seen {
     pub(crate) fn follow(client: Client) -> Self {
         let (sender, known) = watch::channel(Known::default());
+        let pods = Api::<Pod>::all(client);
+        let all = pods.clone();
         let mut task = JoinSet::new();
         task.spawn(async move {
-            let mut events =
-                pin!(watcher(Api::<Pod>::all(client), watcher::Config::default()).default_backoff());
+            let mut events = pin!(watcher(all, watcher::Config::default()).default_backoff());
             while let Some(event) = events.next().await {
                 sender.send_modify(|known| match event {
-                    Ok(watcher::Event::Apply(pod) | watcher::Event::InitApply(pod)) => known.take_in(pod),
+                    Ok(watcher::Event::Apply(pod)) => known.take_in(pod),
                     Ok(watcher::Event::Delete(pod)) => {
                         known.pods.remove(&pod.uid().unwrap());
                     }
-                    Ok(watcher::Event::Init | watcher::Event::InitDone) | Err(_) => {}
+                    Ok(watcher::Event::Init) => known.listed.clear(),
+                    Ok(watcher::Event::InitApply(pod)) => {
+                        known.listed.insert(pod.uid().unwrap());
+                        known.take_in(pod);
+                    }
+                    // What went away while nobody watched has no event of its own.
+                    Ok(watcher::Event::InitDone) => {
+                        let listed = std::mem::take(&mut known.listed);
+                        known.pods.retain(|uid, _| listed.contains(uid));
+                    }
+                    Err(error) => say(&format!("take-over: the watch of pods broke: {error}")),
                 });
             }
         });
-        Self { known, _task: task }
+        Self { known, pods, _task: task }
     }
 
     /// Returns once so many more pods of each team have begun to run.
@@ -151,8 +174,12 @@ impl Seen {
 
     async fn until(&mut self, what: &str, met: impl Fn(&Known) -> bool) {
         let waited = tokio::time::timeout(LIMIT, self.known.wait_for(met)).await.map(drop);
-        let waiting = || self.known.borrow().waiting();
-        assert!(waited.is_ok(), "{what}: not after {LIMIT:?}; waiting: {:#?}", waiting());
+        if waited.is_err() {
+            let waiting = self.known.borrow().waiting();
+            let listed = self.pods.list(&ListParams::default()).await.unwrap();
+            let listed: Vec<_> = listed.iter().filter(waits).map(line).collect();
+            panic!("{what}: not after {LIMIT:?}; waiting: {waiting:#?}, and as listed now: {listed:#?}");
+        }
     }
 
     /// How many pods of a team come and go at present.
@@ -170,7 +197,7 @@ impl Seen {
 
     /// Another view of the same watch.
     pub(crate) fn again(&self) -> Self {
-        Self { known: self.known.clone(), _task: JoinSet::new() }
+        Self { known: self.known.clone(), pods: self.pods.clone(), _task: JoinSet::new() }
     }
 
     /// Cards of which at any version more was held than there is.
