@@ -173,4 +173,23 @@ impl Bug {
             Self::PlacesHeldWithoutBound => &PLACES,
         }
     }
+
+    /// The seed with which the search begins: that of a run in which the bug was found, so that the search is short. Any change of what a run does
+    /// may move it; the search then goes on, and says where it ended.
+    pub(crate) fn first_seed(self) -> u64 {
+        match self {
+            Self::ResyncMissesDeletions | Self::CountNotUndone | Self::GangMemberForgotten => 1,
+            Self::ClaimLeftSelected | Self::FreedCapacityGivenTwice | Self::SickDeviceGiven => 2,
+            Self::LeaseGivenBackEarly
+            | Self::NeighbourNotCounted
+            | Self::UseForgottenWithDevice
+            | Self::DeviceOutlivesItsObject
+            | Self::CapacityCountedTwice
+            | Self::ClaimWithoutCompareAndSwap => 3,
+            Self::ClaimOutlastsLease => 5,
+            Self::ReservationNotRead => 10,
+            Self::FenceIgnored => 17,
+            _ => 0,
+        }
+    }
 }
