@@ -25,7 +25,7 @@ use crate::{
     process,
     requests::{Answered, is_write},
     support::{
-        controlplane::{ControlPlane, Options},
+        controlplane::{ControlPlane, GarbageCollection, Options},
         installed::{NAMESPACE, Replica, free_address},
     },
 };
@@ -61,7 +61,11 @@ pub(crate) struct Outcome {
 
 /// Lets one of the two bind the pods on a control plane of its own.
 pub(crate) async fn run(side: Side, cluster: &Cluster) -> anyhow::Result<Outcome> {
-    let options = Options { apiserver_flags: LIMITLESS.map(str::to_owned).to_vec(), ..Options::default() };
+    let options = Options {
+        apiserver_flags: LIMITLESS.map(str::to_owned).to_vec(),
+        garbage_collection: GarbageCollection::Usual,
+        ..Options::default()
+    };
     let mut plane = ControlPlane::start(options).await.context("there is no real control plane here")?;
     let client = plane.admin();
     publish(&client, cluster).await?;

@@ -13,7 +13,7 @@ use super::{
     round::Stage,
 };
 use crate::support::{
-    controlplane::{ControlPlane, Options},
+    controlplane::{ControlPlane, GarbageCollection, Options},
     identity::Identity,
 };
 
@@ -61,7 +61,13 @@ pub(crate) async fn all(plan: &Plan, json: Option<&Path>) -> anyhow::Result<()> 
 async fn measure(plan: &Plan, scenario: Scenario) -> anyhow::Result<Results> {
     let identities = vec![Identity::new(BINDER, &["system:masters"])];
     let apiserver_flags = LIMITLESS.map(str::to_owned).to_vec();
-    let plane = ControlPlane::start(Options { identities, apiserver_flags, ..Options::default() }).await;
+    let options = Options {
+        identities,
+        apiserver_flags,
+        garbage_collection: GarbageCollection::Usual,
+        ..Options::default()
+    };
+    let plane = ControlPlane::start(options).await;
     let plane = plane.context("there is no real control plane here")?;
     let kubeconfig = plane.kubeconfig(BINDER);
     let nodes = (0..scenario.nodes).map(load::node).collect();

@@ -27,7 +27,7 @@ use super::{
 use crate::{
     load,
     support::{
-        controlplane::{ControlPlane, Options},
+        controlplane::{ControlPlane, GarbageCollection, Options},
         installed::{Replica, free_address},
     },
 };
@@ -49,7 +49,11 @@ pub(crate) async fn all(
     attacks: &[Attack],
     without_program: bool,
 ) -> anyhow::Result<()> {
-    let options = Options { apiserver_flags: LIMITLESS.map(str::to_owned).to_vec(), ..Options::default() };
+    let options = Options {
+        apiserver_flags: LIMITLESS.map(str::to_owned).to_vec(),
+        garbage_collection: GarbageCollection::Usual,
+        ..Options::default()
+    };
     let plane = ControlPlane::start(options).await.context("there is no real control plane here")?;
     let client = plane.admin();
     prepare(&client, nodes).await?;

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sort"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -22,7 +23,8 @@ import (
 )
 
 // client serves no request: kube-scheduler reads from its informers, and its plugins write nothing before a pod is bound.
-var client = fake.NewClientset()
+// To make it, all of Kubernetes' types are parsed, which an API server of a test has no use for.
+var client = sync.OnceValue(func() *fake.Clientset { return fake.NewClientset() })
 
 // profilesWith returns kube-scheduler's default profile, with this strategy as NodeResourcesFit's unless it is empty.
 func profilesWith(strategy json.RawMessage) ([]config.KubeSchedulerProfile, error) {
@@ -54,12 +56,12 @@ func profilesWith(strategy json.RawMessage) ([]config.KubeSchedulerProfile, erro
 func judge(objects []runtime.Object, profiles []config.KubeSchedulerProfile) ([]PodVerdict, error) {
 	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), klog.Background()))
 	defer cancel()
-	factory, err := filledFactory(client, objects)
+	factory, err := filledFactory(client(), objects)
 	if err != nil {
 		return nil, err
 	}
 	recorder := func(string) events.EventRecorderLogger { return events.NewFakeRecorder(0) }
-	kubeScheduler, err := scheduler.New(ctx, client, factory, nil, recorder, scheduler.WithParallelism(1), scheduler.WithProfiles(profiles...))
+	kubeScheduler, err := scheduler.New(ctx, client(), factory, nil, recorder, scheduler.WithParallelism(1), scheduler.WithProfiles(profiles...))
 	if err != nil {
 		return nil, err
 	}
