@@ -38,6 +38,8 @@ mod gates;
 mod groups;
 #[path = "end_to_end/handshakes.rs"]
 mod handshakes;
+#[path = "end_to_end/kept_rooms.rs"]
+mod kept_rooms;
 #[path = "end_to_end/koordinator.rs"]
 mod koordinator;
 #[path = "end_to_end/leases.rs"]
@@ -224,6 +226,8 @@ on_both_floors! {
     preemption::a_victim_goes_for_the_card_that_is_needed,
     preemption::nothing_is_deleted_in_vain,
     preemption::a_binder_that_is_killed_while_it_preempts_takes_one_victim,
+    kept_rooms::a_large_pod_gets_the_room_that_small_ones_leave,
+    kept_rooms::a_restarted_binder_keeps_the_same_room,
     gates::a_gated_pod_holds_nothing_and_is_placed_once_its_gate_is_removed,
     leases::a_binder_whose_lease_has_no_namespace_ends_with_the_command_to_run,
     neighbours::a_pod_of_another_namespace_keeps_shares_away_until_it_is_gone,

@@ -55,8 +55,12 @@ impl World {
 
     /// Until the pod's condition gives this reason; another one may come first.
     pub(crate) async fn unschedulable_with(&self, name: &str, message: &str) {
-        let is_it = |pod: &core::Pod| waits_because(pod).is_some_and(|why| without_nearest(&why) == message);
-        self.pod_when(name, is_it).await;
+        self.waits_with(name, |why| without_nearest(why) == message).await;
+    }
+
+    /// Until the message of the pod's condition, which says why the pod waits, is as wanted.
+    pub(crate) async fn waits_with(&self, name: &str, wanted: impl Fn(&str) -> bool) {
+        self.pod_when(name, |pod| waits_because(pod).is_some_and(|why| wanted(&why))).await;
     }
 
     /// An Event of that reason about the pod, once there is one.
