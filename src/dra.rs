@@ -18,7 +18,8 @@ pub mod pool;
 mod taint;
 
 pub use allocate::{
-    ClaimAllocations, GoOn, RequestShortfall, Selected, Toll, allocate, allocate_again, shortfall,
+    AskedDevices, ClaimAllocations, GoOn, KnownKind, RequestShortfall, Selected, Taken, Toll, allocate,
+    allocate_again, asked, shortfall,
 };
 pub use claim::{CompiledClasses, WaitingClaim};
 pub use error::AllocationError;

@@ -1,6 +1,6 @@
 //! Nodes of many sizes, and a mix of pods of many shapes, for pods that go where they leave least of no use.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use berth::{
     device::{
@@ -49,6 +49,7 @@ fn shape(number: u32) -> Arc<PodShape> {
         models: ModelFilter::default(),
         modes: None,
         typed: false,
+        devices: BTreeMap::new(),
     };
     let count = if whole { 1 << (number % 16 / 4) } else { 1 };
     let (cpu, memory) = (1_000 * (1 + number % 16), 1_024 * (1 + number % 64));

@@ -4,6 +4,7 @@
 //! Prioritized lists get, from the first request on, the earliest alternatives that can be had together; among the solutions with these
 //! the best score wins (`score`). It is bounded by [`MOST_STEPS`]; upstream takes the first solution.
 
+mod asked;
 mod attempt;
 mod options;
 mod result;
@@ -26,6 +27,7 @@ use crate::object::resource_claim::AllocationResult;
 
 use std::ops::ControlFlow;
 
+pub use asked::{AskedDevices, KnownKind, Taken, asked};
 use options::{AttemptDevices, DeviceOptions};
 use search::AllocationSearch;
 pub use selected::Selected;

@@ -6,7 +6,7 @@ use crate::object::{
 };
 
 /// A capacity of a device.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Capacity {
     /// How much there is.
     pub value: WrittenAmount,
@@ -14,7 +14,7 @@ pub struct Capacity {
 }
 
 /// An amount, and how it is written.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct WrittenAmount {
     /// The amount.
     pub amount: Amount,
@@ -22,14 +22,14 @@ pub struct WrittenAmount {
     pub quantity: Quantity,
 }
 
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 struct CapacityPolicy {
     default: Option<WrittenAmount>,
     values: Option<Vec<WrittenAmount>>,
     range: Option<Range>,
 }
 
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 struct Range {
     min: Option<WrittenAmount>,
     max: Option<WrittenAmount>,
@@ -118,6 +118,13 @@ impl Range {
         });
         above || off_step
     }
+}
+
+/// So much of so much, in percent, rounded up.
+pub fn percent(part: i64, all: i64) -> u32 {
+    let (part, all) = (i128::from(part.max(0)), i128::from(all.max(1)));
+    let percent = part.saturating_mul(100) / all + i128::from(part.saturating_mul(100) % all != 0);
+    u32::try_from(percent).unwrap_or(u32::MAX)
 }
 
 /// Steps count whole units, as upstream's `Quantity.Value` does: parts of a unit are rounded up before.

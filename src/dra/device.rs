@@ -2,6 +2,7 @@
 
 mod attribute;
 mod hardware;
+mod kind;
 mod view;
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
@@ -17,6 +18,7 @@ use crate::object::{
 };
 
 pub use attribute::AttributeValues;
+pub use kind::{CORES, DeviceKind, MEMORY};
 
 /// The attribute that names the PCIe root complex of a device (kubernetes `dynamic-resource-allocation/deviceattribute`).
 pub(super) const PCIE_ROOT: &str = "resource.kubernetes.io/pcieRoot";
@@ -132,18 +134,27 @@ impl PoolDevice {
 
     /// A capacity that is named so or, in the domain of the driver, so: the slice's spelling and how much there is.
     pub fn capacity(&self, name: &str) -> Option<(&str, Amount)> {
-        let is_it = |spelled: &str| {
-            let own = spelled.strip_prefix(&*self.id.driver).and_then(|rest| rest.strip_prefix('/'));
-            own.unwrap_or(spelled) == name
-        };
-        let found = self.capacity.iter().find(|(spelled, _)| is_it(spelled));
-        found.map(|(spelled, capacity)| (spelled.as_str(), capacity.value.amount))
+        capacity_named(name, &self.id.driver, &self.capacity)
     }
 
     /// The values of an attribute by its full name; `None`: the device has none that can be compared.
     pub(super) fn attribute(&self, name: &str) -> Option<&AttributeValues> {
         self.attributes.get(name)?.as_ref()
     }
+}
+
+/// The capacity, of these of a device of this driver, that is named so or, in the domain of the driver, so: its spelling and how much there is.
+fn capacity_named<'a>(
+    name: &str,
+    driver: &str,
+    all: &'a BTreeMap<String, Capacity>,
+) -> Option<(&'a str, Amount)> {
+    let is_it = |spelled: &str| {
+        let own = spelled.strip_prefix(driver).and_then(|rest| rest.strip_prefix('/'));
+        own.unwrap_or(spelled) == name
+    };
+    let found = all.iter().find(|(spelled, _)| is_it(spelled));
+    found.map(|(spelled, capacity)| (spelled.as_str(), capacity.value.amount))
 }
 
 fn consumed(device: &SliceDevice) -> Result<Vec<CounterUse>, String> {

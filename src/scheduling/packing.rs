@@ -30,7 +30,10 @@ use super::model::{
     pod_shape::PodShape,
     resources::ResourceAmounts,
 };
-use crate::device::{CardId, CardUsage, DeviceType, Health, Inventory, NodeDevice, ProfileName};
+use crate::{
+    device::{CardId, CardUsage, DeviceType, Health, Inventory, NodeDevice, ProfileName},
+    dra::device::DeviceKind,
+};
 use census::Weighed;
 use fleet::Fleet;
 use mix::{Mix, POD};
@@ -44,6 +47,8 @@ use rooms::{Rooms, ValuedRoom};
 pub struct Packing {
     kinds: Arc<CardKinds>,
     fleet: Arc<Fleet>,
+    /// The kinds of all cards of the fleet that drivers publish.
+    device_kinds: Arc<BTreeSet<Arc<DeviceKind>>>,
     /// By which rooms are worth something.
     mix: Mix,
     /// The mix as it is by now, where it is another one: it counts once rooms have been valued by it, beside the decisions.
@@ -84,14 +89,16 @@ impl Packing {
         &self.pressure
     }
 
-    /// Takes in that a node has other cards, cpu or memory than before; `None`: it is not there. Its cards are counted as they are given their kinds.
+    /// Takes in that a node has other cards, cpu or memory than before; `None`: it is not there. Its cards are counted as they are given their kinds, those
+    /// that drivers publish as devices of claims included.
     pub(in crate::scheduling) fn replace_node(
         &mut self,
         before: Option<&NodeInfo>,
         after: Option<&mut NodeInfo>,
+        published: Vec<(CardId, Arc<DeviceKind>)>,
     ) {
         let after = after.map(|node| {
-            node.devices.cards = self.count(&node.devices);
+            node.devices.cards = self.count(&node.devices, published);
             &*node
         });
         let cut = |node: &NodeInfo| {
@@ -110,7 +117,22 @@ impl Packing {
         }
         self.mix.know(&self.kinds);
         self.make_up();
+        self.note_devices();
         self.note_change();
+    }
+
+    /// The kinds of all cards that drivers publish as devices of claims.
+    pub fn device_kinds(&self) -> &Arc<BTreeSet<Arc<DeviceKind>>> {
+        &self.device_kinds
+    }
+
+    fn note_devices(&mut self) {
+        let cards = self.fleet.cards().keys();
+        let kinds: BTreeSet<_> =
+            cards.flat_map(|kind| self.kinds.get(*kind).devices.iter().cloned()).collect();
+        if kinds != *self.device_kinds {
+            self.device_kinds = Arc::new(kinds);
+        }
     }
 
     /// Whether another mix counts only once it is renewed.
@@ -193,8 +215,13 @@ impl Packing {
         });
     }
 
-    /// The cards of a node that work, each once, with their kinds: those that plugins register, and GPUs that are listed as devices by type.
-    fn count(&mut self, devices: &OfferedDevices) -> Arc<[CountedCard]> {
+    /// The cards of a node that work, each once, with their kinds: those that plugins register, GPUs that are listed as devices by type, and those that
+    /// drivers publish. A card that a plugin offers and that does not work for it is not among them.
+    fn count(
+        &mut self,
+        devices: &OfferedDevices,
+        published: Vec<(CardId, Arc<DeviceKind>)>,
+    ) -> Arc<[CountedCard]> {
         let mut cards: Vec<(CountedCard, CardKind)> = Vec::new();
         let mut count = |profile: &ProfileName, id: &CardId, kind: &dyn Fn() -> CardKind| match cards
             .iter_mut()
@@ -219,6 +246,18 @@ impl Packing {
                 count(profile, &CardId::from(&device.id), &|| {
                     CardKind::of_gpu(device, dimensions, model, profile)
                 });
+            }
+        }
+        for (id, device) in published {
+            match cards.iter_mut().find(|(known, _)| devices.is_one_card(&known.id, &id)) {
+                Some((_, kind)) => {
+                    kind.devices.push(device);
+                    kind.devices.sort();
+                }
+                None if devices.has_card(&id) => {}
+                None => {
+                    cards.push((CountedCard { id, kind: KindId::default() }, CardKind::of_device(device)));
+                }
             }
         }
         let kinds = Arc::make_mut(&mut self.kinds);

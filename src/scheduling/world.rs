@@ -143,7 +143,7 @@ impl World {
         node: &NodeInfo,
         pods: &[Arc<Footprint>],
     ) -> Option<(NodeClaims<'_>, Doubt)> {
-        if node.devices.offers.is_empty() {
+        if !node.devices.has_cards() {
             return None;
         }
         let known = self.resource_claims.on_node(&node.name);
@@ -162,9 +162,9 @@ impl World {
         }
     }
 
-    /// Whether plugins offer cards of the node: what claims hold there is nothing to others if none does.
+    /// Whether plugins offer cards of the node, or drivers publish some: what claims hold there is nothing to others if neither does.
     pub(in crate::scheduling) fn offers_cards(&self, node: &NodeName) -> bool {
-        self.node(node).is_some_and(|state| !state.info.devices.offers.is_empty())
+        self.node(node).is_some_and(|state| state.info.devices.has_cards())
     }
 
     /// Whether a node may serve extended resources of the pod by claim: what is found for it depends on claims of others.

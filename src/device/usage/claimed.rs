@@ -104,6 +104,17 @@ impl Usage {
         }
         self
     }
+
+    /// With what claims hold of a card that no plugin offers.
+    #[must_use]
+    pub fn with_published(mut self, card: &CardId, claimed: Claimed) -> Self {
+        if claimed != Claimed::default() {
+            let users = self.cards.remove(card).unwrap_or_default();
+            let own = Users { amounts: claimed.of_device(), unsliced: 1, ..Users::default() };
+            self.cards.insert(card.clone(), users.and(own));
+        }
+        self
+    }
 }
 
 #[cfg(test)]

@@ -101,7 +101,7 @@ fn all(
 
 /// Whether the device has each capacity that is asked for, in amounts that its policies allow and that are left. A device that is
 /// not shared is given as a whole, and must have as much all the same.
-fn fits(alternative: &Alternative, device: &PoolDevice, held: &HeldDevices) -> bool {
+pub(super) fn fits(alternative: &Alternative, device: &PoolDevice, held: &HeldDevices) -> bool {
     let exists = alternative.capacity.keys().all(|name| device.capacity.contains_key(name));
     let held = held.of(&device.id);
     exists

@@ -87,7 +87,7 @@ impl Selected {
 }
 
 /// Whether all selectors admit the device, those of the class first.
-fn selected(
+pub(super) fn selected(
     alternative: &Alternative,
     device: &PoolDevice,
     go_on: GoOn<'_>,

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::object::resource_slice::DeviceAttribute;
 
 /// The values of an attribute: one, or those of a list. Values of different types are never the same.
-#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum AttributeValues {
     /// Numbers.
     Ints(BTreeSet<i64>),

@@ -9,7 +9,7 @@ use super::AttributeValues;
 use crate::dra::node::NodeSelection;
 
 /// The card of which a MIG instance is a part.
-const PARENT: &str = "parentUUID";
+pub(super) const PARENT: &str = "parentUUID";
 
 /// The device itself.
 const OWN: &str = "uuid";

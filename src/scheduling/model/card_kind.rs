@@ -7,6 +7,7 @@ use std::{
 };
 
 use crate::device::{Card, CardDimensions, CardId, CoreUnit, MiB, Mode, NodeDevice, ProfileName};
+use crate::dra::device::DeviceKind;
 
 /// The place of a kind among all kinds.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -20,7 +21,7 @@ impl KindId {
 }
 
 /// What cards of one kind have in common.
-#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub struct CardKind {
     /// The dialects whose plugins offer such a card.
     pub profiles: Vec<ProfileName>,
@@ -36,6 +37,19 @@ pub struct CardKind {
     pub cores: u32,
     /// How many pods may share it.
     pub slots: u16,
+    /// What it is as a device of claims, for each driver that publishes it.
+    pub devices: Vec<Arc<DeviceKind>>,
+}
+
+/// By hashes kinds are put in order: those that no driver publishes hash as they did before devices of claims were cards, so that their order is the same.
+impl Hash for CardKind {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let Self { profiles, model, mode, unit, memory, cores, slots, devices } = self;
+        (profiles, model, mode, unit, memory, cores, slots).hash(state);
+        if !devices.is_empty() {
+            devices.hash(state);
+        }
+    }
 }
 
 impl CardKind {
@@ -50,6 +64,7 @@ impl CardKind {
             memory: u32::try_from(card.memory.get()).unwrap_or(u32::MAX).max(1),
             cores,
             slots: u16::try_from(card.slots).unwrap_or(u16::MAX),
+            devices: Vec::new(),
         }
     }
 
@@ -70,6 +85,21 @@ impl CardKind {
             memory: narrow(total(&dimensions.memory.amount) / MiB::BYTES).max(1),
             cores: if cores == 0 { 100 } else { cores },
             slots: u16::MAX,
+            devices: Vec::new(),
+        }
+    }
+
+    /// The kind of a card that no plugin offers, and a driver publishes as a device of claims.
+    pub fn of_device(device: Arc<DeviceKind>) -> Self {
+        Self {
+            profiles: Vec::new(),
+            model: device.model().into(),
+            mode: Mode::Soft,
+            unit: CoreUnit::Percent,
+            memory: narrow(device.memory() / MiB::BYTES).max(1),
+            cores: 100,
+            slots: if device.shareable { u16::MAX } else { 1 },
+            devices: vec![device],
         }
     }
 }

@@ -1,18 +1,23 @@
 //! What one pod asks for, as far as it decides how much room pods like it leave: cpu, memory and shares of cards.
 
 use std::{
+    collections::BTreeMap,
     hash::{Hash, Hasher},
     iter,
+    sync::Arc,
 };
 
 use super::{
     card_kind::{CardKind, narrow},
     resources::ResourceAmounts,
 };
-use crate::device::{
-    CardDimensions, CoreRequest, CoreUnit, Cores, DevicePortion, DeviceType, JointRequest, MemoryRequest,
-    MiB, Mode, ModelFilter, Percent, PodRequest, ProfileName, ProfileRequest, Role, ShareRequest, Sharing,
-    TypedRequest,
+use crate::{
+    device::{
+        CardDimensions, CoreRequest, CoreUnit, Cores, DevicePortion, DeviceType, JointRequest, MemoryRequest,
+        MiB, Mode, ModelFilter, Percent, PodRequest, ProfileName, ProfileRequest, Role, ShareRequest,
+        Sharing, TypedRequest,
+    },
+    dra::{AskedDevices, Taken, device::DeviceKind},
 };
 
 /// A share of one card.
@@ -30,8 +35,10 @@ pub struct ShareShape {
     pub models: ModelFilter,
     /// Ways of sharing that serve; `None`: any.
     pub modes: Option<Vec<Mode>>,
-    /// Whether it is asked of devices by type, and not of cards that a plugin registers.
+    /// Whether it is asked of devices, by type or by claim, and not of cards that a plugin registers.
     pub typed: bool,
+    /// What a claim takes of a device, by the kinds that serve it; none: it is not asked for by claim.
+    pub devices: BTreeMap<Arc<DeviceKind>, Taken>,
 }
 
 /// Shares of so many cards, each of the same size.
@@ -87,6 +94,15 @@ impl CardShape {
         Some(Self { count: count.max(1), share })
     }
 
+    /// What a pod asks for whose claims have these requests; `None`: no card serves one of them. They count as one request for as many cards as all
+    /// ask for, each as large as the largest.
+    pub fn of_claims(asked: Vec<AskedDevices>) -> Option<Self> {
+        let count = asked.iter().map(|one| one.count).fold(0, u32::saturating_add);
+        let AskedDevices { takes, .. } =
+            asked.into_iter().max_by_key(|one| one.takes.values().max().copied())?;
+        Some(Self { count: count.max(1), share: ShareShape::of_devices(takes)? })
+    }
+
     fn of_registered(devices: &[ProfileRequest]) -> Option<Self> {
         let device = devices.iter().find(|device| device.joint.is_none())?;
         let shares = || device.request.containers.iter().filter_map(|one| Some((one.role, one.share?)));
@@ -110,10 +126,13 @@ fn rank(memory: MemoryRequest) -> MiB {
 /// same pods are drawn.
 impl Hash for ShareShape {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        let Self { profile, memory, cores, alone, models, modes, typed } = self;
+        let Self { profile, memory, cores, alone, models, modes, typed, devices } = self;
         (profile, memory, cores, alone, models, modes).hash(state);
         if *typed {
             typed.hash(state);
+        }
+        if !devices.is_empty() {
+            devices.hash(state);
         }
     }
 }
@@ -130,7 +149,23 @@ impl ShareShape {
             models: selection.models.clone(),
             modes: selection.modes.clone(),
             typed: false,
+            devices: BTreeMap::new(),
         }
+    }
+
+    /// What a request of a claim takes, by the kinds of devices that serve it; `None`: none does.
+    fn of_devices(takes: BTreeMap<Arc<DeviceKind>, Taken>) -> Option<Self> {
+        let (first, _) = takes.first_key_value()?;
+        Some(Self {
+            profile: ProfileName::from(&*first.driver),
+            memory: MemoryRequest::Exact(MiB::default()),
+            cores: CoreRequest::NONE,
+            alone: false,
+            models: ModelFilter::default(),
+            modes: None,
+            typed: true,
+            devices: takes,
+        })
     }
 
     /// What a request of devices takes of each GPU; `None`: of what a card has it takes nothing. Labels of devices are left out.
@@ -153,6 +188,7 @@ impl ShareShape {
             models: ModelFilter::default(),
             modes: None,
             typed: true,
+            devices: BTreeMap::new(),
         })
     }
 
@@ -165,22 +201,43 @@ impl ShareShape {
 
     /// What it comes to on a card of this kind; `None`: such a card does not serve it.
     pub fn on(&self, kind: &CardKind) -> Option<Portion> {
+        if !self.devices.is_empty() {
+            return self.on_device(kind);
+        }
         if !self.is_served_by(&kind.profiles, &kind.model, kind.mode) {
             return None;
         }
         let memory = narrow(self.memory.of(MiB::new(kind.memory.into())).get());
         let cores = self.cores.of(Cores::new(kind.cores)).get();
+        Portion::of(memory, cores, self.alone, kind)
+    }
+
+    fn on_device(&self, kind: &CardKind) -> Option<Portion> {
+        let taken = kind.devices.iter().find_map(|device| self.devices.get(device))?;
+        let cores = match kind.unit {
+            CoreUnit::Percent => taken.cores,
+            CoreUnit::Units => narrow((u64::from(taken.cores) * u64::from(kind.cores)).div_ceil(100)),
+        };
+        // A driver and a plugin may round the size of a card in different ways.
+        let memory = narrow(taken.memory.div_ceil(MiB::BYTES)).min(kind.memory);
+        Portion::of(memory, cores.min(kind.cores), taken.whole, kind)
+    }
+}
+
+impl Portion {
+    /// So much of a card of this kind; `None`: it has less.
+    fn of(memory: u32, cores: u32, alone: bool, kind: &CardKind) -> Option<Self> {
         if memory > kind.memory || cores > kind.cores {
             return None;
         }
         let least = if kind.unit == CoreUnit::Percent { 100 } else { 1 };
-        let alone = self.alone || (cores >= least && cores >= kind.cores);
+        let alone = alone || (cores >= least && cores >= kind.cores);
         let part = |amount: u32, whole: u32| {
             let thousandths = (u64::from(amount) * 1000 + u64::from(whole) / 2) / u64::from(whole.max(1));
             narrow(thousandths).min(1000)
         };
         let worth = if alone { 1000 } else { part(memory, kind.memory).max(part(cores, kind.cores)) };
-        Some(Portion { memory, cores, alone, worth })
+        Some(Self { memory, cores, alone, worth })
     }
 }
 

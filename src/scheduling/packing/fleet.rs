@@ -129,6 +129,7 @@ impl Fleet {
                     models: ModelFilter::default(),
                     modes: None,
                     typed: false,
+                    devices: BTreeMap::new(),
                 };
                 let cards_asked = u32::try_from(cards).unwrap_or(u32::MAX);
                 let part = |all: u32| {

@@ -369,6 +369,8 @@ fn exponential(number: u64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -386,6 +388,7 @@ mod tests {
             models: ModelFilter::default(),
             modes: None,
             typed: false,
+            devices: BTreeMap::new(),
         };
         Arc::new(PodShape { cpu: number, memory: 0, cards: CardShape { count: 1, share } })
     }

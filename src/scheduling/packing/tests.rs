@@ -1,6 +1,6 @@
 //! What rooms are worth: a function of the pods and nodes that there are, however they came, and what it says.
 
-use std::{ops::ControlFlow, sync::Arc};
+use std::{collections::BTreeMap, ops::ControlFlow, sync::Arc};
 
 use proptest::prelude::*;
 
@@ -25,6 +25,7 @@ fn shape(cpu: u32, cards: u32, memory: u64) -> PodShape {
         models: ModelFilter::default(),
         modes: None,
         typed: false,
+        devices: BTreeMap::new(),
     };
     PodShape { cpu, memory: 0, cards: CardShape { count: cards, share } }
 }
@@ -48,13 +49,13 @@ struct Cluster {
 impl Cluster {
     fn put(&mut self, mut node: NodeInfo) {
         let name = node.name.to_string();
-        self.packing.replace_node(self.nodes.get(&name), Some(&mut node));
+        self.packing.replace_node(self.nodes.get(&name), Some(&mut node), Vec::new());
         self.nodes.insert(name, node);
     }
 
     fn take(&mut self, name: &str) {
         if let Some(node) = self.nodes.remove(name) {
-            self.packing.replace_node(Some(&node), None);
+            self.packing.replace_node(Some(&node), None, Vec::new());
         }
     }
 

@@ -37,7 +37,7 @@ const TIE: i64 = 100;
 /// So much cpu, in thousandths, and so much of cards count as much.
 const MUCH: [i64; 2] = [128_000, 8_000];
 
-/// What each card costs that a claim serves, in millionths of a card: devices of claims are in no room.
+/// What each card costs that a claim serves, in millionths of a card: which of the node's cards it is, is not known yet.
 const BY_CLAIM: i64 = 1_000_000;
 
 /// Millionths of a card that cost one point.

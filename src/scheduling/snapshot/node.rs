@@ -33,7 +33,8 @@ impl Snapshot {
         let changed = self.ledger.set_cuts(&name, info.devices.cuts());
         Arc::make_mut(&mut self.world.quotas).refold(&changed, &self.ledger);
         let before = self.world.node(&name).map(|state| state.info.clone());
-        self.packing_mut().replace_node(before.as_deref(), Some(&mut info));
+        let published = self.world.resource_claims.published_cards(&name);
+        self.packing_mut().replace_node(before.as_deref(), Some(&mut info), published);
         let nodes = Arc::make_mut(&mut self.world.nodes);
         let slot = nodes.take_slot(&name);
         nodes.count_images(slot, &mut info);
@@ -51,7 +52,7 @@ impl Snapshot {
     /// Takes a node out; the charges on it stay, in case that it comes back.
     pub fn remove_node(&mut self, name: &str) {
         if let Some(state) = self.world.node(name).cloned() {
-            self.packing_mut().replace_node(Some(&state.info), None);
+            self.packing_mut().replace_node(Some(&state.info), None, Vec::new());
         }
         if let Some(name) = Arc::make_mut(&mut self.world.nodes).remove(name) {
             self.changes.push(Change::Node);
@@ -129,5 +130,17 @@ impl Snapshot {
             generation: self.world.generation,
             slot,
         }
+    }
+}
+
+/// Counts the cards of a node anew: drivers may publish others.
+pub(super) fn count_cards(snapshot: &mut Snapshot, name: &NodeName) {
+    let Some(state) = snapshot.world.node(name) else { return };
+    let (slot, before) = (state.slot, state.info.clone());
+    let mut info = NodeInfo::clone(&before);
+    let published = snapshot.world.resource_claims.published_cards(name);
+    snapshot.packing_mut().replace_node(Some(&before), Some(&mut info), published);
+    if info.devices.cards != before.devices.cards {
+        snapshot.fold(slot, name, Arc::new(info));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Check, Snapshot, claims::take_in};
+use super::{Check, Snapshot, claims::take_in, node::count_cards};
 use crate::scheduling::{
     model::{change::Change, kind::Kind, name::NodeName},
     world::{
@@ -46,6 +46,9 @@ impl Snapshot {
             }
             Kind::ResourceClaim | Kind::ResourceSlice | Kind::DeviceClass => {
                 self.change_claims(|claims| take_in(claims, kind, name, object));
+                for node in Arc::make_mut(&mut self.world.resource_claims).take_republished() {
+                    count_cards(self, &node);
+                }
                 // For which extended resources classes stand is part of every node's state.
                 let others = kind == Kind::DeviceClass && classes != *self.world.resource_claims.extended();
                 if others { self.world.nodes.names().cloned().collect() } else { Vec::new() }

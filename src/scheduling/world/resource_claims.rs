@@ -5,6 +5,7 @@
 
 mod cards;
 mod holders;
+mod published;
 mod spec;
 mod twins;
 mod versions;
@@ -23,6 +24,7 @@ use crate::{
     scheduling::model::name::{NodeName, Uid, full_name},
 };
 use cards::ClaimedCards;
+use published::PublishedCards;
 use spec::Specs;
 use versions::DeviceVersions;
 
@@ -122,6 +124,7 @@ pub struct ResourceClaims {
     held: HeldDevices,
     /// What claims hold of registered cards.
     cards: ClaimedCards,
+    published: PublishedCards,
     /// The drivers that publish devices of which none names its hardware.
     nameless: BTreeSet<Arc<str>>,
     /// The nodes for which that has changed since it was last asked.
@@ -193,6 +196,7 @@ impl ResourceClaims {
     fn note_published(&mut self, pools: impl IntoIterator<Item = PoolId>) {
         self.versions.note_published();
         for pool in pools {
+            self.published.note(&pool, &self.inventory);
             let nameless = !self.inventory.may_name_hardware(&pool.0);
             if nameless == self.nameless.contains(&pool.0) {
                 self.refold_cards(&pool);

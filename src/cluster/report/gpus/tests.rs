@@ -80,6 +80,7 @@ fn pod(cards: u32, memory: u64, cores: u32) -> AskedPod {
         models: ModelFilter::default(),
         modes: None,
         typed: false,
+        devices: BTreeMap::new(),
     };
     AskedPod {
         cpu: 1000,

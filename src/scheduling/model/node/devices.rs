@@ -34,7 +34,7 @@ pub struct OfferedDevices {
     pub aliases: Vec<(CardId, CardId)>,
     /// Until when cards may be used without a new sign of their plugin, where there is an end to it.
     pub expiries: Vec<(ProfileName, Timestamp)>,
-    /// The cards that work, each once: counted once the node is taken in.
+    /// The cards that work, each once, those included that drivers publish as devices of claims: counted once the node is taken in.
     pub cards: Arc<[CountedCard]>,
 }
 
@@ -58,6 +58,11 @@ impl OfferedDevices {
     /// Whether both are names of one card.
     pub fn is_one_card(&self, one: &CardId, other: &CardId) -> bool {
         one == other || self.aliases.iter().any(|(first, second)| first == one && second == other)
+    }
+
+    /// Whether plugins offer something here, or drivers publish cards.
+    pub fn has_cards(&self) -> bool {
+        !self.offers.is_empty() || !self.cards.is_empty()
     }
 
     /// Where a pod that asks for devices by type is given them; `None`: it asks for none, or there are none.

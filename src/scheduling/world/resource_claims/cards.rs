@@ -6,19 +6,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     device::{CardId, Claimed, DeviceType, Inventory as Cards, Usage},
-    dra::{DevicePools, PoolId, device::PoolDevice},
+    dra::{
+        DevicePools, PoolId,
+        capacity::percent,
+        device::{CORES, MEMORY, PoolDevice},
+    },
     object::{
         NodeSelectorTerm,
         resource_claim::{AllocatedDevice, AllocationResult},
     },
     scheduling::model::{name::NodeName, node::NodeInfo},
 };
-
-/// The capacity of a device that is its memory, in bytes (HAMi `k8s-dra-driver` ebeaad97 `cmd/hami-kubelet-plugin/hami_core.go`).
-pub(super) const MEMORY: &str = "memory";
-
-/// The capacity of a device that is its compute; all of it is the whole card (the same file).
-pub(super) const CORES: &str = "cores";
 
 /// What the claims on one pool hold of the cards of one node.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -101,7 +99,7 @@ impl NodeClaims<'_> {
     /// Of a node of which nothing is known.
     pub(in crate::scheduling) const NONE: Self = NodeClaims { pools: None };
 
-    /// The use of the node's cards, with what claims hold of them, under each name and as each plugin offers them.
+    /// The use of the node's cards, with what claims hold of them, under each name and as each plugin offers them; those that no plugin offers included.
     pub(in crate::scheduling) fn join(self, info: &NodeInfo, mut usage: Usage, doubt: Doubt) -> Usage {
         let offers =
             info.devices.offers.iter().filter_map(|offer| Some((offer.core_unit, offer.inventory.as_ref()?)));
@@ -116,6 +114,9 @@ impl NodeClaims<'_> {
                 usage = usage.with_claimed(&names, claimed, offers.clone());
             }
             known.extend(names.into_iter().cloned());
+        }
+        for card in info.devices.cards.iter().filter(|card| !known.contains(&card.id)) {
+            usage = usage.with_published(&card.id, self.of(&[&card.id], doubt));
         }
         usage
     }
@@ -202,13 +203,6 @@ fn claimed(result: &AllocatedDevice, device: &PoolDevice) -> Claimed {
         None => 0,
     };
     Claimed { shares: 1, memory: u64::try_from(memory).unwrap_or(0), cores, ..Claimed::default() }
-}
-
-/// So much of so much, in percent, rounded up.
-pub(super) fn percent(part: i64, all: i64) -> u32 {
-    let (part, all) = (i128::from(part.max(0)), i128::from(all.max(1)));
-    let percent = part.saturating_mul(100) / all + i128::from(part.saturating_mul(100) % all != 0);
-    u32::try_from(percent).unwrap_or(u32::MAX)
 }
 
 /// The one node where the devices of an allocation can be used; `None`: there are several.

@@ -9,15 +9,13 @@ use std::{
     sync::Arc,
 };
 
-use super::{
-    ResourceClaims,
-    cards::{CORES, MEMORY, percent},
-};
+use super::ResourceClaims;
 use crate::{
     device::{CardId, CardUsage, Claimed, CoreUnit, Cores, MiB, Usage},
     dra::{
         HeldDevices, PoolId,
-        device::{DeviceId, PoolDevice},
+        capacity::percent,
+        device::{CORES, DeviceId, MEMORY, PoolDevice},
         held::DeviceInUse,
     },
     object::{Amount, resource_claim::AllocationResult},
