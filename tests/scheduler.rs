@@ -5,6 +5,7 @@
 
 mod adopted;
 mod backoff;
+mod claiming_pods;
 mod claims;
 mod compute_units;
 mod deliberate;

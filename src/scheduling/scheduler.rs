@@ -213,6 +213,7 @@ impl Scheduler {
         self.watch_zones(now);
         self.binding.wake_helped();
         if self.binding.cycle.is_synced() {
+            mix::count_claims(&mut self.binding.cycle);
             mix::renew(&mut self.binding.cycle);
             self.meet_deadlines(now);
             self.binding.advance_prebinds(now);

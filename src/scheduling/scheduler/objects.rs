@@ -6,7 +6,11 @@ use jiff::Timestamp;
 
 use super::Scheduler;
 use crate::scheduling::{
-    model::{kind::Kind, name::NodeName, node::NodeInfo},
+    model::{
+        kind::Kind,
+        name::{NodeName, full_name},
+        node::NodeInfo,
+    },
     prebind::PrebindInput,
     snapshot::Snapshot,
     world::object::Object,
@@ -58,6 +62,8 @@ impl Scheduler {
             self.binding.flows.touch(&node);
         }
         if let Some(claim) = claim {
+            let name = full_name(&claim.metadata.namespace, &claim.metadata.name);
+            self.binding.cycle.pods.note_claim(&name);
             self.binding.advance_prebind(PrebindInput::ClaimSeen(&claim));
         }
         self.join_anew(&nodes, now);
@@ -82,6 +88,9 @@ impl Scheduler {
         for node in self.binding.cycle.snapshot.remove_object(kind, name) {
             self.binding.wake(&node);
             self.binding.flows.touch(&node);
+        }
+        if kind == Kind::ResourceClaim {
+            self.binding.cycle.pods.note_claim(name);
         }
         if kind == Kind::ShareTemplates {
             self.join_anew(&nodes_with_devices(self.snapshot()), now);

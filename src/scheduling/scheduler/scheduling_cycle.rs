@@ -4,6 +4,7 @@
 //! decision is the [binding cycle](super::binding_cycle)'s, of which nothing is known here.
 
 pub(super) mod alike;
+mod claiming_pods;
 pub(super) mod compare;
 pub(super) mod conditions;
 pub(super) mod decide;

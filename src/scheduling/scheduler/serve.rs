@@ -6,7 +6,7 @@ use super::{
     Scheduler,
     binding_cycle::BindingCycle,
     evict::EvictionView,
-    scheduling_cycle::{SchedulingCycle, conditions::ConditionInput, kept_rooms::RoomView},
+    scheduling_cycle::{SchedulingCycle, conditions::ConditionInput, kept_rooms::RoomView, mix},
 };
 use crate::scheduling::{
     effect::Effect,
@@ -32,6 +32,7 @@ impl Scheduler {
             cycle.gangs.deadline(),
             RoomView::of(cycle).deadline().filter(|_| !cycle.duty.directed),
             cycle.queue.lists.deadline().filter(|_| cycle.awaits_lists()),
+            mix::deadline(cycle),
         ];
         let onward = queue.chain(others).flatten();
         let onward = onward.filter(|_| cycle.duty.course == Course::Onward && cycle.is_synced());

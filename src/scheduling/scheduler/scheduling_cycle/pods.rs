@@ -8,15 +8,19 @@ use std::{
 use foldhash::fast::RandomState;
 use jiff::Timestamp;
 
-use super::directed::Untaken;
+use super::{
+    claiming_pods::{ClaimingPods, Recounted},
+    directed::Untaken,
+};
 use crate::scheduling::{
     model::{
+        footprint::Footprint,
         name::Uid,
         pod::{Claim, PodInfo, PodKey, Stage},
         pod_shape::PodShape,
     },
     packing::census::{Census, Weighed},
-    world::pod_lister::PodLister,
+    world::{World, pod_lister::PodLister},
 };
 
 /// One pod.
@@ -40,6 +44,8 @@ pub(in crate::scheduling::scheduler) struct Pods {
     seen: u64,
     /// How many there are of each shape.
     census: Census,
+    /// Those that count by what their claims ask for.
+    claiming: ClaimingPods,
     /// What counts otherwise among the pods that may come since this was last asked.
     weighed: Vec<Weighed>,
 }
@@ -52,6 +58,7 @@ impl Pods {
         self.by_name.insert(name_of(&pod.key), uid.clone());
         let before = self.entries.get(&uid).and_then(|entry| counted(&entry.info));
         self.recount(before, counted(&pod));
+        self.note_claims(&uid, Some(&pod));
         if let Some(entry) = self.entries.get_mut(&uid) {
             let known = &entry.info;
             let changed = (&known.claim, &known.footprint, known.importance.priority, &known.groups.gang)
@@ -69,6 +76,7 @@ impl Pods {
     pub(in crate::scheduling::scheduler) fn remove(&mut self, uid: &Uid) {
         let Some(entry) = self.entries.remove(uid) else { return };
         self.recount(counted(&entry.info), None);
+        self.note_claims(uid, None);
         let name = name_of(&entry.info.key);
         if self.by_name.get(&name) == Some(uid) {
             self.by_name.remove(&name);
@@ -81,7 +89,37 @@ impl Pods {
         let before = counted(&entry.info);
         entry.info.status.told = Some(message.to_owned());
         let after = counted(&entry.info);
+        let claiming =
+            claims(&entry.info).then(|| (entry.info.footprint.clone(), entry.info.lifetime.created));
         self.recount(before, after);
+        self.claim(uid, claiming);
+    }
+
+    fn note_claims(&mut self, uid: &Uid, pod: Option<&PodInfo>) {
+        let claiming = pod.filter(|pod| claims(pod));
+        self.claim(uid, claiming.map(|pod| (pod.footprint.clone(), pod.lifetime.created)));
+    }
+
+    fn claim(&mut self, uid: &Uid, claiming: Option<(Arc<Footprint>, Timestamp)>) {
+        let gone = self.claiming.see(uid, claiming);
+        self.recount(gone, None);
+    }
+
+    /// A claim of this full name is another one than before, or gone.
+    pub(in crate::scheduling::scheduler) fn note_claim(&mut self, name: &str) {
+        self.claiming.note_claim(name);
+    }
+
+    /// Whether [`Self::count_claims`] has something to do.
+    pub(in crate::scheduling::scheduler) fn has_claims_to_count(&self, world: &World) -> bool {
+        self.claiming.is_outdated(world)
+    }
+
+    /// Counts one of the pods anew of whose claims something has changed; returns how many steps that has taken. `None`: there is none.
+    pub(in crate::scheduling::scheduler) fn count_claims(&mut self, world: &World) -> Option<u64> {
+        let Recounted { before, after, steps } = self.claiming.recount_next(world)?;
+        self.recount(before, after);
+        Some(steps)
     }
 
     fn recount(&mut self, before: Option<PodShape>, after: Option<PodShape>) {
@@ -142,9 +180,17 @@ impl PodLister for Pods {
 /// The shape of a pod that holds cards, or waits for some and says so: a pod that comes is not counted before it is decided, so that a dry run says
 /// where it goes.
 fn counted(pod: &PodInfo) -> Option<PodShape> {
+    if counts(pod) { pod.footprint.shape() } else { None }
+}
+
+fn counts(pod: &PodInfo) -> bool {
     let waits = matches!(pod.claim, Claim::Place(_)) && pod.status.told.is_some();
-    let counts = pod.holding.is_some() || waits;
-    if counts && pod.stage != Stage::Ended { pod.footprint.shape() } else { None }
+    (pod.holding.is_some() || waits) && pod.stage != Stage::Ended
+}
+
+/// Whether the pod counts by what its claims ask for.
+fn claims(pod: &PodInfo) -> bool {
+    counts(pod) && pod.footprint.cards.is_none() && !pod.footprint.resource_claims.is_empty()
 }
 
 fn name_of(key: &PodKey) -> (Arc<str>, Arc<str>) {
@@ -156,7 +202,7 @@ mod tests {
     use super::*;
     use crate::scheduling::{
         fixtures,
-        model::{footprint::Footprint, pod::WaitingPodStatus, pod_shape::CardShape},
+        model::{pod::WaitingPodStatus, pod_shape::CardShape},
     };
 
     #[test]
