@@ -35,6 +35,7 @@ pub(crate) enum Family {
     Gang,
     GangTooLarge,
     LeastWaste,
+    LeastWasteUnequal,
     LeastWasteReweighed,
     JointDevices,
     TemplateClaim(Kind),
@@ -87,6 +88,7 @@ impl Family {
         Self::Gang,
         Self::GangTooLarge,
         Self::LeastWaste,
+        Self::LeastWasteUnequal,
         Self::LeastWasteReweighed,
         Self::JointDevices,
         Self::TemplateClaim(Kind::Any),
@@ -124,6 +126,7 @@ impl Family {
             Self::Gang => "a gang of 8, all of it",
             Self::GangTooLarge => "a gang of 8, the last of which fits nowhere",
             Self::LeastWaste => "least-waste, rooms of 400 sizes",
+            Self::LeastWasteUnequal => "least-waste, no two nodes of one size",
             Self::LeastWasteReweighed => "least-waste, another mix of pods each time",
             Self::JointDevices => "a GPU and a NIC of one PCIe switch",
             Self::TemplateClaim(kind) => kind.name(),
@@ -132,7 +135,7 @@ impl Family {
 
     /// Whether pods go where they leave least of no use.
     pub(crate) fn wastes_least(self) -> bool {
-        matches!(self, Self::LeastWaste | Self::LeastWasteReweighed)
+        matches!(self, Self::LeastWaste | Self::LeastWasteUnequal | Self::LeastWasteReweighed)
     }
 
     /// Whether some node would have the pods.
@@ -182,6 +185,7 @@ impl Family {
             | Self::Gang
             | Self::GangTooLarge
             | Self::LeastWaste
+            | Self::LeastWasteUnequal
             | Self::LeastWasteReweighed
             | Self::JointDevices
             | Self::TemplateClaim(_) => json!({}),

@@ -21,7 +21,11 @@ use crate::fixtures;
 const SHAPES: u32 = 256;
 
 fn amounts(cpu: usize, memory: usize) -> ResourceAmounts {
-    let quantities = [("cpu", format!("{cpu}")), ("memory", format!("{memory}Gi"))];
+    in_kib(cpu, memory << 20)
+}
+
+fn in_kib(cpu: usize, memory: usize) -> ResourceAmounts {
+    let quantities = [("cpu", format!("{cpu}")), ("memory", format!("{memory}Ki"))];
     let quantities = quantities.map(|(name, text)| (name.to_owned(), Quantity::from(text.as_str())));
     ResourceAmounts::read(quantities.iter().map(|(name, one)| (name, one))).unwrap()
 }
@@ -29,6 +33,11 @@ fn amounts(cpu: usize, memory: usize) -> ResourceAmounts {
 /// What is there of cpu and memory: 20 sizes.
 pub(super) fn size(node: usize) -> ResourceAmounts {
     amounts(64 + node % 5 * 8, 256 + node % 4 * 64)
+}
+
+/// The same, but that each node has a few KiB of memory more than another.
+pub(super) fn unequal_size(node: usize) -> ResourceAmounts {
+    in_kib(64 + node % 5 * 8, ((256 + node % 4 * 64) << 20) + node)
 }
 
 /// A part of a card of this node: 20 sizes.

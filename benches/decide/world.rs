@@ -64,7 +64,8 @@ impl World {
             }
             let mut info = node(at, family);
             if family.wastes_least() {
-                info.allocatable = mix::size(at);
+                info.allocatable =
+                    if family == Family::LeastWasteUnequal { mix::unequal_size(at) } else { mix::size(at) };
             }
             snapshot.objects().join_devices(&mut info);
             snapshot.set_node(info);

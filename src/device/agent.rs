@@ -1,7 +1,7 @@
 //! What a node's agent has made of an assignment, and may make of one whose pod is dead.
 
 /// What the node's agent has made of a bound pod.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Answer {
     /// Nothing yet.
     Awaited,

@@ -37,7 +37,7 @@ impl fmt::Display for CardId {
 }
 
 /// Whether new pods may be given a card.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Health {
     /// It works.
     Healthy,

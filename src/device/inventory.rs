@@ -20,6 +20,11 @@ pub struct Inventory {
 pub struct Links(BTreeMap<CardId, BTreeMap<CardId, i64>>);
 
 impl Links {
+    /// Whether no pair is linked.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// How well the first is linked to the second.
     pub fn between(&self, first: &CardId, second: &CardId) -> i64 {
         self.0.get(first).and_then(|others| others.get(second)).copied().unwrap_or(0)

@@ -220,7 +220,7 @@ pub struct DeviceAllocation {
 pub type DeviceAllocations = BTreeMap<DeviceType, Vec<DeviceAllocation>>;
 
 /// What is used of one device.
-#[derive(Clone, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
+#[derive(Clone, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct DeviceUse {
     /// How much.
     pub amounts: Amounts,
@@ -231,7 +231,7 @@ pub struct DeviceUse {
 }
 
 /// What is used of a node's typed devices: a fold over what its pods hold.
-#[derive(Clone, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
+#[derive(Clone, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct DevicesUsed(BTreeMap<(DeviceType, Minor), DeviceUse>);
 
 impl DevicesUsed {

@@ -53,7 +53,7 @@ impl fmt::Display for DeviceType {
 pub type Minor = u32;
 
 /// Where a device is in the machine.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct DeviceLocation {
     /// The socket; `None`: not known.
     pub socket: Option<u32>,
@@ -66,7 +66,7 @@ pub struct DeviceLocation {
 }
 
 /// A function of a device that a pod can be given as a device of its own. Its PCI address is its identity on the node.
-#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct SriovFunction {
     /// Its PCI address.
     pub bus: String,
@@ -75,7 +75,7 @@ pub struct SriovFunction {
 }
 
 /// Virtual functions that bear the same labels.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
 pub struct VirtualFunctions {
     /// The labels.
     pub labels: DeviceLabels,
@@ -119,7 +119,7 @@ impl NodeDevice {
 }
 
 /// Cards that are given together, since their links are partitioned so.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct Partition {
     /// The cards.
     pub minors: BTreeSet<Minor>,
@@ -130,7 +130,7 @@ pub struct Partition {
 }
 
 /// By the number of cards, the partitions of that size.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
 pub struct PartitionTable(BTreeMap<u32, Vec<Partition>>);
 
 impl PartitionTable {
@@ -156,7 +156,7 @@ impl PartitionTable {
 }
 
 /// Whether whole cards are given by partitions alone.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub enum PartitionPolicy {
     /// A partition if one is free, otherwise any cards.
     #[default]
@@ -166,7 +166,7 @@ pub enum PartitionPolicy {
 }
 
 /// The device plugin of a vendor's GPUs that serves one pod at a time, under a lock of the node.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct LockingPlugin {
     /// Whose GPUs it serves. It is asked for pods that name its resources, and for no others.
     pub vendor: &'static str,

@@ -27,7 +27,7 @@ use super::{
 pub use claimed::Claimed;
 
 /// What is in use of one card.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub struct CardUsage {
     /// Containers that share it.
     pub slots: u32,
@@ -76,7 +76,7 @@ pub enum InitPhase {
 }
 
 /// Everything that is known of a card's users.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
 pub struct Users {
     /// The amounts that they hold.
     pub amounts: CardUsage,
@@ -219,6 +219,11 @@ impl Usage {
     /// Everything that is known of this card's users; `None`: it has none.
     pub fn users(&self, id: &CardId) -> Option<&Users> {
         self.cards.get(id)
+    }
+
+    /// As [`Self::users`], of the card of this uuid.
+    pub fn users_of(&self, uuid: &str) -> Option<&Users> {
+        self.cards.get(uuid)
     }
 
     /// What is in use of the node's typed devices.

@@ -12,14 +12,14 @@ use crate::object::DeviceClass;
 const OF_CLASS: &str = "deviceclass.resource.kubernetes.io/";
 
 /// What is known of one class.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
 struct KnownClass {
     created: Timestamp,
     stands_for: Option<String>,
 }
 
 /// The classes that stand for extended resources.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
 pub struct ExtendedResources {
     classes: BTreeMap<String, KnownClass>,
     /// By resource, the class that stands for it: of several the newest, and of equals the first by name.

@@ -31,7 +31,7 @@ pub struct NodeSpec {
 }
 
 /// A taint.
-#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, Deserialize, Eq, Hash, PartialEq)]
 #[serde(default)]
 pub struct Taint {
     /// The taint's key.

@@ -7,6 +7,7 @@ pub mod comparison;
 pub mod evaluation;
 pub mod explanation;
 pub mod fit_error;
+pub mod likenesses;
 pub mod nearest;
 pub mod no_room;
 mod nominated;
@@ -260,7 +261,7 @@ impl<'a> Filters<'a> {
         }
         match self.judge(node) {
             NodeVerdict::Fits(fit) => self.test(node, &fit.taken)?,
-            NodeVerdict::Fails(reasons) => return Err(Refusal::Node(reasons)),
+            NodeVerdict::Fails(fails) => return Err(Refusal::Node(fails.reasons)),
         };
         Ok(self.decision(node))
     }

@@ -6,6 +6,7 @@
 //! passed the others.
 
 pub mod allocate;
+pub mod amounts;
 pub mod claim_fits;
 pub mod contract;
 pub mod cycle;

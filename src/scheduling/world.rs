@@ -4,6 +4,7 @@
 //! a clone shares all of them, so that what was published does not change any more.
 
 pub mod ledger;
+pub mod node_parts;
 pub mod node_state;
 pub mod nodes;
 pub mod nominations;

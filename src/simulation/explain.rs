@@ -39,8 +39,8 @@ impl Explanation<'_> {
     pub(super) fn verdicts(&self, demand: &Demand) -> Vec<SimulatedVerdict> {
         let mut counts = PodCounts::default();
         let filters = Filters::prepare(demand, self.world, &mut counts);
-        let mut verdicts = Verdicts::new(&demand.ask, self.world, *self.weights);
-        let evaluation = Evaluation::of(filters, &mut verdicts, &mut counts, *self.weights);
+        let verdicts = Verdicts::new(&demand.ask, self.world, *self.weights);
+        let evaluation = Evaluation::of(filters, &verdicts, &mut counts, *self.weights);
         let filters = evaluation.filters();
         let verdict = |(state, scores): Evaluated<'_, '_>| {
             let name = &state.info.name;

@@ -94,8 +94,8 @@ fn scores(config: &Config, nodes: &[Value], pod: &Value) -> BTreeMap<String, i64
     let mut counts = PodCounts::default();
     let filters = Filters::prepare(&demand, snapshot.world(), &mut counts);
     let weights = config.score_weights();
-    let mut verdicts = Verdicts::new(&demand.ask, snapshot.world(), weights);
-    let evaluation = Evaluation::of(filters, &mut verdicts, &mut counts, weights);
+    let verdicts = Verdicts::new(&demand.ask, snapshot.world(), weights);
+    let evaluation = Evaluation::of(filters, &verdicts, &mut counts, weights);
     let of = |scores: berth::scheduling::plugin::score::Scores| {
         scores.by_plugin().find(|(plugin, _)| *plugin == Plugin::Tdm).map_or(0.0, |(_, score)| score)
     };

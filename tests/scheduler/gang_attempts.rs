@@ -41,11 +41,15 @@ fn share(namespace: &str, name: &str, memory: usize) -> Value {
     pod
 }
 
-/// The pods of a gang, each of a class of its own.
+/// The pods of a gang, each of a class of its own, to which no node is like another since it asks for their names.
 fn gang(memory: impl Fn(usize) -> usize, size: usize) -> Vec<Value> {
     let member = |at: usize| {
         let mut pod = share("greedy", &format!("g{at}"), memory(at));
         pod["metadata"]["annotations"] = json!({"scheduling.k8s.io/group-name": "gang"});
+        let named = json!({"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "Exists"}]});
+        let required = json!({"nodeSelectorTerms": [named]});
+        pod["spec"]["affinity"] =
+            json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}});
         pod
     };
     (0..size).map(member).collect()

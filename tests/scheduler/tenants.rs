@@ -102,7 +102,7 @@ fn pods_of_another_namespace_in_the_same_line_are_served_in_turn() {
 #[test]
 fn a_namespace_that_is_alone_uses_the_whole_time() {
     let mut machine = cluster(50);
-    for at in 0..2000 {
+    for at in 0..4000 {
         machine.show_pod(&share("greedy", &format!("g{at}"), 90_000 + at));
     }
     let mut turns = 0;

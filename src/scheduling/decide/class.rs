@@ -6,7 +6,6 @@ mod waiting;
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
-    ops::ControlFlow,
     sync::Arc,
 };
 
@@ -14,7 +13,8 @@ use super::{
     Decision, Filters,
     evaluation::Evaluation,
     fit_error::{Awaits, FitError},
-    verdicts::Verdicts,
+    likenesses::Likenesses,
+    verdicts::{FEW, NodeChanges, Verdicts},
 };
 use crate::device::{Allocation, Quota};
 use crate::scheduling::{
@@ -64,6 +64,8 @@ pub struct Classes {
     judged: BTreeMap<u64, Arc<Ask>>,
     /// The asks that were only hinted at, oldest first.
     hinted: VecDeque<Arc<Ask>>,
+    /// Which nodes are alike to a class that is new.
+    likenesses: Likenesses,
     /// How many pods of a selector stand on each node.
     counts: PodCounts,
     weights: ScoreWeights,
@@ -154,7 +156,7 @@ impl Classes {
         }
         let tested = if filters.is_open() { 0 } else { class.verdicts.slots() };
         self.counts.steps().add(TEST, tested);
-        let mut evaluation = Evaluation::of(filters, &mut class.verdicts, &mut self.counts, self.weights);
+        let evaluation = Evaluation::of(filters, &class.verdicts, &mut self.counts, self.weights);
         let refusals = match evaluation.choose(rank) {
             Ok(node) => return Ok(evaluation.filters().decision(node)),
             Err(refusals) => refusals,
@@ -213,10 +215,12 @@ impl Classes {
     fn update(&mut self, ask: &Arc<Ask>, snapshot: &Snapshot, by: ClassOrigin) {
         self.make_known(ask, by);
         let class = self.by_ask.get_mut(ask).expect("it was just made known");
-        let judged = class.verdicts.update(ask, snapshot.world(), self.weights, || ControlFlow::Continue(()));
-        let judged_anew = judged.continue_value().expect("it was not stopped");
+        let NodeChanges { changed, described, judged } =
+            class.verdicts.update_alike(ask, snapshot.world(), self.weights, &mut self.likenesses);
         self.counts.steps().add(LOOK, 2 * class.verdicts.slots());
-        self.counts.steps().add(ask.cost(), judged_anew);
+        self.counts.steps().add(JUDGE, described);
+        // What else a new class takes counts as judging a few nodes.
+        self.counts.steps().add(ask.cost(), judged.max(changed.min(FEW)));
         self.keep_verdicts(ask);
     }
 

@@ -24,7 +24,7 @@ use crate::scheduling::{
 #[derive(Debug)]
 pub struct Evaluation<'a, 'v> {
     filters: Filters<'a>,
-    verdicts: &'v mut Verdicts,
+    verdicts: &'v Verdicts,
     preferences: Preferences<'a>,
     /// Whether the pod may use a Reservation on some node.
     may_be_reserved: bool,
@@ -68,7 +68,7 @@ impl<'a, 'v> Evaluation<'a, 'v> {
     /// What these filters make of the nodes, beside what the plugins that look at one node make of them, which must be up to date.
     pub fn of(
         filters: Filters<'a>,
-        verdicts: &'v mut Verdicts,
+        verdicts: &'v Verdicts,
         counts: &mut PodCounts,
         weights: ScoreWeights,
     ) -> Self {
@@ -94,7 +94,7 @@ impl<'a, 'v> Evaluation<'a, 'v> {
             match (self.test(state, verdict), verdict) {
                 (Some(Ok(one)), _) => judged.passed.push(one),
                 (Some(Err(refusal)), _) => judged.refusals.note(state, refusal),
-                (None, NodeVerdict::Fails(reasons)) => judged.failed.push((state, reasons.clone())),
+                (None, NodeVerdict::Fails(fails)) => judged.failed.push((state, fails.reasons.clone())),
                 (None, NodeVerdict::Fits(_)) => {}
             }
         }
@@ -174,16 +174,15 @@ impl<'a, 'v> Evaluation<'a, 'v> {
     }
 
     /// Why no node fits, with the nearest miss, and how the quotas stand if nodes were refused for one.
-    pub fn fit_error(&mut self, refusals: &Refusals<'_>) -> FitError {
+    pub fn fit_error(&self, refusals: &Refusals<'_>) -> FitError {
         let error = self.fit_error_of_nodes(refusals);
         if refusals.has_quota() { error.beside_quota(self.filters.standing()) } else { error }
     }
 
     /// As [`Self::fit_error`], without how the quotas stand.
-    pub(super) fn fit_error_of_nodes(&mut self, refusals: &Refusals<'_>) -> FitError {
+    pub(super) fn fit_error_of_nodes(&self, refusals: &Refusals<'_>) -> FitError {
         let Filters { demand, world, .. } = &self.filters;
-        self.verdicts.measure(&demand.ask, world);
-        refusals.fit_error(&self.filters, self.verdicts.failed(world))
+        refusals.fit_error(&self.filters, self.verdicts.failed(&demand.ask, world))
     }
 
     /// What the filters make of a node; `None`: the plugins that look at one node reject it.

@@ -64,7 +64,7 @@ impl Outlook {
         }
         let mut verdicts = Verdicts::default();
         verdicts.update(&demand.ask, world, weights, &mut go_on).continue_value()?;
-        let mut evaluation = Evaluation::of(filters, &mut verdicts, &mut counts, weights);
+        let evaluation = Evaluation::of(filters, &verdicts, &mut counts, weights);
         if counts.has_given_up() {
             return None;
         }
@@ -88,8 +88,8 @@ impl Outlook {
         if filters.rejected().is_some() {
             return false;
         }
-        let mut verdicts = Verdicts::new(&demand.ask, world, weights);
-        Evaluation::of(filters, &mut verdicts, &mut counts, weights).choose(|_| 0).is_ok()
+        let verdicts = Verdicts::new(&demand.ask, world, weights);
+        Evaluation::of(filters, &verdicts, &mut counts, weights).choose(|_| 0).is_ok()
     }
 }
 

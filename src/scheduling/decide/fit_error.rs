@@ -1,9 +1,11 @@
 //! Why no node can serve a pod, and its text in kube-scheduler's form.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt,
+    collections::{BTreeMap, BTreeSet, HashMap},
+    fmt, ptr,
 };
+
+use foldhash::fast::FixedState;
 
 use super::{
     blame::{Blame, Resolvable},
@@ -61,16 +63,21 @@ pub enum Awaits {
 impl FitError {
     /// Why each node failed.
     pub fn of_nodes<'a>(reasons: impl IntoIterator<Item = &'a NodeReasons>) -> Self {
+        // Alike nodes have one list of reasons.
+        let mut lists: HashMap<*const NodeReasons, (&NodeReasons, usize), FixedState> = HashMap::default();
+        for node in reasons {
+            lists.entry(ptr::from_ref(node)).or_insert((node, 0)).1 += 1;
+        }
         let mut counts = BTreeMap::new();
-        let mut count = |kind: Reason| *counts.entry(kind).or_insert(0) += 1;
         let mut nodes = 0;
         let mut resolvable = Resolvable::No;
-        for node in reasons {
-            nodes += 1;
+        for (list, alike) in lists.into_values() {
+            nodes += alike;
             if resolvable == Resolvable::No {
-                resolvable = Resolvable::on_node(node);
+                resolvable = Resolvable::on_node(list);
             }
-            match node.as_slice() {
+            let mut count = |kind: Reason| *counts.entry(kind).or_insert(0) += alike;
+            match list.as_slice() {
                 [only] => count(only.kind()),
                 several => {
                     let kinds: BTreeSet<_> = several.iter().map(Reason::kind).collect();

@@ -94,10 +94,19 @@ pub type Refused<'a> = (&'a Arc<NodeState>, &'a NodeReasons, Closeness);
 
 /// The nearest of these nodes; equals go by name.
 pub fn nearest<'a>(filters: &Filters<'_>, refused: impl Iterator<Item = Refused<'a>>) -> Option<Nearest> {
-    let closest = refused.max_by(|(one, _, closeness), (other, _, than)| {
-        closeness.cmp(than).then_with(|| other.info.name.cmp(&one.info.name))
-    });
-    let (state, reasons, _) = closest?;
+    let mut closest: Vec<Refused<'a>> = Vec::new();
+    for one in refused {
+        let than = closest.first().map(|(_, _, closeness)| one.2.cmp(closeness));
+        if than.is_some_and(Ordering::is_gt) {
+            closest.clear();
+        }
+        if than.is_none_or(Ordering::is_ge) {
+            closest.push(one);
+        }
+    }
+    let nodes: Vec<_> = closest.iter().map(|(node, ..)| *node).collect();
+    let first = filters.world.nodes.first_by_name(&nodes)?;
+    let (state, reasons, _) = closest.into_iter().find(|(node, ..)| node.slot == first.slot)?;
     let (ask, quotas) = (&filters.demand.ask, filters.quotas());
     let detailed = filters.cycle.as_ref().ok().map(|cycle| cycle.detailed(state, reasons));
     let (at, lacks) = lacks(ask, state, detailed.as_ref().unwrap_or(reasons), quotas);

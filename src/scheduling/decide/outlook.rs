@@ -106,7 +106,7 @@ impl Outlook {
         }
         let mut verdicts = Verdicts::default();
         verdicts.update(&demand.ask, world, *weights, &mut go_on).continue_value()?;
-        let mut evaluation = Evaluation::of(filters, &mut verdicts, &mut counts, *weights);
+        let evaluation = Evaluation::of(filters, &verdicts, &mut counts, *weights);
         if counts.has_given_up() {
             return None;
         }

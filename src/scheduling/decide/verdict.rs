@@ -1,9 +1,14 @@
 //! What one node makes of one pod: whether it fits, with which cards and which score; and the best of those that fit.
 
-use std::{collections::BTreeSet, iter, sync::Arc};
+use std::{
+    collections::BTreeSet,
+    iter,
+    sync::{Arc, OnceLock},
+};
 
 use smallvec::SmallVec;
 
+use super::nearest::Closeness;
 use crate::device::{Allocation, CardPreference, CardUsage, InitPhase, ProfileRequest, Quota, usage};
 use crate::scheduling::{
     model::{name::NodeName, pod::Ask},
@@ -27,7 +32,22 @@ pub enum NodeVerdict {
     /// It fits, whatever the quotas.
     Fits(FittingNode),
     /// It does not.
-    Fails(NodeReasons),
+    Fails(FailingNode),
+}
+
+/// Why a node does not fit a pod.
+#[derive(Clone, Debug, Default)]
+pub struct FailingNode {
+    /// The reasons.
+    pub reasons: NodeReasons,
+    closeness: OnceLock<Closeness>,
+}
+
+impl FailingNode {
+    /// How close the node comes, whatever the quotas: found out only where no node is taken.
+    pub(super) fn closeness(&self, ask: &Ask, node: &NodeState) -> Closeness {
+        *self.closeness.get_or_init(|| Closeness::of(ask, node, &self.reasons, &[]))
+    }
 }
 
 /// What a node that fits a pod is to it.
@@ -104,7 +124,7 @@ impl NodeVerdict {
                 let taken = ask.devices.iter().map(|device| taken(device, &given)).collect();
                 Self::Fits(FittingNode { raw, taken, vacancy })
             }
-            Err(reasons) => Self::Fails(reasons),
+            Err(reasons) => Self::Fails(FailingNode { reasons, closeness: OnceLock::new() }),
         }
     }
 }

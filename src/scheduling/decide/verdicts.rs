@@ -1,17 +1,23 @@
 //! What the plugins that look at one node make of every node for one ask. A class keeps it, so that only nodes that have changed are judged
-//! again; a dry run begins without any.
+//! again; a dry run begins without any. Nodes that are alike share a verdict.
+
+#[cfg(test)]
+mod tests;
 
 use std::{collections::HashMap, ops::ControlFlow, sync::Arc};
 
+use foldhash::fast::FixedState;
+
 use super::{
-    nearest::{Closeness, Refused},
-    verdict::{NodeVerdict, Surroundings},
+    likenesses::{Likenesses, NodeKey},
+    nearest::Refused,
+    verdict::{FailingNode, FittingNode, NodeVerdict, Surroundings},
 };
 use crate::scheduling::{
     model::pod::Ask,
     packing::vacancy::Vacancy,
-    plugin::score::weights::ScoreWeights,
-    world::{World, node_state::NodeState},
+    plugin::{amounts::AmountsVerdict, filter::reads, score::weights::ScoreWeights},
+    world::{World, node_parts::NodePart, node_state::NodeState},
 };
 
 /// What is made of the nodes, by slot. What a decision looks at of every node lies close together.
@@ -21,16 +27,34 @@ pub struct Verdicts {
     generations: Vec<u64>,
     /// The weighted sum of the node's scores, as long as none depends on other nodes; [`UNFIT`]: it does not fit.
     scores: Vec<f64>,
-    of_nodes: Vec<NodeVerdict>,
+    of_nodes: Vec<Arc<NodeVerdict>>,
     /// How many of these have scores that depend on those of other nodes.
     relative: usize,
     /// For which version of the mix of pods nodes are scored.
     packing: u64,
     /// What the pod would leave, by the address of the room that it finds: nodes with equal rooms share it.
     vacancies: HashMap<usize, Arc<Vacancy>>,
-    /// How close each node comes that fails, and at which generation: found out only where no node is taken.
-    closeness: Vec<(u64, Option<Closeness>)>,
 }
+
+/// How many nodes had to be looked at anew.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(super) struct NodeChanges {
+    /// How many have changed.
+    pub(super) changed: usize,
+    /// How many were described, to find out which are alike.
+    pub(super) described: usize,
+    /// How many were judged.
+    pub(super) judged: usize,
+}
+
+/// Where so many nodes have changed or fewer, each is judged: to find out which of them are alike takes about as long.
+pub(super) const FEW: usize = 16;
+
+/// So many slots are looked at together.
+const LANES: usize = 16;
+
+/// The verdicts on nodes of which others are alike.
+type Shared<K> = HashMap<K, Arc<NodeVerdict>, FixedState>;
 
 /// The score of a node that does not fit.
 const UNFIT: f64 = f64::NEG_INFINITY;
@@ -49,43 +73,103 @@ impl Verdicts {
         verdicts
     }
 
-    /// Judges the nodes that have changed since the last time, and says how many these were. `go_on` is asked before each; when it says no, the
-    /// rest stays as it was.
+    /// Judges the nodes that have changed since the last time. `go_on` is asked before each; when it says no, the rest stays as it was.
     pub fn update(
         &mut self,
         ask: &Ask,
         world: &World,
         weights: ScoreWeights,
         mut go_on: impl FnMut() -> ControlFlow<()>,
-    ) -> ControlFlow<(), usize> {
-        let (slots, generations) = (world.nodes.slots(), world.nodes.generations());
+    ) -> ControlFlow<()> {
         let scoring = NodeScoring { around: world.into(), weights };
+        for slot in self.outdated(world, &scoring) {
+            let Some(state) = world.nodes.at(slot) else { continue };
+            go_on()?;
+            let verdict = self.judged(ask, state, &scoring);
+            self.set(slot, state.generation, verdict, &scoring);
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// As [`Self::update`]: of nodes that are alike one is judged.
+    pub(super) fn update_alike(
+        &mut self,
+        ask: &Ask,
+        world: &World,
+        weights: ScoreWeights,
+        likenesses: &mut Likenesses,
+    ) -> NodeChanges {
+        let scoring = NodeScoring { around: world.into(), weights };
+        let outdated = self.outdated(world, &scoring);
+        let read = if outdated.len() > FEW { reads(ask) } else { None };
+        let described = if read.is_some() { likenesses.refresh(world) } else { 0 };
+        let mut changes = NodeChanges { changed: outdated.len(), described, judged: 0 };
+        let others: Vec<_> =
+            read.iter().flatten().copied().filter(|part| *part != NodePart::Amounts).collect();
+        let mut by_parts: Shared<NodeKey> = HashMap::default();
+        let mut by_amounts: Shared<(NodeKey, AmountsVerdict)> = HashMap::default();
+        for slot in outdated {
+            let Some(state) = world.nodes.at(slot) else { continue };
+            let mut judged = || {
+                changes.judged += 1;
+                self.judged(ask, state, &scoring)
+            };
+            let verdict = match &read {
+                None => judged(),
+                Some(read) => by_parts
+                    .entry(likenesses.key(slot, read))
+                    .or_insert_with(|| {
+                        let Surroundings { device_resources, packing } = scoring.around;
+                        match AmountsVerdict::of(ask, state, device_resources, packing) {
+                            None => judged(),
+                            Some(amounts) => {
+                                let key = (likenesses.key(slot, &others), amounts);
+                                by_amounts.entry(key).or_insert_with(judged).clone()
+                            }
+                        }
+                    })
+                    .clone(),
+            };
+            self.set(slot, state.generation, verdict, &scoring);
+        }
+        changes
+    }
+
+    /// The slots of which something else has to be found out than is known. What is known is made right in the others, and where there is no node any
+    /// more.
+    fn outdated(&mut self, world: &World, scoring: &NodeScoring<'_>) -> Vec<usize> {
+        let (slots, generations) = (world.nodes.slots(), world.nodes.generations());
         self.resize(slots.len());
-        let is_revalued = self.packing != scoring.around.packing.version();
-        self.packing = scoring.around.packing.version();
-        let mut judged_anew = 0;
-        for (slot, generation) in generations.iter().enumerate() {
-            let is_known = self.generations[slot] == *generation;
-            match &slots[slot] {
-                Some(state) if !is_known => {
-                    go_on()?;
-                    judged_anew += 1;
-                    self.judge(slot, ask, state, &scoring);
+        let mut outdated = Vec::new();
+        for (at, (known, now)) in self.generations.chunks(LANES).zip(generations.chunks(LANES)).enumerate() {
+            // Of most nodes nothing has changed: they are compared several at once.
+            if known == now {
+                continue;
+            }
+            for (lane, (known, now)) in known.iter().zip(now).enumerate() {
+                if known != now {
+                    outdated.push(at * LANES + lane);
                 }
-                Some(state) if is_revalued => self.value(slot, &scoring),
-                // The slot may be another node's next.
-                None if !is_known => self.forget(slot),
-                Some(_) | None => {}
             }
         }
-        ControlFlow::Continue(judged_anew)
+        for &slot in &outdated {
+            if slots[slot].is_none() {
+                // The slot may be another node's next.
+                self.forget(slot);
+            }
+        }
+        if self.packing != scoring.around.packing.version() {
+            self.packing = scoring.around.packing.version();
+            self.value(scoring);
+        }
+        outdated
     }
 
     /// Forgets what was made of the node in this slot.
     pub fn forget(&mut self, slot: usize) {
         if let Some(generation) = self.generations.get_mut(slot) {
             (*generation, self.scores[slot]) = (0, UNFIT);
-            self.set(slot, NodeVerdict::Fails(Vec::new()));
+            self.replace(slot, nothing());
         }
     }
 
@@ -111,43 +195,37 @@ impl Verdicts {
     ) -> impl Iterator<Item = (&'a Arc<NodeState>, &NodeVerdict, f64)> {
         let verdicts = self.of_nodes.iter().zip(&self.scores);
         let judged = world.nodes.slots().iter().zip(verdicts);
-        judged.filter_map(|(state, (verdict, score))| Some((state.as_ref()?, verdict, *score)))
+        judged.filter_map(|(state, (verdict, score))| Some((state.as_ref()?, &**verdict, *score)))
     }
 
     /// Of the nodes with the highest score the first by name, where no node's score depends on those of others; `None`: none fits.
     pub(super) fn best<'a>(&self, world: &'a World) -> Option<&'a Arc<NodeState>> {
-        let highest = self.scores.iter().copied().fold(UNFIT, f64::max);
-        let is_highest = |(_, score): &(&Option<Arc<NodeState>>, &f64)| {
-            score.total_cmp(&highest).is_eq() && highest > UNFIT
-        };
-        let highest = world.nodes.slots().iter().zip(&self.scores).filter(is_highest);
-        highest
-            .filter_map(|(state, _)| state.as_ref())
-            .min_by(|one, other| one.info.name.cmp(&other.info.name))
-    }
-
-    /// Finds out how close each node comes that fails and has changed since the last time.
-    pub(super) fn measure(&mut self, ask: &Ask, world: &World) {
-        self.closeness.resize(self.of_nodes.len(), (0, None));
-        let judged = world.nodes.slots().iter().zip(&self.of_nodes);
-        for ((state, verdict), (generation, closeness)) in judged.zip(&mut self.closeness) {
-            let Some(state) = state.as_ref().filter(|state| state.generation != *generation) else {
-                continue;
-            };
-            *generation = state.generation;
-            *closeness = match verdict {
-                NodeVerdict::Fails(reasons) => Some(Closeness::of(ask, state, reasons, &[])),
-                NodeVerdict::Fits(_) => None,
-            };
+        let highest = highest(&self.scores);
+        if highest == UNFIT {
+            return None;
         }
+        let mut nodes = Vec::new();
+        for (scores, slots) in self.scores.chunks(LANES).zip(world.nodes.slots().chunks(LANES)) {
+            if scores.contains(&highest) {
+                let highest = scores.iter().zip(slots).filter(|(score, _)| score.total_cmp(&highest).is_eq());
+                nodes.extend(highest.filter_map(|(_, state)| state.as_ref()));
+            }
+        }
+        world.nodes.first_by_name(&nodes)
     }
 
-    /// The nodes that fail, each with why and how close it comes, as it was [measured](Self::measure).
-    pub(super) fn failed<'a>(&'a self, world: &'a World) -> impl Iterator<Item = Refused<'a>> + Clone {
-        let judged = world.nodes.slots().iter().zip(&self.of_nodes).zip(&self.closeness);
-        judged.filter_map(|((state, verdict), (_, closeness))| match verdict {
-            NodeVerdict::Fails(reasons) => Some((state.as_ref()?, reasons, (*closeness)?)),
-            NodeVerdict::Fits(_) => None,
+    /// The nodes that fail, each with why and how close it comes.
+    pub(super) fn failed<'a>(
+        &'a self,
+        ask: &'a Ask,
+        world: &'a World,
+    ) -> impl Iterator<Item = Refused<'a>> + Clone {
+        let judged = world.nodes.slots().iter().zip(&self.of_nodes);
+        judged.filter_map(move |(state, verdict)| match (state, &**verdict) {
+            (Some(state), NodeVerdict::Fails(fails)) => {
+                Some((state, &fails.reasons, fails.closeness(ask, state)))
+            }
+            _ => None,
         })
     }
 
@@ -155,21 +233,28 @@ impl Verdicts {
     fn resize(&mut self, slots: usize) {
         self.generations.resize(slots, 0);
         self.scores.resize(slots, UNFIT);
-        self.of_nodes.resize_with(slots, || NodeVerdict::Fails(Vec::new()));
+        if self.of_nodes.len() != slots {
+            self.of_nodes.resize(slots, nothing());
+        }
     }
 
-    /// Judges the node in this slot.
-    fn judge(&mut self, slot: usize, ask: &Ask, node: &NodeState, scoring: &NodeScoring<'_>) {
+    /// The verdict on a node.
+    fn judged(&mut self, ask: &Ask, node: &NodeState, scoring: &NodeScoring<'_>) -> Arc<NodeVerdict> {
         let mut verdict = NodeVerdict::of(ask, node, scoring.around);
         if let NodeVerdict::Fits(fit) = &mut verdict {
             fit.vacancy = fit.vacancy.take().map(|vacancy| self.share(vacancy));
         }
-        self.generations[slot] = node.generation;
-        self.scores[slot] = match &verdict {
+        Arc::new(verdict)
+    }
+
+    /// Takes in the verdict on the node in this slot, of this generation.
+    fn set(&mut self, slot: usize, generation: u64, verdict: Arc<NodeVerdict>, scoring: &NodeScoring<'_>) {
+        self.generations[slot] = generation;
+        self.scores[slot] = match &*verdict {
             NodeVerdict::Fits(fit) => fit.raw.total(&scoring.weights),
             NodeVerdict::Fails(_) => UNFIT,
         };
-        self.set(slot, verdict);
+        self.replace(slot, verdict);
     }
 
     /// The same, as other nodes with this room have it where as much is left of them.
@@ -183,7 +268,7 @@ impl Verdicts {
         if known.is_alike(&vacancy) { known.clone() } else { vacancy }
     }
 
-    fn set(&mut self, slot: usize, verdict: NodeVerdict) {
+    fn replace(&mut self, slot: usize, verdict: Arc<NodeVerdict>) {
         let is_relative =
             |verdict: &NodeVerdict| matches!(verdict, NodeVerdict::Fits(fit) if fit.raw.is_relative());
         self.relative += usize::from(is_relative(&verdict));
@@ -191,13 +276,40 @@ impl Verdicts {
         self.of_nodes[slot] = verdict;
     }
 
-    /// Scores a node anew for another mix of pods.
-    fn value(&mut self, slot: usize, scoring: &NodeScoring<'_>) {
-        if let NodeVerdict::Fits(fit) = &mut self.of_nodes[slot]
-            && let Some(vacancy) = &fit.vacancy
-        {
-            fit.raw.value(vacancy, scoring.around.packing);
-            self.scores[slot] = fit.raw.total(&scoring.weights);
+    /// Scores the nodes anew for another mix of pods.
+    fn value(&mut self, scoring: &NodeScoring<'_>) {
+        // Whoever shares a verdict shares the next one. While the loop runs, no address is another verdict's: those that are replaced are kept.
+        let mut shared: HashMap<*const NodeVerdict, (Arc<NodeVerdict>, Arc<NodeVerdict>, f64), FixedState> =
+            HashMap::default();
+        for slot in 0..self.of_nodes.len() {
+            let before = &self.of_nodes[slot];
+            let NodeVerdict::Fits(FittingNode { raw, taken, vacancy: Some(vacancy) }) = &**before else {
+                continue;
+            };
+            let (_, verdict, score) = shared.entry(Arc::as_ptr(before)).or_insert_with(|| {
+                let mut raw = *raw;
+                raw.value(vacancy, scoring.around.packing);
+                let fit = FittingNode { raw, taken: taken.clone(), vacancy: Some(vacancy.clone()) };
+                (before.clone(), Arc::new(NodeVerdict::Fits(fit)), raw.total(&scoring.weights))
+            });
+            (self.of_nodes[slot], self.scores[slot]) = (verdict.clone(), *score);
         }
     }
+}
+
+/// The highest of these; [`UNFIT`]: there is none.
+fn highest(scores: &[f64]) -> f64 {
+    let (chunks, rest) = scores.as_chunks::<LANES>();
+    let mut highest = [UNFIT; LANES];
+    for chunk in chunks {
+        for (highest, score) in highest.iter_mut().zip(chunk) {
+            *highest = if score > highest { *score } else { *highest };
+        }
+    }
+    highest.iter().chain(rest).copied().fold(UNFIT, f64::max)
+}
+
+/// What is made of a slot without a node.
+fn nothing() -> Arc<NodeVerdict> {
+    Arc::new(NodeVerdict::Fails(FailingNode::default()))
 }

@@ -89,6 +89,13 @@ pub struct PortsAndDisks {
     pub disks: Vec<Disk>,
 }
 
+impl PortsAndDisks {
+    /// Whether there are none.
+    pub fn is_nothing(&self) -> bool {
+        self.ports.is_empty() && self.disks.is_empty()
+    }
+}
+
 /// A port of the node that a container listens on.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct HostPort {

@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 
 use crate::object::{NodeSelector, NodeSelectorTerm, PreferredTerm, Requirement};
 
+/// The label that each node has for itself.
+pub const HOSTNAME: &str = "kubernetes.io/hostname";
+
 /// What a pod wants of a node's labels and name.
 #[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
 pub struct NodeAffinityTerms {
@@ -21,6 +24,17 @@ impl NodeAffinityTerms {
         let required = self.required.iter().map(NodeSelector::requirements);
         let preferred = self.preferred.iter().map(|term| term.preference.requirements());
         self.selector.len() + required.chain(preferred).sum::<usize>()
+    }
+
+    /// Whether it reads what only one node has: its name, or the label that is its own.
+    pub fn tells_nodes_apart(&self) -> bool {
+        let required = self.required.iter().flat_map(|required| &required.node_selector_terms);
+        let mut terms = required.chain(self.preferred.iter().map(|term| &term.preference));
+        let is_own = |requirement: &Requirement| requirement.key == HOSTNAME;
+        let reads_own = |term: &NodeSelectorTerm| {
+            !term.match_fields.is_empty() || term.match_expressions.iter().any(is_own)
+        };
+        self.selector.contains_key(HOSTNAME) || terms.any(reads_own)
     }
 
     /// Whether every node will do.

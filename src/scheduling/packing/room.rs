@@ -101,12 +101,18 @@ impl RoomCard {
     }
 }
 
+/// As rooms have it: cpu in thousandths, and memory in MiB, of which there are so many bytes.
+pub fn cpu_and_memory(cpu: i64, memory: i64) -> [u32; 2] {
+    let whole = |free: i64, step: i64| narrow((free.max(0) / step * step).unsigned_abs());
+    [whole(cpu, CPU_STEP), whole(memory >> 20, MEMORY_STEP)]
+}
+
 impl Room {
     /// The room of a node with so much cpu in thousandths, memory in bytes, and these cards.
     pub fn new(cpu: i64, memory: i64, mut cards: SmallVec<[RoomCard; 8]>, kinds: &CardKinds) -> Self {
         cards.sort_unstable_by_key(|card| (kinds.rank(card.kind), *card));
-        let whole = |free: i64, step: i64| narrow((free.max(0) / step * step).unsigned_abs());
-        Self { cpu: whole(cpu, CPU_STEP), memory: whole(memory >> 20, MEMORY_STEP), cards }
+        let [cpu, memory] = cpu_and_memory(cpu, memory);
+        Self { cpu, memory, cards }
     }
 
     /// How much of its cards is free, in thousandths of one.

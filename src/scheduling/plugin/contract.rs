@@ -16,7 +16,7 @@ use crate::{
             prebind_step::PrebindStep,
         },
         packing::{Packing, vacancy::Vacancy},
-        world::{World, node_state::NodeState, object::Objects},
+        world::{World, node_parts::NodePart, node_state::NodeState, object::Objects},
     },
 };
 
@@ -33,6 +33,12 @@ pub trait SchedulingPlugin: 'static {
 
     /// Why it rejects a node.
     type Reason: Rejection + Clone + fmt::Debug + Ord;
+
+    /// Which parts of a node it reads where it looks at one node: what it says of a pod there holds for every node that is equal in these. `None`: what
+    /// tells nodes apart too, such as their names and the uuids of their cards. One that reads amounts alone scores a node whatever cards the pod gets.
+    fn reads(_ask: &Ask) -> Option<&'static [NodePart]> {
+        None
+    }
 
     /// Whether the change could let a pod through that it has rejected: kube-scheduler's queueing hint. It is asked of plugins with [`Reach::Cluster`]
     /// alone: the others' pods are woken by a node that would have them.
@@ -108,11 +114,17 @@ pub trait Score: SchedulingPlugin {
     fn score(placement: &Placement<'_>) -> Option<f64>;
 }
 
+/// What a plugin that scores by rooms reads of a node's amounts.
+pub type RoomAmounts = [u32; 7];
+
 /// A plugin that scores a node by the room that the pod would leave there. What it finds of the node is kept with the pod's class until the node
 /// changes; what that scores is asked anew when the mix of pods changes, of which the worth of rooms depends.
 pub trait RoomScore: SchedulingPlugin {
     /// `None`: it has nothing to score for the pod, whatever the node.
     fn vacancy(placement: &Placement<'_>) -> Option<Arc<Vacancy>>;
+
+    /// What it reads of the node's amounts: where it is equal and the node's other parts are, vacancies are alike.
+    fn amounts(ask: &Ask, node: &NodeState) -> RoomAmounts;
 
     /// A cost: the less, the better.
     fn cost(vacancy: &Vacancy, packing: &Packing) -> f64;

@@ -14,12 +14,18 @@ use super::{
 };
 use crate::{
     device::{
-        Allocation, Answer, Assignment, DeviceType, JointRequest, NodeDevices, Profile, ProfileRequest,
-        Quota, together,
+        Allocation, Answer, Assignment, DeviceType, IdFilter, JointRequest, NodeDevices, Profile,
+        ProfileRequest, Quota, together,
     },
     scheduling::{
-        model::devices::{self, Shortfall},
-        world::node_state::{Agent, NodeState},
+        model::{
+            devices::{self, Shortfall},
+            pod::Ask,
+        },
+        world::{
+            node_parts::NodePart,
+            node_state::{Agent, NodeState},
+        },
     },
 };
 
@@ -35,6 +41,16 @@ impl SchedulingPlugin for Devices {
     const WEIGHT: Option<u32> = Some(1);
 
     type Reason = DeviceReason;
+
+    fn reads(ask: &Ask) -> Option<&'static [NodePart]> {
+        let by_uuid = ask.devices.iter().any(|device| device.request.selection.ids != IdFilter::default());
+        if by_uuid {
+            return None;
+        }
+        // Whether a claim serves the shares depends on what the node has of a resource.
+        let by_class = ask.devices.iter().any(|device| device.by_class.is_some());
+        Some(if by_class { &[NodePart::Amounts, NodePart::Rest] } else { &[NodePart::Rest] })
+    }
 }
 
 impl Filter for Devices {

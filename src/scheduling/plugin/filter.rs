@@ -10,8 +10,22 @@ use super::{
 };
 use crate::{
     device::{Allocation, CardId, Quota},
-    scheduling::{model::pod::Ask, world::node_state::NodeState},
+    scheduling::{
+        model::pod::Ask,
+        world::{node_parts::NodePart, node_state::NodeState},
+    },
 };
+
+/// Which parts of a node the plugins that look at one node read for this ask: nodes that are equal in these are equal to all of them. `None`: what tells
+/// nodes apart too.
+pub fn reads(ask: &Ask) -> Option<Vec<NodePart>> {
+    let mut parts = Vec::with_capacity(NodePart::COUNT);
+    for row in TABLE.iter().filter(|row| row.looks_at_one_node()) {
+        let read = (row.reads)(ask)?;
+        parts.extend(read.iter().filter(|part| !parts.contains(*part)).copied().collect::<Vec<_>>());
+    }
+    Some(parts)
+}
 
 /// The cards that the node would give, one allocation for each request, or every reason of the first plugin that rejects it.
 ///

@@ -8,7 +8,7 @@ use std::{convert::Infallible, sync::Arc};
 
 use smallvec::{SmallVec, smallvec};
 
-use super::contract::{Placement, RoomScore, SchedulingPlugin};
+use super::contract::{Placement, RoomAmounts, RoomScore, SchedulingPlugin};
 use crate::{
     device::{CardId, CardPreference, CardUsage, Cores, IdFilter, InitPhase, MiB, Tie, Usage},
     scheduling::{
@@ -20,11 +20,11 @@ use crate::{
         packing::{
             Packing, cpu_and_memory,
             fleet::NodeSize,
-            room::{Room, RoomCard},
+            room::{self, Room, RoomCard},
             rooms::ValuedRoom,
             vacancy::{Remainder, Vacancy},
         },
-        world::node_state::NodeState,
+        world::{node_parts::NodePart, node_state::NodeState},
     },
 };
 
@@ -52,11 +52,21 @@ impl SchedulingPlugin for LeastWaste {
     const WEIGHT: Option<u32> = Some(1);
 
     type Reason = Infallible;
+
+    fn reads(ask: &Ask) -> Option<&'static [NodePart]> {
+        if ask.wastes_least() { Some(&[NodePart::Amounts, NodePart::Rest]) } else { Some(&[]) }
+    }
 }
 
 impl RoomScore for LeastWaste {
     fn vacancy(placement: &Placement<'_>) -> Option<Arc<Vacancy>> {
         placement.ask.wastes_least().then(|| Arc::new(vacancy(placement)))
+    }
+
+    fn amounts(ask: &Ask, node: &NodeState) -> RoomAmounts {
+        let (before, after) = (free(node, [0, 0]), free(node, cpu_and_memory(&ask.resources)));
+        let size = NodeSize::of(&node.info).map_or([0, 0], |size| [size.cpu, size.memory]);
+        [before[0], before[1], after[0], after[1], denied(ask, node), size[0], size[1]]
     }
 
     fn cost(vacancy: &Vacancy, packing: &Packing) -> f64 {
@@ -86,6 +96,13 @@ fn vacancy(placement: &Placement<'_>) -> Vacancy {
 
 fn before(node: &NodeState, packing: &Packing) -> Arc<ValuedRoom> {
     packing.valued(room(node, [0, 0], packing, |_| CardUsage::default()))
+}
+
+/// The cpu and memory of the room of a node on which a pod takes so much more.
+fn free(node: &NodeState, more: [i64; 2]) -> [u32; 2] {
+    let (all, requested) = (cpu_and_memory(&node.info.allocatable), cpu_and_memory(&node.requested));
+    let left = |at: usize| all[at].saturating_sub(requested[at].saturating_add(more[at]));
+    room::cpu_and_memory(left(0), left(1))
 }
 
 /// The room of a node on which a pod takes so much more.

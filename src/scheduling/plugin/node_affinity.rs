@@ -9,6 +9,10 @@ use super::{
     scene::Scene,
     score::range::float,
 };
+use crate::scheduling::{
+    model::{node_affinity::NodeAffinityTerms, pod::Ask},
+    world::node_parts::NodePart,
+};
 
 /// Rejects a node that the pod's node selector or required node affinity does not match, and prefers nodes by the weights of the preferred terms
 /// that match.
@@ -20,6 +24,14 @@ impl SchedulingPlugin for NodeAffinity {
     const WEIGHT: Option<u32> = Some(2);
 
     type Reason = AffinityMismatch;
+
+    fn reads(ask: &Ask) -> Option<&'static [NodePart]> {
+        match &ask.constraints.affinity {
+            affinity if *affinity == NodeAffinityTerms::default() => Some(&[]),
+            affinity if affinity.tells_nodes_apart() => None,
+            _ => Some(&[NodePart::Labels]),
+        }
+    }
 }
 
 impl Filter for NodeAffinity {

@@ -10,7 +10,10 @@ use super::{
     contract::{Cure, Filter, Reasons, Rejection, SchedulingPlugin},
     scene::Scene,
 };
-use crate::scheduling::model::feature::Feature;
+use crate::scheduling::{
+    model::{feature::Feature, pod::Ask},
+    world::node_parts::NodePart,
+};
 
 /// Rejects a node that does not declare one of the features.
 #[derive(Debug)]
@@ -20,6 +23,10 @@ impl SchedulingPlugin for NodeDeclaredFeatures {
     const NAME: &'static str = "NodeDeclaredFeatures";
 
     type Reason = FeatureMissing;
+
+    fn reads(_ask: &Ask) -> Option<&'static [NodePart]> {
+        Some(&[NodePart::Rest])
+    }
 }
 
 impl Filter for NodeDeclaredFeatures {

@@ -10,6 +10,7 @@ use super::{
     contract::{Filter, Reasons, Rejection, SchedulingPlugin},
     scene::Scene,
 };
+use crate::scheduling::{model::pod::Ask, world::node_parts::NodePart};
 
 /// Rejects a node where another pod has one of the ports.
 #[derive(Debug)]
@@ -19,6 +20,10 @@ impl SchedulingPlugin for NodePorts {
     const NAME: &'static str = "NodePorts";
 
     type Reason = PortTaken;
+
+    fn reads(_ask: &Ask) -> Option<&'static [NodePart]> {
+        Some(&[NodePart::Rest])
+    }
 }
 
 impl Filter for NodePorts {

@@ -8,7 +8,10 @@ use super::{
     contract::{Placement, SchedulingPlugin, Score},
     score::range::{MOST, float, whole},
 };
-use crate::scheduling::{model::resources::ResourceAmounts, world::node_state::NodeState};
+use crate::scheduling::{
+    model::{pod::Ask, resources::ResourceAmounts},
+    world::{node_parts::NodePart, node_state::NodeState},
+};
 
 /// The resources that are balanced.
 const BALANCED: [&str; 2] = ["cpu", "memory"];
@@ -22,6 +25,10 @@ impl SchedulingPlugin for NodeResourcesBalancedAllocation {
     const WEIGHT: Option<u32> = Some(1);
 
     type Reason = Infallible;
+
+    fn reads(_ask: &Ask) -> Option<&'static [NodePart]> {
+        Some(&[NodePart::Amounts])
+    }
 }
 
 impl Score for NodeResourcesBalancedAllocation {

@@ -14,8 +14,11 @@ use super::{
 use crate::{
     device::ProfileRequest,
     scheduling::{
-        model::{pod::Demand, resources::ResourceAmounts},
-        world::{World, node_state::NodeState},
+        model::{
+            pod::{Ask, Demand},
+            resources::ResourceAmounts,
+        },
+        world::{World, node_parts::NodePart, node_state::NodeState},
     },
 };
 
@@ -29,6 +32,10 @@ impl SchedulingPlugin for NodeResourcesFit {
     const WEIGHT: Option<u32> = Some(0);
 
     type Reason = ResourceReason;
+
+    fn reads(_ask: &Ask) -> Option<&'static [NodePart]> {
+        Some(&[NodePart::Amounts])
+    }
 }
 
 impl Filter for NodeResourcesFit {

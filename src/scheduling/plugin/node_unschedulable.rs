@@ -9,7 +9,10 @@ use super::{
     scene::Scene,
     taint_toleration::tolerates,
 };
-use crate::object::Taint;
+use crate::{
+    object::Taint,
+    scheduling::{model::pod::Ask, world::node_parts::NodePart},
+};
 
 /// The taint that stands for a cordon: a pod that tolerates it may be placed on a cordoned node.
 const CORDON: &str = "node.kubernetes.io/unschedulable";
@@ -22,6 +25,10 @@ impl SchedulingPlugin for NodeUnschedulable {
     const NAME: &'static str = "NodeUnschedulable";
 
     type Reason = Cordoned;
+
+    fn reads(_ask: &Ask) -> Option<&'static [NodePart]> {
+        Some(&[NodePart::Rest])
+    }
 }
 
 impl Filter for NodeUnschedulable {

@@ -6,15 +6,20 @@ use super::{
     NodeReasons, Plugin, Reason,
     contract::{
         Filter, Normalisation, Placement, PreFilter, PreFiltered, PreScore, PreScored, Reach, Reasons,
-        Rejection, RoomScore, SchedulingPlugin, Score,
+        Rejection, RoomAmounts, RoomScore, SchedulingPlugin, Score,
     },
     pod_counts::PodCounts,
     scene::Scene,
 };
 use crate::scheduling::{
-    model::{change::Change, footprint::Footprint, pod::Demand, prebind_step::PrebindStep},
+    model::{
+        change::Change,
+        footprint::Footprint,
+        pod::{Ask, Demand},
+        prebind_step::PrebindStep,
+    },
     packing::{Packing, vacancy::Vacancy},
-    world::{World, node_state::NodeState, object::Objects},
+    world::{World, node_parts::NodePart, node_state::NodeState, object::Objects},
 };
 
 /// A plugin that stands in the table.
@@ -70,9 +75,13 @@ type ScoreNode = fn(&Placement<'_>) -> Option<f64>;
 
 type FindVacancy = fn(&Placement<'_>) -> Option<Arc<Vacancy>>;
 
+type ReadAmounts = fn(&Ask, &NodeState) -> RoomAmounts;
+
 type Cost = fn(&Vacancy, &Packing) -> f64;
 
 type PrepareScore = for<'a> fn(&'a Demand, &'a World, &mut PodCounts) -> Option<Box<dyn PreScored + 'a>>;
+
+type Reads = fn(&Ask) -> Option<&'static [NodePart]>;
 
 type Helps = fn(&Footprint, &Change, &Objects) -> bool;
 
@@ -83,11 +92,13 @@ pub(super) struct Row {
     pub(super) name: &'static str,
     pub(super) reach: Reach,
     pub(super) weight: Option<u32>,
+    pub(super) reads: Reads,
     pub(super) helps: Helps,
     pub(super) test: Option<Test>,
     pub(super) prepare: Option<Prepare>,
     pub(super) score: Option<(ScoreNode, Normalisation)>,
     pub(super) room_score: Option<(FindVacancy, Cost)>,
+    pub(super) room_amounts: Option<ReadAmounts>,
     pub(super) prepare_score: Option<PrepareScore>,
 }
 
@@ -99,13 +110,20 @@ impl Row {
             name: P::NAME,
             reach: P::REACH,
             weight: P::WEIGHT,
+            reads: P::reads,
             helps: P::helps,
             test: None,
             prepare: None,
             score: None,
             room_score: None,
+            room_amounts: None,
             prepare_score: None,
         }
+    }
+
+    /// Whether it tests or scores a node by itself.
+    pub(super) const fn looks_at_one_node(&self) -> bool {
+        self.test.is_some() || self.score.is_some() || self.room_score.is_some()
     }
 
     /// It tests a node by itself.
@@ -125,7 +143,7 @@ impl Row {
 
     /// It scores a node by the room that is left there.
     pub(super) const fn room_score<P: InTable + RoomScore>(self) -> Self {
-        Self { room_score: Some((P::vacancy, P::cost)), ..self }
+        Self { room_score: Some((P::vacancy, P::cost)), room_amounts: Some(P::amounts), ..self }
     }
 
     /// It scores a node by what it finds out for a pod.

@@ -8,7 +8,10 @@ use super::{
     contract::{Cure, Filter, Normalisation, Placement, Reasons, Rejection, SchedulingPlugin, Score},
     scene::Scene,
 };
-use crate::object::{Taint, Toleration};
+use crate::{
+    object::{Taint, Toleration},
+    scheduling::{model::pod::Ask, world::node_parts::NodePart},
+};
 
 /// Rejects a node with a taint of effect `NoSchedule` or `NoExecute` that the pod does not tolerate, and prefers nodes with few taints of effect
 /// `PreferNoSchedule` that it does not tolerate.
@@ -20,6 +23,10 @@ impl SchedulingPlugin for TaintToleration {
     const WEIGHT: Option<u32> = Some(3);
 
     type Reason = UntoleratedTaint;
+
+    fn reads(_ask: &Ask) -> Option<&'static [NodePart]> {
+        Some(&[NodePart::Rest])
+    }
 }
 
 impl Filter for TaintToleration {

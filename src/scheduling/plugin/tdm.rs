@@ -22,7 +22,7 @@ use crate::scheduling::{
         pod::{Ask, Demand},
         tdm::{Permission, TimeOfDay, WindowState, ZoneState},
     },
-    world::{World, node_state::NodeState},
+    world::{World, node_parts::NodePart, node_state::NodeState},
 };
 
 /// Rejects a node of a revocable zone that is closed, that the pod may not use, or that closes before the pod could finish; a pod that may use
@@ -36,6 +36,10 @@ impl SchedulingPlugin for Tdm {
     const WEIGHT: Option<u32> = Some(10);
 
     type Reason = ZoneReason;
+
+    fn reads(_ask: &Ask) -> Option<&'static [NodePart]> {
+        Some(&[NodePart::Rest])
+    }
 }
 
 impl Filter for Tdm {

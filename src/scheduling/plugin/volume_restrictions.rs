@@ -16,9 +16,9 @@ use crate::scheduling::{
         change::Change,
         footprint::{ClaimUse, Footprint},
         kind::Kind,
-        pod::Demand,
+        pod::{Ask, Demand},
     },
-    world::{World, object::Objects},
+    world::{World, node_parts::NodePart, object::Objects},
 };
 
 /// Rejects a node where another pod has one of the disks and either of them may write, and every node while another pod uses a claim of the
@@ -31,6 +31,10 @@ impl SchedulingPlugin for VolumeRestrictions {
     const REACH: Reach = Reach::Cluster;
 
     type Reason = VolumeInUse;
+
+    fn reads(_ask: &Ask) -> Option<&'static [NodePart]> {
+        Some(&[NodePart::Rest])
+    }
 
     fn helps(pod: &Footprint, change: &Change, _objects: &Objects) -> bool {
         let shares = |other: &Footprint| {

@@ -245,8 +245,8 @@ pub(super) fn compare(
     if let Some(error) = filters.rejected() {
         return bare(ComparisonReason::PodRejected(Box::new(error)));
     }
-    let mut verdicts = Verdicts::new(&demand.ask, before.world(), *weights);
-    let mut evaluation = Evaluation::of(filters, &mut verdicts, &mut counts, *weights);
+    let verdicts = Verdicts::new(&demand.ask, before.world(), *weights);
+    let evaluation = Evaluation::of(filters, &verdicts, &mut counts, *weights);
     let all = evaluation.judge_all();
     let judged = evaluation.nodes(&all);
     let chosen = judged.iter().find(|(state, _)| state.info.name == holding.node);
@@ -283,8 +283,8 @@ pub(super) fn prospect(demand: &Demand, now: &Snapshot, weights: &ScoreWeights) 
     if filters.rejected().is_some() {
         return None;
     }
-    let mut verdicts = Verdicts::new(&demand.ask, now.world(), *weights);
-    let evaluation = Evaluation::of(filters, &mut verdicts, &mut counts, *weights);
+    let verdicts = Verdicts::new(&demand.ask, now.world(), *weights);
+    let evaluation = Evaluation::of(filters, &verdicts, &mut counts, *weights);
     best(&evaluation, &evaluation.judge_all())
 }
 

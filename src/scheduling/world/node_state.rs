@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// Whether a node's device plugin does its work.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub enum Agent {
     /// It owes nothing, or not for long.
     #[default]
@@ -27,7 +27,7 @@ pub enum Agent {
 }
 
 /// What is known of a node's device plugins.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
 pub struct NodeAgents {
     /// Whether the one answers that owes an answer.
     pub agent: Agent,

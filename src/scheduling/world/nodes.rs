@@ -43,6 +43,20 @@ impl Nodes {
         self.by_name.keys()
     }
 
+    /// The first by name of these nodes.
+    pub fn first_by_name<'a>(&'a self, nodes: &[&'a Arc<NodeState>]) -> Option<&'a Arc<NodeState>> {
+        // Where many have to be compared, a walk over all names in their order ends sooner.
+        if nodes.len() <= self.by_name.len() / 64 {
+            return nodes.iter().copied().min_by(|one, other| one.info.name.cmp(&other.info.name));
+        }
+        let mut is_one = vec![false; self.slots.len()];
+        for node in nodes {
+            is_one[node.slot] = true;
+        }
+        let first = self.by_name.values().find(|slot| is_one[**slot])?;
+        self.at(*first)
+    }
+
     /// Every node, in the order of slots.
     pub fn by_slot(&self) -> impl Iterator<Item = &Arc<NodeState>> {
         self.slots.iter().flatten()

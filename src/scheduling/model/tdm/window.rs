@@ -100,7 +100,7 @@ impl Window {
 }
 
 /// Whether a zone takes pods, and until when.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum WindowState {
     /// It does until then; `None`: always.
     Open(Option<Timestamp>),

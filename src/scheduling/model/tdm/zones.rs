@@ -35,7 +35,7 @@ impl Default for RevocableZones {
 }
 
 /// A node's zone as it stands.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct ZoneState {
     /// The zone's name.
     pub zone: Arc<str>,

@@ -1,0 +1,114 @@
+//! Which nodes are alike: equal in the parts that plugins read of them, whatever they are called. Of those a class that is new judges one.
+//!
+//! What is known of a node holds for one generation of it, so nothing has to be undone when a pod is placed on trial.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{HashMap, HashSet};
+
+use foldhash::fast::FixedState;
+
+use crate::scheduling::world::{
+    World,
+    node_parts::{Description, InfoPart, NodePart, PartId},
+    node_state::NodeState,
+};
+
+/// The parts of a node that are read for a pod. Nodes with equal keys are one to it.
+pub(super) type NodeKey = [PartId; NodePart::COUNT];
+
+/// Which nodes are alike.
+#[derive(Debug, Default)]
+pub struct Likenesses {
+    by_slot: Vec<DescribedNode>,
+    known: HashMap<Box<[u8]>, PartId, FixedState>,
+    /// The place that was given last.
+    last: u32,
+    /// Descriptions of no node are forgotten once there are so many in all.
+    limit: usize,
+    /// What is described at the moment.
+    description: Description,
+}
+
+/// The places of the descriptions of one node.
+#[derive(Clone, Copy, Debug, Default)]
+struct DescribedNode {
+    /// The node's generation when it was described; 0: there was no node.
+    generation: u64,
+    /// The parts that plugins read.
+    parts: NodeKey,
+    /// What these refer to.
+    of_info: [PartId; 2],
+}
+
+/// So many descriptions are kept whatever they are of.
+const KEPT: usize = 1024;
+
+impl Likenesses {
+    /// Describes the nodes that have changed since the last time, and says how many these were.
+    pub(super) fn refresh(&mut self, world: &World) -> usize {
+        if self.last > u32::MAX / 2 {
+            *self = Self::default();
+        }
+        let (slots, generations) = (world.nodes.slots(), world.nodes.generations());
+        self.by_slot.resize(slots.len(), DescribedNode::default());
+        let mut described = 0;
+        for (slot, generation) in generations.iter().enumerate() {
+            if self.by_slot[slot].generation == *generation {
+                continue;
+            }
+            self.by_slot[slot] = match &slots[slot] {
+                Some(state) => self.describe(state),
+                None => DescribedNode::default(),
+            };
+            described += 1;
+        }
+        self.forget_unused();
+        described
+    }
+
+    /// The node in this slot, with these parts read of it.
+    pub(super) fn key(&self, slot: usize, read: &[NodePart]) -> NodeKey {
+        let mut key = NodeKey::default();
+        for part in read {
+            key[*part as usize] = self.by_slot[slot].parts[*part as usize];
+        }
+        key
+    }
+
+    fn describe(&mut self, node: &NodeState) -> DescribedNode {
+        let mut of_info = |part| self.place(|description| description.describe_info(part, &node.info));
+        let labels = of_info(InfoPart::Labels);
+        let (resources, fixtures) = (of_info(InfoPart::Resources), of_info(InfoPart::Fixtures));
+        let amounts = self.place(|description| description.describe_amounts(node, resources));
+        let rest = self.place(|description| description.describe_rest(node, fixtures));
+        DescribedNode {
+            generation: node.generation,
+            parts: [labels, amounts, rest],
+            of_info: [resources, fixtures],
+        }
+    }
+
+    /// The place of what is described so.
+    fn place(&mut self, describe: impl FnOnce(&mut Description)) -> PartId {
+        self.description.clear();
+        describe(&mut self.description);
+        if let Some(known) = self.known.get(self.description.bytes()) {
+            return *known;
+        }
+        self.last += 1;
+        self.known.insert(self.description.bytes().into(), PartId(self.last));
+        PartId(self.last)
+    }
+
+    fn forget_unused(&mut self) {
+        if self.known.len() <= self.limit.max(KEPT) {
+            return;
+        }
+        let used = self.by_slot.iter().flat_map(|node| node.parts.iter().chain(&node.of_info));
+        let used: HashSet<PartId, FixedState> = used.copied().collect();
+        self.known.retain(|_, place| used.contains(place));
+        self.limit = self.known.len() + self.known.len() / 4;
+    }
+}
