@@ -96,7 +96,10 @@ fn named() -> BTreeSet<String> {
         "karpenter.sh/",
     ];
     let mut named = BTreeSet::new();
-    for (_, text) in ["dialect", "admission", "cluster", "scheduling/plugin"].into_iter().flat_map(sources) {
+    for (_, text) in ["dialect", "admission", "cluster", "scheduling/model", "scheduling/plugin"]
+        .into_iter()
+        .flat_map(sources)
+    {
         let text: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
         // The type of a list has a semicolon of its own.
         let constants = text.split("const ").skip(1).filter_map(|rest| {

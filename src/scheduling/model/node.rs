@@ -17,6 +17,9 @@ use crate::{
 pub use devices::{Offer, OfferedDevices};
 pub use locks::{NodeLock, RequiredLocks, Signature};
 
+/// The label of nodes that are kept for pods with a share of a card. Its value is `true`.
+pub const SHARES_ONLY: &str = "berth.dev/shares-only";
+
 /// A node.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct NodeInfo {
@@ -60,6 +63,11 @@ impl NodeInfo {
     pub fn drop_devices(&mut self, profile: &ProfileName) {
         self.devices.offers.retain(|known| known.profile != *profile);
         self.locks.drop_vendors(profile);
+    }
+
+    /// Whether its operator keeps it for pods with a share of a card.
+    pub fn is_for_shares_only(&self) -> bool {
+        self.labels.get(SHARES_ONLY).is_some_and(|value| value == "true")
     }
 
     /// The locks that a pod needs to be given here what it asks for.

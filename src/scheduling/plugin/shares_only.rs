@@ -15,9 +15,6 @@ use crate::scheduling::{
     world::{World, node_state::NodeState, object::Objects},
 };
 
-/// The label of nodes that are kept for shares. Its value is `true`.
-pub const SHARES_ONLY: &str = "berth.dev/shares-only";
-
 /// Rejects a node that is kept for shares, for a pod that asks for none: for no GPU cards, no devices and no claim of devices.
 #[derive(Debug)]
 pub struct SharesOnly;
@@ -45,7 +42,7 @@ impl PreFilter for SharesOnly {
         let Demand { ask, footprint, .. } = demand;
         let asks = !ask.devices.is_empty() || !footprint.resource_claims.is_empty();
         let (extended, own) = (footprint.extended.as_ref(), world.device_resources());
-        Ok((!asks).then_some(Shareless { extended, own }))
+        Ok((!asks && world.nodes.has_shares_only()).then_some(Shareless { extended, own }))
     }
 }
 
@@ -59,9 +56,8 @@ pub struct Shareless<'a> {
 
 impl PreFiltered<'_, KeptForShares> for Shareless<'_> {
     fn test(&self, node: &NodeState) -> Result<(), Reasons<KeptForShares>> {
-        let is_kept = node.info.labels.get(SHARES_ONLY).is_some_and(|value| value == "true");
         let by_claim = || self.extended.is_some_and(|asked| !asked.served_on(node, self.own).is_empty());
-        if is_kept && !by_claim() { Err(smallvec![KeptForShares]) } else { Ok(()) }
+        if node.info.is_for_shares_only() && !by_claim() { Err(smallvec![KeptForShares]) } else { Ok(()) }
     }
 }
 
@@ -85,16 +81,19 @@ mod tests {
     use super::*;
     use crate::scheduling::{
         Snapshot,
-        decide::outlook::tests::node,
-        fixtures::{ask, demand},
+        fixtures::{ask, demand, node},
+        model::node::SHARES_ONLY,
     };
 
+    /// Whether a node with this value of the label rejects the pod.
     fn rejects(demand: &Demand, label: &str) -> bool {
-        let snapshot = Snapshot::default();
+        let mut info = node("a", 1, 8_000);
+        info.labels.insert(SHARES_ONLY.to_owned(), label.to_owned());
+        let mut snapshot = Snapshot::default();
+        snapshot.set_node(info);
         let found = SharesOnly::prepare(demand, snapshot.world(), &mut PodCounts::default());
-        let mut state = node("a", 1, 8_000);
-        Arc::make_mut(&mut state.info).labels.insert(SHARES_ONLY.to_owned(), label.to_owned());
-        found.unwrap().is_some_and(|found| found.test(&state).is_err())
+        let state = snapshot.node("a").unwrap();
+        found.unwrap().is_some_and(|found| found.test(state).is_err())
     }
 
     #[test]
@@ -113,5 +112,28 @@ mod tests {
         };
         Arc::make_mut(&mut claiming.footprint).resource_claims.push(used);
         assert!(!rejects(&claiming, "true"), "a claim of devices is a share");
+    }
+
+    #[test]
+    fn no_node_is_tested_while_none_has_the_label() {
+        let mut plain = demand("pod", ask(1, 1_000, 0));
+        Arc::make_mut(&mut plain.ask).devices.clear();
+        let mut kept = node("b", 1, 8_000);
+        kept.labels.insert(SHARES_ONLY.to_owned(), "true".to_owned());
+        let mut snapshot = Snapshot::default();
+        snapshot.set_node(node("a", 1, 8_000));
+        let tests = |snapshot: &Snapshot| {
+            SharesOnly::prepare(&plain, snapshot.world(), &mut PodCounts::default()).unwrap().is_some()
+        };
+        assert!(!tests(&snapshot));
+        snapshot.set_node(kept.clone());
+        assert!(tests(&snapshot));
+        kept.labels.clear();
+        snapshot.set_node(kept.clone());
+        assert!(!tests(&snapshot), "it has lost the label");
+        kept.labels.insert(SHARES_ONLY.to_owned(), "true".to_owned());
+        snapshot.set_node(kept);
+        snapshot.remove_node("b");
+        assert!(!tests(&snapshot), "it is gone");
     }
 }

@@ -19,6 +19,7 @@ pub struct Nodes {
     repelling: BTreeSet<usize>,
     weighing: BTreeSet<usize>,
     claiming: BTreeSet<usize>,
+    shares_only: BTreeSet<usize>,
     images: Arc<Images>,
 }
 
@@ -92,6 +93,11 @@ impl Nodes {
         self.in_slots(&self.claiming).map(|(_, state)| state)
     }
 
+    /// Whether one of them is kept for pods with a share of a card.
+    pub fn has_shares_only(&self) -> bool {
+        !self.shares_only.is_empty()
+    }
+
     fn in_slots<'a>(
         &'a self,
         slots: &'a BTreeSet<usize>,
@@ -126,6 +132,7 @@ impl Nodes {
             (&mut self.repelling, state.repels()),
             (&mut self.weighing, state.weighs()),
             (&mut self.claiming, state.claims()),
+            (&mut self.shares_only, state.info.is_for_shares_only()),
         ];
         for (slots, holds) in kinds {
             if holds {
@@ -168,6 +175,7 @@ impl Nodes {
         self.repelling.remove(&slot);
         self.weighing.remove(&slot);
         self.claiming.remove(&slot);
+        self.shares_only.remove(&slot);
         Some(name)
     }
 }
