@@ -201,7 +201,7 @@ impl Description {
         exclusive().for_each(|held| held.hash(self));
         (usage.devices(), usage.unread()).hash(self);
         if usage.cards().next().is_some() {
-            // No plugin asks for a card that is not offered.
+            // No plugin asks for a card of which the node knows nothing.
             names(&info.devices).for_each(|id| usage.users_of(id).hash(self));
         }
     }
@@ -239,15 +239,20 @@ impl Hasher for Description {
     }
 }
 
-/// The uuids of all cards and devices that are offered, in the order of their numbers.
+/// The uuids of all cards and devices, in the order of their numbers: first those that plugins offer, then those that drivers alone publish.
 fn names(devices: &OfferedDevices) -> impl Iterator<Item = &str> {
+    let published = devices.cards.iter().map(|card| card.id.as_str());
+    offered(devices).chain(published.filter(|id| !offered(devices).any(|other| other == *id)))
+}
+
+fn offered(devices: &OfferedDevices) -> impl Iterator<Item = &str> {
     devices.offers.iter().filter_map(|offer| offer.inventory.as_ref()).flat_map(|inventory| {
         let typed = inventory.devices().devices.values().flat_map(|of_type| of_type.values());
         inventory.cards().iter().map(|card| card.id.as_str()).chain(typed.map(|device| device.id.as_str()))
     })
 }
 
-/// The place of a uuid among those that are offered; `None`: nobody offers it. One that is offered twice has one place.
+/// The place of a uuid among all; `None`: there is no such card or device. One that is offered twice has one place.
 fn place(id: &str, devices: &OfferedDevices) -> Option<usize> {
     names(devices).position(|name| name == id)
 }

@@ -1,7 +1,9 @@
-//! What is kept of descriptions is bounded by the nodes that there are.
+//! What tells nodes apart that have no card of a plugin, and that what is kept of descriptions is bounded by the nodes that there are.
+
+use serde_json::json;
 
 use super::*;
-use crate::scheduling::{Snapshot, fixtures};
+use crate::scheduling::{Snapshot, fixtures, world::object::Object};
 
 #[test]
 fn descriptions_of_no_node_are_forgotten() {
@@ -13,4 +15,48 @@ fn descriptions_of_no_node_are_forgotten() {
         assert_eq!(likenesses.refresh(snapshot.world()), 0, "nothing has changed");
     }
     assert!(likenesses.known.len() <= KEPT, "{}", likenesses.known.len());
+}
+
+/// Nodes a and b, each with a card that a driver publishes and no plugin offers, of which a claim holds that of this node.
+fn publishing(held: Option<&str>) -> Snapshot {
+    let mut snapshot = Snapshot::default();
+    for node in ["a", "b"] {
+        snapshot.set_node(fixtures::node_offering(node, Vec::new()));
+        let slice = json!({
+            "metadata": {"name": node},
+            "spec": {
+                "driver": "gpu.example.com", "nodeName": node,
+                "pool": {"name": node, "generation": 1, "resourceSliceCount": 1},
+                "devices": [{
+                    "name": "gpu-0", "attributes": {"uuid": {"string": format!("GPU-{node}")}},
+                    "capacity": {"memory": {"value": "16Gi"}},
+                }],
+            },
+        });
+        snapshot.set_object(Object::ResourceSlice(serde_json::from_value(slice).unwrap()));
+    }
+    if let Some(node) = held {
+        let result = json!({"request": "gpu", "driver": "gpu.example.com", "pool": node, "device": "gpu-0"});
+        let claim = json!({
+            "metadata": {"name": "c", "namespace": "default", "uid": "c"},
+            "spec": {"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu"}}]}},
+            "status": {"allocation": {"devices": {"results": [result]}}},
+        });
+        snapshot.set_object(Object::ResourceClaim(serde_json::from_value(claim).unwrap()));
+    }
+    snapshot
+}
+
+#[test]
+fn what_claims_hold_of_cards_that_no_plugin_offers_tells_nodes_apart() {
+    let are_alike = |held| {
+        let snapshot = publishing(held);
+        let mut likenesses = Likenesses::default();
+        likenesses.refresh(snapshot.world());
+        let slots = ["a", "b"].map(|node| snapshot.world().node(node).unwrap().slot);
+        let [one, other] = slots.map(|slot| likenesses.key(slot, &[NodePart::Rest]));
+        one == other
+    };
+    assert!(are_alike(None));
+    assert!(!are_alike(Some("a")));
 }
