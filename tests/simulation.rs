@@ -6,7 +6,7 @@
 //! A failure prints its seed and the last things that happened; the same seed is the same run, step by step.
 //! `BERTH_SIMULATION_FAULTS=100000 cargo test --release --test simulation no_fault -- --nocapture` injects so many faults,
 //! `BERTH_SIMULATION_SEED=7` runs that seed alone and prints all of it. `BERTH_SIMULATION_STORY=claims` limits both to one story of
-//! `tests/simulation/stories.rs`, and `BERTH_SIMULATION_BUG=CapacityNotCounted` the deliberate bugs to one.
+//! `tests/simulation/stories.rs`, and `BERTH_SIMULATION_BUG=CapacityNotCounted` the deliberate bugs to one, of which the search begins with that seed.
 #![cfg(feature = "sandbox")]
 #![allow(clippy::unwrap_used, reason = "a helper of a test fails as the test does")]
 
@@ -241,7 +241,7 @@ fn false_alarms(seed: u64, story: &'static Story, clean: &Clean) -> Vec<String> 
 
 /// The first seed with which the bug is found in a run of its story, and by what; each of these runs finds nothing where there is no bug.
 fn find(bug: Bug, clean: &Clean) -> Result<(u64, String), String> {
-    let first = bug.first_seed();
+    let first = number("BERTH_SIMULATION_SEED").unwrap_or_else(|| bug.first_seed());
     for seed in first..first + RUNS_TO_FIND {
         if let Some(alarm) = false_alarms(seed, bug.story(), clean).first() {
             return Err(format!("{bug:?}: false alarm with seed {seed}: {alarm}"));

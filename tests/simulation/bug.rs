@@ -179,13 +179,13 @@ impl Bug {
     pub(crate) fn first_seed(self) -> u64 {
         match self {
             Self::ResyncMissesDeletions | Self::CountNotUndone | Self::GangMemberForgotten => 1,
-            Self::ClaimLeftSelected | Self::FreedCapacityGivenTwice | Self::SickDeviceGiven => 2,
+            Self::ClaimLeftSelected | Self::SickDeviceGiven => 2,
             Self::LeaseGivenBackEarly
             | Self::NeighbourNotCounted
             | Self::UseForgottenWithDevice
             | Self::DeviceOutlivesItsObject
-            | Self::CapacityCountedTwice
             | Self::ClaimWithoutCompareAndSwap => 3,
+            Self::CapacityCountedTwice | Self::FreedCapacityGivenTwice => 4,
             Self::ClaimOutlastsLease => 5,
             Self::ReservationNotRead => 10,
             Self::FenceIgnored => 17,

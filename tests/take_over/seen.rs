@@ -69,7 +69,7 @@ fn line(pod: &Pod) -> String {
 }
 
 /// Whether a kubelet of the test should run the pod and it does not run.
-fn waits(pod: &&Pod) -> bool {
+fn waits(pod: &Pod) -> bool {
     phase(pod) != "Running" && node(pod) != Some(crate::take_over::hami::CONTROL_PLANE)
 }
 
@@ -122,7 +122,7 @@ impl Known {
 
     /// Pods that wait or have failed, with what they say of it.
     fn waiting(&self) -> Vec<String> {
-        self.pods.values().filter(waits).map(line).collect()
+        self.pods.values().filter(|pod| waits(pod)).map(line).collect()
     }
 }
 
@@ -177,7 +177,7 @@ impl Seen {
         if waited.is_err() {
             let waiting = self.known.borrow().waiting();
             let listed = self.pods.list(&ListParams::default()).await.unwrap();
-            let listed: Vec<_> = listed.iter().filter(waits).map(line).collect();
+            let listed: Vec<_> = listed.iter().filter(|pod| waits(pod)).map(line).collect();
             panic!("{what}: not after {LIMIT:?}; waiting: {waiting:#?}, and as listed now: {listed:#?}");
         }
     }
