@@ -15,11 +15,15 @@ pub(in crate::scheduling::scheduler) fn note(cycle: &mut SchedulingCycle) {
 
 /// Counts pods anew of whose claims, or of what decides on these, something has changed, as many as the turn has time for.
 pub(in crate::scheduling::scheduler) fn count_claims(cycle: &mut SchedulingCycle) {
+    let mut has_counted = false;
     while cycle.queue.steps() < MOST_STEPS / 4 {
         let Some(steps) = cycle.pods.count_claims(cycle.snapshot.world()) else { break };
         cycle.queue.charge_turn(steps);
+        has_counted = true;
     }
-    note(cycle);
+    if has_counted {
+        note(cycle);
+    }
 }
 
 /// When pods are counted anew that the turn had no time for: in the next one, at once.
