@@ -7,11 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::{
     device::{Inventory, Mode},
     dialect::{Dialects, Registered, SharingMode, marks},
-    object::Node,
+    object::{Node, node::HOSTNAME},
 };
-
-/// The label with the node's host name.
-pub const HOSTNAME: &str = "kubernetes.io/hostname";
 
 /// One node: its names, and its cards by mode.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]

@@ -4,8 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use super::inventory::HOSTNAME;
-use crate::object::{NodeSelectorTerm, Pod, Requirement};
+use crate::object::{NodeSelectorTerm, Pod, Requirement, node::HOSTNAME};
 
 /// The field that tells a node by its name.
 const NAME_FIELD: &str = "metadata.name";

@@ -4,6 +4,9 @@ use serde::Deserialize;
 
 use super::{container::ResourceMap, metadata::Metadata, nullable};
 
+/// The label with a node's host name. Most nodes are alone in their value; it need not be the node's name.
+pub const HOSTNAME: &str = "kubernetes.io/hostname";
+
 /// A node.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
 #[serde(default)]

@@ -14,6 +14,7 @@ use berth::{
 use serde_json::{Value, json};
 
 use super::{
+    fixtures,
     koordinator::{
         allocations, amounts, asked, comparable, node, node_of_totals, requests, scoring, templates,
     },
@@ -86,16 +87,8 @@ fn judge_raw(case: &Case) -> Verdict {
 fn typed(kind: DeviceType, list: &Value) -> (DeviceType, TypedRequest) {
     let of = shape::per_device(kind, &requests(list), CountStrategy::Percentage, None).unwrap();
     let request = TypedRequest {
-        each: of.each,
-        count: of.count,
-        portion: of.portion,
-        selector: None,
-        functions: None,
-        scope: None,
-        exclusive: None,
-        partition: None,
-        by_template: false,
         card: (kind == DeviceType::Gpu).then(card),
+        ..fixtures::typed_request(of.each, of.count, of.portion)
     };
     (kind, request)
 }

@@ -14,6 +14,8 @@ use berth::{
 };
 use proptest::prelude::*;
 
+use super::fixtures;
+
 const SWITCHES: u32 = 4;
 
 /// A device: its switch, how many virtual functions it has, whether it works.
@@ -104,18 +106,8 @@ pub(crate) fn held(node: &NodeDevices, gpus: &[InUse], nics: &[InUse]) -> Device
 }
 
 pub(crate) fn typed(count: u32, percent: u64) -> TypedRequest {
-    TypedRequest {
-        each: amounts(percent),
-        count: DeviceCount::Exactly(count),
-        portion: if percent == 100 { DevicePortion::Whole } else { DevicePortion::Share },
-        selector: None,
-        functions: None,
-        scope: None,
-        exclusive: None,
-        partition: None,
-        by_template: false,
-        card: None,
-    }
+    let portion = if percent == 100 { DevicePortion::Whole } else { DevicePortion::Share };
+    fixtures::typed_request(amounts(percent), DeviceCount::Exactly(count), portion)
 }
 
 pub(crate) fn request(scope: JointScope) -> impl Strategy<Value = JointRequest> {

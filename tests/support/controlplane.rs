@@ -19,17 +19,17 @@ pub struct Options {
     pub apiserver_flags: Vec<String>,
     /// How kube-apiserver calls webhooks.
     pub webhook_calls: WebhookCalls,
-    /// How often etcd and kube-apiserver look for memory that is free again.
+    /// How often etcd and kube-apiserver collect garbage.
     pub garbage_collection: GarbageCollection,
 }
 
-/// How often a program that is written in Go looks for memory that is free again.
+/// How often a Go program collects garbage.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum GarbageCollection {
-    /// Only once it has taken 768 MiB: a third of what the start of a control plane takes of a processor is saved, and most tests start one.
+    /// Only once it uses 768 MiB, which saves a third of the processor time that the start of a control plane takes: most tests start one.
     #[default]
     Late,
-    /// As it is released. For what is measured.
+    /// As often as it does by default: for measurements.
     Usual,
 }
 

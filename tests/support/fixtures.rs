@@ -7,10 +7,10 @@ use std::{collections::BTreeSet, num::NonZeroU32, sync::Arc};
 
 use berth::{
     device::{
-        Allocation, Answer, Assignment, Blend, Card, CardPolicy, ContainerRequest, ContainerShares,
-        CoreBudget, CoreRequest, CoreUnit, Cores, Health, InitPhase, Inventory, MemoryRequest, MiB, Mode,
-        NodePolicy, PodRequest, Profile, ProfileRequest, Role, Selection, Share, ShareRequest, SlicesOfCard,
-        Slicing, Tie,
+        Allocation, Amounts, Answer, Assignment, Blend, Card, CardPolicy, ContainerRequest, ContainerShares,
+        CoreBudget, CoreRequest, CoreUnit, Cores, DeviceCount, DevicePortion, Health, InitPhase, Inventory,
+        MemoryRequest, MiB, Mode, NodePolicy, PodRequest, Profile, ProfileRequest, Role, Selection, Share,
+        ShareRequest, SlicesOfCard, Slicing, Tie, TypedRequest,
     },
     scheduling::{
         Ask, Claim, Constraints, Demand, Event, Footprint, Holding, Importance, Lifetime, NodeChange,
@@ -89,6 +89,22 @@ pub(crate) fn share_request(cards: u32, memory: u64, cores: u32) -> ShareRequest
         cards: NonZeroU32::new(cards).expect("a share is one of at least one card"),
         memory: MemoryRequest::Exact(MiB::new(memory)),
         cores: CoreRequest::Exact(Cores::new(cores)),
+    }
+}
+
+/// So much of each of so many devices of one type, wherever they are.
+pub(crate) fn typed_request(each: Amounts, count: DeviceCount, portion: DevicePortion) -> TypedRequest {
+    TypedRequest {
+        each,
+        count,
+        portion,
+        selector: None,
+        functions: None,
+        scope: None,
+        exclusive: None,
+        partition: None,
+        by_template: false,
+        card: None,
     }
 }
 

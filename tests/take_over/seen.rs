@@ -57,7 +57,7 @@ fn node(pod: &Pod) -> Option<&str> {
     pod.spec.as_ref()?.node_name.as_deref()
 }
 
-/// A pod with its scheduler, its phase, its annotations and what is said of it.
+/// A pod with its scheduler, its phase, the messages of its status and its annotations.
 fn line(pod: &Pod) -> String {
     let status = pod.status.clone().unwrap_or_default();
     let conditions = status.conditions.unwrap_or_default().into_iter();
@@ -145,7 +145,7 @@ impl Seen {
                         known.listed.insert(pod.uid().unwrap());
                         known.take_in(pod);
                     }
-                    // What went away while nobody watched has no event of its own.
+                    // A pod that was deleted while the watch was broken has no event.
                     Ok(watcher::Event::InitDone) => {
                         let listed = std::mem::take(&mut known.listed);
                         known.pods.retain(|uid, _| listed.contains(uid));

@@ -2,10 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::object::{NodeSelector, NodeSelectorTerm, PreferredTerm, Requirement};
-
-/// The label that each node has for itself.
-pub const HOSTNAME: &str = "kubernetes.io/hostname";
+use crate::object::{NodeSelector, NodeSelectorTerm, PreferredTerm, Requirement, node::HOSTNAME};
 
 /// What a pod wants of a node's labels and name.
 #[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]

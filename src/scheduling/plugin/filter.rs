@@ -21,8 +21,11 @@ use crate::{
 pub fn reads(ask: &Ask) -> Option<Vec<NodePart>> {
     let mut parts = Vec::with_capacity(NodePart::COUNT);
     for row in TABLE.iter().filter(|row| row.looks_at_one_node()) {
-        let read = (row.reads)(ask)?;
-        parts.extend(read.iter().filter(|part| !parts.contains(*part)).copied().collect::<Vec<_>>());
+        for part in (row.reads)(ask)? {
+            if !parts.contains(part) {
+                parts.push(*part);
+            }
+        }
     }
     Some(parts)
 }

@@ -8,10 +8,8 @@ use std::hash::{Hash, Hasher};
 use super::node_state::NodeState;
 use crate::{
     device::{Card, Inventory, NodeDevice, NodeDevices},
-    scheduling::model::{
-        node::{NodeInfo, Offer, OfferedDevices},
-        node_affinity::HOSTNAME,
-    },
+    object::node::HOSTNAME,
+    scheduling::model::node::{NodeInfo, Offer, OfferedDevices},
 };
 
 /// A part of a node.

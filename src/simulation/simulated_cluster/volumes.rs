@@ -6,6 +6,7 @@ use crate::{
     object::{
         Labels, Metadata,
         affinity::{NodeSelector, NodeSelectorTerm},
+        node::HOSTNAME,
         requirement::Requirement,
         storage::{
             ClaimRef, CsiSource, PersistentVolume, PersistentVolumeClaim, PersistentVolumeSpec, Phase,
@@ -21,9 +22,6 @@ use crate::{
 
 /// Marks a claim whose volume is known (v1.36 `k8s.io/component-helpers/storage/volume`).
 const BIND_COMPLETED: &str = "pv.kubernetes.io/bind-completed";
-
-/// By this label volumes of one node find it.
-const HOSTNAME: &str = "kubernetes.io/hostname";
 
 /// What is seen of claim and volume after the write.
 pub(super) fn written(write: &PrebindWrite, world: &World, version: &str) -> Vec<ObjectChange> {

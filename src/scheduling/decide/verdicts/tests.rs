@@ -9,11 +9,11 @@ use crate::{
     device::{
         Allocation, Amounts, Answer, Card, CardPolicy, DeviceCount, DevicePortion, DeviceType, Health,
         IdFilter, Inventory, JointRequest, MiB, Mode, NamedDimension, NodeDevice, NodeDevices, NodePolicy,
-        SlicePlacement, SliceProfile, Slicing, TypedRequest, Unit,
+        SlicePlacement, SliceProfile, Slicing, Unit,
     },
     object::{
         NodeSelector, NodeSelectorTerm, PreferredTerm, Quantity, Requirement, Taint, Toleration,
-        container::Protocol,
+        container::Protocol, node::HOSTNAME,
     },
     scheduling::{
         NodeInfo, ResourceAmounts, Snapshot,
@@ -23,7 +23,7 @@ use crate::{
             feature::Feature,
             footprint::{Footprint, HostPort, PortsAndDisks},
             node::Offer,
-            node_affinity::{HOSTNAME, NodeAffinityTerms},
+            node_affinity::NodeAffinityTerms,
             pod::Constraints,
         },
         world::{ledger::Charge, node_state::Agent},
@@ -152,9 +152,7 @@ fn percent() -> NamedDimension {
 }
 
 fn of_percent(percents: u64) -> Amounts {
-    let mut amounts = Amounts::default();
-    amounts.set(percent(), percents);
-    amounts
+    Amounts::from_iter([(percent(), percents)])
 }
 
 /// A uuid whose place among those of the node is another on each node.
@@ -292,18 +290,8 @@ impl Asked {
         }
         let mut ask = fixtures::ask_for(fixtures::profile(fixtures::PROFILE), request);
         if self.typed {
-            let gpus = TypedRequest {
-                each: of_percent(self.memory / 200),
-                count: DeviceCount::Exactly(self.cards.max(1)),
-                portion: DevicePortion::Share,
-                selector: None,
-                functions: None,
-                scope: None,
-                exclusive: None,
-                partition: None,
-                by_template: false,
-                card: None,
-            };
+            let count = DeviceCount::Exactly(self.cards.max(1));
+            let gpus = fixtures::typed_request(of_percent(self.memory / 200), count, DevicePortion::Share);
             let joint = JointRequest {
                 types: BTreeMap::from([(DeviceType::Gpu, gpus)]),
                 weights: [(percent(), 1)].into(),
@@ -328,7 +316,7 @@ impl Asked {
     }
 }
 
-/// A cluster, and who is on which node.
+/// A cluster with the pods that stand on its nodes.
 #[derive(Default)]
 struct Cluster {
     snapshot: Snapshot,

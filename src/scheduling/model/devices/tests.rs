@@ -8,6 +8,7 @@ use crate::device::{
     Partition, PartitionChoice, PartitionPolicy, PartitionSpec, PartitionTable, TopologyScope, TypedRequest,
     Unit,
 };
+use crate::scheduling::fixtures;
 
 fn share() -> NamedDimension {
     NamedDimension::new("share", Unit::Percent)
@@ -38,18 +39,8 @@ fn machine() -> NodeDevices {
 }
 
 fn typed(count: u32, percent: u64) -> TypedRequest {
-    TypedRequest {
-        each: amounts(percent),
-        count: DeviceCount::Exactly(count),
-        portion: if percent == 100 { DevicePortion::Whole } else { DevicePortion::Share },
-        selector: None,
-        functions: None,
-        scope: None,
-        exclusive: None,
-        partition: None,
-        by_template: false,
-        card: None,
-    }
+    let portion = if percent == 100 { DevicePortion::Whole } else { DevicePortion::Share };
+    fixtures::typed_request(amounts(percent), DeviceCount::Exactly(count), portion)
 }
 
 fn of(types: impl IntoIterator<Item = (DeviceType, TypedRequest)>) -> JointRequest {

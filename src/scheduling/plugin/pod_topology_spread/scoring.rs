@@ -5,6 +5,7 @@
 use std::{borrow::Cow, sync::Arc};
 
 use super::{Counting, counted, system_default, topologies};
+use crate::object::node::HOSTNAME;
 use crate::scheduling::{
     model::{footprint::SpreadConstraint, pod::Demand},
     plugin::{
@@ -18,9 +19,6 @@ use crate::scheduling::{
         topology::{ByDomain, Topology},
     },
 };
-
-/// The topology whose domains are single nodes.
-const HOSTNAME: &str = "kubernetes.io/hostname";
 
 /// How many matching pods there are by each constraint, for one pod that is to be placed.
 #[derive(Debug)]

@@ -7,7 +7,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use crate::{
-    object::{LabelSelector, Labels, metadata::Controller},
+    object::{LabelSelector, Labels, metadata::Controller, node::HOSTNAME},
     scheduling::{
         model::{
             footprint::{Inclusion, SpreadConstraint, SpreadConstraints},
@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// Topology keys, and the skew that each allows.
-const CONSTRAINTS: [(&str, i64); 2] = [("kubernetes.io/hostname", 3), ("topology.kubernetes.io/zone", 5)];
+const CONSTRAINTS: [(&str, i64); 2] = [(HOSTNAME, 3), ("topology.kubernetes.io/zone", 5)];
 
 /// The constraints of a pod that states none, required or preferred; none where neither a Service nor a controller selects it.
 pub(super) fn constraints(demand: &Demand, objects: &Objects) -> Vec<SpreadConstraint> {

@@ -103,8 +103,9 @@ impl ClaimingPods {
             return gone.shape;
         };
         let is_same = |known: &ClaimingPod| {
-            let parts = |pod: &Footprint| (pod.resource_claims.clone(), pod.resources.clone());
-            known.created == created && parts(&known.footprint) == parts(&footprint)
+            known.created == created
+                && known.footprint.resource_claims == footprint.resource_claims
+                && known.footprint.resources == footprint.resources
         };
         if known.is_some_and(is_same) {
             return None;

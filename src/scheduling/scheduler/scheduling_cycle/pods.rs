@@ -58,7 +58,7 @@ impl Pods {
         self.by_name.insert(name_of(&pod.key), uid.clone());
         let before = self.entries.get(&uid).and_then(|entry| counted(&entry.info));
         self.recount(before, counted(&pod));
-        self.note_claims(&uid, Some(&pod));
+        self.claim(&uid, claiming(&pod));
         if let Some(entry) = self.entries.get_mut(&uid) {
             let known = &entry.info;
             let changed = (&known.claim, &known.footprint, known.importance.priority, &known.groups.gang)
@@ -76,7 +76,7 @@ impl Pods {
     pub(in crate::scheduling::scheduler) fn remove(&mut self, uid: &Uid) {
         let Some(entry) = self.entries.remove(uid) else { return };
         self.recount(counted(&entry.info), None);
-        self.note_claims(uid, None);
+        self.claim(uid, None);
         let name = name_of(&entry.info.key);
         if self.by_name.get(&name) == Some(uid) {
             self.by_name.remove(&name);
@@ -89,15 +89,9 @@ impl Pods {
         let before = counted(&entry.info);
         entry.info.status.told = Some(message.to_owned());
         let after = counted(&entry.info);
-        let claiming =
-            claims(&entry.info).then(|| (entry.info.footprint.clone(), entry.info.lifetime.created));
+        let claiming = claiming(&entry.info);
         self.recount(before, after);
         self.claim(uid, claiming);
-    }
-
-    fn note_claims(&mut self, uid: &Uid, pod: Option<&PodInfo>) {
-        let claiming = pod.filter(|pod| claims(pod));
-        self.claim(uid, claiming.map(|pod| (pod.footprint.clone(), pod.lifetime.created)));
     }
 
     fn claim(&mut self, uid: &Uid, claiming: Option<(Arc<Footprint>, Timestamp)>) {
@@ -188,9 +182,10 @@ fn counts(pod: &PodInfo) -> bool {
     (pod.holding.is_some() || waits) && pod.stage != Stage::Ended
 }
 
-/// Whether the pod counts by what its claims ask for.
-fn claims(pod: &PodInfo) -> bool {
-    counts(pod) && pod.footprint.cards.is_none() && !pod.footprint.resource_claims.is_empty()
+/// What decides as what the pod counts, where that is what its claims ask for.
+fn claiming(pod: &PodInfo) -> Option<(Arc<Footprint>, Timestamp)> {
+    let claims = counts(pod) && pod.footprint.cards.is_none() && !pod.footprint.resource_claims.is_empty();
+    claims.then(|| (pod.footprint.clone(), pod.lifetime.created))
 }
 
 fn name_of(key: &PodKey) -> (Arc<str>, Arc<str>) {
