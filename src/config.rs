@@ -30,7 +30,7 @@ use std::{
 
 use serde::Serialize;
 
-use crate::admission::Guards;
+use crate::{admission::Guards, scheduling::model::kube_scheduler::KubeScheduler};
 
 pub use error::{ConfigError, Notice};
 pub use hami::{GpuCorePolicy, HamiConfig, SchedulerPolicy};
@@ -130,6 +130,13 @@ pub struct DialectsConfig {
 }
 
 impl Config {
+    /// These settings beside an API server of this minor version of Kubernetes 1.
+    #[must_use]
+    pub fn beside(mut self, minor: u32) -> Self {
+        self.scheduling.kube_scheduler.get_or_insert_with(|| KubeScheduler::of_minor(minor));
+        self
+    }
+
     /// Reads a file; without one, the defaults.
     pub fn load(path: Option<&Path>) -> Result<(Self, Vec<Notice>), ConfigError> {
         let Some(path) = path else {

@@ -23,12 +23,16 @@ use serde_json::{Value, json};
 
 use difference::{Difference, NAMED};
 use family::Family;
-use plugins::Plugins;
+use plugins::{Judge, Plugins};
 use run::{Findings, Plan, run};
 use simulate::Settings;
 use world::Case;
 
-use crate::support::{build, controlplane::absent, server::say};
+use crate::support::{
+    build::{self, Release},
+    controlplane::absent,
+    server::say,
+};
 
 /// Clusters of an ordinary run.
 const CLUSTERS: u64 = 400;
@@ -59,20 +63,37 @@ fn plan() -> Plan {
     }
 }
 
+/// kube-scheduler's plugins of this release; `None`: they can't be built here.
+fn judge(release: Release) -> Option<Judge> {
+    match build::ours(release) {
+        Ok(program) => Some(Judge { program, release }),
+        Err(reason) => {
+            absent("kube-scheduler's plugins", &reason);
+            None
+        }
+    }
+}
+
 #[test]
 fn berth_finds_the_nodes_feasible_that_kube_scheduler_does() {
-    let program = match build::ours() {
-        Ok(program) => program,
-        Err(reason) => return absent("kube-scheduler's plugins", &reason),
-    };
+    nodes_are_found_feasible_as_by(Release::Usual);
+}
+
+#[test]
+fn berth_finds_the_nodes_feasible_that_kube_scheduler_1_37_does() {
+    nodes_are_found_feasible_as_by(Release::V1_37);
+}
+
+fn nodes_are_found_feasible_as_by(release: Release) {
+    let Some(judge) = judge(release) else { return };
     let plan = plan();
-    let findings = run(&program, &plan);
+    let findings = run(&judge, &plan);
     say(&format!("{} clusters from seed {}\n{}", plan.clusters, plan.seed, findings.table()));
     for (name, count) in &findings.named {
         say(&format!("{count} times: {}", NAMED[*name]));
     }
     assert!(findings.unanswered.is_empty(), "{}", findings.unanswered.join("\n"));
-    assert!(findings.unnamed.is_empty(), "{}", report(&program, &findings));
+    assert!(findings.unnamed.is_empty(), "{}", report(&judge, &findings));
     // Another run of some hundred clusters, or one of some families, need not meet everything.
     let enough = if plan.seed == SEED { CLUSTERS } else { 5 * CLUSTERS };
     if plan.clusters >= enough && plan.families.len() == Family::all().count() {
@@ -90,12 +111,18 @@ fn berth_finds_the_nodes_feasible_that_kube_scheduler_does() {
 
 #[test]
 fn berth_preempts_the_pods_that_kube_scheduler_does() {
-    let program = match build::ours() {
-        Ok(program) => program,
-        Err(reason) => return absent("kube-scheduler's plugins", &reason),
-    };
+    pods_are_preempted_as_by(Release::Usual);
+}
+
+#[test]
+fn berth_preempts_the_pods_that_kube_scheduler_1_37_does() {
+    pods_are_preempted_as_by(Release::V1_37);
+}
+
+fn pods_are_preempted_as_by(release: Release) {
+    let Some(judge) = judge(release) else { return };
     let findings =
-        preemption::run(&program, number("BERTH_PARITY_PREEMPTIONS", 500), number("BERTH_PARITY_SEED", SEED));
+        preemption::run(&judge, number("BERTH_PARITY_PREEMPTIONS", 500), number("BERTH_PARITY_SEED", SEED));
     let preemption::Findings { unfit, preempting, violating, choosing, differences } = findings;
     say(&format!(
         "{unfit} pods fit nowhere: {preempting} preempt others, {choosing} have a choice of nodes, {violating} violate a budget"
@@ -111,8 +138,8 @@ fn berth_preempts_the_pods_that_kube_scheduler_does() {
 }
 
 /// The first differences, each with a file that holds a smaller cluster.
-fn report(program: &Path, findings: &Findings) -> String {
-    let mut plugins = Plugins::start(program);
+fn report(judge: &Judge, findings: &Findings) -> String {
+    let mut plugins = Plugins::start(judge);
     let mut report = format!("{} kinds of differences", findings.unnamed.len());
     for (case, difference) in findings.unnamed.values().take(8) {
         let (smaller, same) = shrink::shrink(&mut plugins, case, difference);
@@ -128,7 +155,7 @@ fn report(program: &Path, findings: &Findings) -> String {
 fn keep(plugins: &mut Plugins, case: &Case, smaller: &Case, difference: &Difference) -> String {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("kube_scheduler");
     fs::create_dir_all(&folder).unwrap();
-    let settings = Settings::of(smaller.seed);
+    let settings = Settings::of(smaller.seed, plugins.release);
     let answer = plugins.judge(&smaller.items, settings).unwrap();
     let objects: Vec<&Value> = answer.objects.iter().flatten().collect();
     let ours = simulate::simulate(&objects, &difference.pod, settings).unwrap();

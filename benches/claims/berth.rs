@@ -42,7 +42,7 @@ impl Berth {
         let settings = Settings {
             device_resources: reader.device_resources(),
             lock_expiry: jiff::SignedDuration::from_mins(5),
-            weights: config.score_weights(),
+            weights: config.scheduling.score_weights(),
             arguments: config.plugin_arguments(),
             preemption: None,
             rooms: None,

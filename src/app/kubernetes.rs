@@ -47,25 +47,25 @@ impl fmt::Display for Version {
     }
 }
 
-/// Whether this version will do; one without numbers is taken to.
-pub fn judge(info: &Info) -> Result<(), TooOld> {
+/// The version, if it will do; `None`: it has no numbers, and is taken to.
+pub fn judge(info: &Info) -> Result<Option<Version>, TooOld> {
     match Version::read(info) {
         Some(version) if version < OLDEST => Err(TooOld { found: info.git_version.clone() }),
-        _ => Ok(()),
+        version => Ok(version),
     }
 }
 
 /// Asks the API server for its version and judges it. Where there is no answer, the next request of the start reports that.
-pub async fn check(client: &Client) -> Result<(), TooOld> {
+pub async fn check(client: &Client) -> Result<Option<Version>, TooOld> {
     match tokio::time::timeout(PATIENCE, client.apiserver_version()).await {
         Ok(Ok(info)) => judge(&info),
         Ok(Err(error)) => {
             tracing::debug!(%error, "the API server's version is unknown");
-            Ok(())
+            Ok(None)
         }
         Err(_) => {
             tracing::debug!("the API server's version is unknown: no answer within {PATIENCE:?}");
-            Ok(())
+            Ok(None)
         }
     }
 }
@@ -100,8 +100,8 @@ mod tests {
     #[test]
     fn the_minimum_and_newer_versions_will_do_whatever_marks_they_bear() {
         for minor in ["30", "30+", "36", "104"] {
-            judge(&info(minor, "v")).unwrap();
+            assert_eq!(judge(&info(minor, "v")).unwrap(), Version::read(&info(minor, "v")));
         }
-        judge(&info("", "unknown")).unwrap();
+        assert_eq!(judge(&info("", "unknown")).unwrap(), None);
     }
 }

@@ -144,7 +144,8 @@ pub async fn run(args: ServeArgs, config: Config, config_file: Option<PathBuf>) 
 
 async fn bind(args: ServeArgs, config: Config, config_file: Option<PathBuf>) -> anyhow::Result<App> {
     let (client, cluster) = args.connection.client().await?;
-    kubernetes::check(&client).await?;
+    let version = kubernetes::check(&client).await?;
+    let config = version.into_iter().fold(config, |config, version| config.beside(version.minor));
     let moves = match args.moves {
         MovesMode::Advise => MovesAdvice::Given,
         MovesMode::Off => MovesAdvice::Off,

@@ -36,6 +36,7 @@ use crate::{
             extended_resources::ShareRequests,
             footprint::Footprint,
             images::NodeImages,
+            kube_scheduler::KubeScheduler,
             name::full_name,
             node::{NodeLock, OfferedDevices, RequiredLocks, Signature},
             origin::{Origin, PodImages},
@@ -53,6 +54,7 @@ pub struct Reader {
     dialects: Dialects,
     names: Names,
     weights: ScoreWeights,
+    followed: KubeScheduler,
     claims: ClaimingPods,
     judged: ReadPurpose,
     division: Division,
@@ -70,6 +72,7 @@ impl Reader {
             dialects,
             names,
             weights: ScoreWeights::default(),
+            followed: KubeScheduler::default(),
             claims: ClaimingPods::Own,
             judged: ReadPurpose::Everything,
             division: Division::Off,
@@ -87,6 +90,12 @@ impl Reader {
     #[must_use]
     pub fn weighing(self, weights: ScoreWeights) -> Self {
         Self { weights, ..self }
+    }
+
+    /// The same reader for a scheduler that follows this release of kube-scheduler.
+    #[must_use]
+    pub fn following(self, followed: KubeScheduler) -> Self {
+        Self { followed, ..self }
     }
 
     /// The same reader for a scheduler that divides nodes by time.
@@ -148,7 +157,7 @@ impl Reader {
     /// A pod.
     pub fn pod(&self, pod: &Pod) -> Reading<PodInfo> {
         let mut troubles = Vec::new();
-        let resources = ResourceAmounts::of_pod(pod).unwrap_or_else(|(name, error)| {
+        let resources = ResourceAmounts::of_pod(pod, self.followed).unwrap_or_else(|(name, error)| {
             troubles.push(Unreadable::new(
                 Problem::Quantity,
                 format!("spec (resource {name})"),

@@ -35,7 +35,6 @@ use crate::{
     scheduling::{
         self,
         model::{plugin_arguments::PluginArguments, tdm::RevocableZones},
-        plugin::score::weights::ScoreWeights,
     },
 };
 
@@ -161,7 +160,8 @@ impl Config {
     /// What reads pods and nodes for the scheduler, where none of the adopted schedulers runs.
     pub fn reader(&self) -> Reader {
         let reader = Reader::new(self.dialects(), self.scheduler_name.clone());
-        let reader = reader.weighing(self.score_weights()).adopting(self.adopted_names());
+        let reader = reader.following(self.scheduling.followed()).weighing(self.scheduling.score_weights());
+        let reader = reader.adopting(self.adopted_names());
         let reader = reader.placing_pods(match self.scheduling.pods.policy {
             PodsPolicy::LeastWaste => NodePolicy::LeastWaste,
             PodsPolicy::Balanced => NodePolicy::Indifferent,
@@ -180,7 +180,7 @@ impl Config {
         scheduling::scheduler::Settings {
             device_resources: self.reader().device_resources(),
             lock_expiry: self.dialects.hami.node_lock_expire,
-            weights: self.score_weights(),
+            weights: self.scheduling.score_weights(),
             arguments: self.plugin_arguments(),
             preemption: self.scheduling.preemption.rules(),
             rooms: self.scheduling.pods.rooms(),
@@ -221,12 +221,7 @@ impl Config {
 
     /// What is said to single plugins.
     pub fn plugin_arguments(&self) -> PluginArguments {
-        self.scheduling.plugin_config.arguments()
-    }
-
-    /// By how much each plugin's score of a node is multiplied.
-    pub fn score_weights(&self) -> ScoreWeights {
-        ScoreWeights::each(|plugin| self.scheduling.weights.get(plugin.name()).copied().unwrap_or_default())
+        self.scheduling.plugin_config.arguments().with(self.scheduling.followed())
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::SignedDuration;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::{
     duration,
@@ -12,9 +12,9 @@ use super::{
     trouble::Trouble,
 };
 use crate::scheduling::{
-    model::{claim_use::DeviceClaims, kept_room::RoomTerms},
+    model::{claim_use::DeviceClaims, kept_room::RoomTerms, kube_scheduler::KubeScheduler},
     plan::preemption::Rules,
-    plugin::Plugin,
+    plugin::{Plugin, score::weights::ScoreWeights},
 };
 
 /// When room is kept for a pod that waits, where that is not set.
@@ -24,7 +24,10 @@ const KEEP_ROOM_FOR: SignedDuration = SignedDuration::from_hours(1);
 /// How nodes are compared, and which pods are preempted.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SchedulingConfig {
-    /// The factor of each plugin's score, from 0 to 100.
+    /// Which release of kube-scheduler is followed where releases differ; `None`: that of the API server.
+    #[serde(rename = "kubeScheduler", serialize_with = "written")]
+    pub kube_scheduler: Option<KubeScheduler>,
+    /// The factor of each plugin's score, from 0 to 100. One that is not set and differs between releases is missing where the API server's is followed.
     pub weights: BTreeMap<&'static str, u32>,
     /// What is said to single plugins.
     #[serde(rename = "pluginConfig")]
@@ -135,8 +138,33 @@ impl PreemptionConfig {
     }
 }
 
+impl SchedulingConfig {
+    /// The release of kube-scheduler that is followed where releases differ. Without an API server it is the first.
+    pub fn followed(&self) -> KubeScheduler {
+        self.kube_scheduler.unwrap_or_default()
+    }
+
+    /// By how much each plugin's score of a node is multiplied.
+    pub fn score_weights(&self) -> ScoreWeights {
+        let weight = |plugin: Plugin| self.weights.get(plugin.name()).copied();
+        ScoreWeights::each(|plugin| weight(plugin).unwrap_or_else(|| plugin.default_weight(self.followed())))
+    }
+}
+
+/// The words for the release that is followed.
+pub(super) const FOLLOWED: [(&str, Option<KubeScheduler>); 3] = {
+    let [older, newer] = KubeScheduler::ALL;
+    [("auto", None), (older.word(), Some(older)), (newer.word(), Some(newer))]
+};
+
+#[expect(clippy::ref_option, clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn written<S: Serializer>(followed: &Option<KubeScheduler>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(followed.map_or("auto", KubeScheduler::word))
+}
+
 pub(super) fn read(mut section: Section) -> Result<SchedulingConfig, Trouble> {
-    let weights = weights(section.section("weights")?)?;
+    let kube_scheduler = section.choice("kubeScheduler", None, &FOLLOWED)?;
+    let weights = weights(section.section("weights")?, kube_scheduler)?;
     let plugin_config = plugin_config::read(section.section("pluginConfig")?)?;
     let preemption = preemption(section.section("preemption")?)?;
     let gangs = gangs(section.section("gangs")?)?;
@@ -144,13 +172,22 @@ pub(super) fn read(mut section: Section) -> Result<SchedulingConfig, Trouble> {
     let claims = claims(section.section("claims")?)?;
     let pods = pods(section.section("pods")?)?;
     section.finish()?;
-    Ok(SchedulingConfig { weights, plugin_config, preemption, gangs, volumes, claims, pods })
+    Ok(SchedulingConfig { kube_scheduler, weights, plugin_config, preemption, gangs, volumes, claims, pods })
 }
 
-fn weights(mut section: Section) -> Result<BTreeMap<&'static str, u32>, Trouble> {
-    let mut read =
-        |(plugin, default): (Plugin, u32)| Ok((plugin.name(), section.int(plugin.name(), default, 0..=100)?));
-    let weights = Plugin::scoring().map(&mut read).collect::<Result<_, Trouble>>()?;
+fn weights(
+    mut section: Section,
+    followed: Option<KubeScheduler>,
+) -> Result<BTreeMap<&'static str, u32>, Trouble> {
+    let mut weights = BTreeMap::new();
+    for plugin in Plugin::scoring() {
+        let name = plugin.name();
+        let default = plugin.default_weight(followed.unwrap_or_default());
+        let differs = KubeScheduler::ALL.iter().any(|release| plugin.default_weight(*release) != default);
+        let default = Some(default).filter(|_| followed.is_some() || !differs);
+        let weight = section.int_if_set(name, 0..=100)?.or(default);
+        weights.extend(weight.map(|weight| (name, weight)));
+    }
     section.finish()?;
     Ok(weights)
 }
@@ -274,7 +311,7 @@ mod tests {
         let weights = serde_json::to_value(&config).unwrap()["scheduling"]["weights"].take();
         let expected = serde_json::json!({
             "TaintToleration": 3, "NodeAffinity": 7, "PodTopologySpread": 2, "InterPodAffinity": 2,
-            "NodeResourcesFit": 0, "LeastWaste": 1, "NodeResourcesBalancedAllocation": 1, "ImageLocality": 0, "VolumeBinding": 0, "tdm": 10,
+            "NodeResourcesFit": 0, "LeastWaste": 1, "NodeResourcesBalancedAllocation": 1, "ImageLocality": 0, "tdm": 10,
             "Devices": 0,
         });
         assert_eq!(weights, expected);
@@ -285,6 +322,29 @@ mod tests {
         assert_eq!(
             error("scheduling: {weights: {Devices: 101}}\n"),
             "berth.yaml:1: scheduling.weights.Devices: must be a whole number from 0 to 100, not `101`"
+        );
+    }
+
+    #[test]
+    fn the_release_that_is_followed_is_that_of_the_api_server_unless_it_is_set() {
+        let volumes = |text: &str, minor: u32| {
+            let config = Config::parse(text, "f").unwrap().0.beside(minor);
+            let weighs = config.scheduling.score_weights().counts(Plugin::VolumeBinding);
+            let written = serde_json::to_value(&config).unwrap()["scheduling"]["kubeScheduler"].take();
+            (written.as_str().unwrap().to_owned(), weighs)
+        };
+        let scored = |release: &str, weighs| (release.to_owned(), weighs);
+        assert_eq!(volumes("", 36), scored("v1.36", false));
+        assert_eq!(volumes("scheduling: {kubeScheduler: auto}", 37), scored("v1.37", true));
+        assert_eq!(volumes("scheduling: {weights: {VolumeBinding: 0}}", 37), scored("v1.37", false));
+        assert_eq!(volumes("scheduling: {kubeScheduler: v1.36}", 37), scored("v1.36", false));
+        assert_eq!(volumes("scheduling: {kubeScheduler: v1.37}", 34), scored("v1.37", true));
+        let unknown = Config::default();
+        assert_eq!(serde_json::to_value(&unknown).unwrap()["scheduling"]["kubeScheduler"], "auto");
+        assert!(!unknown.scheduling.score_weights().counts(Plugin::VolumeBinding));
+        assert_eq!(
+            error("scheduling: {kubeScheduler: v1.35}\n"),
+            "berth.yaml:1: scheduling.kubeScheduler: must be `auto` or `v1.36` or `v1.37`, not the text `v1.35`"
         );
     }
 }

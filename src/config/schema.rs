@@ -6,7 +6,7 @@ pub(super) mod kinds;
 
 use serde_json::{Value, json};
 
-use super::{Authentication, hami, messages, plugin_config, vendors, volcano};
+use super::{Authentication, hami, messages, plugin_config, scheduling, vendors, volcano};
 use crate::{
     dialect::vendor::{amd, biren, cambricon, hygon, row::FamilyResources},
     scheduling::plugin::Plugin,
@@ -20,7 +20,7 @@ const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 pub fn schema() -> Value {
     let severity = || one_of(&["deny", "warn", "allow"]);
     let guards = ["neverFits", "presetNode", "privileged", "deviceMounts", "visibleDevices", "quota"];
-    let weights = Plugin::scoring().map(|(plugin, _)| (plugin.name(), whole(0, 100)));
+    let weights = Plugin::scoring().map(|plugin| (plugin.name(), whole(0, 100)));
     let gangs = mapping([("enabled", switch()), ("timeout", text())]);
     let claims = mapping([("enabled", switch())]);
     let volumes = mapping([("heldPercent", whole(0, 100))]);
@@ -51,6 +51,7 @@ pub fn schema() -> Value {
         (
             "scheduling",
             mapping([
+                ("kubeScheduler", one_of(&scheduling::FOLLOWED.map(|(word, _)| word))),
                 ("weights", mapping(weights)),
                 ("pluginConfig", plugin_config::schema()),
                 ("preemption", preemption),

@@ -289,9 +289,18 @@ impl Section {
         default: u32,
         range: RangeInclusive<i64>,
     ) -> Result<u32, Trouble> {
-        let Some(field) = self.take(key) else { return Ok(default) };
+        Ok(self.int_if_set(key, range)?.unwrap_or(default))
+    }
+
+    pub(super) fn int_if_set(
+        &mut self,
+        key: &str,
+        range: RangeInclusive<i64>,
+    ) -> Result<Option<u32>, Trouble> {
+        let Some(field) = self.take(key) else { return Ok(None) };
         let value = field.int(&range)?;
-        u32::try_from(value).map_err(|_| field.trouble(format!("`{value}` is out of range")))
+        let value = u32::try_from(value).map_err(|_| field.trouble(format!("`{value}` is out of range")))?;
+        Ok(Some(value))
     }
 
     pub(super) fn choice<T: Copy>(

@@ -11,6 +11,7 @@ pub mod gang;
 pub mod images;
 pub mod kept_room;
 pub mod kind;
+pub mod kube_scheduler;
 pub mod measure;
 pub mod message;
 pub mod name;

@@ -39,7 +39,7 @@ pub mod volume_zone;
 use std::fmt;
 
 use super::{
-    model::{change::Change, footprint::Footprint},
+    model::{change::Change, footprint::Footprint, kube_scheduler::KubeScheduler},
     world::object::Objects,
 };
 use contract::{Cure, FilterStage, Reach, Rejection, Shortage};
@@ -150,9 +150,14 @@ table! {
 pub type NodeReasons = Vec<Reason>;
 
 impl Plugin {
-    /// The plugins that score, each with its default weight.
-    pub fn scoring() -> impl Iterator<Item = (Self, u32)> {
-        TABLE.iter().filter_map(|row| Some((row.plugin, row.weight?)))
+    /// The plugins that score.
+    pub fn scoring() -> impl Iterator<Item = Self> {
+        TABLE.iter().filter(|row| row.weight.is_some()).map(|row| row.plugin)
+    }
+
+    /// By how much its score is multiplied where nothing is set and this release of kube-scheduler is followed; 0 if it does not score.
+    pub fn default_weight(self, followed: KubeScheduler) -> u32 {
+        self.row().weight.map_or(0, |weight| weight.of(followed))
     }
 
     const fn row(self) -> &'static Row {

@@ -93,7 +93,7 @@ fn scores(config: &Config, nodes: &[Value], pod: &Value) -> BTreeMap<String, i64
     let demand = info.demand().unwrap();
     let mut counts = PodCounts::default();
     let filters = Filters::prepare(&demand, snapshot.world(), &mut counts);
-    let weights = config.score_weights();
+    let weights = config.scheduling.score_weights();
     let verdicts = Verdicts::new(&demand.ask, snapshot.world(), weights);
     let evaluation = Evaluation::of(filters, &verdicts, &mut counts, weights);
     let of = |scores: berth::scheduling::plugin::score::Scores| {

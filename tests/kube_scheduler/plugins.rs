@@ -3,17 +3,26 @@
 use std::{
     collections::BTreeMap,
     io::{BufRead, BufReader, Write},
-    path::Path,
+    path::PathBuf,
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
 };
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::kube_scheduler::simulate::Settings;
+use crate::{kube_scheduler::simulate::Settings, support::build::Release};
+
+/// The program of a release.
+#[derive(Clone, Debug)]
+pub(crate) struct Judge {
+    pub(crate) program: PathBuf,
+    pub(crate) release: Release,
+}
 
 /// A program that answers line by line.
 pub(crate) struct Plugins {
+    /// The release whose plugins these are.
+    pub(crate) release: Release,
     child: Child,
     questions: ChildStdin,
     answers: BufReader<ChildStdout>,
@@ -113,13 +122,13 @@ impl PodVerdict {
 
 impl Plugins {
     /// Starts the program.
-    pub(crate) fn start(program: &Path) -> Self {
-        let mut command = Command::new(program);
+    pub(crate) fn start(judge: &Judge) -> Self {
+        let mut command = Command::new(&judge.program);
         let command = command.args(["feasible", "--workers=1"]);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let questions = child.stdin.take().unwrap();
         let answers = BufReader::new(child.stdout.take().unwrap());
-        Self { child, questions, answers }
+        Self { release: judge.release, child, questions, answers }
     }
 
     /// The answer about these objects with these settings, or why there is none; an object that the API server would refuse is such a reason.

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::kube_scheduler::{
     family::Family,
-    plugins::{Candidate, Plugins, PodVerdict},
+    plugins::{Candidate, Judge, Plugins, PodVerdict},
     run::{on_all_processors, without_others},
     simulate::{self, PodRow, Settings},
     world::{Case, World},
@@ -148,10 +148,10 @@ fn ports(pod: &Value) -> BTreeSet<u64> {
 }
 
 /// Compares so many clusters from a seed, on every processor.
-pub(crate) fn run(program: &Path, clusters: u64, seed: u64) -> Findings {
+pub(crate) fn run(judge: &Judge, clusters: u64, seed: u64) -> Findings {
     let next = AtomicU64::new(0);
     let worker = || {
-        let mut plugins = Plugins::start(program);
+        let mut plugins = Plugins::start(judge);
         let mut findings = Findings::default();
         loop {
             let at = next.fetch_add(1, Ordering::Relaxed);
@@ -178,21 +178,19 @@ impl Findings {
     }
 
     fn compare(&mut self, plugins: &mut Plugins, case: &Case) {
-        let answer = match plugins.judge(&case.items, Settings::DEFAULT) {
+        let settings = Settings::usual(plugins.release);
+        let answer = match plugins.judge(&case.items, settings) {
             Ok(answer) => answer,
             Err(error) => return self.differences.push(format!("seed {}: {error}", case.seed)),
         };
         let objects = answer.objects.as_deref().unwrap_or_default();
         for theirs in answer.pods.iter().flatten().filter(|pod| pod.nodes.iter().all(|node| !node.fits)) {
             self.count(theirs);
-            let difference = match simulate::row(
-                &without_others(objects, case, &theirs.name),
-                &theirs.name,
-                Settings::DEFAULT,
-            ) {
-                Ok(ours) => difference(theirs, &ours),
-                Err(error) => Some(error),
-            };
+            let difference =
+                match simulate::row(&without_others(objects, case, &theirs.name), &theirs.name, settings) {
+                    Ok(ours) => difference(theirs, &ours),
+                    Err(error) => Some(error),
+                };
             let named = |difference| {
                 let list = json!({"apiVersion": "v1", "kind": "List", "items": without_others(objects, case, &theirs.name)});
                 let path = Path::new(env!("CARGO_TARGET_TMPDIR"))

@@ -3,7 +3,6 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt::Write,
-    path::Path,
     sync::atomic::{AtomicU64, Ordering},
     thread,
 };
@@ -13,7 +12,7 @@ use serde_json::Value;
 use crate::kube_scheduler::{
     difference::{Difference, NAMED, WHOLE_POD, Way, differences, score_differences},
     family::Family,
-    plugins::{Answer, Plugins},
+    plugins::{Answer, Judge, Plugins},
     simulate::{Settings, simulate},
     world::Case,
 };
@@ -114,10 +113,10 @@ impl Findings {
 }
 
 /// Compares all clusters of the plan, on every processor.
-pub(crate) fn run(program: &Path, plan: &Plan) -> Findings {
+pub(crate) fn run(judge: &Judge, plan: &Plan) -> Findings {
     let next = AtomicU64::new(0);
     let worker = || {
-        let mut plugins = Plugins::start(program);
+        let mut plugins = Plugins::start(judge);
         let mut findings = Findings::default();
         loop {
             let at = next.fetch_add(1, Ordering::Relaxed);
@@ -157,7 +156,7 @@ pub(crate) fn on_all_processors<T: Send>(work: impl Fn() -> T + Sync) -> Vec<T> 
 
 /// What kube-scheduler's plugins answer, and where Berth differs.
 pub(crate) fn compare(plugins: &mut Plugins, case: &Case) -> Result<(Answer, Vec<Difference>), String> {
-    let settings = Settings::of(case.seed);
+    let settings = Settings::of(case.seed, plugins.release);
     let answer = plugins.judge(&case.items, settings)?;
     let objects = answer.objects.as_deref().unwrap_or_default();
     let mut found = Vec::new();

@@ -1,15 +1,18 @@
 //! What Berth makes of a cluster: `berth simulate`, as a user calls it.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs,
     io::Write,
     path::{Path, PathBuf},
     process::{Command, Stdio},
+    sync::Mutex,
 };
 
 use serde::Deserialize;
 use serde_json::{Value, json};
+
+use crate::support::build::Release;
 
 /// What a call prints, as far as it is read here.
 #[derive(Deserialize)]
@@ -62,33 +65,48 @@ impl NodeVerdict {
     }
 }
 
-/// A file of settings with which Berth scores by every plugin that kube-scheduler scores by.
+/// A file of settings with which Berth scores by every plugin that kube-scheduler scores by, and the release that is followed.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Settings(&'static str);
+pub(crate) struct Settings(&'static str, Release);
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/kube_scheduler/settings");
 
 impl Settings {
     /// Those in which kube-scheduler's defaults are.
-    pub(crate) const DEFAULT: Self = Self("least-allocated.yaml");
+    pub(crate) const fn usual(release: Release) -> Self {
+        Self("least-allocated.yaml", release)
+    }
 
     /// Those for the cluster of this seed: each strategy has its turn.
-    pub(crate) fn of(seed: u64) -> Self {
+    pub(crate) fn of(seed: u64, release: Release) -> Self {
         match seed % 3 {
-            0 => Self::DEFAULT,
-            1 => Self("most-allocated.yaml"),
-            _ => Self("requested-to-capacity-ratio.yaml"),
+            0 => Self::usual(release),
+            1 => Self("most-allocated.yaml", release),
+            _ => Self("requested-to-capacity-ratio.yaml", release),
         }
     }
 
+    fn read(self) -> Value {
+        serde_saphyr::from_str(&fs::read_to_string(Path::new(FOLDER).join(self.0)).unwrap()).unwrap()
+    }
+
+    /// A file with the settings for this release.
     fn path(self) -> PathBuf {
-        Path::new(FOLDER).join(self.0)
+        static WRITTEN: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+        let name = format!("follow-1.{}-{}", self.1.minor(), self.0);
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        let mut written = WRITTEN.lock().unwrap();
+        if written.insert(path.clone()) {
+            let mut settings = self.read();
+            settings["scheduling"]["kubeScheduler"] = format!("v1.{}", self.1.minor()).into();
+            fs::write(&path, settings.to_string()).unwrap();
+        }
+        path
     }
 
     /// What the file says to NodeResourcesFit, with the keys of kube-scheduler's configuration; `None`: nothing.
     pub(crate) fn scoring_strategy(self) -> Option<Value> {
-        let file: Value = serde_saphyr::from_str(&fs::read_to_string(self.path()).unwrap()).unwrap();
-        file.pointer("/scheduling/pluginConfig/NodeResourcesFit/scoringStrategy").cloned()
+        self.read().pointer("/scheduling/pluginConfig/NodeResourcesFit/scoringStrategy").cloned()
     }
 }
 

@@ -348,8 +348,12 @@ fn a_pod_is_left_pending_once_whatever_changes_of_it_and_under_new_settings() {
     world.wait(60);
     assert_eq!(world.left_pending().len(), 0, "another label");
 
-    let before = std::mem::replace(&mut world.shadow, Shadow::new(Config::default().score_weights(), SETTLE));
-    world.shadow = Shadow::new(Config::default().score_weights(), SETTLE).after(before.into_counted());
+    let before = std::mem::replace(
+        &mut world.shadow,
+        Shadow::new(Config::default().scheduling.score_weights(), SETTLE),
+    );
+    world.shadow =
+        Shadow::new(Config::default().scheduling.score_weights(), SETTLE).after(before.into_counted());
     let pods = vec![world.reader.pod(&parsed(&pod)).0];
     world.happens(Event::Pod(PodChange::Listed(pods)));
     world.wait(60);

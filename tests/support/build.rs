@@ -7,6 +7,59 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+/// A release of Kubernetes of which `tests/controlplane` is built. Each has a module file of its own.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Release {
+    /// The one against which all tests run: 1.36.3.
+    Usual,
+    /// 1.37.2.
+    V1_37,
+}
+
+impl Release {
+    /// The one whose API server the tests run against: `BERTH_KUBERNETES` names another than the usual one.
+    pub fn of_tests() -> Result<Self, String> {
+        let named = std::env::var_os("BERTH_KUBERNETES").unwrap_or_default();
+        match named.to_str() {
+            Some("" | "1.36") => Ok(Self::Usual),
+            Some("1.37") => Ok(Self::V1_37),
+            _ => Err(format!("BERTH_KUBERNETES={}: must be 1.36 or 1.37", named.display())),
+        }
+    }
+
+    /// The number, without the 1 before it.
+    pub fn minor(self) -> u32 {
+        match self {
+            Self::Usual => 36,
+            Self::V1_37 => 37,
+        }
+    }
+
+    /// The whole version, as the API server names it.
+    fn version(self) -> &'static str {
+        match self {
+            Self::Usual => "v1.36.3",
+            Self::V1_37 => "v1.37.2",
+        }
+    }
+
+    /// The folder below `target` that its program is in.
+    fn folder(self) -> &'static str {
+        match self {
+            Self::Usual => "controlplane",
+            Self::V1_37 => "controlplane-1.37",
+        }
+    }
+
+    /// The file beside the sources that says of which modules it is built.
+    fn module(self) -> &'static str {
+        match self {
+            Self::Usual => "go.mod",
+            Self::V1_37 => "go.1.37.mod",
+        }
+    }
+}
+
 /// How to run etcd, kube-apiserver and kube-scheduler.
 #[derive(Clone, Debug)]
 pub enum Programs {
@@ -21,7 +74,7 @@ impl Programs {
     pub fn find() -> Result<Self, String> {
         match installed() {
             Some(programs) => Ok(programs),
-            None => built().map(Programs::Built),
+            None => ours(Release::of_tests()?).map(Programs::Built),
         }
     }
 
@@ -57,13 +110,15 @@ fn installed() -> Option<Programs> {
 }
 
 /// `tests/controlplane`, built by Go also where others' programs are installed: only ours has the plugins of kube-scheduler.
-pub fn ours() -> Result<PathBuf, String> {
-    built()
+pub fn ours(release: Release) -> Result<PathBuf, String> {
+    once(("controlplane", release.folder()), "controlplane", |source, program| {
+        go_build(source, program, release)
+    })
 }
 
 /// Prometheus' promtool, built by Go from `tests/prometheus`.
 pub fn promtool() -> Result<PathBuf, String> {
-    once("prometheus", "promtool", |source, program| {
+    once(("prometheus", "prometheus"), "promtool", |source, program| {
         super::server::say("building promtool from tests/prometheus, which takes minutes the first time");
         // Service discovery, which checks need none of, is most of its dependencies.
         let arguments = ["build", "-tags", "remove_all_sd", "-ldflags", "-s -w", "-o"].map(OsString::from);
@@ -74,7 +129,7 @@ pub fn promtool() -> Result<PathBuf, String> {
 
 /// Helm's program, built by Go from `tests/clients`.
 pub fn helm() -> Result<PathBuf, String> {
-    once("clients", "helm", |source, program| {
+    once(("clients", "clients"), "helm", |source, program| {
         super::server::say(
             "building helm and kubectl from tests/clients, which takes minutes the first time",
         );
@@ -93,25 +148,23 @@ pub fn kubectl() -> Result<PathBuf, String> {
 
 /// Karpenter's provisioner and disruption controller, built by Go from `tests/karpenter`.
 pub fn karpenter() -> Result<PathBuf, String> {
-    once("karpenter", "karpenter", |source, program| {
+    once(("karpenter", "karpenter"), "karpenter", |source, program| {
         super::server::say("building tests/karpenter, which takes minutes the first time");
         let arguments = ["build", "-trimpath", "-ldflags", "-s -w", "-o"].map(OsString::from);
         go(source, arguments.into_iter().chain([program.into(), ".".into()]))
     })
 }
 
-fn built() -> Result<PathBuf, String> {
-    once("controlplane", "controlplane", go_build)
-}
-
 /// Builds at most once for all test binaries that ask at the same time; a build is kept until its sources change.
+///
+/// The folders are that of the sources below `tests` and that of the program below `target`.
 fn once(
-    folder: &str,
+    (folder, output): (&str, &str),
     name: &str,
     build: impl FnOnce(&Path, &Path) -> Result<(), String>,
 ) -> Result<PathBuf, String> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(folder);
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name(folder);
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name(output);
     std::fs::create_dir_all(&target).map_err(|error| format!("{}: {error}", target.display()))?;
     let lock = File::create(target.join("lock")).map_err(|error| format!("lock file: {error}"))?;
     lock.lock().map_err(|error| format!("lock file: {error}"))?;
@@ -142,22 +195,26 @@ fn sources(directory: &Path) -> Result<Vec<u8>, String> {
     Ok(all)
 }
 
-fn go_build(source: &Path, program: &Path) -> Result<(), String> {
+fn go_build(source: &Path, program: &Path, release: Release) -> Result<(), String> {
     let version = "k8s.io/component-base/version";
+    let (git_version, minor) =
+        (format!("gitVersion={}", release.version()), format!("gitMinor={}", release.minor()));
     let values = [
-        "gitVersion=v1.36.3",
+        git_version.as_str(),
         "gitMajor=1",
-        "gitMinor=36",
+        minor.as_str(),
         "gitCommit=unknown",
         "gitTreeState=clean",
         "buildDate=1970-01-01T00:00:00Z",
     ];
     let ldflags =
         values.iter().fold("-s -w".to_owned(), |flags, value| format!("{flags} -X {version}.{value}"));
-    super::server::say(
-        "building etcd and kube-apiserver from tests/controlplane, which takes minutes the first time",
-    );
-    let arguments = ["build", "-trimpath", "-ldflags", &ldflags, "-o"].map(OsString::from);
+    super::server::say(&format!(
+        "building etcd and kube-apiserver {} from tests/controlplane, which takes minutes the first time",
+        release.version()
+    ));
+    let module = format!("-modfile={}", release.module());
+    let arguments = ["build", "-trimpath", &module, "-ldflags", &ldflags, "-o"].map(OsString::from);
     go(source, arguments.into_iter().chain([program.into(), ".".into()]))
 }
 

@@ -1,11 +1,14 @@
 //! Amounts of the resources that Kubernetes itself accounts: cpu, memory, ephemeral storage, extended resources.
 //!
-//! Source of the arithmetic: v1.36 `k8s.io/component-helpers/resource/helpers.go` (init containers, sidecars, pod-level requests,
+//! Source of the arithmetic: v1.36 and v1.37 `k8s.io/component-helpers/resource/helpers.go` (init containers, sidecars, pod-level requests,
 //! overhead, pods resized in place).
+
+mod resized;
 
 use std::collections::BTreeMap;
 
-use crate::object::{Amount, Container, Pod, Quantity, UnreadableQuantity, container::ResourceMap};
+use super::kube_scheduler::KubeScheduler;
+use crate::object::{Amount, Container, Pod, Quantity, UnreadableQuantity};
 
 /// How much of each resource: cpu in thousandths, the rest in units. A sum is exact and rounded up once.
 #[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
@@ -42,13 +45,14 @@ impl ResourceAmounts {
         amounts(quantities).map(Self::rounded)
     }
 
-    /// What a pod requests: by its spec, and by what its node has set aside for it where it was resized in place.
-    pub fn of_pod(pod: &Pod) -> Result<Self, Trouble> {
-        let mut requests = Self::rounded(requested(pod, &Amounts::new())?);
+    /// What a pod requests: by its spec, and by what its node has set aside for it where it was resized in place, as this release counts that.
+    pub fn of_pod(pod: &Pod, followed: KubeScheduler) -> Result<Self, Trouble> {
+        let requested = |unsaid: &Amounts| requested(pod, followed, unsaid);
+        let mut requests = Self::rounded(requested(&Amounts::new())?);
         requests.amounts.retain(|_, amount| *amount != 0);
         let unsaid = UNSAID.map(|(name, quantity)| (name.to_owned(), Quantity::from(quantity)));
         requests.scored =
-            Self::rounded(requested(pod, &amounts(unsaid.iter().map(|(name, one)| (name, one)))?)?).scored;
+            Self::rounded(requested(&amounts(unsaid.iter().map(|(name, one)| (name, one)))?)?).scored;
         Ok(requests)
     }
 
@@ -122,19 +126,21 @@ impl ResourceAmounts {
 }
 
 /// What a pod requests; `unsaid` is what a container requests of a resource of which it says nothing.
-fn requested(pod: &Pod, unsaid: &Amounts) -> Result<Amounts, Trouble> {
-    let mut requests = of_containers(pod, unsaid)?;
-    for (name, amount) in of_whole_pod(pod)? {
-        requests.insert(name, amount);
-    }
+fn requested(pod: &Pod, followed: KubeScheduler, unsaid: &Amounts) -> Result<Amounts, Trouble> {
+    let mut requests = resized::of_containers(pod, followed, unsaid)?;
+    requests.extend(resized::of_whole_pod(pod, followed)?);
     add(&mut requests, amounts(pod.spec.overhead.iter().flatten())?);
     Ok(requests)
 }
 
-/// What the containers request together at any moment of the pod's life.
-fn of_containers(pod: &Pod, unsaid: &Amounts) -> Result<Amounts, Trouble> {
+/// What the containers request together at any moment of the pod's life, where `of` says what each requests.
+fn of_containers(
+    pod: &Pod,
+    unsaid: &Amounts,
+    of: impl Fn(&Container) -> Result<Amounts, Trouble>,
+) -> Result<Amounts, Trouble> {
     let requests = |container: &Container| {
-        let mut requests = of_container(pod, container)?;
+        let mut requests = of(container)?;
         for (name, amount) in unsaid {
             requests.entry(name.clone()).or_insert(*amount);
         }
@@ -161,59 +167,10 @@ fn of_containers(pod: &Pod, unsaid: &Amounts) -> Result<Amounts, Trouble> {
     Ok(running)
 }
 
-/// A container's requests; a limit without a request is one, as the API server defaults it. An init container that ends can't be
-/// resized.
-fn of_container(pod: &Pod, container: &Container) -> Result<Amounts, Trouble> {
+/// A container's requests by its spec; a limit without a request is one, as the API server defaults it.
+fn of_spec(container: &Container) -> Result<Amounts, Trouble> {
     let limits = container.resources.limits.iter().flatten();
-    let spec = amounts(limits.chain(container.resources.requests.iter().flatten()))?;
-    let is_app = pod.spec.containers.iter().any(|app| std::ptr::eq(app.as_ref(), container));
-    if !is_app && !container.is_sidecar() {
-        return Ok(spec);
-    }
-    let mut statuses = pod.status.container_statuses.iter().chain(&pod.status.init_container_statuses);
-    // Upstream keeps the last status of a name.
-    let named = statuses.rfind(|status| status.name == container.name);
-    let Some((status, actual)) = named.and_then(|status| Some((status, status.resources.as_ref()?))) else {
-        return Ok(spec);
-    };
-    effective(pod, spec, actual.requests.as_ref(), status.allocated_resources.as_ref())
-}
-
-/// What the pod requests as a whole, which replaces the sum over its containers: cpu, memory and huge pages only.
-fn of_whole_pod(pod: &Pod) -> Result<Amounts, Trouble> {
-    let is_level = |name: &str| POD_LEVEL.contains(&name) || name.starts_with("hugepages-");
-    let mut spec = amounts(pod.spec.resources.requests.iter().flatten())?;
-    spec.retain(|name, _| is_level(name));
-    let Some(actual) = pod.status.resources.as_ref().filter(|_| !spec.is_empty()) else { return Ok(spec) };
-    let effective =
-        effective(pod, spec.clone(), actual.requests.as_ref(), pod.status.allocated_resources.as_ref())?;
-    Ok(spec
-        .into_keys()
-        .map(|name| {
-            let amount = effective.get(&name).copied().unwrap_or_default();
-            (name, amount)
-        })
-        .collect())
-}
-
-/// The most of what is wanted, what is running and what the node has set aside. A resize that the node can never carry out is not
-/// wanted.
-fn effective(
-    pod: &Pod,
-    spec: Amounts,
-    actual: Option<&ResourceMap>,
-    allocated: Option<&ResourceMap>,
-) -> Result<Amounts, Trouble> {
-    let mut most = if is_infeasible(pod) { Amounts::new() } else { spec };
-    raise(&mut most, amounts(actual.into_iter().flatten())?);
-    raise(&mut most, amounts(allocated.into_iter().flatten())?);
-    Ok(most)
-}
-
-/// Whether the node has said that it can never carry out the pod's resize.
-fn is_infeasible(pod: &Pod) -> bool {
-    let pending = pod.status.condition("PodResizePending");
-    pending.is_some_and(|condition| condition.reason == "Infeasible")
+    amounts(limits.chain(container.resources.requests.iter().flatten()))
 }
 
 fn amounts<'a>(quantities: impl IntoIterator<Item = (&'a String, &'a Quantity)>) -> Result<Amounts, Trouble> {
@@ -242,7 +199,11 @@ mod tests {
     use super::*;
 
     fn of(pod: &str) -> ResourceAmounts {
-        ResourceAmounts::of_pod(&serde_json::from_str(pod).unwrap()).unwrap()
+        of_release(pod, KubeScheduler::V1_36)
+    }
+
+    fn of_release(pod: &str, followed: KubeScheduler) -> ResourceAmounts {
+        ResourceAmounts::of_pod(&serde_json::from_str(pod).unwrap(), followed).unwrap()
     }
 
     fn of_pod(spec: &str) -> ResourceAmounts {
@@ -330,5 +291,34 @@ mod tests {
         assert_eq!(pod(r#"{"resources":{"requests":{"cpu":"2"}},"allocatedResources":{"cpu":"3"}}"#), 3000);
         // What the node has set aside counts only once it says what is running.
         assert_eq!(pod(r#"{"allocatedResources":{"cpu":"3"}}"#), 1000);
+    }
+
+    #[test]
+    fn from_1_37_on_the_most_of_all_containers_together_counts() {
+        let of = |status: &str| {
+            let pod = format!(
+                r#"{{"spec":{{"containers":[{{"name":"a","resources":{{"requests":{{"cpu":"1"}}}}}},
+                    {{"name":"b","resources":{{"requests":{{"cpu":"2"}}}}}}]}},"status":{status}}}"#
+            );
+            [KubeScheduler::V1_36, KubeScheduler::V1_37].map(|one| of_release(&pod, one).get("cpu"))
+        };
+        // One shrinks while the other grows.
+        let grows = r#"{"name":"a","resources":{"requests":{"cpu":"3"}},"allocatedResources":{"cpu":"3"}}"#;
+        let shrinks = r#"{"name":"b","resources":{"requests":{"cpu":"1"}},"allocatedResources":{"cpu":"1"}}"#;
+        assert_eq!(of(&format!(r#"{{"containerStatuses":[{grows},{shrinks}]}}"#)), [5000, 4000]);
+        assert_eq!(
+            of(r#"{"containerStatuses":[{"name":"a","allocatedResources":{"cpu":"3"}}]}"#),
+            [3000, 5000],
+            "what is set aside counts although nothing is said of what runs"
+        );
+        let infeasible = r#""conditions":[{"type":"PodResizePending","reason":"Infeasible"}]"#;
+        assert_eq!(
+            of(&format!("{{{infeasible}}}")),
+            [3000, 0],
+            "as upstream has it where a status is missing"
+        );
+        let whole = r#""resources":{"requests":{"cpu":"4"}},"allocatedResources":{"cpu":"6"}"#;
+        assert_eq!(of(&format!("{{{whole}}}")), [3000, 6000], "the node states the sums");
+        assert_eq!(of(&format!("{{{infeasible},{whole}}}")), [3000, 6000]);
     }
 }

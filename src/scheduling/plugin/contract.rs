@@ -12,6 +12,7 @@ use crate::{
         model::{
             change::Change,
             footprint::Footprint,
+            kube_scheduler::KubeScheduler,
             pod::{Ask, Demand},
             prebind_step::PrebindStep,
         },
@@ -30,6 +31,8 @@ pub trait SchedulingPlugin: 'static {
     const REACH: Reach = Reach::Node;
     /// By how much its score is multiplied where nothing is set; `None`: it does not score.
     const WEIGHT: Option<u32> = None;
+    /// Another weight than that from this release of kube-scheduler on.
+    const WEIGHT_SINCE: Option<(KubeScheduler, u32)> = None;
 
     /// Why it rejects a node.
     type Reason: Rejection + Clone + fmt::Debug + Ord;

@@ -1,7 +1,7 @@
 //! How many bytes of a pod's images a node has already.
 //!
-//! Source: v1.36 `pkg/scheduler/framework/plugins/imagelocality/image_locality.go`. Upstream takes the size of an image from the node
-//! that reported its name first; here each node's own counts.
+//! Source: v1.36 and v1.37 `pkg/scheduler/framework/plugins/imagelocality/image_locality.go`. Upstream takes the size of an image from the
+//! node that reported its name first; here each node's own counts.
 
 use std::convert::Infallible;
 
@@ -11,7 +11,7 @@ use super::{
     score::range::{MOST, float, whole},
 };
 use crate::scheduling::{
-    model::{node::NodeInfo, pod::Demand},
+    model::{kube_scheduler::KubeScheduler, node::NodeInfo, pod::Demand},
     world::{World, node_state::NodeState},
 };
 
@@ -38,7 +38,7 @@ impl PreScore for ImageLocality {
 const MB: i64 = 1024 * 1024;
 /// Below so many bytes a node's images are worth nothing.
 const LEAST_BYTES: i64 = 23 * MB;
-/// Beyond so many bytes for each container they are worth no more.
+/// Beyond so many bytes for each container, and each image volume from v1.37 on, they are worth no more.
 const MOST_BYTES: i64 = 1000 * MB;
 
 /// The pod's images that some node has.
@@ -57,11 +57,16 @@ impl<'a> LocalImages<'a> {
         let all = count(world.nodes.slots().iter().flatten().count());
         let known = wanted.names.iter().map(|name| (&**name, count(world.nodes.images().nodes(name)) / all));
         let images: Vec<_> = known.filter(|(_, part)| *part > 0.0).collect();
-        let containers = i64::try_from(wanted.containers).unwrap_or(i64::MAX);
-        (!images.is_empty()).then_some(Self { images, most: MOST_BYTES.saturating_mul(containers.max(1)) })
+        let counted = match world.arguments().get().copied().unwrap_or_default() {
+            // An image volume adds to the bytes on the node and not to those beyond which they are worth no more.
+            KubeScheduler::V1_36 => wanted.containers,
+            KubeScheduler::V1_37 => wanted.names.len(),
+        };
+        let counted = i64::try_from(counted).unwrap_or(i64::MAX);
+        (!images.is_empty()).then_some(Self { images, most: MOST_BYTES.saturating_mul(counted.max(1)) })
     }
 
-    /// 0 to 100: 0 up to 23 MiB of the pod's images on the node, 100 from 1000 MiB for each container on.
+    /// 0 to 100: 0 up to 23 MiB of the pod's images on the node, 100 from 1000 MiB for each image that counts on.
     fn score(&self, node: &NodeInfo) -> i64 {
         let worth = |(name, part): &(&str, f64)| Some(whole(float(node.images.size(name)?) * part));
         let bytes = self.images.iter().filter_map(worth).fold(0, i64::saturating_add);

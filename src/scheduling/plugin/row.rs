@@ -15,6 +15,7 @@ use crate::scheduling::{
     model::{
         change::Change,
         footprint::Footprint,
+        kube_scheduler::KubeScheduler,
         pod::{Ask, Demand},
         prebind_step::PrebindStep,
     },
@@ -91,7 +92,7 @@ pub(super) struct Row {
     pub(super) plugin: Plugin,
     pub(super) name: &'static str,
     pub(super) reach: Reach,
-    pub(super) weight: Option<u32>,
+    pub(super) weight: Option<DefaultWeight>,
     pub(super) reads: Reads,
     pub(super) helps: Helps,
     pub(super) test: Option<Test>,
@@ -102,6 +103,21 @@ pub(super) struct Row {
     pub(super) prepare_score: Option<PrepareScore>,
 }
 
+/// By how much a plugin's score is multiplied where nothing is set.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct DefaultWeight {
+    usual: u32,
+    since: Option<(KubeScheduler, u32)>,
+}
+
+impl DefaultWeight {
+    /// The weight where this release of kube-scheduler is followed.
+    pub(super) fn of(self, followed: KubeScheduler) -> u32 {
+        let since = self.since.filter(|(release, _)| followed >= *release);
+        since.map_or(self.usual, |(_, weight)| weight)
+    }
+}
+
 impl Row {
     /// The plugin's line, without a point at which it takes part.
     pub(super) const fn of<P: InTable>() -> Self {
@@ -109,7 +125,10 @@ impl Row {
             plugin: P::PLUGIN,
             name: P::NAME,
             reach: P::REACH,
-            weight: P::WEIGHT,
+            weight: match P::WEIGHT {
+                Some(usual) => Some(DefaultWeight { usual, since: P::WEIGHT_SINCE }),
+                None => None,
+            },
             reads: P::reads,
             helps: P::helps,
             test: None,

@@ -261,7 +261,7 @@ impl Scores {
 
     /// The plugins that have something to score for the pod, each with the node's score.
     pub fn by_plugin(&self) -> impl Iterator<Item = (Plugin, f64)> {
-        Plugin::scoring().zip(self.0).filter_map(|((plugin, _), score)| Some((plugin, score?)))
+        Plugin::scoring().zip(self.0).filter_map(|(plugin, score)| Some((plugin, score?)))
     }
 }
 

@@ -24,6 +24,7 @@ use crate::{
             change::Change,
             footprint::{ClaimUse, Footprint},
             kind::Kind,
+            kube_scheduler::KubeScheduler,
             name::full_name,
             node::NodeInfo,
             node_affinity::matches_one_of,
@@ -38,7 +39,7 @@ use delayed::Delayed;
 use scoring::VolumeCapacity;
 
 /// Rejects a node where a claim can't be mounted, bound or made, and prefers nodes with more storage left. It scores in kube-scheduler by a feature
-/// gate that is off by default in v1.36.
+/// gate that is on by default from v1.37 on.
 #[derive(Debug)]
 pub struct VolumeBinding;
 
@@ -46,6 +47,7 @@ impl SchedulingPlugin for VolumeBinding {
     const NAME: &'static str = "VolumeBinding";
     const REACH: Reach = Reach::Cluster;
     const WEIGHT: Option<u32> = Some(0);
+    const WEIGHT_SINCE: Option<(KubeScheduler, u32)> = Some((KubeScheduler::V1_37, 1));
 
     type Reason = VolumeReason;
 

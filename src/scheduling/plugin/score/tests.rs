@@ -4,7 +4,11 @@ mod default_spread;
 mod images;
 mod volume_capacity;
 
-use std::{collections::BTreeMap, ops::ControlFlow, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::ControlFlow,
+    sync::Arc,
+};
 
 use super::{range::whole, *};
 use crate::{
@@ -16,8 +20,11 @@ use crate::{
         model::{
             images::NodeImages,
             kind::Kind,
+            kube_scheduler::KubeScheduler,
             node_affinity::NodeAffinityTerms,
             origin::{Origin, PodImages},
+            plugin_arguments::PluginArguments,
+            tdm::RevocableZones,
         },
         plugin::pod_counts::PodCounts,
         world::{ledger::Charge, object::Object},
@@ -29,7 +36,12 @@ struct Cluster(Snapshot);
 
 impl Cluster {
     fn new(nodes: &[(&str, &[(&str, &str)])]) -> Self {
-        let mut snapshot = Snapshot::default();
+        Self::following(KubeScheduler::default(), nodes)
+    }
+
+    fn following(followed: KubeScheduler, nodes: &[(&str, &[(&str, &str)])]) -> Self {
+        let arguments = PluginArguments::default().with(followed);
+        let mut snapshot = Snapshot::new(BTreeSet::new(), arguments, RevocableZones::default());
         for (name, labels) in nodes {
             let mut info = fixtures::node(name, 1, 8_000);
             let label = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
@@ -121,7 +133,7 @@ fn footprint(pod: &str, resources: ResourceAmounts) -> Arc<Footprint> {
 fn demand(pod: &str) -> Demand {
     let mut ask = fixtures::ask(1, 100, 0);
     let read: Pod = serde_json::from_str(pod).unwrap();
-    ask.resources = ResourceAmounts::of_pod(&read).unwrap();
+    ask.resources = ResourceAmounts::of_pod(&read, KubeScheduler::default()).unwrap();
     let preferred =
         read.spec.affinity.node_affinity.clone().map(|affinity| affinity.preferred).unwrap_or_default();
     ask.constraints.affinity = NodeAffinityTerms { preferred, ..NodeAffinityTerms::default() };

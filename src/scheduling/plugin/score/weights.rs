@@ -1,6 +1,9 @@
 //! The plugins that score, and by how much the score of each counts.
 
-use crate::scheduling::plugin::{Plugin, TABLE};
+use crate::scheduling::{
+    model::kube_scheduler::KubeScheduler,
+    plugin::{Plugin, TABLE},
+};
 
 /// How many plugins score.
 pub(super) const SCORING: usize = place(TABLE.len());
@@ -22,20 +25,16 @@ pub struct ScoreWeights(pub(super) [u32; SCORING]);
 
 impl Default for ScoreWeights {
     fn default() -> Self {
-        Self::of(|_, default| default)
+        Self::each(|plugin| plugin.default_weight(KubeScheduler::default()))
     }
 }
 
 impl ScoreWeights {
     /// The weights that `of` gives for each plugin.
     pub fn each(of: impl Fn(Plugin) -> u32) -> Self {
-        Self::of(|plugin, _| of(plugin))
-    }
-
-    fn of(weight: impl Fn(Plugin, u32) -> u32) -> Self {
         let mut weights = [0; SCORING];
-        for (own, (plugin, default)) in weights.iter_mut().zip(Plugin::scoring()) {
-            *own = weight(plugin, default);
+        for (own, plugin) in weights.iter_mut().zip(Plugin::scoring()) {
+            *own = of(plugin);
         }
         Self(weights)
     }

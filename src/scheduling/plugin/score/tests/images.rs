@@ -22,6 +22,14 @@ fn a_node_that_has_the_images_scores_by_their_size_and_spread() {
     let mounted =
         r#"{"spec":{"containers":[{"image":"other"}],"volumes":[{"image":{"reference":"cuda:latest"}}]}}"#;
     assert_eq!(scores(mounted), full);
+    let newer = Cluster::following(KubeScheduler::V1_37, ZONES)
+        .with_images("a", &[("cuda:latest", 2000)])
+        .with_images("b", &[("cuda:latest", 2000)]);
+    assert_eq!(
+        newer.weighed(&demand(mounted), Plugin::ImageLocality, &images),
+        half,
+        "a mounted image counts as one"
+    );
     // 20 MiB are too few to count; no node has the last.
     assert_eq!(scores(r#"{"spec":{"containers":[{"image":"tools:1"}]}}"#), [Some(0); 4]);
     assert_eq!(scores(r#"{"spec":{"containers":[{"image":"absent"}]}}"#), [None; 4]);
