@@ -249,6 +249,7 @@ on_both_floors! {
     nodes::every_release_of_a_plugin_is_served,
     nodes::linked_cards_go_together,
     events::who_waits_for_a_node_is_told_for_whom,
+    events::a_pod_that_is_bound_at_first_sight_gets_one_event_and_no_condition_of_berths,
     events::a_plugin_that_never_answers_is_told_and_gets_no_further_pod_until_it_does,
     handshakes::a_plugin_that_goes_on_reporting_goes_on_serving,
     handshakes::a_plugin_that_died_is_given_nothing_until_it_reports,

@@ -16,6 +16,8 @@ use crate::{
     world::{World, node_of, pod, without_nearest},
 };
 
+/// Conditions that kubelet writes.
+const KUBELETS: [&str; 4] = ["PodReadyToStartContainers", "Initialized", "ContainersReady", "Ready"];
 const LOCK: &str = "hami.io/mutex.lock";
 
 /// The words of `kubectl get events` after the age.
@@ -97,4 +99,28 @@ pub(crate) async fn a_plugin_that_never_answers_is_told_and_gets_no_further_pod_
         assert_eq!(node_of(&world.running(name).await), "silent");
     }
     world.agents_are_content();
+}
+
+pub(crate) async fn a_pod_that_is_bound_at_first_sight_gets_one_event_and_no_condition_of_berths(
+    floor: Floor,
+) {
+    let Some(world) = World::start(floor, vec![hami_node("n", 1)]).await else { return };
+    world.create(share("first")).await;
+    let told = line(&world.event_when("first", "Scheduled").await);
+    assert_eq!(told, "Normal Scheduled pod/first Successfully assigned default/first to n");
+    world.running("first").await;
+    // What was written for the first comes before what is written for the second.
+    world.create(share("second")).await;
+    world.event_when("second", "Scheduled").await;
+    world.running("second").await;
+    for name in ["first", "second"] {
+        assert_eq!(world.reasons(name).await, ["Scheduled"], "{name}");
+        let pod = world.pods().get(name).await.unwrap();
+        let conditions = pod.status.unwrap_or_default().conditions.unwrap_or_default();
+        let others = conditions
+            .iter()
+            .filter(|one| (one.type_.as_str(), one.status.as_str()) != ("PodScheduled", "True"));
+        let others: Vec<_> = others.filter(|one| !KUBELETS.contains(&one.type_.as_str())).collect();
+        assert!(others.is_empty(), "{name}: {others:?}");
+    }
 }

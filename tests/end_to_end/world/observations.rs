@@ -85,6 +85,14 @@ impl World {
         events.filter(about).filter(|event| event.reason.as_deref() == Some(reason)).collect()
     }
 
+    /// The reasons of all Events about the pod.
+    pub(crate) async fn reasons(&self, pod: &str) -> Vec<String> {
+        let events: Api<core::Event> = Api::default_namespaced(self.cluster.client.clone());
+        let events = events.list(&ListParams::default()).await.unwrap().items.into_iter();
+        let about = |event: &core::Event| event.involved_object.name.as_deref() == Some(pod);
+        events.filter(about).filter_map(|event| event.reason).collect()
+    }
+
     /// The first Event of that reason about the pod, once it is there.
     pub(crate) async fn event_when(&self, pod: &str, reason: &str) -> core::Event {
         let events: Api<core::Event> = Api::default_namespaced(self.cluster.client.clone());
