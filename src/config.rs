@@ -33,7 +33,7 @@ use serde::Serialize;
 use crate::{admission::Guards, scheduling::model::kube_scheduler::KubeScheduler};
 
 pub use error::{ConfigError, Notice};
-pub use hami::{GpuCorePolicy, HamiConfig, SchedulerPolicy};
+pub use hami::{GpuCorePolicy, HamiConfig, NodeLockConfig, NodeLockPolicy, SchedulerPolicy};
 pub use koordinator::KoordinatorConfig;
 pub use messages::MessagesConfig;
 pub use metrics::{Authentication, MetricsConfig};

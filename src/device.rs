@@ -40,7 +40,7 @@ pub use joint::{
     PartitionSpec, TopologyScope, TypedRequest, together,
 };
 pub use label_filter::{DeviceLabels, LabelFilter, LabelRule};
-pub use lock::{Lock, LockName, LockOwner};
+pub use lock::{Lock, LockName, LockNeed, LockOwner};
 pub use mark::Mark;
 pub use node_devices::{
     CardDimensions, DeviceLocation, DeviceTraits, DeviceType, LockingPlugin, Minor, ModelTemplates,

@@ -39,7 +39,7 @@ pub use unreadable::{Problem, Unreadable};
 use crate::{
     device::{
         Answer, Assignment, CountedAmount, DeviceAllocations, DevicePlace, Inventory, JointRequest, LockName,
-        PodRequest, Profile, ProfileName, Remains,
+        LockNeed, PodRequest, Profile, ProfileName, Remains,
     },
     object::{Node, Pod, Quantity},
 };
@@ -278,6 +278,12 @@ impl Dialects {
     /// The dialect of that name.
     pub fn named(&self, name: &ProfileName) -> Option<&Arc<dyn Dialect>> {
         self.iter().find(|dialect| dialect.name() == name)
+    }
+
+    /// Whether a lock of one of them is left out where no scheduler contests it.
+    pub fn leave_out_locks(&self) -> bool {
+        let mut locks = self.iter().flat_map(|dialect| dialect.locks());
+        locks.any(|lock| lock.need == LockNeed::WhereContested)
     }
 
     /// How this lock is written; `None`: no dialect has it.

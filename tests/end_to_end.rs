@@ -54,6 +54,8 @@ mod mixed_nodes;
 mod moves;
 #[path = "end_to_end/neighbours.rs"]
 mod neighbours;
+#[path = "end_to_end/node_locks.rs"]
+mod node_locks;
 #[path = "end_to_end/nodes.rs"]
 mod nodes;
 #[path = "end_to_end/numbers.rs"]
@@ -250,6 +252,8 @@ on_both_floors! {
     nodes::linked_cards_go_together,
     events::who_waits_for_a_node_is_told_for_whom,
     events::a_pod_that_is_bound_at_first_sight_gets_one_event_and_no_condition_of_berths,
+    node_locks::a_lock_is_left_out_until_another_scheduler_appears_and_then_taken_for_the_pod_in_flight,
+    node_locks::a_lock_is_taken_beside_a_pod_that_has_not_started,
     events::a_plugin_that_never_answers_is_told_and_gets_no_further_pod_until_it_does,
     handshakes::a_plugin_that_goes_on_reporting_goes_on_serving,
     handshakes::a_plugin_that_died_is_given_nothing_until_it_reports,

@@ -47,6 +47,8 @@ mod quota;
 mod record;
 #[path = "simulation/reservation.rs"]
 mod reservation;
+#[path = "simulation/rival.rs"]
+mod rival;
 #[path = "simulation/run.rs"]
 mod run;
 mod sandbox;

@@ -49,6 +49,9 @@ const PROTECTING: &str =
     "scope: opt-out\nadoptSchedulers: [hami-scheduler]\nunmanagedPods: deny\nprotection: deny\n";
 const GIVING_BACK: &str = "scope: opt-out\nadoptSchedulers: []\nunmanagedPods: warn\nprotection: warn\n";
 
+/// From when on HAMi's scheduler is to go, until it is back: Berth leaves locks out while it is gone.
+const WITHOUT_LOCKS: &str = "dialects: {hami: {nodeLock: auto}}\n";
+
 /// Everything that runs.
 struct Stage {
     plane: Arc<ControlPlane>,
@@ -113,7 +116,7 @@ async fn pods_are_served_in_every_phase_of_the_way_from_hami_to_berth_and_back()
     stage.named_from_now_on(LABELLED, "berth").await;
     stage.goes_on("both").await;
 
-    berth.set(TAKING_OVER).await;
+    berth.set(&format!("{TAKING_OVER}{WITHOUT_LOCKS}")).await;
     stage.named_from_now_on(UNLABELLED, "berth").await;
     stage.goes_on("every namespace comes in").await;
 
@@ -121,11 +124,11 @@ async fn pods_are_served_in_every_phase_of_the_way_from_hami_to_berth_and_back()
     scheduler.kill().await;
     stage.goes_on("HAMi's scheduler is gone").await;
 
-    berth.set(PROTECTING).await;
+    berth.set(&format!("{PROTECTING}{WITHOUT_LOCKS}")).await;
     people::are_refused(&stage.plane, &stage.client).await;
     stage.goes_on("protected").await;
 
-    berth.set(GIVING_BACK).await;
+    berth.set(&format!("{GIVING_BACK}{WITHOUT_LOCKS}")).await;
     scheduler = hami::Scheduler::start(&stage.plane).await;
     chart::restore_webhook(&stage.client, &webhook.configuration).await;
     stage.goes_on("HAMi's scheduler and webhook are back").await;

@@ -274,7 +274,7 @@ impl Reader {
                 LockForm::Bare => Signature::Time,
             };
             let name = LockName { profile: dialect.name().clone(), key: spec.key.as_str().into() };
-            (dialect, NodeLock { name, state, signature, expiry: spec.expiry })
+            (dialect, NodeLock { name, state, signature, expiry: spec.expiry, need: spec.need })
         });
         let (of_devices, locks): (Vec<_>, Vec<_>) =
             locks.partition(|(dialect, _)| dialect.locks_by_devices());

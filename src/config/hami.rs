@@ -53,9 +53,9 @@ pub struct HamiConfig {
     /// Which card first, where the pod does not say: of several, the first that tells two cards apart.
     #[serde(serialize_with = "listed")]
     pub gpu_scheduler_policy: Vec<SchedulerPolicy>,
-    /// How long the lock of another scheduler's pod is respected.
-    #[serde(serialize_with = "duration::serialize")]
-    pub node_lock_expire: SignedDuration,
+    /// The node lock.
+    #[serde(flatten)]
+    pub node_locks: NodeLockConfig,
     /// Whether a share pod that names `default-scheduler` becomes Berth's.
     pub force_overwrite_default_scheduler: bool,
     /// The other vendors.
@@ -73,6 +73,28 @@ pub enum GpuCorePolicy {
     Force,
     /// Never limit.
     Disable,
+}
+
+/// Settings of the node lock.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct NodeLockConfig {
+    /// How long the lock of another scheduler's pod is respected.
+    #[serde(rename = "nodeLockExpire", serialize_with = "duration::serialize")]
+    pub expire: SignedDuration,
+    /// When it is taken for a pod with a share of an NVIDIA card.
+    #[serde(rename = "nodeLock")]
+    pub policy: NodeLockPolicy,
+}
+
+/// When the node lock is taken.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum NodeLockPolicy {
+    /// For each pod.
+    #[default]
+    Always,
+    /// While another scheduler may take it, and where the device plugin would find another pod without it.
+    Auto,
 }
 
 /// Which node or card first.
@@ -175,6 +197,8 @@ pub(super) fn read(mut section: Section, notices: &mut Vec<Notice>) -> Result<Ha
     let node_lock_expire = section.take_either("nodeLockExpire", "node-lock-timeout")?;
     let node_lock_expire =
         node_lock_expire.map_or(Ok(SignedDuration::from_mins(5)), |field| field.duration())?;
+    let policies = [("always", NodeLockPolicy::Always), ("auto", NodeLockPolicy::Auto)];
+    let policy = section.choice("nodeLock", NodeLockPolicy::Always, &policies)?;
     let overwrite_scheduler =
         section.take_either("forceOverwriteDefaultScheduler", "force-overwrite-default-scheduler")?;
     let force_overwrite_default_scheduler = overwrite_scheduler.map_or(Ok(true), |field| field.bool())?;
@@ -197,7 +221,7 @@ pub(super) fn read(mut section: Section, notices: &mut Vec<Notice>) -> Result<Ha
         runtime_class_name: runtime_class_name(&mut nvidia)?,
         node_scheduler_policy,
         gpu_scheduler_policy,
-        node_lock_expire,
+        node_locks: NodeLockConfig { expire: node_lock_expire, policy },
         force_overwrite_default_scheduler,
         vendors,
     };

@@ -9,7 +9,10 @@ use jiff::{SignedDuration, tz::TimeZone};
 
 use super::{
     ChipConfig, Config, FamilyConfig, GpuCorePolicy, HamiConfig, VendorsConfig, VnpusConfig, VolcanoConfig,
-    WorkloadConfig, hami::SchedulerPolicy, scheduling::PodsPolicy, volcano::LockValue,
+    WorkloadConfig,
+    hami::{NodeLockPolicy, SchedulerPolicy},
+    scheduling::PodsPolicy,
+    volcano::LockValue,
 };
 use crate::{
     admission::{
@@ -20,7 +23,7 @@ use crate::{
         Reader,
         report::scrape::{Series, ShownSeries},
     },
-    device::{CardPolicy, Cores, MiB, NodePolicy},
+    device::{CardPolicy, Cores, LockNeed, MiB, NodePolicy},
     dialect::{
         Dialect, Dialects, LockForm, LockSpec, SharingMode, gpushare, hami,
         koordinator::{Koordinator, WholeCards},
@@ -179,7 +182,7 @@ impl Config {
     pub fn scheduler_settings(&self) -> scheduling::scheduler::Settings {
         scheduling::scheduler::Settings {
             device_resources: self.reader().device_resources(),
-            lock_expiry: self.dialects.hami.node_lock_expire,
+            lock_expiry: self.dialects.hami.node_locks.expire,
             weights: self.scheduling.score_weights(),
             arguments: self.plugin_arguments(),
             preemption: self.scheduling.preemption.rules(),
@@ -252,7 +255,7 @@ impl HamiConfig {
         let settings = vendor::VendorSettings {
             node_policy: node_policy(self.node_scheduler_policy),
             card_policies: self.card_policies(),
-            lock_expiry: self.node_lock_expire,
+            lock_expiry: self.node_locks.expire,
         };
         self.vendors.rows().into_iter().map(|row| Vendor::new(row, settings.clone())).collect()
     }
@@ -294,7 +297,11 @@ impl HamiConfig {
             lock: LockSpec {
                 key: hami::names::LOCK.to_owned(),
                 form: LockForm::Comma,
-                expiry: self.node_lock_expire,
+                expiry: self.node_locks.expire,
+                need: match self.node_locks.policy {
+                    NodeLockPolicy::Always => LockNeed::Always,
+                    NodeLockPolicy::Auto => LockNeed::WhereContested,
+                },
             },
         }
     }
@@ -390,6 +397,7 @@ impl VolcanoConfig {
                 LockValue::Bare => LockForm::Bare,
             },
             expiry: VOLCANO_LOCK_EXPIRY,
+            need: LockNeed::Always,
         }
     }
 

@@ -103,6 +103,7 @@ fn of_hami() -> Value {
         ("gpu-scheduler-policy", text()),
         ("nodeLockExpire", duration()),
         ("node-lock-timeout", duration()),
+        ("nodeLock", one_of(&["always", "auto"])),
         ("forceOverwriteDefaultScheduler", switch()),
         ("force-overwrite-default-scheduler", switch()),
         ("enable-iluvatar", flag()),

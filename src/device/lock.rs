@@ -50,6 +50,16 @@ pub struct LockName {
     pub key: Arc<str>,
 }
 
+/// When a pod needs a lock of its node to be bound.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum LockNeed {
+    /// Always.
+    #[default]
+    Always,
+    /// While another scheduler may take it, and where the node's agent would find another pod without it.
+    WhereContested,
+}
+
 /// What stands under a lock's key on a node.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Lock {

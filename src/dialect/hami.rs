@@ -75,7 +75,12 @@ impl HamiSettings {
             memory_factor: 1,
             node_policy: NodePolicy::Binpack,
             card_policies: vec![CardPolicy::Spread],
-            lock: LockSpec { key: names::LOCK.to_owned(), form: LockForm::Comma, expiry },
+            lock: LockSpec {
+                key: names::LOCK.to_owned(),
+                form: LockForm::Comma,
+                expiry,
+                need: crate::device::LockNeed::Always,
+            },
         }
     }
 }

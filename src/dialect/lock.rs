@@ -7,7 +7,7 @@
 use jiff::{SignedDuration, Timestamp};
 
 use crate::{
-    device::{Lock, LockOwner},
+    device::{Lock, LockNeed, LockOwner},
     excerpt::{VALUE, excerpt},
     object::Node,
 };
@@ -32,6 +32,8 @@ pub struct LockSpec {
     pub form: LockForm,
     /// After this time a foreign holder that gives no sign may be taken over.
     pub expiry: SignedDuration,
+    /// When a pod needs it.
+    pub need: LockNeed,
 }
 
 impl LockSpec {
@@ -78,15 +80,19 @@ mod tests {
         LockOwner { namespace: "ns".into(), name: "train-0".into() }
     }
 
+    fn spec(form: LockForm) -> LockSpec {
+        LockSpec { key: "k".into(), form, expiry: SignedDuration::from_mins(5), need: LockNeed::Always }
+    }
+
     #[test]
     fn each_form_reads_back_as_it_was_written() {
         let now: Timestamp = "2026-11-21T09:54:07Z".parse().unwrap();
         for form in [LockForm::Comma, LockForm::Underscore] {
-            let spec = LockSpec { key: "k".into(), form, expiry: SignedDuration::from_mins(5) };
+            let spec = spec(form);
             let value = spec.value(&owner(), now);
             assert_eq!(parse(&value), Lock::Held { owner: Some(owner()), since: now }, "{value}");
         }
-        let bare = LockSpec { key: "k".into(), form: LockForm::Bare, expiry: SignedDuration::from_mins(5) };
+        let bare = spec(LockForm::Bare);
         assert_eq!(bare.value(&owner(), now), "2026-11-21T09:54:07Z");
         assert_eq!(parse("2026-11-21T10:54:07+01:00"), Lock::Held { owner: None, since: now });
     }

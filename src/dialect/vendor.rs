@@ -27,8 +27,8 @@ use super::{
 };
 use crate::{
     device::{
-        Answer, Assignment, Blend, CardPolicy, Dimension, Inventory, NodePolicy, PodRequest, Profile,
-        Remains, SlicesOfCard, Tie,
+        Answer, Assignment, Blend, CardPolicy, Dimension, Inventory, LockNeed, NodePolicy, PodRequest,
+        Profile, Remains, SlicesOfCard, Tie,
     },
     object::{Node, Pod},
 };
@@ -82,7 +82,8 @@ impl Vendor {
         };
         let expiry =
             if row.lock.form == LockForm::Bare { row::BARE_LOCK_EXPIRY } else { settings.lock_expiry };
-        let lock = LockSpec { key: row.lock.key.to_owned(), form: row.lock.form, expiry };
+        let lock =
+            LockSpec { key: row.lock.key.to_owned(), form: row.lock.form, expiry, need: LockNeed::Always };
         Self { mode: SharingMode::Vendor(row.name.clone()), row, settings, profile, lock }
     }
 

@@ -8,6 +8,7 @@ use super::{
         kind::Kind,
         name::{NodeName, Uid},
         node::NodeInfo,
+        other_schedulers::OtherSchedulers,
         pod::{Ask, PodInfo, PodKey},
     },
     packing::renewal::RenewedMix,
@@ -72,6 +73,8 @@ pub enum ObjectChange {
     Seen(Object),
     /// The kind and the full name of an object that is gone.
     Gone(Kind, Arc<str>),
+    /// Whether other schedulers run that take node locks, by their pods.
+    OtherSchedulers(OtherSchedulers),
 }
 
 /// What was read at the API server to settle a doubt.

@@ -18,6 +18,7 @@ pub mod name;
 pub mod node;
 pub mod node_affinity;
 pub mod origin;
+pub mod other_schedulers;
 pub mod outcome;
 pub mod plugin_arguments;
 pub mod pod;

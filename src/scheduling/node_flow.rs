@@ -15,7 +15,7 @@
 //!     Deciding --> [*] : Decided, Rejected / Requeue
 //!     Deciding --> Waiting : Decided, Fits, a lock is held / TellWaiting, FindOtherNodes
 //!     Deciding --> Locking : Decided, Fits, its locks can be taken / TakeLock
-//!     Deciding --> Binding : Decided, Fits, it needs no lock / Bind
+//!     Deciding --> Binding : Decided, Fits, it needs no lock, or one that is left out / Bind
 //!     Locking --> Locked : LockAnswered, Taken / Decide
 //!     Locking --> DoubtingLock : LockAnswered, Stale or Failed, or Taken after another scheduler / ReadNode
 //!     Locking --> Relocking : LockAnswered, Throttled
@@ -73,6 +73,10 @@
 //! stateDiagram-v2
 //!     Free --> Taken : LockAnswered, Taken, or NodeRead
 //!     Taken --> Free : NodeSeen without it / Measure
+//!     Free --> Covering : another scheduler may take locks, and a pod is being served without / ReadNode
+//!     Covering --> Covering : NodeRead, still so / TakeLock; LockAnswered, Stale / ReadNode, others after a second / ReadNode
+//!     Covering --> Taken : LockAnswered, Taken
+//!     Covering --> Free : NodeRead, no longer so; LockAnswered, Taken, no longer so / ReleaseLock
 //!     Free --> Held : NodeSeen, another pod's
 //!     Held --> Held : its holder was never seen / ReadHolder
 //!     Held --> Free : NodeSeen without it
@@ -85,6 +89,8 @@
 
 mod agent;
 mod answer;
+mod contest;
+mod cover;
 mod flows;
 mod input;
 mod line;
@@ -102,6 +108,7 @@ mod wait;
 use jiff::Timestamp;
 
 use agent::NodeAgent;
+use cover::{cover_answered, cover_read};
 use line::Line;
 use lock::NodeLocks;
 use reads::ListCount;
@@ -141,7 +148,9 @@ impl NodeFlow {
             NodeFlowInput::Dismissed => self.dismiss(),
             NodeFlowInput::Decided(pod, fit) => self.decided(&pod, fit, view),
             NodeFlowInput::LockAnswered { pod, locks, outcome } => {
-                self.lock_answered(pod, locks, outcome, view);
+                if !cover_answered(self, pod, &locks, &outcome, view) {
+                    self.lock_answered(pod, locks, outcome, view);
+                }
             }
             NodeFlowInput::LockReleased { resource_version, locks, outcome } => {
                 self.lock_released((resource_version, locks), outcome, view);
@@ -150,7 +159,10 @@ impl NodeFlow {
             NodeFlowInput::Withdrawn { pod, outcome } => {
                 self.requests.extend(self.agent.withdrawn(pod, outcome, view));
             }
-            NodeFlowInput::NodeRead(validity) => self.node_read(validity, view),
+            NodeFlowInput::NodeRead(validity) => {
+                cover_read(self, validity, view);
+                self.node_read(validity, view);
+            }
             NodeFlowInput::PodRead(pod) => self.pod_read(pod, view),
             NodeFlowInput::HolderRead { owner, since, alive } => self.locks.note_read(owner, since, alive),
             NodeFlowInput::HolderSeen(owner) => self.locks.forget_unseen(owner),

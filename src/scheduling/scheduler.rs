@@ -143,6 +143,9 @@ impl Scheduler {
                 self.binding.cycle.snapshot.note_unserved(kind);
                 self.binding.cycle.wake_gangs(kind, None);
             }
+            Event::Object(ObjectChange::OtherSchedulers(others)) => {
+                self.binding.flows.note_other_schedulers(others, now);
+            }
             Event::Object(ObjectChange::Seen(object)) => {
                 let (kind, name) = (object.kind(), object.name());
                 self.put_object(object, now);

@@ -6,7 +6,7 @@ use berth::{
     config::Config,
     device::{
         Assignment, Card, CardPolicy, CardUsage, ContainerRequest, ContainerShares, CoreRequest, Cores,
-        Health, MemoryRequest, MiB, Mode, NodePolicy, Percent, Role, Share, ShareRequest, Slice,
+        Health, LockNeed, MemoryRequest, MiB, Mode, NodePolicy, Percent, Role, Share, ShareRequest, Slice,
         SlicePlacement, SliceProfile, Slicing, Usage, Users,
     },
     dialect::{LockForm, LockSpec, hami, volcano},
@@ -40,7 +40,7 @@ pub(crate) fn volcano_settings() -> volcano::VolcanoSettings {
 
 /// A lock of five minutes.
 pub(crate) fn lock(key: &str, form: LockForm) -> LockSpec {
-    LockSpec { key: key.to_owned(), form, expiry: SignedDuration::from_mins(5) }
+    LockSpec { key: key.to_owned(), form, expiry: SignedDuration::from_mins(5), need: LockNeed::Always }
 }
 
 /// A node with these annotations.

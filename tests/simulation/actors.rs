@@ -44,6 +44,8 @@ pub(crate) struct Actors {
     dice: Dice,
     pods: u64,
     foreign: u64,
+    /// Since when the pod of another scheduler is there.
+    rival: Option<Timestamp>,
     ages: BTreeMap<&'static str, u64>,
     /// What is published of each node.
     pools: BTreeMap<(&'static str, Kind), Pool>,
@@ -51,7 +53,7 @@ pub(crate) struct Actors {
 
 impl Actors {
     pub(crate) fn new(story: &'static Story, dice: Dice) -> Self {
-        Self { story, dice, pods: 0, foreign: 0, ages: BTreeMap::new(), pools: BTreeMap::new() }
+        Self { story, dice, pods: 0, foreign: 0, rival: None, ages: BTreeMap::new(), pools: BTreeMap::new() }
     }
 
     /// Before anything else, the namespace may be given a quota.
@@ -120,6 +122,7 @@ impl Actors {
             Act::Touch => self.touch(world).await,
             Act::SwapNode => self.swap_node(world).await,
             Act::ForeignLock => return self.foreign_lock(world).await,
+            Act::Rival => return self.rival(world).await,
             Act::ForeignPod => self.foreign_pod(world).await,
             Act::Behave => self.behave(world),
             Act::Sicken => return self.sicken(world).await,

@@ -5,7 +5,7 @@
 use crate::{
     stories::{
         CLAIMS, CLASSES, DEVICES, DOUBT, ENDS, GAPS, HANDOVERS, LATE, LEADS, LOCKS, MACHINES, NAMES,
-        NEIGHBOURS, PLACES, QUOTAS, RANKS, RECALLS, TEAMS, USERS, WINDOWS, ZONES,
+        NEIGHBOURS, PLACES, QUOTAS, RANKS, RECALLS, RIVALS, TEAMS, USERS, WINDOWS, ZONES,
     },
     story::{GENERAL, Story},
 };
@@ -19,6 +19,8 @@ pub(crate) enum Bug {
     LockNotRead,
     /// A foreign holder that lives is taken for gone.
     HolderNotRespected,
+    /// The lock is left out although another scheduler runs.
+    LockLeftOut,
     /// A Binding whose answer is lost is taken for refused: its assumption is dropped.
     AssumptionDroppedOnTimeout,
     /// In doubt about a Binding, the pod is taken to be gone: its assumption is dropped.
@@ -98,10 +100,11 @@ pub(crate) enum Bug {
 }
 
 impl Bug {
-    pub(crate) const ALL: [Self; 41] = [
+    pub(crate) const ALL: [Self; 42] = [
         Self::LockWithoutCompareAndSwap,
         Self::LockNotRead,
         Self::HolderNotRespected,
+        Self::LockLeftOut,
         Self::AssumptionDroppedOnTimeout,
         Self::AssumptionDroppedInDoubt,
         Self::BindingWithoutUid,
@@ -146,6 +149,7 @@ impl Bug {
     pub(crate) fn story(self) -> &'static Story {
         match self {
             Self::LockWithoutCompareAndSwap | Self::LockNotRead | Self::HolderNotRespected => &LOCKS,
+            Self::LockLeftOut => &RIVALS,
             Self::AssumptionDroppedOnTimeout | Self::AssumptionDroppedInDoubt => &DOUBT,
             Self::BindingWithoutUid | Self::ConfirmWithoutUid => &NAMES,
             Self::TerminatingNotCharged => &ENDS,
@@ -178,7 +182,10 @@ impl Bug {
     /// may move it; the search then goes on, and says where it ended.
     pub(crate) fn first_seed(self) -> u64 {
         match self {
-            Self::ResyncMissesDeletions | Self::CountNotUndone | Self::GangMemberForgotten => 1,
+            Self::LockLeftOut
+            | Self::ResyncMissesDeletions
+            | Self::CountNotUndone
+            | Self::GangMemberForgotten => 1,
             Self::ClaimLeftSelected | Self::SickDeviceGiven => 2,
             Self::LeaseGivenBackEarly
             | Self::NeighbourNotCounted

@@ -10,7 +10,7 @@ use std::{
     sync::Arc,
 };
 
-use berth::config::Config;
+use berth::config::{Config, NodeLockPolicy};
 use berth_sandbox::{Sandbox, fault::Call};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
@@ -24,6 +24,7 @@ use crate::{
     preemption::Preemptions,
     quota::Quotas,
     record::{Amount, Pod, annotation, cards, text},
+    rival,
     spread::Spread,
     story::Story,
     time_division::{Division, Windows},
@@ -31,8 +32,6 @@ use crate::{
 };
 use room::{TakenAway, taken_away};
 
-/// A foreign lock is respected for so long.
-const FOREIGN: SignedDuration = SignedDuration::from_mins(5);
 /// For so long may a decision rest on cards that a node no longer has.
 const MEMORY: SignedDuration = SignedDuration::from_mins(2);
 pub(crate) const LOCK: &str = "hami.io/mutex.lock";
@@ -86,6 +85,7 @@ impl Checker {
     pub(crate) fn telling(&mut self, story: &Story) {
         self.config.messages.details = story.details;
         kept_room::set(&mut self.config, story.rooms);
+        rival::set(&mut self.config, story);
     }
 
     pub(crate) fn new(sandbox: Sandbox, windows: Option<&Windows>) -> Self {
@@ -279,7 +279,15 @@ impl Checker {
     fn judge_cards(&mut self, pod: &Pod, living: &[&Pod], now: Timestamp) {
         // A lock is taken against the very node that was decided on; without one, a decision is as old as a watch may lag.
         let mut since = now - MEMORY;
-        if pod.node.starts_with("hami") {
+        if self.leaves_locks_out() && pod.node.starts_with("hami") && !self.is_locked_for(pod) {
+            if rival::is_known(&self.sandbox, now) {
+                let text = format!(
+                    "{} was bound to {} without its lock beside another scheduler",
+                    pod.name, pod.node
+                );
+                self.violations.push(text);
+            }
+        } else if pod.node.starts_with("hami") {
             let Some(taken) = self.taken.get(&(pod.node.clone(), pod.name.clone())) else {
                 self.violations.push(format!("{} was bound to {} without its lock", pod.name, pod.node));
                 return;
@@ -303,13 +311,32 @@ impl Checker {
         }
     }
 
-    /// A foreign lock whose holder may still be served is left alone.
+    /// Whether Berth takes no lock while no other scheduler runs.
+    fn leaves_locks_out(&self) -> bool {
+        self.config.dialects.hami.node_locks.policy == NodeLockPolicy::Auto
+    }
+
+    /// Whether the pod's node bears its lock.
+    fn is_locked_for(&self, pod: &Pod) -> bool {
+        self.locks.get(&pod.node).is_some_and(|lock| lock.ends_with(&format!(",{}", pod.name)))
+    }
+
+    /// A foreign lock whose holder may still be served is left alone; and no other scheduler gets a lock while a pod of Berth's is being served
+    /// without one.
     fn judge_lock(&mut self, node: &Value, pods: &[Arc<Pod>], writer: Writer, now: Timestamp) {
         let name = text(node, "/metadata/name");
         let lock = annotation(node, LOCK).unwrap_or_default();
         let before = self.locks.insert(name.to_owned(), lock.to_owned()).unwrap_or_default();
         if let Some(holder) = lock.rsplit(',').next().filter(|_| before != lock && writer == Writer::Berth) {
             self.taken.insert((name.to_owned(), holder.to_owned()), now);
+        }
+        if before.is_empty() && !lock.is_empty() && writer == Writer::Other && self.leaves_locks_out() {
+            let served =
+                pods.iter().find(|pod| pod.ours && pod.is_live() && pod.node == name && pod.is_awaited());
+            let words = |pod: &Arc<Pod>| {
+                format!("{} awaits its answer on {name}, which another locks: `{lock}`", pod.name)
+            };
+            self.violations.extend(served.map(words));
         }
         if before == lock || before.is_empty() || writer != Writer::Berth {
             return;
@@ -321,7 +348,7 @@ impl Checker {
             [_, _, holder] => pods.iter().any(|pod| pod.name == holder && pod.is_live() && !pod.ours),
             _ => false,
         };
-        if respected && since + FOREIGN > now {
+        if respected && since + self.config.dialects.hami.node_locks.expire > now {
             self.violations
                 .push(format!("the lock `{before}` of {name} became `{lock}` while its holder lives"));
         }

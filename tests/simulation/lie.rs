@@ -18,6 +18,7 @@ use crate::{
     dice::Dice,
     gang::GROUP,
     record::annotation,
+    rival,
     time_division::{JOBS, Stated, zone_of},
     usage,
 };
@@ -168,6 +169,10 @@ impl Lie {
                 {
                     *lock = lock.replace(",foreign-", ",gone-");
                 }
+            }
+            // Its pod seems to have ended.
+            Bug::LockLeftOut if pod && rival::is_its(object) => {
+                object["status"]["phase"] = json!("Succeeded");
             }
             Bug::GangMemberForgotten if pod && bound && !call.is_watch() => {
                 forget(&mut object["metadata"]["annotations"], GROUP);

@@ -8,7 +8,7 @@ use crate::{
 };
 
 /// Every story, by its name.
-pub(crate) const STORIES: [(&str, &Story); 28] = [
+pub(crate) const STORIES: [(&str, &Story); 29] = [
     ("general", &GENERAL),
     ("neighbours", &NEIGHBOURS),
     ("zones", &ZONES),
@@ -16,6 +16,7 @@ pub(crate) const STORIES: [(&str, &Story); 28] = [
     ("devices", &DEVICES),
     ("claims", &CLAIMS),
     ("locks", &LOCKS),
+    ("rivals", &RIVALS),
     ("doubt", &DOUBT),
     ("names", &NAMES),
     ("ends", &ENDS),
@@ -61,6 +62,25 @@ pub(crate) const LOCKS: Story = Story {
     watches: &[("/nodes", 600), ("", 50)],
     events: &[(Slip::Slow, 1)],
     lag: 1500,
+    ..GENERAL
+};
+
+/// Another scheduler comes, takes locks and goes, while binders die, calls fail and watches lag.
+pub(crate) const RIVALS: Story = Story {
+    steps: 240,
+    pauses: &[(300, 6), (4000, 3), (12_000, 1)],
+    acts: &[
+        (Act::Create, 12),
+        (Act::Delete, 8),
+        (Act::Rival, 8),
+        (Act::Touch, 1),
+        (Act::Kill, 1),
+        (Act::Stop, 1),
+        (Act::Weather, 1),
+    ],
+    crowd: Crowd { hami: 1000, odd: 2, memory: &["1100", "3300"], ..FULL },
+    skies: &[(Sky::Still, 1), (Sky::Rough(100), 2), (Sky::Rough(300), 1)],
+    lag: 2000,
     ..GENERAL
 };
 

@@ -69,6 +69,8 @@ pub(crate) enum Act {
     SwapNode,
     /// Another scheduler takes a node's lock, gives it back, or loses its pod.
     ForeignLock,
+    /// A scheduler of HAMi's is started, or takes a node's lock, or goes. Where there is one, Berth leaves locks out while it is not there.
+    Rival,
     /// Another scheduler places a pod without cards.
     ForeignPod,
     /// A node's agent becomes slow, wrong, dead or well.
@@ -98,7 +100,7 @@ pub(crate) enum Act {
 }
 
 impl Act {
-    pub(crate) const ALL: [Self; 25] = [
+    pub(crate) const ALL: [Self; 26] = [
         Self::Create,
         Self::Delete,
         Self::Recreate,
@@ -111,6 +113,7 @@ impl Act {
         Self::Touch,
         Self::SwapNode,
         Self::ForeignLock,
+        Self::Rival,
         Self::ForeignPod,
         Self::Behave,
         Self::Sicken,
@@ -329,6 +332,11 @@ impl Story {
             Crowd { device_claims: 1.., .. } => &device_claims::NODES,
             _ => &NODES,
         }
+    }
+
+    /// Whether another scheduler of HAMi's comes and goes.
+    pub(crate) fn has_rival(&self) -> bool {
+        self.acts.iter().any(|(act, _)| *act == Act::Rival)
     }
 
     /// How long until the next thing happens.

@@ -34,7 +34,7 @@ use crate::{
     kept_room,
     lie::Lie,
     plan::{Honest, Rough, Watch, Weather},
-    probe,
+    probe, rival,
     story::Story,
     time_division::Windows,
 };
@@ -140,6 +140,7 @@ impl World {
         let mut config = windows.as_ref().map(Windows::config).unwrap_or_default();
         config.messages.details = story.details;
         kept_room::set(&mut config, story.rooms);
+        rival::set(&mut config, story);
         if bug == Some(Bug::PlacesHeldWithoutBound) {
             config.scheduling.volumes.held_percent = 100;
         }

@@ -3,7 +3,7 @@
 //! Source: `pkg/scheduler/scheduler.go` (`Filter`, `Bind`), `pkg/util/nodelock/nodelock.go`. It must not know Berth.
 #![allow(clippy::disallowed_methods, reason = "a lock says since when it is held")]
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, Pod};
@@ -21,6 +21,8 @@ use crate::{
 
 const LOCK: &str = "hami.io/mutex.lock";
 const POD: &str = "hami-scheduler-0";
+/// So long a scheduler takes at least from when its pod is created until it takes its first lock: its image, its container, its Lease, its lists.
+const START: Duration = Duration::from_secs(2);
 /// No kubelet of the test has this node.
 pub(crate) const CONTROL_PLANE: &str = "control-plane";
 
@@ -40,7 +42,11 @@ impl Scheduler {
         let spec = json!({"nodeName": CONTROL_PLANE, "containers": [container]});
         chart::create(&pods, json!({"metadata": {"name": POD, "labels": labels}, "spec": spec})).await;
         let mut task = JoinSet::new();
-        task.spawn(work(plane.client(chart::SCHEDULER)));
+        let client = plane.client(chart::SCHEDULER);
+        task.spawn(async {
+            tokio::time::sleep(START).await;
+            work(client).await;
+        });
         Self { task, pods }
     }
 

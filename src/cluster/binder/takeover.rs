@@ -4,7 +4,7 @@
 
 use std::{pin::Pin, time::Duration};
 
-use futures::{Stream, StreamExt};
+use futures::{FutureExt, Stream, StreamExt, stream};
 use tokio::{
     task::JoinError,
     time::{Instant, sleep_until},
@@ -14,9 +14,9 @@ use super::Binder;
 use crate::{
     cluster::{
         clock::until,
-        informer::{list::ListError, watch},
+        informer::{list::ListError, other_schedulers, watch},
     },
-    scheduling::{Event, Scheduler, world::ledger::EndedCharges},
+    scheduling::{Event, ObjectChange, Scheduler, world::ledger::EndedCharges},
 };
 use awaited::AwaitedObjects;
 use inquiry::Inquiry;
@@ -35,9 +35,20 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub type Events = Pin<Box<dyn Stream<Item = Vec<Event>> + Send>>;
 
 /// All watches of the scheduler, beginning with lists.
+///
+/// Where locks can be left out, it is found out before the lists whether another scheduler runs: what one has written that has ended by
+/// then is in the lists.
 pub fn watches(binder: &Binder) -> Events {
-    let Binder { client, reader, settings, metrics, .. } = binder;
-    watch::all(client, reader, settings.claims, &metrics.unread_objects).ready_chunks(256).boxed()
+    let Binder { client, reader, clock, settings, metrics, .. } = binder;
+    let all = watch::all(client, reader, settings.claims, &metrics.unread_objects);
+    if !reader.dialects().leave_out_locks() {
+        return all.ready_chunks(256).boxed();
+    }
+    let reports = other_schedulers::reports(client, *clock, settings.lock_expiry);
+    let reports = reports.map(|others| Event::Object(ObjectChange::OtherSchedulers(others))).boxed();
+    let first =
+        reports.into_future().map(|(first, reports)| stream::iter(first).chain(stream::select(reports, all)));
+    first.flatten_stream().ready_chunks(256).boxed()
 }
 
 /// The watches of a follower, and what they have delivered so far.

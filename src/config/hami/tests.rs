@@ -1,6 +1,11 @@
 //! The section `dialects.hami`: values of its keys, vendors, and a pasted file of HAMi.
 
-use crate::config::{Config, tests::error};
+use std::collections::BTreeMap;
+
+use crate::{
+    config::{Config, tests::error},
+    device::LockNeed,
+};
 
 /// HAMi v2.10's `device-config.yaml` as its chart renders it, shortened in its lists.
 const PASTED: &str = include_str!("../device-config.yaml");
@@ -76,5 +81,32 @@ fn the_error_on_a_duration_without_a_unit_names_the_form() {
     assert_eq!(
         message,
         "berth.yaml:1: dialects.hami.nodeLockExpire: must be a positive duration such as `5m` or `1m30s`, not `5`"
+    );
+}
+
+#[test]
+fn the_node_lock_is_left_out_where_the_settings_say_so_and_only_that_of_nvidias_plugin() {
+    let needs = |text: &str| -> BTreeMap<String, LockNeed> {
+        let (config, _) = Config::parse(text, "berth.yaml").unwrap();
+        let dialects = config.dialects();
+        let locks = dialects
+            .iter()
+            .flat_map(|one| one.locks().iter().map(|lock| (one.name().to_string(), lock.need)));
+        locks.collect()
+    };
+    let of = |needs: &BTreeMap<String, LockNeed>, need| -> Vec<String> {
+        needs.iter().filter(|(_, of)| **of == need).map(|(name, _)| name.clone()).collect()
+    };
+    let plain = needs("");
+    assert_eq!(of(&plain, LockNeed::WhereContested), [""; 0]);
+    let auto = needs(
+        "dialects: {hami: {nodeLock: auto}, volcano: {arguments: {deviceshare.NodeLockEnable: true}}}\n",
+    );
+    assert_eq!(of(&auto, LockNeed::WhereContested), ["hami-nvidia"]);
+    assert!(of(&auto, LockNeed::Always).len() > plain.len() - 1, "{auto:?}");
+    let message = error("dialects: {hami: {nodeLock: never}}\n");
+    assert_eq!(
+        message,
+        "berth.yaml:1: dialects.hami.nodeLock: must be `always` or `auto`, not the text `never`"
     );
 }

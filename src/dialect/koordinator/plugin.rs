@@ -11,7 +11,7 @@ use jiff::SignedDuration;
 
 use super::{dimension::dimension, names};
 use crate::{
-    device::{Amounts, Answer, LockingPlugin},
+    device::{Amounts, Answer, LockNeed, LockingPlugin},
     dialect::{LockForm, LockSpec, Problem, Unreadable},
     object::{Container, Pod},
 };
@@ -92,7 +92,12 @@ fn row(vendor: &str) -> Option<&'static VendorPlugin> {
 
 impl VendorPlugin {
     fn lock(&self) -> LockSpec {
-        LockSpec { key: self.lock.to_owned(), form: LockForm::Comma, expiry: LOCK_EXPIRY }
+        LockSpec {
+            key: self.lock.to_owned(),
+            form: LockForm::Comma,
+            expiry: LOCK_EXPIRY,
+            need: LockNeed::Always,
+        }
     }
 
     /// Those of the plugin's resources that the container asks for, and those that it does not.

@@ -66,6 +66,7 @@ impl NodeFlow {
             _ if !served => {}
             LockOutcome::Stale => self.doubt_lock(),
             LockOutcome::Failed(setback) => {
+                self.locks.note_doubtful_lock(view.now);
                 self.line.wait_out(&setback, view.now);
                 self.doubt_lock();
             }
@@ -78,7 +79,7 @@ impl NodeFlow {
     }
 
     /// The locks are the pod's, by the answer to its taking or by a read.
-    fn take_locks(&mut self, pod: &PodKey, version: String, view: &NodeView<'_>) {
+    pub(super) fn take_locks(&mut self, pod: &PodKey, version: String, view: &NodeView<'_>) {
         let written = self.line.served.as_ref().and_then(|served| served.lock_since);
         let charge = view.ledger.get(&pod.uid);
         let profiles = charge.map(|charge| charge.profiles().cloned().collect()).unwrap_or_default();
@@ -104,8 +105,7 @@ impl NodeFlow {
         let served = self.line.served.as_ref();
         let Some(pod) = served.and_then(|served| view.pods.pod(&served.uid)) else { return true };
         let Claim::Place(ask) = &pod.claim else { return true };
-        let needs = view.info.is_some_and(|info| info.locks_for(ask).next().is_some());
-        !needs || self.locks.are_taken_for(&pod.key)
+        !self.locks.are_needed((&pod.key, ask), view) || self.locks.are_taken_for(&pod.key)
     }
 
     /// Takes the locks once more for the pod that is served, when nothing of it can arrive any more and none has.

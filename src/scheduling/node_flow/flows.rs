@@ -6,6 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{
     NodeFlow,
+    contest::{ContestReport, LockContest},
     input::NodeFlowInput,
     lock::NodeLocks,
     reads::{Reads, Validity},
@@ -17,6 +18,7 @@ use crate::{
     scheduling::{
         model::{
             name::{NodeName, Uid},
+            other_schedulers::OtherSchedulers,
             pod::PodInfo,
         },
         world::ledger::Charge,
@@ -41,6 +43,8 @@ pub(in crate::scheduling) struct NodeFlows {
     /// The nodes whose locks name a pod.
     named: BTreeMap<LockOwner, BTreeSet<NodeName>>,
     reads: Reads,
+    /// Whether another scheduler may take locks.
+    contest: ContestReport,
     /// Grows whenever `passed_over` changes.
     changes: u64,
 }
@@ -76,6 +80,11 @@ impl NodeFlows {
         if !goes_on || flow.deadline.is_some_and(|at| at <= view.now) {
             self.touch(view.name);
         }
+        if flow.locks.take_sighting() {
+            // The lock of another scheduler's pod is respected for so long, and so is the scheduler.
+            let until = view.now.checked_add(view.lock_expiry).unwrap_or(Timestamp::MAX);
+            self.contest.see_foreign_lock(until);
+        }
         let mut requests = std::mem::take(&mut flow.requests);
         requests.retain(|request| match request {
             NodeFlowRequest::ReadNode => {
@@ -92,7 +101,26 @@ impl NodeFlows {
         if !flow.is_idle() {
             self.flows.insert(view.name.clone(), flow);
         }
+        self.watch_contest(view.now);
         requests
+    }
+
+    /// Takes in what is known of other schedulers that take locks.
+    pub(in crate::scheduling) fn note_other_schedulers(&mut self, others: OtherSchedulers, now: Timestamp) {
+        self.contest.report(others);
+        self.watch_contest(now);
+    }
+
+    /// Whether another scheduler may take locks.
+    pub(in crate::scheduling) fn contest(&self, now: Timestamp) -> LockContest {
+        self.contest.at(now)
+    }
+
+    /// Once another scheduler may take locks, every node has one where a pod was bound without.
+    fn watch_contest(&mut self, now: Timestamp) {
+        if self.contest.opens(now) {
+            self.touch_all();
+        }
     }
 
     fn set_deadline(&mut self, node: &NodeName, before: Option<Timestamp>, now: Option<Timestamp>) {
@@ -169,6 +197,7 @@ impl NodeFlows {
     pub(in crate::scheduling) fn touch_due(&mut self, now: Timestamp) {
         let due = self.deadlines.iter().take_while(|(at, _)| *at <= now);
         self.touched.extend(due.map(|(_, node)| node.clone()));
+        self.watch_contest(now);
     }
 
     /// The nodes whose flows are to go on, each once.
@@ -178,7 +207,7 @@ impl NodeFlows {
 
     /// When the next flow is to go on although nothing has happened.
     pub(in crate::scheduling) fn next_deadline(&self) -> Option<Timestamp> {
-        self.deadlines.first().map(|(at, _)| *at)
+        self.deadlines.first().map(|(at, _)| *at).into_iter().chain(self.contest.deadline()).min()
     }
 
     /// The nodes whose locks name this pod.

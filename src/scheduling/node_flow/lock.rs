@@ -9,16 +9,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{request::NodeFlowRequest, view::NodeView};
+use super::{contest::LockContest, request::NodeFlowRequest, view::NodeView};
 use crate::{
-    device::{Lock, LockName, LockOwner, ProfileName},
+    device::{Lock, LockName, LockNeed, LockOwner, ProfileName},
     scheduling::{
         model::{
             measure::Measure,
             name::Uid,
             node::{NodeInfo, NodeLock, Signature},
             outcome::{REACH, ReleaseOutcome},
-            pod::{Ask, Placer, PodKey, Stage, is_older},
+            pod::{Ask, Placer, PodInfo, PodKey, Stage, is_older},
         },
         world::ledger::{Charge, Commitment},
     },
@@ -26,6 +26,10 @@ use crate::{
 
 /// How long to wait before locks that could not be given back are given back again.
 const RELEASE_PAUSE: SignedDuration = SignedDuration::from_secs(1);
+
+/// A lock that was taken for a pod after its Binding is given back so long after, if the pod no longer needs it and its node's device plugin
+/// has not freed it: the plugin may have answered before the lock was there.
+const CLEARANCE: SignedDuration = SignedDuration::from_secs(15);
 
 /// What a node's locks mean to the pod at the head of its line.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -112,6 +116,30 @@ impl TakenLock {
     }
 }
 
+/// How far locking a node has got for a pod that was bound without a lock.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub(super) enum Covering {
+    /// It is not under way.
+    #[default]
+    Idle,
+    /// The node is being read.
+    Reading,
+    /// The locks are being taken.
+    Taking(PodKey),
+    /// They could not be taken; that is tried again then.
+    Pausing(Timestamp),
+}
+
+impl Covering {
+    /// When it is tried again.
+    pub(super) fn deadline(&self) -> Option<Timestamp> {
+        match self {
+            Self::Pausing(until) => Some(*until),
+            Self::Idle | Self::Reading | Self::Taking(_) => None,
+        }
+    }
+}
+
 /// What is known of a node's locks.
 #[derive(Debug, Default)]
 pub(super) struct NodeLocks {
@@ -126,12 +154,31 @@ pub(super) struct NodeLocks {
     unseen: BTreeMap<(LockOwner, Timestamp), UnseenHolder>,
     /// The pods that the locks name.
     named: BTreeSet<LockOwner>,
+    /// Locking the node for a pod that was bound without a lock.
+    pub(super) covering: Covering,
+    /// The last pod whose Binding was sent under its locks.
+    locked: Option<Uid>,
+    /// Until then locks that were taken in doubt may yet appear.
+    doubtful: Option<Timestamp>,
+    /// Whether a lock of another scheduler was seen since this was last asked.
+    sighted: bool,
 }
 
 impl NodeLocks {
-    /// Whether nothing is remembered.
+    /// Whether nothing is remembered. For which pod the locks were taken counts only while that pod is in flight, when the flow is not idle.
     pub(super) fn is_empty(&self) -> bool {
-        let Self { taken, releases, release_pause, foreign, unseen, named } = self;
+        let Self {
+            taken,
+            releases,
+            release_pause,
+            foreign,
+            unseen,
+            named,
+            covering,
+            locked: _,
+            doubtful,
+            sighted,
+        } = self;
         let foreign = *foreign == ForeignLock::Seen;
         taken.is_none()
             && releases.is_empty()
@@ -139,6 +186,47 @@ impl NodeLocks {
             && !foreign
             && unseen.is_empty()
             && named.is_empty()
+            && *covering == Covering::Idle
+            && doubtful.is_none()
+            && !sighted
+    }
+
+    /// Whether a lock of another scheduler was seen since this was last asked.
+    pub(super) fn take_sighting(&mut self) -> bool {
+        std::mem::take(&mut self.sighted)
+    }
+
+    /// The Binding of this pod is sent.
+    pub(super) fn note_binding(&mut self, pod: &PodKey) {
+        self.locked = self.are_taken_for(pod).then(|| pod.uid.clone());
+    }
+
+    /// Whether the Binding of this pod was sent under its locks.
+    pub(super) fn were_taken_before_binding(&self, uid: &Uid) -> bool {
+        self.locked.as_ref() == Some(uid)
+    }
+
+    /// Whether locks were taken is not known: they may yet appear.
+    pub(super) fn note_doubtful_lock(&mut self, now: Timestamp) {
+        self.doubtful = self.doubtful.max(now.checked_add(REACH).ok());
+    }
+
+    /// Whether a pod that asks for this is to have locks of the node before it is bound.
+    pub(super) fn are_needed(&self, (pod, ask): (&PodKey, &Ask), view: &NodeView<'_>) -> bool {
+        let mut locks = view.info.into_iter().flat_map(|info| info.locks_for(ask));
+        locks.any(|lock| self.is_needed(lock, pod, view))
+    }
+
+    /// Whether a pod is to have this lock. One that can be left out is still needed while there is or may be any on the node: the device plugin
+    /// serves the pod that a lock names, whichever pod it is asked for.
+    fn is_needed(&self, lock: &NodeLock, pod: &PodKey, view: &NodeView<'_>) -> bool {
+        lock.need == LockNeed::Always
+            || view.contest == LockContest::Possible
+            || lock.state != Lock::Free
+            || self.taken.is_some()
+            || self.doubtful.is_some_and(|until| until > view.now)
+            || self.covering != Covering::Idle
+            || may_be_mistaken(pod, view)
     }
 
     /// The pods that the locks name.
@@ -153,6 +241,9 @@ impl NodeLocks {
         view: &NodeView<'_>,
         requests: &mut Vec<NodeFlowRequest>,
     ) -> LockState {
+        if !self.are_needed((pod, ask), view) {
+            return LockState::NotNeeded;
+        }
         let locks = view.info.into_iter().flat_map(|info| info.locks_for(ask));
         let states = locks.map(|lock| {
             // From before a restart, or of a former pod of this name: taken anew, so that it is this one's and fresh.
@@ -169,12 +260,10 @@ impl NodeLocks {
         view: &NodeView<'_>,
         requests: &mut Vec<NodeFlowRequest>,
     ) -> LockState {
-        let Lock::Held { since, .. } = lock.state else { return LockState::Available };
-        if lock.is_over(view.now) {
+        if !matches!(lock.state, Lock::Held { .. }) || lock.is_over(view.now) {
             return LockState::Available;
         }
-        let owner = self.owner(lock);
-        match owner.map(|owner| self.holder(&owner, since, view, requests)) {
+        match self.holder(lock, view, requests) {
             Some(HolderState::Dead) => LockState::Available,
             Some(HolderState::Alive | HolderState::Unknown) | None => LockState::Held,
         }
@@ -193,24 +282,42 @@ impl NodeLocks {
         owner.clone().or_else(ours)
     }
 
+    /// How the holder of a lock is; `None`: none is known.
     fn holder(
         &mut self,
-        owner: &LockOwner,
-        since: Timestamp,
+        lock: &NodeLock,
         view: &NodeView<'_>,
         requests: &mut Vec<NodeFlowRequest>,
-    ) -> HolderState {
-        let Some(pod) = view.holder(owner) else { return self.unseen_holder(owner, since, requests) };
+    ) -> Option<HolderState> {
+        let Lock::Held { since, .. } = lock.state else { return None };
+        let owner = self.owner(lock)?;
+        let Some(pod) = view.holder(&owner) else {
+            return Some(self.unseen_holder(&owner, since, requests));
+        };
         if pod.stage == Stage::Ended {
-            return HolderState::Dead;
+            return Some(HolderState::Dead);
         }
-        match view.ledger.get(&pod.key.uid).filter(|charge| charge.commitment == Commitment::Bound) {
-            Some(charge) if charge.node == *view.name => HolderState::Alive,
+        let charge = view.ledger.get(&pod.key.uid).filter(|charge| charge.commitment == Commitment::Bound);
+        let state = match charge {
+            Some(charge) if charge.node == *view.name && !self.is_vain(lock, (pod, charge), view) => {
+                HolderState::Alive
+            }
             Some(_) => HolderState::Dead,
             // One of ours that is not being served, or no longer to be: its lock was taken before a restart or in vain.
             None if pod.placer == Placer::Berth => HolderState::Dead,
             None => HolderState::Alive,
-        }
+        };
+        Some(state)
+    }
+
+    /// Whether a lock was taken in vain for a pod that had been bound without: the plugin had answered by then, and frees no lock any more.
+    fn is_vain(&self, lock: &NodeLock, (pod, charge): (&PodInfo, &Charge), view: &NodeView<'_>) -> bool {
+        let left_out = lock.need == LockNeed::WhereContested
+            && pod.placer == Placer::Berth
+            && !self.were_taken_before_binding(&pod.key.uid);
+        left_out
+            && !self.is_in_flight(&pod.key.uid, charge, view)
+            && cleared(lock).is_some_and(|at| at <= view.now)
     }
 
     /// A pod that was never seen may be gone for good, or too new: it is read.
@@ -286,6 +393,7 @@ impl NodeLocks {
         if locks.any(|lock| !is_known(lock) && self.is_foreign(lock, served_since, view)) {
             // That the lock is free again can be seen before the pod that was bound under it, since nodes and pods are watched separately.
             self.foreign = ForeignLock::Seen;
+            self.sighted = true;
         }
         let lost = self.check_taken(view);
         self.note_named(view);
@@ -363,6 +471,7 @@ impl NodeLocks {
     fn forget_releases(&mut self, now: Timestamp) {
         self.releases.retain(|_, release| release.may_arrive(now));
         self.release_pause.take_if(|until| *until <= now);
+        self.doubtful.take_if(|until| *until <= now);
     }
 
     /// Has the locks given back whose holders will never be served here, one request at a time.
@@ -388,20 +497,21 @@ impl NodeLocks {
         view: &NodeView<'_>,
         requests: &mut Vec<NodeFlowRequest>,
     ) -> bool {
-        let Lock::Held { since, .. } = lock.state else { return false };
-        let owner = self.owner(lock);
-        owner.is_some_and(|owner| self.holder(&owner, since, view, requests) == HolderState::Dead)
+        self.holder(lock, view, requests) == Some(HolderState::Dead)
     }
 
     /// When the locks are to be looked at although nothing has happened: when a holder's time is over, if pods wait, and when giving back is
     /// tried again.
     pub(super) fn deadlines(&self, pods_wait: bool, view: &NodeView<'_>) -> impl Iterator<Item = Timestamp> {
         let locks = view.info.filter(|_| pods_wait).into_iter().flat_map(|info| &info.locks.needed);
+        let left_out = view.info.into_iter().flat_map(|info| &info.locks.needed);
+        let left_out = left_out.filter(|lock| lock.need == LockNeed::WhereContested).filter_map(cleared);
         let doubtful = self.releases.values().filter_map(|release| match release {
             LockRelease::UnderWay => None,
             LockRelease::Doubtful(until) => Some(*until),
         });
-        locks.filter_map(NodeLock::expires).chain(self.release_pause).chain(doubtful)
+        let own = self.release_pause.into_iter().chain(self.doubtful).chain(self.covering.deadline());
+        locks.filter_map(NodeLock::expires).chain(left_out).chain(own).chain(doubtful)
     }
 
     /// Whether a device plugin of the node is at work for this pod, by what the pod says or by what the node's lock does.
@@ -429,6 +539,23 @@ impl NodeLocks {
             .filter(|(uid, charge)| charge.awaits_unlock() && self.is_locked_for(uid, charge, before, view));
         awaiting.map(|(uid, _)| uid.clone()).collect()
     }
+}
+
+/// When a lock is given back that was taken in vain.
+fn cleared(lock: &NodeLock) -> Option<Timestamp> {
+    let Lock::Held { since, .. } = lock.state else { return None };
+    since.checked_add(CLEARANCE).ok()
+}
+
+/// Whether the device plugin could serve another pod of the node in place of this one, if no lock names it: HAMi's takes the first pod that has
+/// not started and has an assignment, be it one that it has served already (v2.9 and later; `pkg/util/util.go`, `GetPendingPod`).
+fn may_be_mistaken(pod: &PodKey, view: &NodeView<'_>) -> bool {
+    view.charges().any(|(uid, charge)| {
+        *uid != pod.uid
+            && charge.commitment != Commitment::Assumed
+            && charge.stage == Stage::Pending
+            && !charge.allocations.is_empty()
+    })
 }
 
 /// Whether this pod holds the lock.

@@ -4,6 +4,7 @@ use jiff::Timestamp;
 
 use super::{
     NodeFlow,
+    cover::cover,
     input::Fit,
     line::NodeFlowStep,
     lock::LockState,
@@ -30,6 +31,7 @@ impl NodeFlow {
         if view.course == Course::Standby {
             return self.unblock(view);
         }
+        cover(self, view);
         match self.line.served.as_ref().map(|served| (&served.step, &served.uid)) {
             None if view.course == Course::Draining => {}
             None => self.serve_next(view),
@@ -132,6 +134,9 @@ impl NodeFlow {
         served.bindings += 1;
         self.line.refusals = 0;
         if view.wants_place(&served.uid) && view.ledger.get(&served.uid).is_some() {
+            if let Some(pod) = view.pods.pod(&served.uid) {
+                self.locks.note_binding(&pod.key);
+            }
             self.requests.push(NodeFlowRequest::Bind(served.uid.clone()));
         }
     }

@@ -6,7 +6,7 @@ mod world;
 use jiff::SignedDuration;
 
 use crate::{
-    device::Answer,
+    device::{Answer, LockNeed},
     scheduling::{
         model::outcome::{BindOutcome, LockOutcome, REACH},
         world::node_state::Agent,
@@ -236,4 +236,143 @@ fn an_answer_that_comes_twice_changes_nothing() {
     world.answer_binding_again("a", BindOutcome::Doubtful(setback(0)));
     assert_eq!((world.sent(), &world.told), (Vec::new(), &told));
     assert!(world.is_charged_as_bound("a"));
+}
+
+/// A world where the lock can be left out and no other scheduler runs, with these pods in the line of the node.
+fn uncontested(pods: &[&str]) -> World {
+    let mut world = World::needing(LockNeed::WhereContested);
+    world.report();
+    for pod in pods {
+        world.create(pod);
+    }
+    world.show_all();
+    world.schedule();
+    world
+}
+
+#[test]
+fn without_another_scheduler_a_pod_is_bound_without_a_lock_unless_the_plugin_could_take_another_for_it() {
+    let mut world = uncontested(&["a", "b"]);
+    assert_eq!(world.sent(), ["bind a"]);
+    world.answer_all(Outcome::Done);
+    world.show_all();
+    assert_eq!(world.sent(), [""; 0], "the device plugin is at work for a");
+    world.serve("a", Answer::Succeeded);
+    world.show_all();
+    assert_eq!(world.sent(), ["lock b"], "a has not started");
+    world.answer_all(Outcome::Done);
+    world.answer_all(Outcome::Done);
+    world.show_all();
+    world.serve("b", Answer::Succeeded);
+    world.free_lock();
+    world.start("a");
+    world.start("b");
+    world.create("c");
+    world.show_all();
+    world.report();
+    world.schedule();
+    assert_eq!(world.sent(), ["bind c"], "nothing on the node could be taken for c");
+    assert_eq!(world.faults, [""; 0]);
+}
+
+#[test]
+fn a_node_is_locked_for_a_pod_that_was_bound_without_a_lock_as_soon_as_another_scheduler_appears() {
+    let mut world = uncontested(&["a", "b"]);
+    world.answer_all(Outcome::Done);
+    world.show_all();
+    world.rival_comes();
+    world.report();
+    assert_eq!(world.sent(), ["read node"]);
+    world.answer_all(Outcome::Done);
+    assert_eq!(world.sent(), ["lock a"]);
+    world.answer_all(Outcome::Done);
+    world.show_all();
+    assert!(!world.is_unlocked());
+    world.serve("a", Answer::Succeeded);
+    world.free_lock();
+    world.show_all();
+    assert_eq!(world.sent(), ["lock b"]);
+    assert_eq!(world.faults, [""; 0]);
+}
+
+#[test]
+fn a_binding_under_way_without_a_lock_is_given_one_too() {
+    let mut world = uncontested(&["a"]);
+    assert_eq!(world.sent(), ["bind a"]);
+    world.rival_comes();
+    world.report();
+    assert_eq!(world.sent(), ["bind a", "read node"]);
+    answer(&mut world, "read node", Outcome::Done);
+    answer(&mut world, "lock a", Outcome::Done);
+    answer(&mut world, "bind a", Outcome::Refused);
+    world.show_all();
+    assert_eq!(world.sent(), ["unlock"], "a goes elsewhere");
+    world.come_to_rest();
+    assert_eq!(world.faults, [""; 0]);
+    assert!(world.is_charged_as_bound("a"));
+}
+
+#[test]
+fn a_restart_does_not_forget_that_a_pod_was_bound_without_a_lock() {
+    let mut world = uncontested(&["a"]);
+    world.answer_all(Outcome::Done);
+    world.rival_comes();
+    world.restart(0);
+    assert_eq!(world.sent(), ["read node"]);
+    world.answer_all(Outcome::Done);
+    assert_eq!(world.sent(), ["lock a"]);
+}
+
+#[test]
+fn a_report_that_is_too_old_counts_as_none() {
+    let mut world = uncontested(&["a"]);
+    world.answer_all(Outcome::Done);
+    world.show_all();
+    world.serve("a", Answer::Succeeded);
+    world.start("a");
+    world.show_all();
+    world.pass(seconds(7));
+    world.create("b");
+    world.show_all();
+    world.schedule();
+    assert_eq!(world.sent(), ["lock b"]);
+}
+
+#[test]
+fn a_lock_of_an_unknown_scheduler_counts_for_as_long_as_it_is_respected() {
+    let mut world = uncontested(&[]);
+    world.lock_for_another();
+    world.show_all();
+    world.come_to_rest();
+    world.create("a");
+    world.show_all();
+    world.report();
+    world.schedule();
+    assert_eq!(world.sent(), ["lock a"]);
+    world.come_to_rest();
+    world.start("a");
+    world.pass(world::EXPIRY);
+    world.create("b");
+    world.show_all();
+    world.report();
+    world.schedule();
+    assert_eq!(world.sent(), ["bind b"]);
+}
+
+#[test]
+fn a_lock_that_came_after_the_plugins_answer_is_given_back() {
+    let mut world = uncontested(&["a"]);
+    world.answer_all(Outcome::Done);
+    world.show_all();
+    world.rival_comes();
+    world.report();
+    world.answer_all(Outcome::Done);
+    world.serve("a", Answer::Succeeded);
+    world.answer_all(Outcome::Done);
+    world.show_all();
+    assert!(!world.is_unlocked());
+    world.pass(seconds(16));
+    assert_eq!(world.sent(), ["unlock"]);
+    world.come_to_rest();
+    assert!(world.is_unlocked() && world.is_idle(), "{:?}", world.flows);
 }

@@ -2,6 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
+use super::contest::LockContest;
 use crate::{
     device::LockOwner,
     scheduling::{
@@ -46,6 +47,8 @@ pub(in crate::scheduling) struct NodeView<'a> {
     pub course: Course,
     /// How long a device plugin may owe an answer.
     pub lock_expiry: SignedDuration,
+    /// Whether another scheduler may take the node's locks.
+    pub contest: LockContest,
 }
 
 impl<'a> NodeView<'a> {

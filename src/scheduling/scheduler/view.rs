@@ -256,7 +256,7 @@ impl<'a> SchedulerView<'a> {
 
     /// What the node's device plugins have made of the pod, by what it says and by what the node's lock does.
     pub fn answer(self, uid: &Uid, charge: &Charge) -> Answer {
-        let view = node_view(self.cycle, &charge.node, self.flows.lock_expiry);
+        let view = node_view(self.cycle, &charge.node, self.flows);
         let to_come = charge.commitment != Commitment::Bound && charge.has_answer(Answer::ByLock);
         let in_flight = || self.flows.is_in_flight(uid, charge, &view);
         if to_come || in_flight() { Answer::Awaited } else { charge.answer() }

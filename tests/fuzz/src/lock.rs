@@ -1,7 +1,7 @@
 //! Values of node locks: every form is read, what was read and is written again reads the same.
 
 use berth::{
-    device::{Lock, LockOwner},
+    device::{Lock, LockNeed, LockOwner},
     dialect::{LockForm, LockSpec, lock::parse},
     excerpt::{VALUE, excerpt},
 };
@@ -25,7 +25,12 @@ pub fn run(data: &[u8]) {
 /// Locks are written with whole seconds, and by clocks that stand after 1970.
 fn written_again(form: LockForm, owner: Option<LockOwner>, since: Timestamp) {
     let Ok(since) = Timestamp::from_second(since.as_second().max(0)) else { return };
-    let spec = LockSpec { key: "lock".to_owned(), form, expiry: SignedDuration::from_mins(5) };
+    let spec = LockSpec {
+        key: "lock".to_owned(),
+        form,
+        expiry: SignedDuration::from_mins(5),
+        need: LockNeed::Always,
+    };
     let unused = LockOwner { namespace: String::new(), name: String::new() };
     let value = spec.value(owner.as_ref().unwrap_or(&unused), since);
     assert_eq!(parse(&value), Lock::Held { owner, since }, "{value}");

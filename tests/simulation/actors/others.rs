@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     checker::LOCK,
-    devices, reservation,
+    devices, reservation, rival,
     world::{NODES, World},
 };
 
@@ -54,6 +54,33 @@ impl Actors {
         world.watch.say(&format!("another scheduler locks {name}: {value}"));
         set_lock(world, &node, json!(value)).await;
         Some(())
+    }
+
+    /// A scheduler of HAMi's comes; or takes a lock or gives one back, once it has started; or goes.
+    pub(super) async fn rival(&mut self, world: &World) -> Option<()> {
+        let name = "hami-scheduler";
+        let Some(since) = self.rival else {
+            if !self.dice.in_thousand(150) {
+                return None;
+            }
+            let (key, value) = rival::LABEL;
+            let pod = json!({"metadata": {"name": name, "labels": {key: value}},
+                "spec": {"schedulerName": "default-scheduler", "containers": [{"name": "c", "image": "i"}]}});
+            pods(world).create(&PostParams::default(), &serde_json::from_value(pod).unwrap()).await.unwrap();
+            self.rival = Some(world.sandbox.now());
+            world.watch.say("another scheduler comes");
+            return Some(());
+        };
+        if world.sandbox.now() < since + rival::START {
+            return None;
+        }
+        if self.dice.in_thousand(150) {
+            pods(world).delete(name, &DeleteParams::default().grace_period(0)).await.unwrap();
+            self.rival = None;
+            world.watch.say("the other scheduler goes");
+            return Some(());
+        }
+        self.foreign_lock(world).await
     }
 
     /// Another scheduler places a pod that asks for no card.

@@ -56,7 +56,7 @@ fn hamis_file_and_flags_become_settings_that_are_accepted() {
     assert_accepted(&converted);
     let hami = &converted.config.dialects.hami;
     assert_eq!(hami.resource_count_name, "example.com/vgpu");
-    assert_eq!(hami.node_lock_expire, jiff::SignedDuration::from_mins(2));
+    assert_eq!(hami.node_locks.expire, jiff::SignedDuration::from_mins(2));
     assert!(hami.vendors.vnpus.is_some() && hami.vendors.amd.is_some());
     assert_eq!(converted.config.adopt_schedulers, ["hami-scheduler"]);
     let written = serde_json::to_value(&converted.config).unwrap();

@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::device::{Lock, LockName, ProfileName};
+use crate::device::{Lock, LockName, LockNeed, ProfileName};
 
 /// What a lock that is taken here says of whose it is.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -24,6 +24,8 @@ pub struct NodeLock {
     pub signature: Signature,
     /// After this time a holder that gives no sign may be taken over.
     pub expiry: SignedDuration,
+    /// When a pod needs it.
+    pub need: LockNeed,
 }
 
 impl NodeLock {

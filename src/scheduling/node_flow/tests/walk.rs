@@ -6,7 +6,7 @@ use jiff::SignedDuration;
 use proptest::prelude::*;
 
 use super::world::{Outcome, World};
-use crate::device::Answer;
+use crate::device::{Answer, LockNeed};
 
 /// Something that happens. Numbers choose among what there is, modulo its count.
 #[derive(Clone, Debug)]
@@ -17,6 +17,12 @@ enum WalkStep {
     Kill(usize),
     Serve(usize, Answer),
     FreeLock,
+    Start(usize),
+    RivalComes,
+    RivalStarts,
+    RivalGoes,
+    /// What is known of other schedulers is reported.
+    Report,
     /// Another scheduler does something with the lock.
     Intrude(usize),
     CarryOut(usize, Outcome),
@@ -51,6 +57,11 @@ fn steps() -> impl Strategy<Value = Vec<WalkStep>> {
         1 => at().prop_map(WalkStep::Kill),
         3 => (at(), answer).prop_map(|(at, answer)| WalkStep::Serve(at, answer)),
         3 => Just(WalkStep::FreeLock),
+        3 => at().prop_map(WalkStep::Start),
+        2 => Just(WalkStep::RivalComes),
+        2 => Just(WalkStep::RivalStarts),
+        1 => Just(WalkStep::RivalGoes),
+        4 => Just(WalkStep::Report),
         1 => at().prop_map(WalkStep::Intrude),
         12 => (at(), outcome()).prop_map(|(at, outcome)| WalkStep::CarryOut(at, outcome)),
         1 => Just(WalkStep::CarryOutDelayed),
@@ -78,6 +89,11 @@ fn walk(world: &mut World, number: usize, step: &WalkStep) {
         WalkStep::Kill(at) => world.kill(&name(world, at)),
         WalkStep::Serve(at, answer) => world.serve(&name(world, at), answer),
         WalkStep::FreeLock => world.free_lock(),
+        WalkStep::Start(at) => world.start(&name(world, at)),
+        WalkStep::RivalComes => world.rival_comes(),
+        WalkStep::RivalStarts => world.rival_starts(),
+        WalkStep::RivalGoes => world.rival_goes(),
+        WalkStep::Report => world.report(),
         WalkStep::Intrude(at) => world.intrude(at),
         WalkStep::CarryOut(at, outcome) => world.carry_out(at, outcome),
         WalkStep::CarryOutDelayed => world.carry_out_delayed(),
@@ -101,8 +117,11 @@ proptest! {
     #![proptest_config(config())]
 
     #[test]
-    fn one_pod_at_a_time_is_served_no_doubt_is_given_up_and_no_lock_is_left_behind(steps in steps()) {
-        let mut world = World::new();
+    fn one_pod_at_a_time_is_served_no_doubt_is_given_up_and_no_lock_is_left_behind(
+        steps in steps(),
+        need in prop_oneof![Just(LockNeed::Always), Just(LockNeed::WhereContested)],
+    ) {
+        let mut world = World::needing(need);
         for (number, step) in steps.iter().enumerate() {
             walk(&mut world, number, step);
             world.judge();

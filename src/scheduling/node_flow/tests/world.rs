@@ -13,24 +13,30 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::super::{NodeFlowRequest, NodeFlows, owner_of};
 use crate::{
-    device::{Answer, CoreUnit, Lock, LockName, LockOwner},
+    device::{Answer, CoreUnit, Lock, LockName, LockNeed, LockOwner},
     scheduling::{
         fixtures::{PROFILE, key, pod},
         model::{
             name::Uid,
             node::{NodeInfo, NodeLock, Offer, OfferedDevices, RequiredLocks, Signature},
+            other_schedulers::OtherSchedulers,
             outcome::{BindOutcome, LockOutcome, REACH, ReleaseOutcome, Setback, WithdrawOutcome},
-            pod::{Claim, Lifetime, Placer, PodInfo, PodKey},
+            pod::{Claim, Lifetime, Placer, PodInfo, PodKey, Stage},
         },
         world::{ledger::Ledger, node_state::Agent, pod_lister::PodLister},
     },
 };
-use objects::{ask, holding, is_awaited, lock_name};
+use objects::{ask, holding, is_awaited, is_taken_without_lock, lock_name};
 
 pub(in super::super) const NODE: &str = "n1";
 pub(in super::super) const EXPIRY: SignedDuration = SignedDuration::from_mins(5);
 /// For so long the plugin of a pod that was deleted by force may be at work for it.
 const CLEARANCE: SignedDuration = SignedDuration::from_secs(15);
+
+/// So long what is reported of other schedulers is relied on.
+const REPORT: SignedDuration = SignedDuration::from_secs(6);
+/// So many seconds another scheduler takes to start.
+const START: usize = 20;
 
 /// What becomes of a write. Reads are always carried out.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -98,6 +104,8 @@ pub(in super::super) struct World {
     to_hear: Vec<Heard>,
     /// Until when the plugin may be at work for pods that were deleted by force.
     at_work_until: Timestamp,
+    need: LockNeed,
+    rival: Rival,
 
     pub(in super::super) flows: NodeFlows,
     ledger: Ledger,
@@ -115,6 +123,17 @@ pub(in super::super) struct World {
     pub(in super::super) faults: Vec<String>,
 }
 
+/// Another scheduler that takes locks, as it is.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Rival {
+    /// There is none; one may have been until then.
+    Absent(Timestamp),
+    /// Its pod is there, and it takes no lock yet.
+    Starting,
+    /// It takes locks.
+    Locking,
+}
+
 pub(in super::super) fn setback(wait: i64) -> Setback {
     Setback { why: "500".to_owned(), wait: SignedDuration::from_secs(wait) }
 }
@@ -122,7 +141,17 @@ pub(in super::super) fn setback(wait: i64) -> Setback {
 /// The world as it is.
 impl World {
     pub(in super::super) fn new() -> Self {
+        Self::needing(LockNeed::Always)
+    }
+
+    /// A world whose plugin needs its lock so.
+    pub(in super::super) fn needing(need: LockNeed) -> Self {
         let mut world = Self {
+            need,
+            rival: match need {
+                LockNeed::Always => Rival::Locking,
+                LockNeed::WhereContested => Rival::Absent(Timestamp::MIN),
+            },
             now: "2026-11-21T12:00:00Z".parse().unwrap(),
             version: 100,
             node_version: 100,
@@ -170,6 +199,7 @@ impl World {
                     state: self.lock.clone(),
                     signature: Signature::Pod,
                     expiry: EXPIRY,
+                    need: self.need,
                 }],
                 ..RequiredLocks::default()
             },
@@ -238,11 +268,76 @@ impl World {
         self.pods_to_show.push_back(Shown::Gone(name.into()));
     }
 
-    /// The node's device plugin answers for a pod.
+    /// The node's device plugin answers for a pod: for the one that the lock names, or else for the first that has an assignment and has not
+    /// started.
     pub(in super::super) fn serve(&mut self, name: &str, answer: Answer) {
         if let Some(pod) = self.pods.get(name).cloned().filter(is_awaited) {
+            let unlocked = self.lock == Lock::Free;
+            let found: Vec<_> = if unlocked {
+                self.pods.values().filter(|pod| is_taken_without_lock(pod)).collect()
+            } else {
+                self.owner().into_iter().collect()
+            };
+            if found.iter().any(|found| found.key != pod.key) || (self.need == LockNeed::Always && unlocked) {
+                let found: Vec<_> = found.iter().map(|pod| pod.key.to_string()).collect();
+                self.faults
+                    .push(format!("6: the plugin is asked for {name}, and finds {}", found.join(" or ")));
+            }
             self.set_pod(PodInfo { holding: Some(holding(answer)), ..pod });
         }
+    }
+
+    /// A pod that has been served starts.
+    pub(in super::super) fn start(&mut self, name: &str) {
+        let pod = self.pods.get(name).filter(|pod| pod.holding.is_some() && !is_awaited(pod)).cloned();
+        if let Some(pod) = pod {
+            self.set_pod(PodInfo { stage: Stage::Running, ..pod });
+        }
+    }
+
+    /// The pod of another scheduler is created.
+    pub(in super::super) fn rival_comes(&mut self) {
+        if matches!(self.rival, Rival::Absent(_)) {
+            self.rival = Rival::Starting;
+        }
+    }
+
+    /// The other scheduler has started, and takes the lock if it is free. Meanwhile the scheduler has heard of it and of what it has asked for.
+    pub(in super::super) fn rival_starts(&mut self) {
+        if self.rival != Rival::Starting {
+            return;
+        }
+        for _ in 0..START {
+            self.carry_out_delayed();
+            self.report();
+            self.show_all();
+            self.answer_all(Outcome::Done);
+            self.pass(SignedDuration::from_secs(1));
+        }
+        self.rival = Rival::Locking;
+        if self.is_unlocked() {
+            self.intrude(0);
+        }
+    }
+
+    /// The other scheduler and its pod are gone, and what it has written was seen for long.
+    pub(in super::super) fn rival_goes(&mut self) {
+        if self.need == LockNeed::WhereContested && self.rival == Rival::Locking {
+            self.abandon();
+            self.rival = Rival::Absent(self.now + EXPIRY);
+            self.show_all();
+            self.pass(EXPIRY);
+        }
+    }
+
+    /// What is known of other schedulers is reported.
+    pub(in super::super) fn report(&mut self) {
+        let others = match self.rival {
+            Rival::Absent(until) if until <= self.now => OtherSchedulers::NoneUntil(self.now + REPORT),
+            _ => OtherSchedulers::MayRun,
+        };
+        self.flows.note_other_schedulers(others, self.now);
+        self.settle();
     }
 
     /// The device plugin frees the lock of a pod that it has answered for.
@@ -256,7 +351,18 @@ impl World {
     pub(in super::super) fn intrude(&mut self, round: usize) {
         let own = self.owner().is_some_and(|pod| pod.placer == Placer::Another);
         match (&self.lock, round % 3) {
+            (Lock::Free, _) if self.rival != Rival::Locking => {}
             (Lock::Free, _) => {
+                let unlocked =
+                    self.pods.values().find(|pod| is_awaited(pod) || self.may_be_bound(&pod.key.uid));
+                // Before its lock, no Binding of Berth's is sent that needs one.
+                let unlocked = unlocked.filter(|_| self.need == LockNeed::WhereContested);
+                if let Some(pod) = unlocked {
+                    self.faults.push(format!(
+                        "5: another scheduler takes the lock while {} is being served",
+                        pod.key
+                    ));
+                }
                 let name = format!("other/{}", self.version);
                 self.create_for(&name, Placer::Another, Claim::None);
                 let owner = Some(owner_of(&key(&name)));
@@ -280,6 +386,11 @@ impl World {
     fn owner(&self) -> Option<&PodInfo> {
         let Lock::Held { owner: Some(owner), .. } = &self.lock else { return None };
         self.pods.values().find(|pod| owner_of(&pod.key) == *owner)
+    }
+
+    /// Another scheduler has the lock for a pod that is not seen.
+    pub(in super::super) fn lock_for_another(&mut self) {
+        self.set_lock(Lock::Held { owner: Some(owner_of(&key("other/unseen"))), since: self.now });
     }
 
     pub(in super::super) fn is_unlocked(&self) -> bool {

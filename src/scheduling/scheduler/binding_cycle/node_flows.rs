@@ -30,7 +30,7 @@ impl BindingCycle {
     pub(in crate::scheduling::scheduler) fn advance(&mut self, node: &NodeName, input: NodeFlowInput<'_>) {
         let mut input = Some(input);
         while let Some(happened) = input.take() {
-            let view = node_view(&self.cycle, node, self.flows.lock_expiry);
+            let view = node_view(&self.cycle, node, &self.flows);
             for request in self.flows.handle(happened, &view) {
                 // Only the last of them is answered at once.
                 input = self.carry_out(node, request);

@@ -1,15 +1,17 @@
 //! The cluster as the state machines beside the decisions read it.
 
-use jiff::SignedDuration;
-
 use super::SchedulingCycle;
-use crate::scheduling::{model::name::NodeName, node_flow::NodeView, prebind::PrebindView};
+use crate::scheduling::{
+    model::name::NodeName,
+    node_flow::{NodeFlows, NodeView},
+    prebind::PrebindView,
+};
 
-/// What the flow of a node reads; `lock_expiry`: how long its device plugin may owe an answer.
+/// What the flow of a node reads.
 pub(in crate::scheduling::scheduler) fn node_view<'a>(
     cycle: &'a SchedulingCycle,
     node: &'a NodeName,
-    lock_expiry: SignedDuration,
+    flows: &NodeFlows,
 ) -> NodeView<'a> {
     NodeView {
         name: node,
@@ -18,7 +20,8 @@ pub(in crate::scheduling::scheduler) fn node_view<'a>(
         pods: &cycle.pods,
         now: cycle.snapshot.now(),
         course: cycle.duty.course,
-        lock_expiry,
+        lock_expiry: flows.lock_expiry,
+        contest: flows.contest(cycle.snapshot.now()),
     }
 }
 

@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::play;
 use crate::{
-    device::{Allocation, Answer, Card, Dimension, Lock, LockName, LockOwner},
+    device::{Allocation, Answer, Card, Dimension, Lock, LockName, LockNeed, LockOwner},
     scheduling::{
         Ask, Claim, Effect, Event, NodeChange, NodeInfo, PodChange, PodInfo, QuotaChange, ReadAnswer,
         ReadRequest,
@@ -104,6 +104,7 @@ fn node(offers: &[(&str, u64)], locks: Locked, version: &str) -> NodeInfo {
         state,
         signature: Signature::Pod,
         expiry: play::EXPIRY,
+        need: LockNeed::Always,
     };
     NodeInfo {
         resource_version: version.to_owned(),

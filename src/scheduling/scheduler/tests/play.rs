@@ -11,7 +11,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::{
-    device::{Allocation, Answer, Card, Lock, LockName},
+    device::{Allocation, Answer, Card, Lock, LockName, LockNeed},
     scheduling::{
         Claim, Computed, Concern, Effect, Event, Finding, Lifetime, NodeChange, NodeInfo, ObjectChange,
         PodChange, PodInfo, QuotaChange, ReadAnswer, ReadRequest,
@@ -268,6 +268,7 @@ impl Play {
                     state: lock,
                     signature: self.signature,
                     expiry: EXPIRY,
+                    need: LockNeed::Always,
                 }],
                 ..RequiredLocks::default()
             },

@@ -7,7 +7,7 @@ use crate::{
     device::{Answer, LockName},
     scheduling::{
         fixtures::{self, PROFILE},
-        model::pod::{Ask, Holding, PodInfo},
+        model::pod::{Ask, Holding, PodInfo, Stage},
         world::ledger::{Charge, Commitment},
     },
 };
@@ -39,6 +39,13 @@ pub(super) fn charge(pod: &PodInfo, commitment: Commitment, since: Timestamp) ->
         since,
         ..fixtures::charge(NODE, allocations)
     }
+}
+
+/// Whether a plugin that is told by no lock which pod to serve may take this one.
+pub(super) fn is_taken_without_lock(pod: &PodInfo) -> bool {
+    let waits = |answer| matches!(answer, Answer::Awaited | Answer::Succeeded);
+    let holding = pod.holding.as_ref().filter(|_| pod.stage == Stage::Pending);
+    holding.is_some_and(|holding| holding.allocations.iter().any(|one| waits(one.answer)))
 }
 
 pub(super) fn is_awaited(pod: &PodInfo) -> bool {

@@ -41,6 +41,7 @@ impl World {
                 now: self.now,
                 course: Course::Onward,
                 lock_expiry: EXPIRY,
+                contest: self.flows.contest(self.now),
             };
             for request in self.flows.handle(happened, &view) {
                 assert!(input.is_none(), "a request that is answered at once is not the last");
