@@ -44,6 +44,9 @@ struct Args {
     /// How many writes Berth may have under way.
     #[arg(long, default_value_t = 128)]
     writes_at_once: usize,
+    /// When Berth takes node locks; the blind binder always does.
+    #[arg(long, value_enum, default_value_t = binder::LockPolicy::Always)]
+    node_lock: binder::LockPolicy,
     /// One round of 50 nodes and 200 pods.
     #[arg(long)]
     quick: bool,
@@ -93,5 +96,6 @@ fn plan(args: &Args) -> run::Plan {
         agent: std::time::Duration::from_millis(args.agent_ms),
         levels: args.levels.clone(),
         writes_at_once: args.writes_at_once,
+        node_lock: args.node_lock,
     }
 }

@@ -13,6 +13,7 @@ use std::{
 use anyhow::Context as _;
 use berth::{
     cluster::{self, Binder, Clock, Handoff, Leadership, Metrics, Reader},
+    config::NodeLockPolicy,
     dialect::{Dialects, hami::Hami},
     scheduling::{plugin::score, scheduler},
 };
@@ -53,6 +54,17 @@ pub(crate) struct Args {
     /// Berth: writes under way; blind: pods in flight.
     #[arg(long)]
     at_once: usize,
+    /// When Berth takes node locks.
+    #[arg(long)]
+    node_lock: LockPolicy,
+}
+
+/// When Berth takes node locks: `dialects.hami.nodeLock`.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, clap::ValueEnum, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum LockPolicy {
+    Always,
+    Auto,
 }
 
 /// Requests by verb and resource.
@@ -63,8 +75,12 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     tracing_subscriber::fmt().with_max_level(tracing::Level::WARN).with_writer(std::io::stderr).init();
     let counts = Counts::default();
     let client = client(args, counts.clone()).await?;
-    let dialects =
-        Dialects::new(vec![Arc::new(Hami::new(berth::config::Config::default().dialects.hami.settings()))]);
+    let mut hami = berth::config::Config::default().dialects.hami;
+    hami.node_locks.policy = match args.node_lock {
+        LockPolicy::Always => NodeLockPolicy::Always,
+        LockPolicy::Auto => NodeLockPolicy::Auto,
+    };
+    let dialects = Dialects::new(vec![Arc::new(Hami::new(hami.settings()))]);
     let reader = Arc::new(Reader::new(dialects, SCHEDULER.to_owned()));
     match args.kind {
         Kind::Berth => berth(client, reader, args.at_once).await?,

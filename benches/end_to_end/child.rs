@@ -11,7 +11,7 @@ use std::{
 use anyhow::{Context as _, bail, ensure};
 use clap::ValueEnum as _;
 
-use super::binder::{Kind, READY};
+use super::binder::{Kind, LockPolicy, READY};
 
 const START_LIMIT: Duration = Duration::from_mins(1);
 
@@ -23,10 +23,16 @@ pub(crate) struct Binder {
 
 impl Binder {
     /// Starts this program as a binder; returns once it has listed the cluster.
-    pub(crate) async fn start(kind: Kind, at_once: usize, kubeconfig: &Path) -> anyhow::Result<Self> {
+    pub(crate) async fn start(
+        (kind, at_once): (Kind, usize),
+        node_lock: LockPolicy,
+        kubeconfig: &Path,
+    ) -> anyhow::Result<Self> {
         let kind = kind.to_possible_value().expect("no binder is hidden");
+        let node_lock = node_lock.to_possible_value().expect("no policy is hidden");
         let child = Command::new(std::env::current_exe().context("this program")?)
-            .args(["binder", kind.get_name(), "--at-once", &at_once.to_string(), "--kubeconfig"])
+            .args(["binder", kind.get_name(), "--at-once", &at_once.to_string()])
+            .args(["--node-lock", node_lock.get_name(), "--kubeconfig"])
             .arg(kubeconfig)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -55,8 +55,9 @@ pub(crate) fn conditions(plan: &Plan) {
         "etcd (without fsync) and kube-apiserver (without limits on requests in flight), the agents, the load of 32 writers and \
          the observer share this machine; agents, load and observer are one process, the binder is another.\n\
          binds/s: from the first create to the last bind that a watch shows. create→bound: from sending the create to that watch.\n\
-         Nodes: 8 cards of 80 GB, 10 slots each; agents answer after {:?}. Pods: 1 card, 1 to 4.5 GB, 5 % of its cores.",
-        plan.agent
+         Nodes: 8 cards of 80 GB, 10 slots each; agents answer after {:?}. Pods: 1 card, 1 to 4.5 GB, 5 % of its cores.\n\
+         Berth takes node locks: {:?}; the blind binder: Always.",
+        plan.agent, plan.node_lock
     );
 }
 

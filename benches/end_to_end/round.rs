@@ -13,7 +13,7 @@ use serde::Serialize;
 use tokio::time::Instant;
 
 use super::{
-    binder::Kind,
+    binder::{Kind, LockPolicy},
     child::Binder,
     load,
     observer::Observer,
@@ -35,6 +35,7 @@ pub(crate) struct Stage<'a> {
     pub(crate) observer: &'a mut Observer,
     pub(crate) kubeconfig: &'a Path,
     pub(crate) pods: usize,
+    pub(crate) node_lock: LockPolicy,
 }
 
 /// What one run came to.
@@ -66,7 +67,7 @@ struct Counters {
 impl Stage<'_> {
     /// Lets one binder bind the load, on nodes that hold no pods.
     pub(crate) async fn run(&mut self, kind: Kind, at_once: usize, number: usize) -> anyhow::Result<Outcome> {
-        let binder = Binder::start(kind, at_once, self.kubeconfig).await?;
+        let binder = Binder::start((kind, at_once), self.node_lock, self.kubeconfig).await?;
         let before = self.at_rest().await?;
         let answered = self.fleet.admitted() + self.fleet.rejected() + self.pods as u64;
         let created = load::create(&self.client, number, self.pods).await?;

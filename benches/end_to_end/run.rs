@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use berth_sandbox::agent::{Answer, Behaviour, Fleet};
 
 use super::{
-    binder::Kind,
+    binder::{Kind, LockPolicy},
     load,
     observer::Observer,
     report::{self, Line, Results},
@@ -32,6 +32,7 @@ pub(crate) struct Plan {
     pub(crate) agent: Duration,
     pub(crate) levels: Vec<usize>,
     pub(crate) writes_at_once: usize,
+    pub(crate) node_lock: LockPolicy,
 }
 
 const BINDER: &str = "binder";
@@ -84,6 +85,7 @@ async fn measure(plan: &Plan, scenario: Scenario) -> anyhow::Result<Results> {
         observer: &mut observer,
         kubeconfig: &kubeconfig,
         pods: scenario.pods,
+        node_lock: plan.node_lock,
     };
     let mut lines = Vec::new();
     for round in 1..=plan.rounds {
