@@ -121,7 +121,7 @@ impl Shown {
             leading: Leading::Yes,
             details: Details::Full,
             view: BinderView { reader: reader.clone(), outlook: shared.view().outlook() },
-            holders: shared.view().holders().map(|(key, charge)| (key.clone(), charge.clone())).collect(),
+            holders: shared.snapshot().ledger().shared(),
             pending: shared.view().pending(),
         };
         let planned = Arc::clone(&scheduler);

@@ -238,7 +238,7 @@ pub(super) fn charge(
     Charge {
         // Charges on one node share its name, as those of the scheduler do.
         node: node.clone(),
-        namespace: footprint.namespace.clone(),
+        pod: fixtures::key(&format!("{}/p", footprint.namespace)),
         init: InitPhase::Ahead,
         footprint,
         steps,

@@ -27,7 +27,7 @@ use crate::{
     },
     excerpt::{VALUE, excerpt},
     scheduling::{
-        NodeName, PodKey,
+        NodeName,
         pending::PendingReason,
         world::{
             ledger::Charge,
@@ -192,9 +192,9 @@ impl CountedFleet {
         let version = before.map_or(1, |before| before.version + 1);
         let Overview { view, holders, pending, .. } = &overview;
         let (world, dialects) = (view.outlook.world(), view.reader.dialects());
-        let mut on_node: HashMap<&str, Vec<(&PodKey, &Charge)>> = HashMap::new();
-        for (key, charge) in holders {
-            on_node.entry(&charge.node).or_default().push((key, charge));
+        let mut on_node: HashMap<&str, Vec<&Charge>> = HashMap::new();
+        for charge in holders.of_shares() {
+            on_node.entry(&charge.node).or_default().push(charge);
         }
         let with_cards: Vec<_> = world.nodes().map(|state| (state, NodeCards::of(state, dialects))).collect();
         let mut count = FleetCount::of_shapes(&world.packing().shared_shapes());
@@ -215,7 +215,8 @@ impl CountedFleet {
         let models = count.into_models();
         let models =
             models.iter().map(|(model, gpus)| ModelSummary::of(model, gpus, fits.get(&**model))).collect();
-        let namespaces = holders.iter().map(|(key, _)| key).chain(pending.iter().map(|pod| &pod.key));
+        let namespaces =
+            holders.of_shares().map(|charge| &charge.pod).chain(pending.iter().map(|pod| &pod.key));
         let namespaces = namespaces.map(|key| key.namespace.clone()).collect();
         let waiting = WaitingSummary::of(pending.iter().map(|pod| pod.reason.as_ref()));
         let fleet = Self { overview, version, models, fits, waiting, nodes, namespaces };
@@ -282,7 +283,7 @@ impl FleetNode {
         state: &Arc<NodeState>,
         cards: &NodeCards<'_>,
         stranded: &[(&OfferedCard<'_>, Lack)],
-        pods: &[(&PodKey, &Charge)],
+        pods: &[&Charge],
         known: Option<&Self>,
         version: u64,
     ) -> Self {
@@ -333,16 +334,16 @@ impl FleetNode {
 }
 
 /// Who holds what of each card, in the order of the cards.
-fn shares(cards: &NodeCards<'_>, pods: &[(&PodKey, &Charge)]) -> Vec<Vec<CardShare>> {
+fn shares(cards: &NodeCards<'_>, pods: &[&Charge]) -> Vec<Vec<CardShare>> {
     let mut shares = vec![Vec::new(); cards.cards.len()];
-    for (key, charge) in pods {
+    for charge in pods {
         for HeldCard { card, used, .. } in cards.held(&charge.allocations, charge.init) {
             let Some(held) = card else { continue };
             let place = cards.cards.iter().position(|card| card.card.id == held.card.id);
             if let Some(shares) = place.and_then(|place| shares.get_mut(place)) {
                 shares.push(CardShare {
-                    namespace: key.namespace.clone(),
-                    pod: key.name.clone(),
+                    namespace: charge.pod.namespace.clone(),
+                    pod: charge.pod.name.clone(),
                     memory: used.memory.get(),
                     cores: used.cores.get(),
                     since: charge.importance.started,

@@ -110,8 +110,8 @@ pub(super) fn pod<'a>(
     viewer.check(namespace)?;
     let is_it = |key: &PodKey| (&*key.namespace, &*key.name) == (namespace, name);
     let Overview { holders, pending, .. } = &fleet.overview;
-    if let Some((key, charge)) = holders.iter().find(|(key, _)| is_it(key)) {
-        return Ok(holder(&fleet.overview, key, charge));
+    if let Some(charge) = holders.of_shares().find(|charge| is_it(&charge.pod)) {
+        return Ok(holder(&fleet.overview, charge));
     }
     let Some(at) = pending.iter().position(|pod| is_it(&pod.key)) else {
         return Err(ApiError::NotFound { kind: "pods", name: name.to_owned() });
@@ -164,8 +164,8 @@ pub(super) fn change(fleet: &CountedFleet, object: &Value) -> Result<ChangePage,
 /// The pods of a namespace that hold something or wait, by name.
 pub(super) fn pods<'a>(fleet: &'a CountedFleet, namespace: &str) -> Vec<PodPage<'a>> {
     let Overview { holders, pending, .. } = &fleet.overview;
-    let held = holders.iter().filter(|(key, _)| *key.namespace == *namespace);
-    let held = held.map(|(key, charge)| holder(&fleet.overview, key, charge));
+    let held = holders.of_shares().filter(|charge| *charge.pod.namespace == *namespace);
+    let held = held.map(|charge| holder(&fleet.overview, charge));
     let waiting = pending.iter().enumerate().filter(|(_, pod)| *pod.key.namespace == *namespace);
     let waiting = waiting.map(|(at, _)| self::waiting(at, &fleet.overview));
     let mut rows: Vec<_> = held.chain(waiting).collect();
@@ -174,7 +174,8 @@ pub(super) fn pods<'a>(fleet: &'a CountedFleet, namespace: &str) -> Vec<PodPage<
 }
 
 /// A pod that holds shares.
-fn holder<'a>(overview: &Overview, key: &'a PodKey, charge: &'a Charge) -> PodPage<'a> {
+fn holder<'a>(overview: &Overview, charge: &'a Charge) -> PodPage<'a> {
+    let key = &charge.pod;
     let state = overview.view.outlook.world().node(&charge.node);
     let cards = state.map(|state| NodeCards::of(state, overview.view.reader.dialects()));
     let held = held_on(cards.as_ref(), &charge.allocations, charge.init);

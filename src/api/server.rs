@@ -314,7 +314,7 @@ mod tests {
         api::what_if::WhatIfQuestion,
         cluster::{Reader, binder::view::BinderView, report::overview::Leading},
         dialect::Dialects,
-        scheduling::{Details, Scheduler, fixtures},
+        scheduling::{Details, Scheduler, fixtures, world::ledger::Charges},
         simulation::Entered,
     };
 
@@ -332,7 +332,7 @@ mod tests {
                 leading: Leading::Yes,
                 details: Details::Full,
                 view: BinderView { reader, outlook: scheduler.view().outlook() },
-                holders: Vec::new(),
+                holders: Charges::default(),
                 pending: Vec::new(),
             };
             Ok(Some(overview))

@@ -24,10 +24,7 @@ use crate::{
     },
     device::{CardId, CardUsage},
     dialect::Dialects,
-    scheduling::{
-        PodKey,
-        world::{World, ledger::Charge, node_state::NodeState},
-    },
+    scheduling::world::{World, ledger::Charges, node_state::NodeState},
 };
 
 /// What is used of the cards of a cluster.
@@ -240,9 +237,9 @@ impl NodeUsage {
 
 impl ClusterUsage {
     /// What these pods use of the cards of a cluster. `waiting`: by namespace, how many pods wait.
-    pub fn of<'a>(
+    pub fn of(
         world: &World,
-        holders: impl Iterator<Item = (&'a PodKey, &'a Arc<Charge>)>,
+        holders: &Charges,
         dialects: &Dialects,
         waiting: &BTreeMap<String, u64>,
         scope: UsageScope<'_>,
@@ -359,9 +356,9 @@ impl<'a> CountedNode<'a> {
 }
 
 /// The rows of the namespaces. What each pod holds is added to its node.
-fn namespaces<'a>(
+fn namespaces(
     world: &World,
-    holders: impl Iterator<Item = (&'a PodKey, &'a Arc<Charge>)>,
+    holders: &Charges,
     nodes: &mut [CountedNode<'_>],
     waiting: &BTreeMap<String, u64>,
     scope: UsageScope<'_>,
@@ -377,14 +374,14 @@ fn namespaces<'a>(
     let mut rows = NamespaceRows { whole, rows: BTreeMap::new() };
     let places: HashMap<String, usize> =
         nodes.iter().enumerate().map(|(at, node)| (node.state.info.name.to_string(), at)).collect();
-    for (key, charge) in holders.filter(|(key, _)| counts(&key.namespace)) {
+    for charge in holders.of_shares().filter(|charge| counts(&charge.pod.namespace)) {
         let place = places.get(&*charge.node).copied();
         let cards = place.map(|place| &nodes[place].cards);
         let held = held_on(cards, &charge.allocations, charge.init);
         if held.is_empty() {
             continue;
         }
-        rows.of(&key.namespace).hold(&held);
+        rows.of(&charge.pod.namespace).hold(&held);
         let of_card = |held: HeldCard<'_>| Some((held.id, held.card?.card.model.clone(), held.used));
         let held: Vec<_> = held.into_iter().filter_map(of_card).collect();
         if let Some(place) = place {
@@ -466,7 +463,6 @@ pub(super) fn page(
         *waiting.entry(pod.key.namespace.to_string()).or_default() += 1;
     }
     let scope = namespace.map_or(UsageScope::Everything, UsageScope::Namespace);
-    let holders = holders.iter().map(|(key, charge)| (key, charge));
     let usage = ClusterUsage::of(view.outlook.world(), holders, view.reader.dialects(), &waiting, scope);
     Ok(usage.shown_to(viewer))
 }

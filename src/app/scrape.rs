@@ -9,10 +9,13 @@ use tokio::sync::watch;
 use crate::{
     cluster::{
         binder::questions::{NoAnswer, Questions},
-        report::ledger::LedgerQuestion,
+        report::{
+            ledger::LedgerQuestion,
+            scrape::{Detail, ShownSeries},
+        },
     },
     config::Config,
-    webhook::router::Scrape,
+    webhook::{page::detail::AskedDetail, router::Scrape},
 };
 
 /// A scrape does not wait longer for a loop that is at work.
@@ -20,8 +23,13 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Asks for what is held, and renders it as the settings want it.
 pub(super) fn scrape(questions: Questions<LedgerQuestion>, settings: watch::Receiver<Arc<Config>>) -> Scrape {
-    Arc::new(move || {
-        let (questions, shown) = (questions.clone(), settings.borrow().shown());
+    Arc::new(move |asked| {
+        let asked = asked.map(|asked| match asked {
+            AskedDetail::Nodes => Detail::Nodes,
+            AskedDetail::Cards => Detail::Cards,
+            AskedDetail::Pods => Detail::Pods,
+        });
+        let (questions, shown) = (questions.clone(), ShownSeries { asked, ..settings.borrow().shown() });
         Box::pin(async move {
             let asked = tokio::time::timeout(PATIENCE, questions.holdings()).await;
             match asked {

@@ -219,7 +219,12 @@ impl Config {
     /// Which series `/metrics` shows.
     pub fn shown(&self) -> ShownSeries {
         let series = |exported| if exported { Series::Exported } else { Series::LeftOut };
-        ShownSeries { pods: series(self.metrics.pods), hami: series(self.metrics.hami_names) }
+        ShownSeries {
+            pods: series(self.metrics.pods),
+            hami: series(self.metrics.hami_names),
+            limit: usize::try_from(self.metrics.series_limit).unwrap_or(usize::MAX),
+            asked: None,
+        }
     }
 
     /// What is said to single plugins.

@@ -15,11 +15,19 @@ pub struct MetricsConfig {
     pub hami_names: bool,
     /// Whether there is a series for each pod and card; without, there are those of namespaces.
     pub pods: bool,
+    /// So many series of single cards, devices and pods there are at most: of more, only sums are shown to scrapers that ask for no others.
+    pub series_limit: u32,
     /// Who may read them.
     pub authentication: Authentication,
     /// The labels of pods by whose values it is counted what was used, beside namespaces and workloads.
     pub usage_labels: Vec<String>,
 }
+
+/// So many series are about 40 MB, and take a third of a second.
+const SERIES: u32 = 300_000;
+
+/// The highest limit.
+pub(super) const SERIES_AT_MOST: i64 = 100_000_000;
 
 /// The most labels.
 const LABELS: usize = 8;
@@ -44,6 +52,7 @@ pub(super) fn read(mut section: Section) -> Result<MetricsConfig, Trouble> {
     let metrics = MetricsConfig {
         hami_names: section.off_unless_on("hamiNames")?,
         pods: section.on_unless_off("pods")?,
+        series_limit: section.int("seriesLimit", SERIES, 0..=SERIES_AT_MOST)?,
         authentication: section.choice("authentication", Authentication::None, &Authentication::CHOICES)?,
         usage_labels: match section.take("usageLabels") {
             Some(field) => usage_labels(&field)?,
@@ -90,16 +99,18 @@ mod tests {
         let default = MetricsConfig {
             hami_names: false,
             pods: true,
+            series_limit: 300_000,
             authentication: Authentication::None,
             usage_labels: Vec::new(),
         };
         assert_eq!(metrics(""), default);
         let set = metrics(
-            "metrics: {hamiNames: true, pods: false, authentication: token, usageLabels: [team, example.com/cost_center]}",
+            "metrics: {hamiNames: true, pods: false, seriesLimit: 5, authentication: token, usageLabels: [team, example.com/cost_center]}",
         );
         let other = MetricsConfig {
             hami_names: true,
             pods: false,
+            series_limit: 5,
             authentication: Authentication::Token,
             usage_labels: vec!["team".to_owned(), "example.com/cost_center".to_owned()],
         };
@@ -112,6 +123,7 @@ mod tests {
             error("metrics: {hamiNames: 1}")
                 .starts_with("berth.yaml:1: metrics.hamiNames: must be true or false")
         );
+        assert!(error("metrics: {seriesLimit: -1}").contains("metrics.seriesLimit: must be"));
         for label in ["''", "-a", "a b", "/a", "a/", "'a\"b'"] {
             let said = error(&format!("metrics: {{usageLabels: [{label}]}}"));
             assert!(said.contains("can't be the key of a label"), "{said}");

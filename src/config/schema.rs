@@ -6,7 +6,7 @@ pub(super) mod kinds;
 
 use serde_json::{Value, json};
 
-use super::{Authentication, hami, messages, plugin_config, scheduling, vendors, volcano};
+use super::{Authentication, hami, messages, metrics, plugin_config, scheduling, vendors, volcano};
 use crate::{
     dialect::vendor::{amd, biren, cambricon, hygon, row::FamilyResources},
     scheduling::plugin::Plugin,
@@ -43,6 +43,7 @@ pub fn schema() -> Value {
             mapping([
                 ("hamiNames", switch()),
                 ("pods", switch()),
+                ("seriesLimit", whole(0, metrics::SERIES_AT_MOST)),
                 ("authentication", one_of(&Authentication::CHOICES.map(|(word, _)| word))),
                 ("usageLabels", list(&text())),
             ]),

@@ -2,6 +2,7 @@
 
 pub mod bearer;
 pub mod debug;
+pub mod detail;
 pub(super) mod exposition;
 pub mod shadow;
 pub(super) mod trusted;

@@ -17,7 +17,7 @@ use axum::{
     routing::{get, post},
 };
 use futures::future::BoxFuture;
-use http::{HeaderMap, HeaderValue, StatusCode, header};
+use http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use http_body::Body as _;
 use http_body_util::BodyExt as _;
 use prometheus_client::registry::Registry;
@@ -32,6 +32,7 @@ use super::{
     metrics::{CountedOutcome, WebhookMetrics},
     page::{
         bearer::{Access, bearer, refused},
+        detail::AskedDetail,
         exposition::{ExpositionFormat, page},
     },
     paths::{ADOPT, MUTATE, VALIDATE, stage_of},
@@ -68,8 +69,8 @@ pub enum ServerReadiness {
 /// The path of the metrics. Where a token is asked for, its user needs the verb `get` on it as a non-resource URL.
 pub const METRICS: &str = "/metrics";
 
-/// What a scrape shows beside what is counted all the time; `None`: nothing now.
-pub type Scrape = Arc<dyn Fn() -> BoxFuture<'static, Option<Registry>> + Send + Sync>;
+/// What a scrape shows beside what is counted all the time, with what it asks for, if anything; `None`: nothing now.
+pub type Scrape = Arc<dyn Fn(Option<AskedDetail>) -> BoxFuture<'static, Option<Registry>> + Send + Sync>;
 
 /// The functions and values that the paths use.
 #[derive(Clone)]
@@ -193,13 +194,17 @@ async fn readyz(State(webhook): State<Arc<Webhook>>) -> Response {
     }
 }
 
-async fn metrics(State(webhook): State<Arc<Webhook>>, headers: HeaderMap) -> Response {
+async fn metrics(State(webhook): State<Arc<Webhook>>, uri: Uri, headers: HeaderMap) -> Response {
     if let Err(denial) = (webhook.scraper)(bearer(&headers)).await {
         return refused(&denial);
     }
+    let asked = match AskedDetail::of(uri.query().unwrap_or_default()) {
+        Ok(asked) => asked,
+        Err(why) => return ReviewRefusal::new(StatusCode::BAD_REQUEST, why).into_response(),
+    };
     let format = ExpositionFormat::accepted(&headers);
     let scraped = match &webhook.scrape {
-        Some(scrape) => scrape().await,
+        Some(scrape) => scrape(asked).await,
         None => None,
     };
     // The page of a large cluster has a hundred megabytes: reviews must not wait for it.

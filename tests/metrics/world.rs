@@ -144,7 +144,7 @@ pub(crate) async fn page_with(
     let scraped = Mutex::new(Some(holdings.registry(config.shown())));
     let (_ready, readiness) = watch::channel(ServerReadiness::Ready);
     let router = webhook::router(Webhook {
-        scrape: Some(Arc::new(move || {
+        scrape: Some(Arc::new(move |_| {
             let scraped = scraped.lock().unwrap().take();
             Box::pin(async move { scraped })
         })),

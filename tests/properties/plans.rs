@@ -60,7 +60,7 @@ fn charge(pod: u8, node: u8, memory: u64) -> Charge {
     let claims: Vec<_> = pod.is_multiple_of(3).then_some(used).into_iter().collect();
     let device = pod.is_multiple_of(3).then(|| device(pod, node));
     Charge {
-        namespace: namespace.clone(),
+        pod: fixtures::key(&format!("{namespace}/p")),
         footprint: Arc::new(Footprint { namespace, resource_claims: claims, ..Footprint::default() }),
         steps: volume.into_iter().chain(device).collect(),
         commitment: Commitment::Assumed,

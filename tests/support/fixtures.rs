@@ -217,7 +217,7 @@ pub(crate) fn holding(node: &str, allocations: Vec<Allocation>) -> Holding {
 pub(crate) fn charge(node: &str, allocations: Vec<Allocation>) -> Charge {
     Charge {
         node: node.into(),
-        namespace: "default".into(),
+        pod: key("p"),
         allocations,
         init: InitPhase::Done,
         footprint: footprint("default"),

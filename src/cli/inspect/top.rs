@@ -144,8 +144,9 @@ impl TopArgs {
         lists.pods.extend(incoming);
         let cluster = SimulatedCluster::new(settings, lists, now);
         let scope = self.namespace.as_deref().map_or(UsageScope::Everything, UsageScope::Namespace);
-        let (world, holders) = (cluster.scheduler().snapshot().world(), cluster.scheduler().view().holders());
-        Ok((ClusterUsage::of(world, holders, reader.dialects(), &waiting, scope), warnings))
+        let snapshot = cluster.scheduler().snapshot();
+        let holders = snapshot.ledger().shared();
+        Ok((ClusterUsage::of(snapshot.world(), &holders, reader.dialects(), &waiting, scope), warnings))
     }
 }
 

@@ -16,7 +16,7 @@ use crate::{
         },
         read::Reader,
     },
-    scheduling::{Details, Event, PodKey, Scheduler, Snapshot, pending::PendingPod, world::ledger::Charge},
+    scheduling::{Details, Event, Scheduler, Snapshot, pending::PendingPod, world::ledger::Charges},
 };
 
 /// Whether the replica binds pods.
@@ -39,8 +39,8 @@ pub struct Overview {
     pub details: Details,
     /// Nodes and other objects, and how pods are read.
     pub view: BinderView,
-    /// The pods that hold shares of cards, in no order.
-    pub holders: Vec<(PodKey, Arc<Charge>)>,
+    /// What pods hold.
+    pub holders: Charges,
     /// The pods that want a place and have none, in the order in which they would be decided.
     pub pending: Vec<PendingPod>,
 }
@@ -131,7 +131,7 @@ impl Overview {
             leading,
             details,
             view: BinderView { reader: reader.clone(), outlook: view.outlook() },
-            holders: view.holders().map(|(key, charge)| (key.clone(), charge.clone())).collect(),
+            holders: scheduler.snapshot().ledger().shared(),
             pending: view.pending(),
         })
     }

@@ -9,6 +9,7 @@ mod hami;
 mod legacy;
 mod own;
 mod rows;
+mod totals;
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
@@ -19,13 +20,14 @@ use prometheus_client::{
     registry::Registry,
 };
 
-use super::gpus::models::{FleetGpus, by_model};
+use self::totals::{RowCounts, Totals};
+use super::gpus::models::FleetGpus;
 use crate::{
     dialect::Dialects,
     scheduling::{
-        PodKey, Scheduler,
+        Scheduler,
         model::{measure::Waiting, pod_shape::PodShape},
-        world::{ledger::Charge, node_state::NodeState, quota::Quotas},
+        world::{World, ledger::Charges},
     },
 };
 
@@ -33,22 +35,35 @@ use crate::{
 #[derive(Debug)]
 pub struct Holdings {
     dialects: Dialects,
-    nodes: Vec<Arc<NodeState>>,
-    /// Those that hold shares of cards.
-    pods: Vec<(PodKey, Arc<Charge>)>,
-    quotas: Quotas,
+    world: World,
+    charges: Charges,
     waiting: Waiting,
     /// The shapes of pods that may come, and how much each counts.
     shapes: Vec<(Arc<PodShape>, u32)>,
 }
 
-/// Which series there are beside those of cards, devices, namespaces and quotas.
+/// Which series there are beside those of nodes, namespaces and quotas.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct ShownSeries {
     /// One series for each pod and card.
     pub pods: Series,
     /// The metrics of HAMi's scheduler, under its names and labels.
     pub hami: Series,
+    /// So many series of single cards, devices and pods are shown at most, where none are asked for.
+    pub limit: usize,
+    /// What the scraper asks to have shown singly, whatever the number of series.
+    pub asked: Option<Detail>,
+}
+
+/// What has series of its own; the greater ones include the lesser.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub enum Detail {
+    /// No card, device or pod.
+    Nodes,
+    /// Each card and device.
+    Cards,
+    /// Each card that a pod holds a share of, too.
+    Pods,
 }
 
 /// Whether a kind of series is exported.
@@ -64,12 +79,10 @@ impl Holdings {
     /// What a scheduler holds; `None` until it has listed everything, since a part of the cards would look like the whole.
     pub fn of(scheduler: &Scheduler, dialects: &Dialects) -> Option<Self> {
         let snapshot = scheduler.view().is_synced().then(|| scheduler.snapshot())?;
-        let pods = scheduler.view().holders().map(|(key, charge)| (key.clone(), charge.clone()));
         Some(Self {
             dialects: dialects.clone(),
-            nodes: snapshot.nodes().cloned().collect(),
-            pods: pods.collect(),
-            quotas: snapshot.quotas().clone(),
+            world: snapshot.world().clone(),
+            charges: snapshot.ledger().shared(),
             waiting: scheduler.view().waiting(),
             shapes: snapshot.packing().shared_shapes(),
         })
@@ -77,9 +90,8 @@ impl Holdings {
 
     /// The GPUs by model, and what of them is of use for the pods that may come.
     pub fn gpus(&self) -> BTreeMap<String, FleetGpus> {
-        let nodes = rows::nodes(self);
-        let models = by_model(nodes.iter().map(|node| (node.state, &node.cards)), &self.shapes);
-        models.into_iter().map(|(model, gpus)| (model.into_owned(), gpus)).collect()
+        let models = Totals::of(self).gpus;
+        models.into_iter().map(|(model, gpus)| (model.to_string(), gpus)).collect()
     }
 
     /// The metrics of it.
@@ -99,29 +111,82 @@ struct Exposition {
 
 impl Collector for Exposition {
     fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
-        let nodes = rows::nodes(&self.holdings);
-        let cards: BTreeMap<&str, _> =
-            nodes.iter().map(|node| (&*node.state.info.name, &node.cards)).collect();
-        let rows = rows::Rows::of(&self.holdings, &cards);
-        own::cards(&mut encoder, &rows.cards)?;
-        gpus::gpus(&mut encoder, &nodes, &self.holdings.shapes)?;
-        devices::devices(&mut encoder, &self.holdings)?;
-        if self.shown.pods == Series::Exported {
-            own::pods(&mut encoder, &rows.pods)?;
-        }
-        own::namespaces(&mut encoder, &rows.pods)?;
-        own::quotas(&mut encoder, &self.holdings.quotas)?;
-        own::waiting(&mut encoder, &self.holdings.waiting)?;
-        if self.shown.hami == Series::Exported {
-            hami::cards(&mut encoder, &rows.cards)?;
-            hami::pods(&mut encoder, &rows.pods)?;
-            hami::quotas(&mut encoder, &self.holdings)?;
-            legacy::cards(&mut encoder, &rows.cards)?;
-            legacy::pods(&mut encoder, &rows.pods)?;
-            legacy::quotas(&mut encoder, &self.holdings)?;
+        let Self { holdings, shown } = self;
+        let Totals { nodes, namespaces, gpus, rows } = Totals::of(holdings);
+        own::nodes(&mut encoder, &nodes)?;
+        drop(nodes);
+        gpus::gpus(&mut encoder, &gpus)?;
+        own::namespaces(&mut encoder, &namespaces)?;
+        own::quotas(&mut encoder, holdings.world.quotas())?;
+        own::waiting(&mut encoder, &holdings.waiting)?;
+        if shown.hami == Series::Exported {
+            hami::quotas(&mut encoder, holdings)?;
+            legacy::quotas(&mut encoder, holdings)?;
             hami::build(&mut encoder)?;
         }
+        let series = shown.series(rows);
+        let detail = shown.detail(series);
+        let left_out = |kind: Detail, series: usize| if detail < kind { series } else { 0 };
+        let [cards, pods] = series;
+        own::left_out(
+            &mut encoder,
+            [("cards", left_out(Detail::Cards, cards)), ("pods", left_out(Detail::Pods, pods))],
+        )?;
+        if detail == Detail::Nodes { Ok(()) } else { self.single(&mut encoder, detail) }
+    }
+}
+
+impl Exposition {
+    /// The series of single cards, devices and pods.
+    fn single(&self, encoder: &mut DescriptorEncoder, detail: Detail) -> fmt::Result {
+        let Self { holdings, shown } = self;
+        let hami = shown.hami == Series::Exported;
+        let nodes = rows::nodes(holdings);
+        let cards: BTreeMap<&str, _> =
+            nodes.iter().map(|node| (&*node.state.info.name, &node.cards)).collect();
+        let rows = rows::cards(&cards);
+        own::cards(encoder, &rows)?;
+        devices::devices(encoder, holdings)?;
+        if hami {
+            hami::cards(encoder, &rows)?;
+            legacy::cards(encoder, &rows)?;
+        }
+        drop(rows);
+        if detail < Detail::Pods {
+            return Ok(());
+        }
+        let rows = rows::pods(holdings, &cards);
+        if shown.pods == Series::Exported {
+            own::pods(encoder, &rows)?;
+        }
+        if hami {
+            hami::pods(encoder, &rows)?;
+            legacy::pods(encoder, &rows)?;
+        }
         Ok(())
+    }
+}
+
+impl ShownSeries {
+    /// How many series there would be of these cards and devices, and of these pods.
+    fn series(self, rows: RowCounts) -> [usize; 2] {
+        let RowCounts { cards, devices, held } = rows;
+        let of = |series: Series, each: usize| if series == Series::Exported { each } else { 0 };
+        let hami_cards = of(self.hami, hami::OF_A_CARD + legacy::OF_A_CARD);
+        let hami_pods = of(self.hami, hami::OF_A_POD + legacy::OF_A_POD);
+        [
+            cards * (own::OF_A_CARD + hami_cards) + devices * devices::OF_A_DEVICE,
+            held * (of(self.pods, own::OF_A_POD) + hami_pods),
+        ]
+    }
+
+    /// What is shown singly, of so many series of cards and of pods.
+    fn detail(self, [cards, pods]: [usize; 2]) -> Detail {
+        self.asked.unwrap_or(match () {
+            () if cards.saturating_add(pods) <= self.limit => Detail::Pods,
+            () if cards <= self.limit => Detail::Cards,
+            () => Detail::Nodes,
+        })
     }
 }
 

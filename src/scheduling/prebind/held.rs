@@ -87,7 +87,7 @@ impl Prebinding {
         for (uid, flow) in self.flows.iter().filter(|(_, flow)| flow.yields) {
             let Some(charge) = view.snapshot.ledger().get(uid) else { continue };
             let its = charge.importance.priority;
-            let is_left = left_to_others == Some(&charge.namespace);
+            let is_left = left_to_others == Some(&charge.pod.namespace);
             if its <= priority && !is_left && (own.is_none() || gang_of(uid, view) != own) {
                 holders.entry(flow.node.clone()).or_default().push((its, flow.since, uid.clone()));
             }
@@ -187,7 +187,7 @@ impl Prebinding {
         let others = self.flows.iter().filter(|(_, flow)| flow.waits_for_others());
         let others = others.filter(|(uid, _)| own.is_none() || gang_of(uid, view) != own);
         let charges = others.filter_map(|(uid, _)| view.snapshot.ledger().get(uid));
-        let charges = charges.filter(|charge| charge.namespace == *namespace);
+        let charges = charges.filter(|charge| charge.pod.namespace == *namespace);
         charges.flat_map(|charge| cards(&charge.node, &charge.allocations)).collect()
     }
 

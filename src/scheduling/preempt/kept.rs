@@ -65,7 +65,7 @@ impl Preempting {
         let victims = waiting.iter().flat_map(|uid| nominations.victims(uid));
         let mut left = victims.filter_map(|victim| ledger.get(victim)).peekable();
         left.peek()?;
-        if left.any(|charge| charge.namespace != *namespace) {
+        if left.any(|charge| charge.pod.namespace != *namespace) {
             return None;
         }
         let since = waiting.iter().filter_map(|uid| self.vain.asked_at(uid)).min()?;

@@ -44,9 +44,9 @@ impl BindingCycle {
         if let Some(charge) = self.cycle.snapshot.release(uid) {
             self.cycle.kept_rooms.note_released(&charge, self.cycle.snapshot.now());
             self.wake(&charge.node);
-            self.cycle.wake_within_quota(&charge.namespace);
+            self.cycle.wake_within_quota(&charge.pod.namespace);
             self.flows.touch(&charge.node);
-            self.cycle.outbox.ended.push(uid, charge, self.cycle.snapshot.now());
+            self.cycle.outbox.ended.push(charge, self.cycle.snapshot.now());
         }
     }
 }

@@ -155,13 +155,6 @@ impl<'a> SchedulerView<'a> {
         RoomView::of(self.cycle).room(pod)
     }
 
-    /// Each pod that holds shares of cards, and what it holds, in no order.
-    pub fn holders(self) -> impl Iterator<Item = (&'a PodKey, &'a Arc<Charge>)> {
-        let holders =
-            self.cycle.snapshot.ledger().shared().filter(|(_, charge)| charge.shares().next().is_some());
-        holders.filter_map(|(uid, charge)| Some((&self.cycle.pods.get(uid)?.info.key, charge)))
-    }
-
     /// The pods that hold most of what is used of each namespace's quotas.
     pub fn quota_holders(self) -> QuotaHolders {
         let holder = |(uid, held): (&Uid, &[(ProfileName, CardUsage)])| {
@@ -203,9 +196,10 @@ impl<'a> SchedulerView<'a> {
     /// Why pods wait that were refused and have found no place since.
     pub fn waiting(self) -> Waiting {
         let mut waiting = Waiting::default();
-        for entry in self.cycle.pods.all().filter(|entry| entry.info.claim != Claim::None) {
-            let reason = self.cycle.conditions.reason(&entry.info.key.uid);
-            let Some(blame) = reason.map(PendingReason::blame) else { continue };
+        for (pod, reason) in self.cycle.conditions.reasons() {
+            let entry = self.cycle.pods.get(pod).filter(|entry| entry.info.claim != Claim::None);
+            let Some(entry) = entry else { continue };
+            let blame = reason.blame();
             for labels in blame.labels() {
                 let created = entry.info.lifetime.created;
                 let oldest = waiting.oldest.entry(labels.clone()).or_insert(created);

@@ -36,7 +36,7 @@ impl Before {
         let charge = ledger.get(pod).cloned();
         let charges = || charge.iter().chain(to);
         let nodes: BTreeSet<_> = charges().map(|charge| charge.node.clone()).collect();
-        let namespace = charges().map(|charge| charge.namespace.clone()).next();
+        let namespace = charges().map(|charge| charge.pod.namespace.clone()).next();
         Self {
             pod: pod.clone(),
             nodes: nodes.into_iter().map(|node| (node.clone(), world.node(&node).cloned())).collect(),

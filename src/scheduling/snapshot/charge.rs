@@ -16,14 +16,12 @@ use crate::scheduling::{
 impl Snapshot {
     /// Charges a pod with what it holds.
     pub fn charge(&mut self, uid: Uid, charge: Charge) {
-        let (node, namespace) = (charge.node.clone(), charge.namespace.clone());
+        let (node, namespace) = (charge.node.clone(), charge.pod.namespace.clone());
         self.end_nomination(&uid);
         let before = self.ledger.get(&uid);
         let reserves = !volumes(before.map_or(&[], |before| &before.steps)).eq(volumes(&charge.steps));
         if before.is_some_and(|before| before.holds_as(&charge)) {
-            if let Some(before) = self.ledger.get_mut(&uid) {
-                *before = charge;
-            }
+            self.ledger.renew(uid, charge);
             return;
         }
         let footprint = charge.footprint.clone();
@@ -43,7 +41,7 @@ impl Snapshot {
         nodes.extend(before.map(|before| before.node));
         nodes.insert(node);
         self.refold(&nodes);
-        Arc::make_mut(&mut self.world.quotas).refold([&namespace], &self.ledger);
+        Arc::make_mut(&mut self.world.quotas).refold([&namespace], &mut self.ledger);
     }
 
     /// Forgets what a pod holds, and returns it.
@@ -56,7 +54,7 @@ impl Snapshot {
         let mut nodes = self.fold_claims(charge.claims_of_devices());
         nodes.insert(charge.node.clone());
         self.refold(&nodes);
-        Arc::make_mut(&mut self.world.quotas).refold([&charge.namespace], &self.ledger);
+        Arc::make_mut(&mut self.world.quotas).refold([&charge.pod.namespace], &mut self.ledger);
         Some(charge)
     }
 

@@ -31,7 +31,7 @@ impl Snapshot {
         }
         // What the slices of its cards hold counts in quotas too.
         let changed = self.ledger.set_cuts(&name, info.devices.cuts());
-        Arc::make_mut(&mut self.world.quotas).refold(&changed, &self.ledger);
+        Arc::make_mut(&mut self.world.quotas).refold(&changed, &mut self.ledger);
         let before = self.world.node(&name).map(|state| state.info.clone());
         let published = self.world.resource_claims.published_cards(&name);
         self.packing_mut().replace_node(before.as_deref(), Some(&mut info), published);
@@ -58,7 +58,7 @@ impl Snapshot {
             self.changes.push(Change::Node);
             self.world.generation += 1;
             let changed = self.ledger.set_cuts(&name, Cuts::default());
-            Arc::make_mut(&mut self.world.quotas).refold(&changed, &self.ledger);
+            Arc::make_mut(&mut self.world.quotas).refold(&changed, &mut self.ledger);
         }
         self.agents.forget(name);
     }

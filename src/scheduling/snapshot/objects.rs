@@ -75,7 +75,7 @@ impl Snapshot {
 
     /// Takes in a quota, new or changed.
     pub fn set_quota(&mut self, quota: QuotaInfo) {
-        Arc::make_mut(&mut self.world.quotas).set(quota, &self.ledger);
+        Arc::make_mut(&mut self.world.quotas).set(quota, &mut self.ledger);
     }
 
     /// Takes a quota out.
@@ -86,7 +86,7 @@ impl Snapshot {
     /// Folds anew what the pods of a namespace hold, if it is not what the ledger says; whether it was.
     pub(in crate::scheduling) fn check_quota(&mut self, namespace: &Arc<str>) -> Check {
         let before = self.world.quotas.version();
-        Arc::make_mut(&mut self.world.quotas).refold([namespace], &self.ledger);
+        Arc::make_mut(&mut self.world.quotas).refold([namespace], &mut self.ledger);
         if self.world.quotas.version() == before { Check::Right } else { Check::Wrong }
     }
 }

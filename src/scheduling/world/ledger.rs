@@ -4,13 +4,14 @@
 
 mod charge;
 pub mod ended;
+mod namespace;
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     sync::Arc,
 };
 
-use self::charge::sized;
+use self::{charge::sized, namespace::NamespacePods};
 use jiff::SignedDuration;
 
 use super::{resource_claims::ClaimCharge, volume_reservations::Reservations};
@@ -29,13 +30,27 @@ pub use self::ended::{EndedCharge, EndedCharges};
 /// What a pod holds at its peak over all cards of one dialect.
 type Peak = (ProfileName, CardUsage);
 
+/// The charges of the pods on one node.
+type NodeCharges = BTreeMap<Uid, Arc<Charge>>;
+
+/// The charges at one moment, node by node, for those who look at them meanwhile. To copy it takes as many references as there are nodes.
+#[derive(Clone, Debug, Default)]
+pub struct Charges(Vec<Arc<NodeCharges>>);
+
+impl Charges {
+    /// The charges of the pods that hold shares of cards, by node in order of name.
+    pub fn of_shares(&self) -> impl Iterator<Item = &Arc<Charge>> {
+        self.0.iter().flat_map(|node| node.values()).filter(|charge| charge.shares().next().is_some())
+    }
+}
+
 /// Every charge, by pod, by node and by namespace.
 #[derive(Clone, Debug, Default)]
 pub struct Ledger {
     charges: HashMap<Uid, Arc<Charge>>,
-    by_node: BTreeMap<NodeName, BTreeSet<Uid>>,
+    by_node: BTreeMap<NodeName, Arc<NodeCharges>>,
     /// With what each pod holds of each dialect's cards at its peak, as quotas count it.
-    by_namespace: BTreeMap<Arc<str>, BTreeMap<Uid, Vec<Peak>>>,
+    by_namespace: BTreeMap<Arc<str>, NamespacePods>,
     /// Those that have chosen volumes for their claims.
     choosing: BTreeSet<Uid>,
     /// By full name of a claim of devices, the pods that use it.
@@ -50,18 +65,23 @@ impl Ledger {
     /// Charges a pod; what it held before is replaced and returned.
     pub fn charge(&mut self, uid: Uid, charge: Charge) -> Option<Charge> {
         let before = self.release(&uid);
-        self.by_node.entry(charge.node.clone()).or_default().insert(uid.clone());
         if charge.steps.iter().any(|step| step.volume().is_some()) {
             self.choosing.insert(uid.clone());
         }
         for claim in charge.claims_of_devices() {
             self.claimed.entry(claim).or_default().insert(uid.clone());
         }
-        let namespace = self.by_namespace.entry(charge.namespace.clone()).or_default();
+        let namespace = self.by_namespace.entry(charge.pod.namespace.clone()).or_default();
         namespace.insert(uid.clone(), charge.peaks(self.cuts.get(&charge.node)));
         *self.priorities.entry(charge.importance.priority).or_default() += 1;
-        self.charges.insert(uid, Arc::new(charge));
+        self.put(uid, Arc::new(charge));
         before
+    }
+
+    fn put(&mut self, uid: Uid, charge: Arc<Charge>) {
+        let node = self.by_node.entry(charge.node.clone()).or_default();
+        Arc::make_mut(node).insert(uid.clone(), charge.clone());
+        self.charges.insert(uid, charge);
     }
 
     /// The lowest priority of a pod that holds something.
@@ -78,11 +98,10 @@ impl Ledger {
             return BTreeSet::new();
         }
         let mut namespaces = BTreeSet::new();
-        for uid in self.by_node.get(node).into_iter().flatten() {
-            let Some(charge) = self.charges.get(uid) else { continue };
-            let namespace = self.by_namespace.entry(charge.namespace.clone()).or_default();
+        for (uid, charge) in self.by_node.get(node).into_iter().flat_map(|node| node.iter()) {
+            let namespace = self.by_namespace.entry(charge.pod.namespace.clone()).or_default();
             namespace.insert(uid.clone(), charge.peaks(cuts));
-            namespaces.insert(charge.namespace.clone());
+            namespaces.insert(charge.pod.namespace.clone());
         }
         namespaces
     }
@@ -106,15 +125,16 @@ impl Ledger {
             }
         }
         if let Some(pods) = self.by_node.get_mut(&charge.node) {
+            let pods = Arc::make_mut(pods);
             pods.remove(uid);
             if pods.is_empty() {
                 self.by_node.remove(&charge.node);
             }
         }
-        if let Some(pods) = self.by_namespace.get_mut(&charge.namespace) {
+        if let Some(pods) = self.by_namespace.get_mut(&charge.pod.namespace) {
             pods.remove(uid);
             if pods.is_empty() {
-                self.by_namespace.remove(&charge.namespace);
+                self.by_namespace.remove(&charge.pod.namespace);
             }
         }
         Some(Arc::unwrap_or_clone(charge))
@@ -125,25 +145,25 @@ impl Ledger {
         self.charges.get(uid).map(Arc::as_ref)
     }
 
-    /// What a pod holds, to change what does not move it.
-    pub(in crate::scheduling) fn get_mut(&mut self, uid: &Uid) -> Option<&mut Charge> {
-        self.charges.get_mut(uid).map(Arc::make_mut)
+    /// Charges a pod with what it holds already, of which no fold takes what differs.
+    pub(in crate::scheduling) fn renew(&mut self, uid: Uid, charge: Charge) {
+        self.put(uid, Arc::new(charge));
     }
 
     /// Every charge, in no order.
     pub fn all(&self) -> impl Iterator<Item = (&Uid, &Charge)> {
-        self.shared().map(|(uid, charge)| (uid, charge.as_ref()))
+        self.charges.iter().map(|(uid, charge)| (uid, charge.as_ref()))
     }
 
-    /// As [`Self::all`], to be kept by others: a charge that changes is replaced.
-    pub fn shared(&self) -> impl Iterator<Item = (&Uid, &Arc<Charge>)> {
-        self.charges.iter()
+    /// Every charge, to be kept by others: one that changes is replaced.
+    pub fn shared(&self) -> Charges {
+        Charges(self.by_node.values().cloned().collect())
     }
 
     /// Every charge on a node, by uid.
     pub fn on_node(&self, node: &NodeName) -> impl Iterator<Item = (&Uid, &Charge)> {
-        let uids = self.by_node.get(node).into_iter().flatten();
-        uids.filter_map(|uid| Some((uid, self.get(uid)?)))
+        let charges = self.by_node.get(node).into_iter().flat_map(|charges| charges.iter());
+        charges.map(|(uid, charge)| (uid, charge.as_ref()))
     }
 
     /// What is in use of each card of a node.
@@ -176,20 +196,13 @@ impl Ledger {
     }
 
     /// What the pods of a namespace hold of the cards of each dialect, as quotas count it.
-    pub fn held_in(&self, namespace: &str) -> Held {
-        let mut held = Held::default();
-        let peaks = self.by_namespace.get(namespace).into_iter().flatten();
-        for (profile, peak) in peaks.flat_map(|(_, peaks)| peaks) {
-            let total = held.entry(profile.clone()).or_default();
-            *total = total.and(*peak);
-        }
-        held
+    pub fn held_in(&mut self, namespace: &str) -> Held {
+        self.by_namespace.get_mut(namespace).map(NamespacePods::held).unwrap_or_default()
     }
 
     /// What each pod of a namespace holds of each dialect's cards at its peak, as quotas count it.
     pub fn peaks_in(&self, namespace: &str) -> impl Iterator<Item = (&Uid, &[(ProfileName, CardUsage)])> {
-        let pods = self.by_namespace.get(namespace).into_iter().flatten();
-        pods.map(|(uid, peaks)| (uid, &**peaks))
+        self.by_namespace.get(namespace).into_iter().flat_map(NamespacePods::iter)
     }
 
     /// The allocations, to be written a second after the last on the node, where its agents serve the earliest first: some read
@@ -212,7 +225,7 @@ impl Ledger {
         let mut reservations = Reservations::default();
         for charge in self.choosing.iter().filter_map(|uid| self.charges.get(uid)) {
             for choice in charge.steps.iter().filter_map(PrebindStep::volume) {
-                let claim = full_name(&charge.namespace, choice.claim());
+                let claim = full_name(&charge.pod.namespace, choice.claim());
                 if let VolumeChoice::Bind { volume, .. } = choice {
                     reservations.volumes.insert(volume.clone(), claim.clone());
                 }
@@ -232,7 +245,7 @@ impl Ledger {
         let Some(users) = self.claimed.get(claim) else { return ClaimCharge::default() };
         let chosen = users.iter().filter_map(|uid| self.charges.get(uid)).find_map(|charge| {
             let mut given = charge.steps.iter().filter_map(PrebindStep::given);
-            let own = given.find(|(name, _)| *full_name(&charge.namespace, name) == *claim);
+            let own = given.find(|(name, _)| *full_name(&charge.pod.namespace, name) == *claim);
             own.map(|(_, allocation)| allocation.clone())
         });
         ClaimCharge { chosen, users: users.clone() }
@@ -281,13 +294,13 @@ mod tests {
     use super::*;
     use crate::{
         device::{Answer, Assignment, CardId, ContainerShares, Cores, InitPhase, MiB, Role, Share},
-        scheduling::model::pod::{Importance, Placer, Stage},
+        scheduling::model::pod::{Importance, Placer, PodKey, Stage},
     };
 
     fn charge(node: &str, allocations: Vec<Allocation>) -> Charge {
         Charge {
             node: node.into(),
-            namespace: "default".into(),
+            pod: PodKey { uid: "p".into(), namespace: "default".into(), name: "p".into() },
             allocations,
             init: InitPhase::Done,
             footprint: Arc::default(),

@@ -72,7 +72,7 @@ pub struct Quotas {
 
 impl Quotas {
     /// Takes in a quota, new or changed.
-    pub(in crate::scheduling) fn set(&mut self, quota: QuotaInfo, ledger: &Ledger) {
+    pub(in crate::scheduling) fn set(&mut self, quota: QuotaInfo, ledger: &mut Ledger) {
         let QuotaKey { namespace, name } = quota.key.clone();
         if quota.bounds.is_empty() {
             return self.remove(&quota.key);
@@ -116,7 +116,7 @@ impl Quotas {
     pub(in crate::scheduling) fn refold<'a>(
         &mut self,
         namespaces: impl IntoIterator<Item = &'a Arc<str>>,
-        ledger: &Ledger,
+        ledger: &mut Ledger,
     ) {
         for namespace in namespaces {
             if !self.bounds.contains_key(namespace) {

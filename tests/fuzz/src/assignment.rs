@@ -72,7 +72,7 @@ fn books(
     snapshot.set_node(node.clone());
     let charge = Charge {
         node: holding.node,
-        namespace: info.key.namespace,
+        pod: info.key.clone(),
         allocations: holding.allocations,
         init: holding.init,
         footprint: info.footprint,

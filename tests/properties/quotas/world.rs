@@ -151,7 +151,7 @@ impl World {
     pub(super) fn held(&self) -> [[u64; 3]; 2] {
         let mut held = [[0; 3]; 2];
         for (_, charge) in self.scheduler.snapshot().ledger().all() {
-            let namespace = NAMESPACES.iter().position(|name| **name == *charge.namespace).unwrap();
+            let namespace = NAMESPACES.iter().position(|name| **name == *charge.pod.namespace).unwrap();
             let peak = charge.allocations.first().map_or([0; 3], |held| peak(&held.assignment, charge.init));
             held[namespace] = [0, 1, 2].map(|at| held[namespace][at] + peak[at]);
         }

@@ -1,6 +1,6 @@
 //! The GPUs of all nodes by model, and what of them is of use for the pods that may come.
 
-use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc};
 
 use super::{FittedPods, Lack, ModelGpus, TypicalPods, fitting};
 use crate::{
@@ -39,12 +39,12 @@ impl FleetGpus {
 
 /// Counts the GPUs of nodes by model, for the pods that typically come.
 #[derive(Debug)]
-pub struct FleetCount<'a> {
+pub struct FleetCount {
     typical: TypicalPods,
-    models: BTreeMap<Cow<'a, str>, FleetGpus>,
+    models: BTreeMap<Arc<str>, FleetGpus>,
 }
 
-impl<'a> FleetCount<'a> {
+impl FleetCount {
     /// No nodes yet; of pods of these shapes, each with how much it counts.
     pub fn of_shapes(shapes: &[(Arc<PodShape>, u32)]) -> Self {
         Self { typical: TypicalPods::of_shapes(shapes.iter().cloned()), models: BTreeMap::new() }
@@ -52,33 +52,33 @@ impl<'a> FleetCount<'a> {
 
     /// Counts the GPUs of a node; returns its cards of which no pod that may come could be given any, and what is lacking. A model whose cards
     /// all fail has no GPUs.
-    pub fn add(
+    pub fn add<'a>(
         &mut self,
-        state: &'a NodeState,
+        state: &NodeState,
         cards: &'a NodeCards<'a>,
     ) -> Vec<(&'a OfferedCard<'a>, Lack)> {
         let Self { typical, models } = self;
         for card in cards.cards.iter().filter(|card| !card.is_healthy()) {
-            models.entry(called(&card.card.model)).or_default();
+            of(models, &card.card.model);
         }
         let found = typical.on(state, cards);
         for (model, gpus) in found.by_model() {
-            models.entry(called(model)).or_default().gpus += gpus;
+            of(models, model).gpus += gpus;
         }
         let stranded = found.stranded().map(|(card, lack, gpus)| {
-            models.entry(called(&card.card.model)).or_default().stranded[lack as usize] += gpus;
+            of(models, &card.card.model).stranded[lack as usize] += gpus;
             (card, lack)
         });
         let stranded = stranded.collect();
         for (model, pods) in fitting(cards) {
-            let sums = &mut models.entry(called(model)).or_default().fitting;
+            let sums = &mut of(models, model).fitting;
             sums.iter_mut().zip(pods).for_each(|(sum, pods)| *sum += pods);
         }
         stranded
     }
 
     /// The GPUs by model.
-    pub fn into_models(self) -> BTreeMap<Cow<'a, str>, FleetGpus> {
+    pub fn into_models(self) -> BTreeMap<Arc<str>, FleetGpus> {
         self.models
     }
 }
@@ -87,7 +87,7 @@ impl<'a> FleetCount<'a> {
 pub fn by_model<'a>(
     nodes: impl IntoIterator<Item = (&'a NodeState, &'a NodeCards<'a>)>,
     shapes: &[(Arc<PodShape>, u32)],
-) -> BTreeMap<Cow<'a, str>, FleetGpus> {
+) -> BTreeMap<Arc<str>, FleetGpus> {
     let mut count = FleetCount::of_shapes(shapes);
     for (state, cards) in nodes {
         count.add(state, cards);
@@ -95,7 +95,11 @@ pub fn by_model<'a>(
     count.into_models()
 }
 
-/// A node's annotation says what model a card is: as much of it as a label should hold.
-fn called(model: &str) -> Cow<'_, str> {
-    excerpt(model, FIELD)
+/// The GPUs of a model. A node's annotation says what model a card is: as much of it counts as a label should hold.
+fn of<'a>(models: &'a mut BTreeMap<Arc<str>, FleetGpus>, model: &str) -> &'a mut FleetGpus {
+    let called = excerpt(model, FIELD);
+    if !models.contains_key(&*called) {
+        models.insert((&*called).into(), FleetGpus::default());
+    }
+    models.get_mut(&*called).expect("it was inserted")
 }

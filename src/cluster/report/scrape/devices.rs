@@ -66,6 +66,9 @@ const COLUMNS: [Column; 7] = [
     ),
 ];
 
+/// How many series there are of a device at most.
+pub(super) const OF_A_DEVICE: usize = COLUMNS.len();
+
 /// What there is and what is given away of each device, and its health.
 pub(super) fn devices(encoder: &mut DescriptorEncoder, holdings: &Holdings) -> fmt::Result {
     let rows = rows(holdings);
@@ -86,7 +89,7 @@ pub(super) fn devices(encoder: &mut DescriptorEncoder, holdings: &Holdings) -> f
 
 fn rows(holdings: &Holdings) -> Vec<ScrapedDevice<'_>> {
     let mut rows = Vec::new();
-    for state in &holdings.nodes {
+    for state in holdings.world.nodes() {
         let inventories = state.info.devices.offers.iter().filter_map(|offer| offer.inventory.as_ref());
         for devices in inventories.map(Inventory::devices) {
             for kind in DeviceType::ALL {

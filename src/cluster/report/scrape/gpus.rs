@@ -2,18 +2,12 @@
 //!
 //! Names, help and labels; what is of use is found elsewhere.
 
-use std::{fmt, sync::Arc};
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use prometheus_client::encoding::DescriptorEncoder;
 
-use super::{gauge, rows::NodeRow};
-use crate::{
-    cluster::report::gpus::{
-        FITTED, Lack,
-        models::{FleetGpus, by_model},
-    },
-    scheduling::model::pod_shape::PodShape,
-};
+use super::gauge;
+use crate::cluster::report::gpus::{FITTED, Lack, models::FleetGpus};
 
 /// Name, help and value of a gauge of the GPUs of a model.
 type Column = (&'static str, &'static str, fn(&FleetGpus) -> f64);
@@ -34,12 +28,7 @@ const COLUMNS: [Column; 4] = [
 ];
 
 /// The GPUs of all nodes, by model.
-pub(super) fn gpus(
-    encoder: &mut DescriptorEncoder,
-    nodes: &[NodeRow<'_>],
-    shapes: &[(Arc<PodShape>, u32)],
-) -> fmt::Result {
-    let rows = by_model(nodes.iter().map(|node| (node.state, &node.cards)), shapes);
+pub(super) fn gpus(encoder: &mut DescriptorEncoder, rows: &BTreeMap<Arc<str>, FleetGpus>) -> fmt::Result {
     for (name, help, value) in COLUMNS {
         gauge(encoder, (name, help), rows.iter().map(|(model, row)| ([("model", &**model)], value(row))))?;
     }

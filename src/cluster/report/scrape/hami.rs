@@ -29,6 +29,12 @@ type Label<'a> = (&'a str, &'a str);
 /// Name, help and value of a gauge of cards.
 type Column = (Named, for<'a> fn(&CardRow<'a>) -> f64);
 
+/// How many series there are of a card.
+pub(super) const OF_A_CARD: usize = 7;
+
+/// How many series there are of a card that a pod holds a share of.
+pub(super) const OF_A_POD: usize = 2;
+
 fn labels_of<'a>(row: &'a CardRow<'a>) -> [Label<'a>; 5] {
     let [node, uuid, index, kind] = CARD;
     let card = row.offered.card.id.as_str();
@@ -130,17 +136,17 @@ pub(super) fn used(
 
 fn standings(holdings: &Holdings) -> BTreeMap<(&str, &str), ResourceStanding> {
     let mut standings: BTreeMap<(&str, &str), ResourceStanding> = BTreeMap::new();
-    for (key, charge) in &holdings.pods {
+    for charge in holdings.charges.of_shares() {
         for allocation in &charge.allocations {
             let Some(dialect) = holdings.dialects.named(&allocation.profile) else { continue };
             let held = usage::total(&allocation.assignment, charge.init);
             for (resource, dimension) in counted(&**dialect) {
-                let standing = standings.entry((&key.namespace, resource)).or_default();
+                let standing = standings.entry((&charge.pod.namespace, resource)).or_default();
                 standing.used = standing.used.saturating_add(dimension.of(held));
             }
         }
     }
-    for bound in holdings.quotas.standings() {
+    for bound in holdings.world.quotas().standings() {
         let Some(dialect) = holdings.dialects.named(bound.profile) else { continue };
         let same = |(resource, dimension): &(&str, Dimension)| {
             *dimension == bound.dimension && bound.key.strip_prefix("limits.") == Some(*resource)

@@ -27,6 +27,12 @@ type Label<'a> = (&'a str, &'a str);
 /// Name, help and value of a gauge of cards.
 type Column = (Named, for<'a> fn(&CardRow<'a>) -> f64);
 
+/// How many series there are of a card.
+pub(super) const OF_A_CARD: usize = 7;
+
+/// How many series there are of a card that a pod holds a share of.
+pub(super) const OF_A_POD: usize = 2;
+
 fn labels_of<'a>(row: &'a CardRow<'a>) -> [Label<'a>; 5] {
     let [node, uuid, index, kind] = CARD;
     let card = row.offered.card.id.as_str();

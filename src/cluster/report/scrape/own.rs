@@ -2,13 +2,14 @@
 //!
 //! Names, help and labels; what a row is worth is found elsewhere.
 
-use std::{collections::BTreeMap, fmt};
+use std::{borrow::Cow, collections::BTreeMap, fmt};
 
 use prometheus_client::{encoding::DescriptorEncoder, metrics::MetricType};
 
 use super::{
     bytes, gauge,
     rows::{CardRow, HeldCardRow},
+    totals::{CardSums, HeldSums},
 };
 use crate::scheduling::{
     model::measure::Waiting,
@@ -20,6 +21,12 @@ type CardColumn = (&'static str, &'static str, for<'a> fn(&CardRow<'a>) -> f64);
 
 /// Name, help and value of a gauge of what pods hold.
 type PodColumn = (&'static str, &'static str, for<'a> fn(&HeldCardRow<'a>) -> f64);
+
+/// How many series there are of a card.
+pub(super) const OF_A_CARD: usize = CARDS.len();
+
+/// How many series there are of a card that a pod holds a share of.
+pub(super) const OF_A_POD: usize = PODS.len();
 
 const CARDS: [CardColumn; 7] = [
     ("berth_card_memory_bytes", "Memory of a card that can be given away", |row| {
@@ -53,6 +60,34 @@ const PODS: [PodColumn; 3] = [
         row.held.ratio()
     }),
     ("berth_pod_slots_allocated", "Shares of a card that a pod holds", |row| f64::from(row.held.used.slots)),
+];
+
+/// Name, help and value of a gauge of the cards of one model on a node.
+type NodeColumn = (&'static str, &'static str, fn(&CardSums) -> f64);
+
+const NODES: [NodeColumn; 8] = [
+    ("berth_node_cards", "Cards of a model on a node", |sums| sums.cards),
+    (
+        "berth_node_cards_healthy",
+        "Cards of a model on a node that work, by their device plugin's report",
+        |sums| sums.healthy,
+    ),
+    ("berth_node_cards_memory_bytes", "Memory of a node's cards that can be given away", |sums| sums.memory),
+    ("berth_node_cards_memory_allocated_bytes", "Memory of a node's cards that is given away", |sums| {
+        sums.memory_allocated
+    }),
+    (
+        "berth_node_cards_cores_ratio",
+        "Compute of a node's cards that can be given away; 1 is one whole card",
+        |sums| sums.cores,
+    ),
+    (
+        "berth_node_cards_cores_allocated_ratio",
+        "Compute of a node's cards that is given away; 1 is one whole card",
+        |sums| sums.cores_allocated,
+    ),
+    ("berth_node_cards_slots", "Containers that can share a node's cards", |sums| sums.slots),
+    ("berth_node_cards_slots_allocated", "Containers that share a node's cards", |sums| sums.slots_allocated),
 ];
 
 const NAMESPACES: [(&str, &str); 3] = [
@@ -98,22 +133,41 @@ pub(super) fn pods(encoder: &mut DescriptorEncoder, pods: &[HeldCardRow<'_>]) ->
     Ok(())
 }
 
-/// What the pods of each namespace hold of each model of card.
-pub(super) fn namespaces(encoder: &mut DescriptorEncoder, pods: &[HeldCardRow<'_>]) -> fmt::Result {
-    let mut sums: BTreeMap<(&str, &str), [f64; 3]> = BTreeMap::new();
-    for row in pods {
-        let sum = sums.entry((row.namespace, &row.model)).or_default();
-        for (sum, (.., value)) in sum.iter_mut().zip(&PODS) {
-            *sum += value(row);
-        }
+/// What the cards of each node come to, by model.
+pub(super) fn nodes(
+    encoder: &mut DescriptorEncoder,
+    nodes: &[(&str, Cow<'_, str>, CardSums)],
+) -> fmt::Result {
+    for (name, help, value) in NODES {
+        let rows = nodes.iter().map(|(node, model, sums)| ([("node", *node), ("model", model)], value(sums)));
+        gauge(encoder, (name, help), rows)?;
     }
+    Ok(())
+}
+
+/// What the pods of each namespace hold of each model of card.
+pub(super) fn namespaces(
+    encoder: &mut DescriptorEncoder,
+    namespaces: &BTreeMap<&str, BTreeMap<String, HeldSums>>,
+) -> fmt::Result {
     for (at, names) in NAMESPACES.into_iter().enumerate() {
-        let rows = sums
-            .iter()
-            .map(|((namespace, model), sums)| ([("namespace", *namespace), ("model", *model)], sums[at]));
+        let rows = namespaces.iter().flat_map(|(namespace, models)| {
+            models
+                .iter()
+                .map(move |(model, sums)| ([("namespace", *namespace), ("model", model.as_str())], sums[at]))
+        });
         gauge(encoder, names, rows)?;
     }
     Ok(())
+}
+
+/// How many series are left out of this page because there would be too many.
+pub(super) fn left_out(encoder: &mut DescriptorEncoder, left_out: [(&'static str, usize); 2]) -> fmt::Result {
+    let names = (
+        "berth_scrape_left_out_series",
+        "Series of single cards, devices and pods that this page leaves out because it would have more than metrics.seriesLimit of them",
+    );
+    gauge(encoder, names, left_out.into_iter().map(|(of, series)| ([("of", of)], count(series))))
 }
 
 /// What each ResourceQuota allows of shares, and what is used of it, in the units of its own resources.

@@ -8,10 +8,7 @@ use super::Holdings;
 use crate::{
     cluster::report::cards::{HeldCard, NodeCards, OfferedCard, held_on},
     excerpt::{FIELD, excerpt},
-    scheduling::{
-        PodKey,
-        world::{ledger::Charge, node_state::NodeState},
-    },
+    scheduling::world::{ledger::Charge, node_state::NodeState},
 };
 
 /// A node with its cards.
@@ -33,36 +30,32 @@ pub(super) struct HeldCardRow<'a> {
     pub(super) namespace: &'a str,
     pub(super) pod: &'a str,
     pub(super) node: &'a str,
-    pub(super) model: String,
+    pub(super) model: Cow<'a, str>,
     pub(super) held: HeldCard<'a>,
-}
-
-/// Every row.
-pub(super) struct Rows<'a> {
-    pub(super) cards: Vec<CardRow<'a>>,
-    pub(super) pods: Vec<HeldCardRow<'a>>,
 }
 
 /// Each node that has cards.
 pub(super) fn nodes(holdings: &Holdings) -> Vec<NodeRow<'_>> {
     let nodes = holdings
-        .nodes
-        .iter()
+        .world
+        .nodes()
         .map(|node| NodeRow { state: node, cards: NodeCards::of(node, &holdings.dialects) });
     nodes.filter(|node| !node.cards.cards.is_empty()).collect()
 }
 
-impl<'a> Rows<'a> {
-    /// The rows of these holdings, with the cards of each node.
-    pub(super) fn of(holdings: &'a Holdings, nodes: &BTreeMap<&'a str, &'a NodeCards<'a>>) -> Self {
-        let cards =
-            nodes.iter().flat_map(|(node, cards)| cards.cards.iter().map(|card| card_row(node, card)));
-        let pods = holdings
-            .pods
-            .iter()
-            .flat_map(|(key, charge)| pod_rows((key, charge), nodes.get(&*charge.node).copied()));
-        Self { cards: cards.collect(), pods: pods.collect() }
-    }
+/// Each card, with the cards of each node.
+pub(super) fn cards<'a>(nodes: &BTreeMap<&'a str, &'a NodeCards<'a>>) -> Vec<CardRow<'a>> {
+    let rows = nodes.iter().flat_map(|(node, cards)| cards.cards.iter().map(|card| card_row(node, card)));
+    rows.collect()
+}
+
+/// What each pod holds of each card, with the cards of each node.
+pub(super) fn pods<'a>(
+    holdings: &'a Holdings,
+    nodes: &BTreeMap<&'a str, &'a NodeCards<'a>>,
+) -> Vec<HeldCardRow<'a>> {
+    let charges = holdings.charges.of_shares();
+    charges.flat_map(|charge| pod_rows(charge, nodes.get(&*charge.node).copied())).collect()
 }
 
 fn card_row<'a>(node: &'a str, offered: &'a OfferedCard<'a>) -> CardRow<'a> {
@@ -75,14 +68,14 @@ pub(super) fn model(text: &str) -> Cow<'_, str> {
 }
 
 fn pod_rows<'a>(
-    (key, charge): (&'a PodKey, &'a Charge),
+    charge: &'a Charge,
     cards: Option<&'a NodeCards<'a>>,
 ) -> impl Iterator<Item = HeldCardRow<'a>> {
     held_on(cards, &charge.allocations, charge.init).into_iter().map(|held| HeldCardRow {
-        namespace: &key.namespace,
-        pod: &key.name,
+        namespace: &charge.pod.namespace,
+        pod: &charge.pod.name,
         node: &charge.node,
-        model: model(held.model()).into_owned(),
+        model: held.card.map_or(Cow::Borrowed(""), |card| model(&card.card.model)),
         held,
     })
 }

@@ -18,7 +18,8 @@ use crate::{
         model::pod_shape::PodShape,
         showback::{HeldParts, StrandedAmount, UsageSpan},
         world::{
-            ledger::{Commitment, EndedCharge, EndedCharges},
+            World,
+            ledger::{Charges, Commitment, EndedCharge, EndedCharges},
             node_state::NodeState,
         },
     },
@@ -28,9 +29,12 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct SeenCluster {
     dialects: Dialects,
-    nodes: Vec<Arc<NodeState>>,
-    /// What pods hold, as if it ended now, and what has ended.
-    held: Vec<EndedCharge>,
+    world: World,
+    /// What pods hold now.
+    charges: Charges,
+    /// What they held before.
+    ended: EndedCharges,
+    now: Timestamp,
     /// The shapes of pods that may come, and how much each counts.
     shapes: Vec<(Arc<PodShape>, u32)>,
 }
@@ -44,16 +48,12 @@ impl SeenCluster {
         now: Timestamp,
     ) -> Self {
         let snapshot = scheduler.snapshot();
-        let bound = scheduler.view().holders().filter(|(_, charge)| charge.commitment == Commitment::Bound);
-        let held = bound.map(|(key, charge)| EndedCharge {
-            pod: key.uid.clone(),
-            charge: charge.clone(),
-            until: now,
-        });
         Self {
             dialects: dialects.clone(),
-            nodes: snapshot.nodes().cloned().collect(),
-            held: held.chain(ended.iter().cloned()).collect(),
+            world: snapshot.world().clone(),
+            charges: snapshot.ledger().shared(),
+            ended: ended.clone(),
+            now,
             shapes: snapshot.packing().shared_shapes(),
         }
     }
@@ -61,24 +61,26 @@ impl SeenCluster {
     /// What is to be counted of pods, with the values of these labels, and of free GPUs.
     pub(super) fn counted(&self, labels: &[Arc<str>]) -> (Vec<UsageSpan>, Vec<StrandedAmount>) {
         let nodes: BTreeMap<&str, (&NodeState, NodeCards<'_>)> = self
-            .nodes
-            .iter()
+            .world
+            .nodes()
             .map(|node| (&*node.info.name, (&**node, NodeCards::of(node, &self.dialects))))
             .filter(|(_, (_, cards))| !cards.cards.is_empty())
             .collect();
-        let spans = self.held.iter().filter_map(|held| {
-            let EndedCharge { pod, charge, until } = held;
+        let bound = self.charges.of_shares().filter(|charge| charge.commitment == Commitment::Bound);
+        let held = bound.map(|charge| (charge, self.now));
+        let ended = self.ended.iter().map(|EndedCharge { charge, until, .. }| (charge, *until));
+        let spans = held.chain(ended).filter_map(|(charge, until)| {
             let tenure = charge.tenure.as_ref()?;
             let cards = nodes.get(&*charge.node).map(|(_, cards)| cards);
             let cards = held_on(cards, &charge.allocations, charge.init);
             Some(UsageSpan {
-                pod: pod.clone(),
-                namespace: charge.namespace.clone(),
+                pod: charge.pod.uid.clone(),
+                namespace: charge.pod.namespace.clone(),
                 workload: tenure.workload.clone(),
                 labels: values(labels, |label| charge.footprint.labels.get(label).map(String::as_str)),
                 held: parts(&cards),
                 from: tenure.since,
-                until: *until,
+                until,
             })
         });
         let models = by_model(nodes.values().map(|(node, cards)| (*node, cards)), &self.shapes);

@@ -143,7 +143,7 @@ impl<'a> MoveTrial<'a> {
         let Decision { node, allocations, .. } = decision;
         let charge = Charge {
             node,
-            namespace: pod.info.key.namespace.clone(),
+            pod: pod.info.key.clone(),
             allocations,
             init: InitPhase::Ahead,
             footprint: pod.demand.footprint.clone(),

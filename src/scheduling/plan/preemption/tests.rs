@@ -145,7 +145,7 @@ fn pods_of_other_schedulers_stay_if_it_is_so_set() {
 
 #[test]
 fn room_in_a_quota_is_made_too() {
-    let elsewhere = Charge { namespace: "other".into(), ..held(("n1", 1), 4_000, 0) };
+    let elsewhere = Charge { pod: fixtures::key("other/p"), ..held(("n1", 1), 4_000, 0) };
     let mut snapshot = cluster(&["n1"], &[("own", held(("n1", 0), 4_000, 0)), ("elsewhere", elsewhere)]);
     let bound = Bound {
         profile: PROFILE.into(),

@@ -53,7 +53,7 @@ impl BindingCycle {
     ) {
         if let Some(entry) = self.cycle.pods.get(uid) {
             let charge = assumed(&entry.info, node, allocations, steps, now);
-            let namespace = charge.namespace.clone();
+            let namespace = charge.pod.namespace.clone();
             self.cycle.snapshot.charge(uid.clone(), charge);
             self.cycle.preempting.stop(uid);
             self.end_nominations_beyond_quota(&namespace);

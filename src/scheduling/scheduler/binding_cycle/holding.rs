@@ -97,7 +97,7 @@ impl BindingCycle {
         let before = since.map_or(&[][..], |held| &held.allocations);
         let charge = Charge {
             node: holding.node.clone(),
-            namespace: pod.key.namespace.clone(),
+            pod: pod.key.clone(),
             allocations: holding.allocations.iter().map(|one| one.clone().or_known(before)).collect(),
             init: holding.init,
             footprint: pod.footprint.clone(),
@@ -115,7 +115,7 @@ impl BindingCycle {
         }
         let shrunk = held.is_some_and(|held| !held.holds_as(&charge));
         if let Some(held) = held.filter(|_| shrunk) {
-            self.cycle.outbox.ended.push(uid, held.clone(), now);
+            self.cycle.outbox.ended.push(held.clone(), now);
         }
         self.cycle.snapshot.charge(uid.clone(), charge);
         match self.cycle.queue.progress(uid).clone() {
@@ -132,7 +132,7 @@ impl BindingCycle {
         }
         if let Some(held) = held.filter(|_| shrunk) {
             self.wake(&held.node.clone());
-            self.cycle.wake_within_quota(&held.namespace.clone());
+            self.cycle.wake_within_quota(&held.pod.namespace.clone());
             self.flows.touch(&held.node);
         }
         self.flows.touch(&holding.node);

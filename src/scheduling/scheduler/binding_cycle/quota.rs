@@ -24,7 +24,7 @@ impl BindingCycle {
             charge.importance.deletion != Deletion::None || nominations.is_victim(uid)
         };
         let going = self.cycle.snapshot.ledger().all();
-        let going = going.filter(|(uid, charge)| charge.namespace == *namespace && goes(uid, charge));
+        let going = going.filter(|(uid, charge)| charge.pod.namespace == *namespace && goes(uid, charge));
         let mut going: Vec<Uid> = going.map(|(uid, _)| uid.clone()).collect();
         going.sort();
         let mut plan = Plan::new(&mut self.cycle.snapshot);

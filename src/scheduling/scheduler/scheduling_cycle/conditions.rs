@@ -96,6 +96,11 @@ impl Conditions {
         self.pods.get(pod)?.reason.as_ref()
     }
 
+    /// The pods that were refused and have found no place since, and why; in no order.
+    pub(in crate::scheduling::scheduler) fn reasons(&self) -> impl Iterator<Item = (&Uid, &PendingReason)> {
+        self.pods.iter().filter_map(|(pod, condition)| Some((pod, condition.reason.as_ref()?)))
+    }
+
     /// The pod has found a place: it waits for nothing.
     pub(in crate::scheduling::scheduler) fn end(&mut self, pod: &Uid) {
         if let Some(condition) = self.pods.get_mut(pod) {

@@ -53,7 +53,7 @@ pub(in crate::scheduling::scheduler) fn assumed(
 ) -> Charge {
     Charge {
         node,
-        namespace: pod.key.namespace.clone(),
+        pod: pod.key.clone(),
         allocations,
         init: InitPhase::Ahead,
         footprint: pod.footprint.clone(),

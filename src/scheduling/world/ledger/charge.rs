@@ -10,7 +10,7 @@ use crate::{
     scheduling::model::{
         footprint::Footprint,
         name::{NodeName, full_name},
-        pod::{Importance, Placer, Stage},
+        pod::{Importance, Placer, PodKey, Stage},
         prebind_step::PrebindStep,
         tenure::Tenure,
     },
@@ -32,8 +32,8 @@ pub enum Commitment {
 pub struct Charge {
     /// On which node.
     pub node: NodeName,
-    /// On whose quota.
-    pub namespace: Arc<str>,
+    /// Which pod, whose namespace's quotas count it.
+    pub pod: PodKey,
     /// Shares of cards, one allocation for each dialect.
     pub allocations: Vec<Allocation>,
     /// Whether its init containers still count.
@@ -110,7 +110,7 @@ impl Charge {
         let made = self.steps.iter().filter_map(PrebindStep::extended);
         let made = made
             .filter(|choice| choice.made.is_some())
-            .map(|choice| full_name(&self.namespace, &choice.claim));
+            .map(|choice| full_name(&self.pod.namespace, &choice.claim));
         self.footprint.claims_of_devices().chain(made).collect()
     }
 

@@ -5,7 +5,6 @@ use std::{collections::VecDeque, sync::Arc};
 use jiff::Timestamp;
 
 use super::{Charge, Commitment};
-use crate::scheduling::model::name::Uid;
 
 /// So many are kept: where nobody takes them, the oldest are dropped.
 pub const KEPT: usize = 10_000;
@@ -13,8 +12,6 @@ pub const KEPT: usize = 10_000;
 /// What a bound pod held until it ended, or until it held something else.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct EndedCharge {
-    /// The pod.
-    pub pod: Uid,
     /// What it held.
     pub charge: Arc<Charge>,
     /// When that was seen to be over.
@@ -27,10 +24,10 @@ pub struct EndedCharges(VecDeque<EndedCharge>);
 
 impl EndedCharges {
     /// Keeps what a pod held until now, where it was seen to be bound with shares of cards.
-    pub fn push(&mut self, pod: &Uid, charge: Charge, until: Timestamp) {
+    pub fn push(&mut self, charge: Charge, until: Timestamp) {
         let counts = charge.commitment == Commitment::Bound && charge.tenure.is_some();
         if counts && charge.shares().next().is_some() {
-            self.keep(EndedCharge { pod: pod.clone(), charge: Arc::new(charge), until });
+            self.keep(EndedCharge { charge: Arc::new(charge), until });
         }
     }
 
@@ -96,15 +93,11 @@ mod tests {
         let workload = Workload { kind: "Job".into(), name: "train".into() };
         let tenure = Some(Arc::new(Tenure { workload, since: at(0) }));
         let mut ended = EndedCharges::default();
-        ended.push(&"unseen".into(), charge(None), at(1));
-        ended.push(
-            &"assumed".into(),
-            Charge { commitment: Commitment::Assumed, ..charge(tenure.clone()) },
-            at(1),
-        );
-        ended.push(&"without".into(), Charge { allocations: Vec::new(), ..charge(tenure.clone()) }, at(1));
+        ended.push(charge(None), at(1));
+        ended.push(Charge { commitment: Commitment::Assumed, ..charge(tenure.clone()) }, at(1));
+        ended.push(Charge { allocations: Vec::new(), ..charge(tenure.clone()) }, at(1));
         assert_eq!(ended.iter().count(), 0);
-        (0..KEPT + 2).for_each(|second| ended.push(&"pod".into(), charge(tenure.clone()), at(second)));
+        (0..KEPT + 2).for_each(|second| ended.push(charge(tenure.clone()), at(second)));
         assert_eq!((ended.iter().count(), ended.iter().next().unwrap().until), (KEPT, at(2)));
         ended.forget(at(KEPT));
         assert_eq!(ended.iter().map(|ended| ended.until).collect::<Vec<_>>(), [at(KEPT + 1)]);

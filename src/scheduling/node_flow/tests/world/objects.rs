@@ -30,7 +30,7 @@ pub(super) fn charge(pod: &PodInfo, commitment: Commitment, since: Timestamp) ->
         None => holding(Answer::Awaited).allocations,
     };
     Charge {
-        namespace: pod.key.namespace.clone(),
+        pod: pod.key.clone(),
         footprint: pod.footprint.clone(),
         importance: pod.importance,
         placer: pod.placer,
