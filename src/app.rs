@@ -191,11 +191,17 @@ impl App {
         let reloads = settings::Reloads::register(&mut registry, options.clock);
         let readiness = ready.subscribe();
         let (config, settings) = watch::channel(Arc::new(options.config.clone()));
+        let mut tasks = Tasks::default();
+        let answers_dry_runs = options.parts == Parts::Both && options.chooser == Chooser::Berth;
+        let onward = answers_dry_runs.then(|| {
+            let (onward, prepared) = onward::onward(&handoff, settings.clone());
+            tasks.follow("preparing for dry runs", prepared);
+            onward
+        });
         let webhook = Webhook {
             judge: facts.judge(),
             workloads: Arc::new(options.config.workloads()),
-            onward: (options.parts == Parts::Both && options.chooser == Chooser::Berth)
-                .then(|| onward::onward(&handoff, settings.clone())),
+            onward,
             metrics: reviews.clone(),
             registry: Arc::new(registry),
             scrape: (options.parts != Parts::Webhook)
@@ -205,7 +211,6 @@ impl App {
             health: health(&handoff),
         };
 
-        let mut tasks = Tasks::default();
         let stopped = tasks.stopped();
         let gone = async { tokio::time::sleep(stopped.await).await };
         let debug = ledger::debug(&options, handoff.questions().clone());

@@ -28,6 +28,7 @@ pub mod showback;
 pub mod snapshot;
 pub mod world;
 
+pub use decide::dry_runs::DryRuns;
 pub use decide::fit_error::FitError;
 pub use decide::outlook::{Outlook, Prospect};
 pub use effect::{Effect, ReadRequest};

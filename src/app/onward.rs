@@ -3,18 +3,22 @@
 //!
 //! It places nothing: the outlook decides, and the hand-off keeps the hints for which it has room.
 
-use std::{ops::ControlFlow, sync::Arc, time::Duration};
+use std::{
+    ops::ControlFlow,
+    sync::{Arc, Mutex, PoisonError, TryLockError},
+    time::Duration,
+};
 
 use tokio::{
-    sync::{Semaphore, watch},
-    time::Instant,
+    sync::watch,
+    time::{Instant, sleep},
 };
 
 use crate::{
     cluster::{BinderView, Handoff, Hinted},
     config::Config,
     object::Pod,
-    scheduling::Details,
+    scheduling::{Details, DryRuns},
     webhook::{
         Handed, Onward,
         review::onward::{Hint, Place},
@@ -24,13 +28,39 @@ use crate::{
 /// The longest time that a dry run waits for an answer.
 const PATIENCE: Duration = Duration::from_millis(5);
 
-/// Dry runs that are answered at the same time. Others are admitted without an answer, so that other reviews never wait for them.
-const AT_ONCE: usize = 1;
+/// The shortest time between two looks for nodes that are alike.
+const PERIOD: Duration = Duration::from_secs(1);
 
-/// Answers dry runs from the binder's view, and passes the other pods to the binder.
-pub(super) fn onward(handoff: &Handoff, settings: watch::Receiver<Arc<Config>>) -> Onward {
+/// What is known from dry runs before. Who has it answers: others are admitted without an answer, so that other reviews never wait for a dry run.
+type Known = Arc<Mutex<DryRuns>>;
+
+/// Answers dry runs from the binder's view, and passes the other pods to the binder; and what has to go on beside for that.
+pub(super) fn onward(
+    handoff: &Handoff,
+    settings: watch::Receiver<Arc<Config>>,
+) -> (Onward, impl Future<Output = ()> + Send + 'static) {
     let details = move || settings.borrow().messages.details;
-    Onward { place: place(handoff.views(), PATIENCE, details), hint: hint(handoff.clone()) }
+    let known = Known::default();
+    let prepared = prepare(handoff.views(), known.clone());
+    let place = place(handoff.views(), (known, PATIENCE), details);
+    (Onward { place, hint: hint(handoff.clone()) }, prepared)
+}
+
+/// Finds out which nodes are alike after the view has changed, so that a dry run finds it out only of the last few.
+async fn prepare(mut views: watch::Receiver<Option<BinderView>>, known: Known) {
+    while views.changed().await.is_ok() {
+        let view = views.borrow_and_update().clone();
+        if let Some(BinderView { outlook, .. }) = view {
+            let known = known.clone();
+            let preparing =
+                move || outlook.prepare(&mut known.lock().unwrap_or_else(PoisonError::into_inner));
+            if let Err(error) = tokio::task::spawn_blocking(preparing).await {
+                tracing::error!(%error, "finding out which nodes are alike failed");
+            }
+        }
+        sleep(PERIOD).await;
+    }
+    std::future::pending::<()>().await;
 }
 
 fn hint(handoff: Handoff) -> Hint {
@@ -42,28 +72,33 @@ fn hint(handoff: Handoff) -> Hint {
 
 fn place(
     views: watch::Receiver<Option<BinderView>>,
-    patience: Duration,
+    (known, patience): (Known, Duration),
     details: impl Fn() -> Details + Send + Sync + 'static,
 ) -> Place {
-    let turns = Semaphore::new(AT_ONCE);
     Arc::new(move |pod| {
         let until = Instant::now() + patience;
         let in_time =
             || if Instant::now() < until { ControlFlow::Continue(()) } else { ControlFlow::Break(()) };
         let view = views.borrow().clone();
-        turns.try_acquire().ok().and_then(|_turn| told(&view?, pod, in_time, details())).unwrap_or_default()
+        let mut known = match known.try_lock() {
+            Ok(known) => known,
+            Err(TryLockError::Poisoned(known)) => known.into_inner(),
+            Err(TryLockError::WouldBlock) => return Vec::new(),
+        };
+        view.and_then(|view| told(&view, &mut known, pod, in_time, details())).unwrap_or_default()
     })
 }
 
 /// Whoever asks by a dry run may be any user who may create pods.
 fn told(
     view: &BinderView,
+    known: &mut DryRuns,
     pod: &Pod,
     in_time: impl FnMut() -> ControlFlow<()>,
     details: Details,
 ) -> Option<Vec<String>> {
     let info = view.reader.pod(pod).0;
-    let told = match view.outlook.place(&info.demand()?, in_time)? {
+    let told = match view.outlook.place_by(known, &info.demand()?, in_time)? {
         Ok(prospect) => {
             let place = match details {
                 Details::Full => format!("would now be placed on {}", prospect.place()),
@@ -127,7 +162,7 @@ mod tests {
 
     fn told_with(view: Option<BinderView>, patience: Duration, pod: &Pod, details: Details) -> Vec<String> {
         let (_sender, views) = watch::channel(view);
-        place(views, patience, move || details)(pod)
+        place(views, (Known::default(), patience), move || details)(pod)
     }
 
     #[test]

@@ -4,6 +4,7 @@
 pub mod blame;
 pub mod class;
 pub mod comparison;
+pub mod dry_runs;
 pub mod evaluation;
 pub mod explanation;
 pub mod fit_error;

@@ -5,7 +5,10 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    collections::{HashMap, HashSet},
+    ops::ControlFlow,
+};
 
 use foldhash::fast::FixedState;
 
@@ -46,8 +49,13 @@ struct DescribedNode {
 const KEPT: usize = 1024;
 
 impl Likenesses {
-    /// Describes the nodes that have changed since the last time, and says how many these were.
-    pub(super) fn refresh(&mut self, world: &World) -> usize {
+    /// Describes the nodes that have changed since the last time, and says how many these were. `go_on` is asked before each; `None`: it has said no,
+    /// and the rest is described the next time.
+    pub(super) fn refresh(
+        &mut self,
+        world: &World,
+        mut go_on: impl FnMut() -> ControlFlow<()>,
+    ) -> Option<usize> {
         if self.last > u32::MAX / 2 {
             *self = Self::default();
         }
@@ -58,6 +66,7 @@ impl Likenesses {
             if self.by_slot[slot].generation == *generation {
                 continue;
             }
+            go_on().continue_value()?;
             self.by_slot[slot] = match &slots[slot] {
                 Some(state) => self.describe(state),
                 None => DescribedNode::default(),
@@ -65,7 +74,7 @@ impl Likenesses {
             described += 1;
         }
         self.forget_unused();
-        described
+        Some(described)
     }
 
     /// The node in this slot, with these parts read of it.

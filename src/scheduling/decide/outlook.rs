@@ -6,9 +6,9 @@ use std::{collections::BTreeMap, ops::ControlFlow, sync::Arc};
 
 use super::{
     Filters,
+    dry_runs::DryRuns,
     evaluation::Evaluation,
     fit_error::{Awaits, FitError},
-    verdicts::Verdicts,
 };
 use crate::{
     device::{Allocation, Card, CoreUnit, Inventory, Share},
@@ -90,6 +90,16 @@ impl Outlook {
     pub fn place(
         &self,
         demand: &Demand,
+        go_on: impl FnMut() -> ControlFlow<()>,
+    ) -> Option<Result<Prospect, FitError>> {
+        self.place_by(&mut DryRuns::default(), demand, go_on)
+    }
+
+    /// As [`Self::place`], with what is known from dry runs before: only nodes are judged that have changed or are like no other.
+    pub fn place_by(
+        &self,
+        known: &mut DryRuns,
+        demand: &Demand,
         mut go_on: impl FnMut() -> ControlFlow<()>,
     ) -> Option<Result<Prospect, FitError>> {
         let Picture { world, passed_over, weights } = &*self.0;
@@ -104,9 +114,8 @@ impl Outlook {
         if let Some(error) = rejected {
             return Some(Err(error));
         }
-        let mut verdicts = Verdicts::default();
-        verdicts.update(&demand.ask, world, *weights, &mut go_on).continue_value()?;
-        let evaluation = Evaluation::of(filters, &verdicts, &mut counts, *weights);
+        let verdicts = known.judge(&demand.ask, (world, *weights), &mut go_on)?;
+        let evaluation = Evaluation::of(filters, verdicts, &mut counts, *weights);
         if counts.has_given_up() {
             return None;
         }
@@ -124,6 +133,11 @@ impl Outlook {
             own.and_then(|(_, scores)| scores.as_ref().ok()).map_or(0.0, |scores| scores.total(weights));
         let (others, refused) = (judged.fitting().saturating_sub(1), judged.refused());
         Some(Ok(Prospect { node: node.clone(), allocations, score, others, refused }))
+    }
+
+    /// Finds out for dry runs which nodes are alike, so that the next one need not.
+    pub fn prepare(&self, known: &mut DryRuns) {
+        known.prepare(self.world(), self.weights());
     }
 
     /// How much each plugin's score counts.

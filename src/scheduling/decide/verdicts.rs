@@ -4,7 +4,11 @@
 #[cfg(test)]
 mod tests;
 
-use std::{collections::HashMap, ops::ControlFlow, sync::Arc};
+use std::{
+    collections::{HashMap, hash_map::Entry},
+    ops::ControlFlow,
+    sync::Arc,
+};
 
 use foldhash::fast::FixedState;
 
@@ -99,10 +103,23 @@ impl Verdicts {
         weights: ScoreWeights,
         likenesses: &mut Likenesses,
     ) -> NodeChanges {
+        let go_on = || ControlFlow::Continue(());
+        self.update_alike_while(ask, world, weights, likenesses, go_on).expect("it is never stopped")
+    }
+
+    /// As [`Self::update_alike`]. `go_on` is asked before each node that is described or judged; `None`: it has said no, and the rest stays as it was.
+    pub(super) fn update_alike_while(
+        &mut self,
+        ask: &Ask,
+        world: &World,
+        weights: ScoreWeights,
+        likenesses: &mut Likenesses,
+        mut go_on: impl FnMut() -> ControlFlow<()>,
+    ) -> Option<NodeChanges> {
         let scoring = NodeScoring { around: world.into(), weights };
         let outdated = self.outdated(world, &scoring);
         let read = if outdated.len() > FEW { reads(ask) } else { None };
-        let described = if read.is_some() { likenesses.refresh(world) } else { 0 };
+        let described = if read.is_some() { likenesses.refresh(world, &mut go_on)? } else { 0 };
         let mut changes = NodeChanges { changed: outdated.len(), described, judged: 0 };
         let others: Vec<_> =
             read.iter().flatten().copied().filter(|part| *part != NodePart::Amounts).collect();
@@ -115,24 +132,29 @@ impl Verdicts {
                 self.judged(ask, state, &scoring)
             };
             let verdict = match &read {
-                None => judged(),
-                Some(read) => by_parts
-                    .entry(likenesses.key(slot, read))
-                    .or_insert_with(|| {
+                None => {
+                    go_on().continue_value()?;
+                    judged()
+                }
+                Some(read) => match by_parts.entry(likenesses.key(slot, read)) {
+                    Entry::Occupied(known) => known.get().clone(),
+                    Entry::Vacant(place) => {
+                        go_on().continue_value()?;
                         let Surroundings { device_resources, packing } = scoring.around;
-                        match AmountsVerdict::of(ask, state, device_resources, packing) {
+                        let verdict = match AmountsVerdict::of(ask, state, device_resources, packing) {
                             None => judged(),
                             Some(amounts) => {
                                 let key = (likenesses.key(slot, &others), amounts);
                                 by_amounts.entry(key).or_insert_with(judged).clone()
                             }
-                        }
-                    })
-                    .clone(),
+                        };
+                        place.insert(verdict).clone()
+                    }
+                },
             };
             self.set(slot, state.generation, verdict, &scoring);
         }
-        changes
+        Some(changes)
     }
 
     /// The slots of which something else has to be found out than is known. What is known is made right in the others, and where there is no node any

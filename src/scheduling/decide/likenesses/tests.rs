@@ -5,14 +5,19 @@ use serde_json::json;
 use super::*;
 use crate::scheduling::{Snapshot, fixtures, world::object::Object};
 
+/// How many nodes are described anew.
+fn refresh(likenesses: &mut Likenesses, snapshot: &Snapshot) -> usize {
+    likenesses.refresh(snapshot.world(), || ControlFlow::Continue(())).expect("it is never stopped")
+}
+
 #[test]
 fn descriptions_of_no_node_are_forgotten() {
     let mut snapshot = Snapshot::default();
     let mut likenesses = Likenesses::default();
     for version in 0..4 * KEPT as u64 {
         snapshot.set_node(fixtures::node("a", 1, 1_000 + version));
-        assert_eq!(likenesses.refresh(snapshot.world()), 1);
-        assert_eq!(likenesses.refresh(snapshot.world()), 0, "nothing has changed");
+        assert_eq!(refresh(&mut likenesses, &snapshot), 1);
+        assert_eq!(refresh(&mut likenesses, &snapshot), 0, "nothing has changed");
     }
     assert!(likenesses.known.len() <= KEPT, "{}", likenesses.known.len());
 }
@@ -52,7 +57,7 @@ fn what_claims_hold_of_cards_that_no_plugin_offers_tells_nodes_apart() {
     let are_alike = |held| {
         let snapshot = publishing(held);
         let mut likenesses = Likenesses::default();
-        likenesses.refresh(snapshot.world());
+        refresh(&mut likenesses, &snapshot);
         let slots = ["a", "b"].map(|node| snapshot.world().node(node).unwrap().slot);
         let [one, other] = slots.map(|slot| likenesses.key(slot, &[NodePart::Rest]));
         one == other
