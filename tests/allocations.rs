@@ -4,14 +4,21 @@
 
 #[path = "../benches/review/asked.rs"]
 mod asked;
+#[path = "../benches/scale/objects.rs"]
+#[allow(dead_code, reason = "the bench of large clusters uses all of it")]
+mod objects;
 
 use std::sync::Arc;
 
 use berth::{
     admission::AdmissionStage,
-    object::Workloads,
+    cluster::read::shared::SharedParts,
+    config::Config,
+    object::{Node, Pod, Workloads},
     scheduling::{
-        CardReason, DeviceReason, FitError, PendingReason, PodKey, Reason,
+        CardReason, DeviceReason, Event, FitError, NodeChange, ObjectChange, PendingReason, PodChange,
+        PodKey, QuotaChange, Reason, Scheduler,
+        model::kind::Kind,
         queue::{AttemptHistories, AttemptHistory, MOST_EARLIER_OUTCOMES, MOST_OUTCOMES},
     },
     webhook::answer,
@@ -110,4 +117,54 @@ fn the_histories_of_a_hundred_thousand_pods_take_so_much_memory_at_most() {
     );
     assert!(each <= MOST_BYTES, "{each} bytes");
     assert!(all <= MOST_BYTES_IN_ALL, "{all} bytes");
+}
+
+/// Nodes of a cluster whose memory is counted, and pods on them.
+const NODES: usize = 100;
+const PODS: usize = 1_000;
+
+/// The most bytes that a node of eight cards and a pod that runs take.
+const MOST_OF_A_NODE: i64 = 9_000;
+const MOST_OF_A_POD: i64 = 3_600;
+
+fn each(bytes: i64, count: usize) -> i64 {
+    bytes / i64::try_from(count).unwrap()
+}
+
+#[test]
+fn what_is_kept_of_nodes_and_pods_takes_so_much_memory_at_most() {
+    let config = Config::default();
+    let (reader, parts) = (config.reader(), SharedParts::default());
+    let (mut nodes, mut pods) = (Vec::with_capacity(NODES), Vec::with_capacity(PODS));
+    let of_nodes = allocation_counter::measure(|| {
+        for number in 0..NODES {
+            let node: Node = serde_json::from_value(objects::node(number)).unwrap();
+            nodes.push(reader.node(&node).0);
+        }
+    });
+    let of_pods = allocation_counter::measure(|| {
+        for number in 0..PODS {
+            let pod: Pod = serde_json::from_value(objects::running(number, NODES)).unwrap();
+            pods.push(parts.share(reader.pod(&pod).0));
+        }
+    });
+    let mut scheduler = Scheduler::new(config.scheduler_settings());
+    let mut tell =
+        |event| allocation_counter::measure(|| scheduler.observe(event, Timestamp::UNIX_EPOCH)).bytes_current;
+    tell(Event::Quota(QuotaChange::Listed(Vec::new())));
+    tell(Event::Object(ObjectChange::Listed(Kind::Namespace, Vec::new())));
+    // The lists themselves are freed.
+    let lists = i64::try_from(size_of_val(&*pods) + size_of_val(&*nodes)).unwrap();
+    let of_known_pods = tell(Event::Pod(PodChange::Listed(pods)));
+    let of_states = tell(Event::Node(NodeChange::Listed(nodes)));
+    let settled = allocation_counter::measure(|| drop(scheduler.settle(Timestamp::UNIX_EPOCH))).bytes_current;
+    println!(
+        "read: {} bytes a node, {} a pod; known: {} more a pod, {} more a node with its pods; settled: {settled} more; lists of {lists} are freed",
+        each(of_nodes.bytes_current, NODES),
+        each(of_pods.bytes_current, PODS),
+        each(of_known_pods, PODS),
+        each(of_states, NODES),
+    );
+    assert!(each(of_nodes.bytes_current + of_states, NODES) <= MOST_OF_A_NODE);
+    assert!(each(of_pods.bytes_current + of_known_pods, PODS) <= MOST_OF_A_POD);
 }

@@ -10,6 +10,7 @@ mod names;
 mod pod;
 pub mod reservation;
 mod scope;
+pub mod shared;
 pub mod time_division;
 pub(super) mod unread;
 

@@ -12,6 +12,16 @@ use super::{
 pub struct CardId(Arc<str>);
 
 impl CardId {
+    /// The card of this uuid, whose text is shared.
+    pub fn called(uuid: Arc<str>) -> Self {
+        Self(uuid)
+    }
+
+    /// The uuid, to be shared.
+    pub fn name(&self) -> &Arc<str> {
+        &self.0
+    }
+
     /// The uuid.
     pub fn as_str(&self) -> &str {
         &self.0

@@ -18,7 +18,9 @@ use super::{
     wire::{CoschedulingPodGroup, KubernetesPodGroup, KubernetesPodGroupAlpha, Watched, Wire},
 };
 use crate::{
-    cluster::read::{self, Reader, Reading, group, quota_key, reservation::reservation, unread},
+    cluster::read::{
+        self, Reader, Reading, group, quota_key, reservation::reservation, shared::SharedParts, unread,
+    },
     dialect::{Unreadable, koordinator::templates},
     object::{
         ConfigMap, Device, DeviceClass, Metadata, Namespace, Node, Pod, PodGroup, Reservation, ResourceClaim,
@@ -99,11 +101,12 @@ struct WatchSource {
 impl WatchSource {
     /// Pods, as events.
     fn pods(&self, reader: Arc<Reader>) -> impl Stream<Item = Event> + Send + use<> {
+        let parts = SharedParts::default();
         let read = move |pod: &Pod, gaps: &[Unread]| {
             let (mut info, troubles) = reader.pod(pod);
             each(&troubles, |field, message| tracing::warn!(pod = %info.key, field, "{message}"));
             unread::pod(&mut info, gaps);
-            info
+            parts.share(info)
         };
         let gone = |pod: &Pod| {
             let uid = pod.metadata.uid.as_str().into();

@@ -7,13 +7,16 @@ mod resized;
 
 use std::collections::BTreeMap;
 
+use compact_str::CompactString;
+
 use super::kube_scheduler::KubeScheduler;
 use crate::object::{Amount, Container, Pod, Quantity, UnreadableQuantity};
 
 /// How much of each resource: cpu in thousandths, the rest in units. A sum is exact and rounded up once.
 #[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
 pub struct ResourceAmounts {
-    amounts: BTreeMap<String, i64>,
+    /// In order of name: pods have few, and there are many pods.
+    amounts: Vec<(CompactString, i64)>,
     scored: Scored,
 }
 
@@ -29,7 +32,7 @@ struct Scored {
 const UNSAID: [(&str, &str); 2] = [("cpu", "100m"), ("memory", "200Mi")];
 
 /// Exact amounts.
-type Amounts = BTreeMap<String, Amount>;
+type Amounts = BTreeMap<CompactString, Amount>;
 
 /// A resource whose quantity can't be read, and why.
 type Trouble = (String, UnreadableQuantity);
@@ -49,7 +52,8 @@ impl ResourceAmounts {
     pub fn of_pod(pod: &Pod, followed: KubeScheduler) -> Result<Self, Trouble> {
         let requested = |unsaid: &Amounts| requested(pod, followed, unsaid);
         let mut requests = Self::rounded(requested(&Amounts::new())?);
-        requests.amounts.retain(|_, amount| *amount != 0);
+        requests.amounts.retain(|(_, amount)| *amount != 0);
+        requests.amounts.shrink_to_fit();
         let unsaid = UNSAID.map(|(name, quantity)| (name.to_owned(), Quantity::from(quantity)));
         requests.scored =
             Self::rounded(requested(&amounts(unsaid.iter().map(|(name, one)| (name, one)))?)?).scored;
@@ -57,18 +61,23 @@ impl ResourceAmounts {
     }
 
     fn rounded(amounts: Amounts) -> Self {
-        let round = |(name, amount): (String, Amount)| {
+        let round = |(name, amount): (CompactString, Amount)| {
             let rounded = if name == "cpu" { amount.millis_rounded_up() } else { amount.units_rounded_up() };
             (name, rounded)
         };
-        let amounts: BTreeMap<_, _> = amounts.into_iter().map(round).collect();
-        let of = |name: &str| amounts.get(name).copied().unwrap_or(0);
-        Self { scored: Scored { cpu: of("cpu"), memory: of("memory") }, amounts }
+        let mut rounded = Self { amounts: amounts.into_iter().map(round).collect(), ..Self::default() };
+        rounded.scored = Scored { cpu: rounded.get("cpu"), memory: rounded.get("memory") };
+        rounded
+    }
+
+    /// Where the resource stands, or would.
+    fn place(&self, name: &str) -> Result<usize, usize> {
+        self.amounts.binary_search_by(|(known, _)| known.as_str().cmp(name))
     }
 
     /// How much of this resource.
     pub fn get(&self, name: &str) -> i64 {
-        self.amounts.get(name).copied().unwrap_or(0)
+        self.place(name).map_or(0, |at| self.amounts[at].1)
     }
 
     /// How much of this resource counts where nodes are compared: of cpu and memory a container that requests none counts with 100m and 200 MiB.
@@ -82,7 +91,7 @@ impl ResourceAmounts {
 
     /// Whether this resource is named at all.
     pub fn names(&self, name: &str) -> bool {
-        self.amounts.contains_key(name)
+        self.place(name).is_ok()
     }
 
     /// Every resource, by name.
@@ -93,8 +102,9 @@ impl ResourceAmounts {
     /// What is left of these once the other is taken, by the resources of these; nothing where more is taken than there is.
     #[must_use]
     pub fn left(&self, other: &Self) -> Self {
-        let left =
-            |(name, amount): (&String, &i64)| (name.clone(), amount.saturating_sub(other.get(name)).max(0));
+        let left = |(name, amount): &(CompactString, i64)| {
+            (name.clone(), amount.saturating_sub(other.get(name)).max(0))
+        };
         let rest = |of: i64, taken: i64| of.saturating_sub(taken).max(0);
         let scored = Scored {
             cpu: rest(self.scored.cpu, other.scored.cpu),
@@ -106,7 +116,7 @@ impl ResourceAmounts {
     /// The amounts without those of the resources whose names match.
     #[must_use]
     pub fn without(mut self, left_out: impl Fn(&str) -> bool) -> Self {
-        self.amounts.retain(|name, _| !left_out(name));
+        self.amounts.retain(|(name, _)| !left_out(name));
         self
     }
 
@@ -115,11 +125,9 @@ impl ResourceAmounts {
         self.scored.cpu = self.scored.cpu.saturating_add(other.scored.cpu);
         self.scored.memory = self.scored.memory.saturating_add(other.scored.memory);
         for (name, amount) in &other.amounts {
-            match self.amounts.get_mut(name) {
-                Some(total) => *total = total.saturating_add(*amount),
-                None => {
-                    self.amounts.insert(name.clone(), *amount);
-                }
+            match self.place(name) {
+                Ok(at) => self.amounts[at].1 = self.amounts[at].1.saturating_add(*amount),
+                Err(at) => self.amounts.insert(at, (name.clone(), *amount)),
             }
         }
     }
@@ -175,7 +183,7 @@ fn of_spec(container: &Container) -> Result<Amounts, Trouble> {
 
 fn amounts<'a>(quantities: impl IntoIterator<Item = (&'a String, &'a Quantity)>) -> Result<Amounts, Trouble> {
     let read = |(name, quantity): (&String, &Quantity)| {
-        quantity.amount().map(|amount| (name.clone(), amount)).map_err(|error| (name.clone(), error))
+        quantity.amount().map(|amount| (name.as_str().into(), amount)).map_err(|error| (name.clone(), error))
     };
     quantities.into_iter().map(read).collect()
 }

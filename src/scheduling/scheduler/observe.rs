@@ -19,9 +19,9 @@ use crate::scheduling::{
 impl Scheduler {
     pub(super) fn resync_pods(&mut self, pods: Vec<PodInfo>, now: Timestamp) {
         self.binding.flows.note_list();
-        let known = self.binding.cycle.pods.uids();
-        if known.len() > 0 {
+        if self.binding.cycle.pods.uids().len() > 0 {
             let live: HashSet<&Uid> = pods.iter().map(|pod| &pod.key.uid).collect();
+            let known = self.binding.cycle.pods.uids();
             let mut gone: Vec<Uid> = known.filter(|uid| !live.contains(uid)).cloned().collect();
             gone.sort();
             for uid in gone {

@@ -83,11 +83,10 @@ pub(super) fn of_whole_pod(pod: &Pod, followed: KubeScheduler) -> Result<Amounts
         effective(pod, spec.clone(), actual.requests.as_ref(), pod.status.allocated_resources.as_ref())?;
     match followed {
         KubeScheduler::V1_36 => {
-            let of = |name: String| {
-                let amount = effective.get(&name).copied().unwrap_or_default();
-                (name, amount)
-            };
-            Ok(spec.into_keys().map(of).collect())
+            for (name, amount) in &mut spec {
+                *amount = effective.get(name).copied().unwrap_or_default();
+            }
+            Ok(spec)
         }
         KubeScheduler::V1_37 => {
             effective.retain(|name, _| is_level(name));

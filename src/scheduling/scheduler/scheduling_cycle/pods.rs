@@ -1,9 +1,6 @@
 //! Every pod that was seen.
 
-use std::{
-    collections::{HashMap, hash_map},
-    sync::Arc,
-};
+use std::{collections::HashMap, sync::Arc};
 
 use foldhash::fast::RandomState;
 use jiff::Timestamp;
@@ -39,7 +36,8 @@ pub(in crate::scheduling::scheduler) struct Entry {
 /// Every pod, by uid and by name.
 #[derive(Debug, Default)]
 pub(in crate::scheduling::scheduler) struct Pods {
-    entries: HashMap<Uid, Entry, RandomState>,
+    /// Each in memory of its own: a table has more places than pods, and is copied when it grows.
+    entries: HashMap<Uid, Box<Entry>, RandomState>,
     by_name: HashMap<(Arc<str>, Arc<str>), Uid>,
     seen: u64,
     /// How many there are of each shape.
@@ -68,7 +66,7 @@ impl Pods {
         }
         self.seen += 1;
         let entry = Entry { info: pod, seen: self.seen, since: now, refused: None };
-        self.entries.insert(uid, entry);
+        self.entries.insert(uid, Box::new(entry));
         true
     }
 
@@ -130,12 +128,12 @@ impl Pods {
 
     /// A pod.
     pub(in crate::scheduling::scheduler) fn get(&self, uid: &str) -> Option<&Entry> {
-        self.entries.get(uid)
+        self.entries.get(uid).map(AsRef::as_ref)
     }
 
     /// A pod, to change what is known of it, but for what [`counted`] looks at.
     pub(in crate::scheduling::scheduler) fn get_mut(&mut self, uid: &str) -> Option<&mut Entry> {
-        self.entries.get_mut(uid)
+        self.entries.get_mut(uid).map(AsMut::as_mut)
     }
 
     /// Whether the pod is known.
@@ -144,13 +142,13 @@ impl Pods {
     }
 
     /// Every uid, in no order.
-    pub(in crate::scheduling::scheduler) fn uids(&self) -> hash_map::Keys<'_, Uid, Entry> {
+    pub(in crate::scheduling::scheduler) fn uids(&self) -> impl ExactSizeIterator<Item = &Uid> {
         self.entries.keys()
     }
 
     /// Every pod, in no order.
-    pub(in crate::scheduling::scheduler) fn all(&self) -> hash_map::Values<'_, Uid, Entry> {
-        self.entries.values()
+    pub(in crate::scheduling::scheduler) fn all(&self) -> impl ExactSizeIterator<Item = &Entry> + Clone {
+        self.entries.values().map(AsRef::as_ref)
     }
 
     /// Makes room for so many pods in all.
