@@ -33,7 +33,7 @@ use crate::{
 };
 use api::{nodes, patch};
 use limits::{allow, lend};
-pub(crate) use strikes::{deselect, dry_run};
+pub(crate) use strikes::{deselect, dry_run, leave};
 
 /// The class of all claims.
 const CLASS: &str = "made";

@@ -14,7 +14,7 @@ use kube::{
 use serde_json::json;
 
 use crate::{
-    actors::{Actors, deselect, dry_run},
+    actors::{Actors, deselect, dry_run, leave},
     attack::{Attack, CARDS, share},
     world::{DryRun, NODES, World},
 };
@@ -48,8 +48,11 @@ const MOST_VICTIMS: usize = 6;
 /// Attacks once more while all is calm, and judges what that costs a second user.
 pub(crate) async fn judge(world: &mut World, actors: &mut Actors, attack: Attack) {
     world.wait(LED).await;
-    if attack == Attack::Storms {
-        return judge_storm(world, actors).await;
+    match attack {
+        Attack::Storms => return judge_storm(world, actors).await,
+        // A node whose device plugin may still be at work for a pod that is gone is given none for a while: others are to have room.
+        Attack::Deletions => leave(world).await,
+        _ => {}
     }
     for number in 0..attack.probes() {
         // What is still to be done of the attack before is no part of this one.

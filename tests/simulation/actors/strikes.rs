@@ -104,6 +104,17 @@ impl Actors {
     }
 }
 
+/// Deletes every pod of the first user, so that all nodes have room.
+pub(crate) async fn leave(world: &World) {
+    for pod in world.sandbox.objects("pods") {
+        if pod["metadata"]["namespace"] == "default" {
+            let name = pod["metadata"]["name"].as_str().unwrap();
+            drop(pods(world).delete(name, &DeleteParams::default().grace_period(0)).await);
+        }
+    }
+    world.watch.say("a user deletes all pods");
+}
+
 /// What comes of a dry run of a pod whose claim takes long.
 pub(crate) fn dry_run(world: &World) -> Vec<DryRun> {
     let mut pod = Attack::DryRuns.strike(0).pods.remove(0);
