@@ -130,10 +130,10 @@ pub struct DialectsConfig {
 }
 
 impl Config {
-    /// These settings beside an API server of this minor version of Kubernetes 1.
+    /// These settings beside an API server of this release; `None`: it is not known.
     #[must_use]
-    pub fn beside(mut self, minor: u32) -> Self {
-        self.scheduling.kube_scheduler.get_or_insert_with(|| KubeScheduler::of_minor(minor));
+    pub fn beside(mut self, api_server: Option<KubeScheduler>) -> Self {
+        self.scheduling.api_server = api_server;
         self
     }
 

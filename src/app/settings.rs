@@ -126,6 +126,7 @@ pub(super) async fn follow(
 fn take(text: &str, file: &str, settings: &watch::Sender<Arc<Config>>) -> Result<(), ConfigError> {
     let (config, notices) = Config::parse(text, file)?;
     let before = settings.borrow().clone();
+    let config = config.beside(before.scheduling.api_server);
     if config == *before {
         return Ok(());
     }
@@ -152,6 +153,7 @@ fn take(text: &str, file: &str, settings: &watch::Sender<Arc<Config>>) -> Result
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scheduling::model::kube_scheduler::KubeScheduler;
 
     fn after(text: &str) -> (Arc<Config>, bool) {
         let (sender, mut receiver) = watch::channel(Arc::new(Config::default()));
@@ -159,6 +161,22 @@ mod tests {
         assert_eq!(taken.is_ok(), Config::parse(text, "berth.yaml").is_ok());
         let changed = receiver.has_changed().unwrap();
         (receiver.borrow_and_update().clone(), changed)
+    }
+
+    #[test]
+    fn a_file_that_is_read_again_leaves_the_release_of_the_api_server_known() {
+        let found = Some(KubeScheduler::V1_37);
+        let (sender, mut receiver) = watch::channel(Arc::new(Config::default().beside(found)));
+        take("", "berth.yaml", &sender).unwrap();
+        assert!(!receiver.has_changed().unwrap(), "nothing is new");
+        for (text, followed) in [
+            ("adoptSchedulers: [volcano]", KubeScheduler::V1_37),
+            ("scheduling: {kubeScheduler: v1.36}", KubeScheduler::V1_36),
+            ("scheduling: {kubeScheduler: auto}", KubeScheduler::V1_37),
+        ] {
+            take(text, "berth.yaml", &sender).unwrap();
+            assert_eq!(receiver.borrow_and_update().scheduling.followed(), followed, "{text}");
+        }
     }
 
     #[test]

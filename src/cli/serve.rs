@@ -14,7 +14,7 @@ use crate::{
     },
     cluster::{Clock, Leadership, election::candidate},
     config::{Config, duration},
-    scheduling::PodKey,
+    scheduling::{PodKey, model::kube_scheduler::KubeScheduler},
     webhook::certificate::{mint::ServingNames, registration::WebhookConfigurations},
 };
 
@@ -145,7 +145,7 @@ pub async fn run(args: ServeArgs, config: Config, config_file: Option<PathBuf>) 
 async fn bind(args: ServeArgs, config: Config, config_file: Option<PathBuf>) -> anyhow::Result<App> {
     let (client, cluster) = args.connection.client().await?;
     let version = kubernetes::check(&client).await?;
-    let config = version.into_iter().fold(config, |config, version| config.beside(version.minor));
+    let config = config.beside(version.map(|version| KubeScheduler::of_minor(version.minor)));
     let moves = match args.moves {
         MovesMode::Advise => MovesAdvice::Given,
         MovesMode::Off => MovesAdvice::Off,

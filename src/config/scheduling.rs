@@ -27,6 +27,9 @@ pub struct SchedulingConfig {
     /// Which release of kube-scheduler is followed where releases differ; `None`: that of the API server.
     #[serde(rename = "kubeScheduler", serialize_with = "written")]
     pub kube_scheduler: Option<KubeScheduler>,
+    /// The release of the API server, which is no setting; `None`: it is not known.
+    #[serde(skip)]
+    pub api_server: Option<KubeScheduler>,
     /// The factor of each plugin's score, from 0 to 100. One that is not set and differs between releases is missing where the API server's is followed.
     pub weights: BTreeMap<&'static str, u32>,
     /// What is said to single plugins.
@@ -139,9 +142,9 @@ impl PreemptionConfig {
 }
 
 impl SchedulingConfig {
-    /// The release of kube-scheduler that is followed where releases differ. Without an API server it is the first.
+    /// The release of kube-scheduler that is followed where releases differ. Where neither is known it is the first.
     pub fn followed(&self) -> KubeScheduler {
-        self.kube_scheduler.unwrap_or_default()
+        self.kube_scheduler.or(self.api_server).unwrap_or_default()
     }
 
     /// By how much each plugin's score of a node is multiplied.
@@ -172,7 +175,17 @@ pub(super) fn read(mut section: Section) -> Result<SchedulingConfig, Trouble> {
     let claims = claims(section.section("claims")?)?;
     let pods = pods(section.section("pods")?)?;
     section.finish()?;
-    Ok(SchedulingConfig { kube_scheduler, weights, plugin_config, preemption, gangs, volumes, claims, pods })
+    Ok(SchedulingConfig {
+        kube_scheduler,
+        api_server: None,
+        weights,
+        plugin_config,
+        preemption,
+        gangs,
+        volumes,
+        claims,
+        pods,
+    })
 }
 
 fn weights(
@@ -328,10 +341,9 @@ mod tests {
     #[test]
     fn the_release_that_is_followed_is_that_of_the_api_server_unless_it_is_set() {
         let volumes = |text: &str, minor: u32| {
-            let config = Config::parse(text, "f").unwrap().0.beside(minor);
+            let config = Config::parse(text, "f").unwrap().0.beside(Some(KubeScheduler::of_minor(minor)));
             let weighs = config.scheduling.score_weights().counts(Plugin::VolumeBinding);
-            let written = serde_json::to_value(&config).unwrap()["scheduling"]["kubeScheduler"].take();
-            (written.as_str().unwrap().to_owned(), weighs)
+            (config.scheduling.followed().word().to_owned(), weighs)
         };
         let scored = |release: &str, weighs| (release.to_owned(), weighs);
         assert_eq!(volumes("", 36), scored("v1.36", false));
