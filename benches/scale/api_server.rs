@@ -81,7 +81,7 @@ impl ApiServer {
 
     /// When the last bytes of the list of pods were taken; `None`: they were not.
     pub(crate) fn listed(&self) -> Option<Timestamp> {
-        *self.listed.lock().expect("nobody panics with it")
+        *self.listed.lock().expect("no holder of the lock panics")
     }
 
     /// What clients read to reach it.
@@ -123,7 +123,7 @@ fn list_of_pods(size: ClusterSize, version: u64) -> Vec<Bytes> {
 fn answer(pods: &Arc<Vec<Bytes>>, listed: Arc<Mutex<Option<Timestamp>>>) -> Response {
     let parts = stream::iter(Vec::clone(pods)).map(Ok::<_, Infallible>);
     let end = stream::once(async move {
-        *listed.lock().expect("nobody panics with it") = Some(Clock::System.now());
+        *listed.lock().expect("no holder of the lock panics") = Some(Clock::System.now());
         Ok(Bytes::new())
     });
     let mut response = Response::new(Body::from_stream(parts.chain(end)));

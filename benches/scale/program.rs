@@ -87,7 +87,7 @@ impl Program {
         Ok(self.client.request_text(request).await?)
     }
 
-    /// What a dry run of this pod is told by the webhook that judges the final pod, and how long that took.
+    /// What the webhook that judges the final pod answers to a dry run of this pod, and how long that takes.
     pub(crate) async fn dry_run(&self, pod: &Value) -> anyhow::Result<(Vec<String>, Duration)> {
         let body = serde_json::to_vec(&objects::dry_run(pod))?;
         let request = http::Request::post("/validate")

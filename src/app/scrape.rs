@@ -11,7 +11,7 @@ use crate::{
         binder::questions::{NoAnswer, Questions},
         report::{
             ledger::LedgerQuestion,
-            scrape::{Detail, ShownSeries},
+            scrape::{SeriesDetail, ShownSeries},
         },
     },
     config::Config,
@@ -25,9 +25,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub(super) fn scrape(questions: Questions<LedgerQuestion>, settings: watch::Receiver<Arc<Config>>) -> Scrape {
     Arc::new(move |asked| {
         let asked = asked.map(|asked| match asked {
-            AskedDetail::Nodes => Detail::Nodes,
-            AskedDetail::Cards => Detail::Cards,
-            AskedDetail::Pods => Detail::Pods,
+            AskedDetail::Nodes => SeriesDetail::Nodes,
+            AskedDetail::Cards => SeriesDetail::Cards,
+            AskedDetail::Pods => SeriesDetail::Pods,
         });
         let (questions, shown) = (questions.clone(), ShownSeries { asked, ..settings.borrow().shown() });
         Box::pin(async move {

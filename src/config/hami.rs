@@ -97,6 +97,11 @@ pub enum NodeLockPolicy {
     Auto,
 }
 
+impl NodeLockPolicy {
+    /// The values of the setting.
+    pub(super) const CHOICES: [(&str, Self); 2] = [("always", Self::Always), ("auto", Self::Auto)];
+}
+
 /// Which node or card first.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum SchedulerPolicy {
@@ -197,8 +202,7 @@ pub(super) fn read(mut section: Section, notices: &mut Vec<Notice>) -> Result<Ha
     let node_lock_expire = section.take_either("nodeLockExpire", "node-lock-timeout")?;
     let node_lock_expire =
         node_lock_expire.map_or(Ok(SignedDuration::from_mins(5)), |field| field.duration())?;
-    let policies = [("always", NodeLockPolicy::Always), ("auto", NodeLockPolicy::Auto)];
-    let policy = section.choice("nodeLock", NodeLockPolicy::Always, &policies)?;
+    let policy = section.choice("nodeLock", NodeLockPolicy::Always, &NodeLockPolicy::CHOICES)?;
     let overwrite_scheduler =
         section.take_either("forceOverwriteDefaultScheduler", "force-overwrite-default-scheduler")?;
     let force_overwrite_default_scheduler = overwrite_scheduler.map_or(Ok(true), |field| field.bool())?;

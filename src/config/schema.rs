@@ -6,7 +6,9 @@ pub(super) mod kinds;
 
 use serde_json::{Value, json};
 
-use super::{Authentication, hami, messages, metrics, plugin_config, scheduling, vendors, volcano};
+use super::{
+    Authentication, NodeLockPolicy, hami, messages, metrics, plugin_config, scheduling, vendors, volcano,
+};
 use crate::{
     dialect::vendor::{amd, biren, cambricon, hygon, row::FamilyResources},
     scheduling::plugin::Plugin,
@@ -104,7 +106,7 @@ fn of_hami() -> Value {
         ("gpu-scheduler-policy", text()),
         ("nodeLockExpire", duration()),
         ("node-lock-timeout", duration()),
-        ("nodeLock", one_of(&["always", "auto"])),
+        ("nodeLock", one_of(&NodeLockPolicy::CHOICES.map(|(word, _)| word))),
         ("forceOverwriteDefaultScheduler", switch()),
         ("force-overwrite-default-scheduler", switch()),
         ("enable-iluvatar", flag()),

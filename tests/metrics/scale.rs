@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use berth::{
-    cluster::report::scrape::{Detail, Holdings, ShownSeries},
+    cluster::report::scrape::{Holdings, SeriesDetail, ShownSeries},
     config::Config,
 };
 use prometheus_client::encoding::text::encode;
@@ -51,7 +51,7 @@ fn large(config: &Config) -> (Machine, usize, usize) {
 }
 
 /// The page, how long the loop copies for it, and how long all of it takes.
-fn page(machine: &Machine, config: &Config, asked: Option<Detail>) -> (String, [Duration; 2]) {
+fn page(machine: &Machine, config: &Config, asked: Option<SeriesDetail>) -> (String, [Duration; 2]) {
     let began = Instant::now();
     let holdings = Holdings::of(machine.scheduler(), &config.dialects()).unwrap();
     let copied = began.elapsed();
@@ -73,7 +73,7 @@ fn series(page: &str, prefix: &str) -> usize {
 fn a_scrape_has_as_many_series_as_documented() {
     let config = config("metrics: {hamiNames: true}");
     let (machine, cards, held) = large(&config);
-    let (all, all_took) = page(&machine, &config, Some(Detail::Pods));
+    let (all, all_took) = page(&machine, &config, Some(SeriesDetail::Pods));
     let series = |prefix: &str| series(&all, prefix);
     assert_eq!((series("berth_card_"), series("berth_pod_")), (7 * cards, 3 * held));
     assert_eq!((series("berth_node_cards"), series("berth_namespace_")), (cards, 30.min(3 * held)));
@@ -95,18 +95,18 @@ fn what_would_be_too_many_series_is_summed_up_and_counted_unless_it_is_asked_for
     // HAMi's names are 14 for a card and 4 for a share of one.
     let (of_cards, of_pods) = (cards * (7 + 14), held * (3 + 4));
     for (limit, asked, shown) in [
-        (of_cards + of_pods, None, Detail::Pods),
-        (of_cards + of_pods - 1, None, Detail::Cards),
-        (of_cards, None, Detail::Cards),
-        (of_cards - 1, None, Detail::Nodes),
-        (0, Some(Detail::Cards), Detail::Cards),
-        (0, Some(Detail::Pods), Detail::Pods),
-        (usize::MAX, Some(Detail::Nodes), Detail::Nodes),
+        (of_cards + of_pods, None, SeriesDetail::Pods),
+        (of_cards + of_pods - 1, None, SeriesDetail::Cards),
+        (of_cards, None, SeriesDetail::Cards),
+        (of_cards - 1, None, SeriesDetail::Nodes),
+        (0, Some(SeriesDetail::Cards), SeriesDetail::Cards),
+        (0, Some(SeriesDetail::Pods), SeriesDetail::Pods),
+        (usize::MAX, Some(SeriesDetail::Nodes), SeriesDetail::Nodes),
     ] {
         let limit = limit.min(100_000_000);
         let config = config(&format!("metrics: {{hamiNames: true, seriesLimit: {limit}}}"));
         let (page, _) = page(&machine, &config, asked);
-        let (with_cards, with_pods) = (shown >= Detail::Cards, shown >= Detail::Pods);
+        let (with_cards, with_pods) = (shown >= SeriesDetail::Cards, shown >= SeriesDetail::Pods);
         let of = |shown: bool, series: usize| if shown { series } else { 0 };
         assert_eq!(series(&page, "berth_card_"), of(with_cards, 7 * cards), "{limit} {asked:?}");
         assert_eq!(series(&page, "hami_gpu_memory_limit_bytes"), of(with_cards, cards));

@@ -46,9 +46,8 @@ pub struct Running {
 impl Running {
     /// Every name that is served in one of these namespaces; `None` until the pods of all schedulers are listed.
     pub fn names(&self, namespaces: &[String]) -> Option<BTreeSet<&str>> {
-        let known = INSTALLED.iter().all(|installed| self.by_selector.contains_key(installed.selector));
         let counts = |(namespace, _): &&Served| namespaces.contains(namespace);
-        known.then(|| self.served().filter(counts).map(|(_, name)| name.as_str()).collect())
+        self.is_known().then(|| self.served().filter(counts).map(|(_, name)| name.as_str()).collect())
     }
 
     /// The other namespaces in which a pod looks like a scheduler that serves this name.
@@ -59,8 +58,12 @@ impl Running {
 
     /// Whether a scheduler runs, in whichever namespace; `None` until the pods of all schedulers are listed.
     fn any(&self) -> Option<bool> {
-        let known = INSTALLED.iter().all(|installed| self.by_selector.contains_key(installed.selector));
-        known.then(|| self.served().next().is_some())
+        self.is_known().then(|| self.served().next().is_some())
+    }
+
+    /// Whether the pods of all schedulers are listed.
+    fn is_known(&self) -> bool {
+        INSTALLED.iter().all(|installed| self.by_selector.contains_key(installed.selector))
     }
 
     fn served(&self) -> impl Iterator<Item = &Served> {
@@ -95,7 +98,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const VALIDITY: SignedDuration = SignedDuration::from_secs(6);
 
 /// What is known of schedulers that take locks.
-struct Reporter<'a> {
+struct SchedulerReporter<'a> {
     client: Client,
     clock: Clock,
     running: watch::Receiver<Running>,
@@ -121,7 +124,7 @@ pub fn reports(
         let client = client.clone();
         async move { follow(&client, &publishes).await }.boxed()
     };
-    let reporter = Reporter {
+    let reporter = SchedulerReporter {
         client: client.clone(),
         clock,
         running,
@@ -134,7 +137,7 @@ pub fn reports(
     stream::unfold(reporter, async |mut reporter| Some((reporter.next().await, reporter)))
 }
 
-impl Reporter<'_> {
+impl SchedulerReporter<'_> {
     /// The next report.
     async fn next(&mut self) -> OtherSchedulers {
         loop {

@@ -1,4 +1,4 @@
-//! Parts that many pods have in common, each kept once: names of namespaces, nodes, cards and workloads, labels, what is asked of cards, ports and disks.
+//! KnownParts that many pods have in common, each kept once: names of namespaces, nodes, cards and workloads, labels, what is asked of cards, ports and disks.
 //!
 //! What is read stays equal to what was read; only its memory is shared.
 
@@ -17,21 +17,21 @@ use crate::{
     },
 };
 
-/// Parts of the pods that were read.
+/// KnownParts of the pods that were read.
 #[derive(Debug, Default)]
-pub struct SharedParts(Mutex<Parts>);
+pub struct SharedParts(Mutex<KnownParts>);
 
 #[derive(Debug, Default)]
-struct Parts {
-    names: Kept<str>,
-    labels: Kept<Labels>,
-    exclusive: Kept<PortsAndDisks>,
-    cards: Kept<CardShape>,
+struct KnownParts {
+    names: Interned<str>,
+    labels: Interned<Labels>,
+    exclusive: Interned<PortsAndDisks>,
+    cards: Interned<CardShape>,
 }
 
-/// Parts of one kind.
+/// KnownParts of one kind.
 #[derive(Debug)]
-struct Kept<T: ?Sized> {
+struct Interned<T: ?Sized> {
     all: HashSet<Arc<T>>,
     /// Once there are so many, those that no pod has any more are forgotten.
     limit: usize,
@@ -60,7 +60,7 @@ impl SharedParts {
     }
 }
 
-impl Parts {
+impl KnownParts {
     fn share_held(&mut self, holding: &mut Holding) {
         self.names.share(&mut holding.node);
         if let Some(Tenure { workload, .. }) = holding.tenure.as_mut().and_then(Arc::get_mut) {
@@ -77,13 +77,13 @@ impl Parts {
     }
 }
 
-impl<T: Eq + Hash + ?Sized> Default for Kept<T> {
+impl<T: Eq + Hash + ?Sized> Default for Interned<T> {
     fn default() -> Self {
         Self { all: HashSet::new(), limit: FEW }
     }
 }
 
-impl<T: Eq + Hash + ?Sized> Kept<T> {
+impl<T: Eq + Hash + ?Sized> Interned<T> {
     /// Puts the part that is kept in the place of an equal one.
     fn share(&mut self, part: &mut Arc<T>) {
         if let Some(known) = self.all.get(&**part) {

@@ -133,9 +133,9 @@ pub struct HeldCard<'a> {
     pub used: CardUsage,
 }
 
-impl HeldCard<'_> {
+impl<'a> HeldCard<'a> {
     /// The card's model; empty where the card is unknown.
-    pub fn model(&self) -> &str {
+    pub fn model(&self) -> &'a str {
         self.card.map_or("", |card| &*card.card.model)
     }
 

@@ -52,12 +52,12 @@ pub struct ShownSeries {
     /// So many series of single cards, devices and pods are shown at most, where none are asked for.
     pub limit: usize,
     /// What the scraper asks to have shown singly, whatever the number of series.
-    pub asked: Option<Detail>,
+    pub asked: Option<SeriesDetail>,
 }
 
 /// What has series of its own; the greater ones include the lesser.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub enum Detail {
+pub enum SeriesDetail {
     /// No card, device or pod.
     Nodes,
     /// Each card and device.
@@ -126,19 +126,19 @@ impl Collector for Exposition {
         }
         let series = shown.series(rows);
         let detail = shown.detail(series);
-        let left_out = |kind: Detail, series: usize| if detail < kind { series } else { 0 };
+        let left_out = |kind: SeriesDetail, series: usize| if detail < kind { series } else { 0 };
         let [cards, pods] = series;
         own::left_out(
             &mut encoder,
-            [("cards", left_out(Detail::Cards, cards)), ("pods", left_out(Detail::Pods, pods))],
+            [("cards", left_out(SeriesDetail::Cards, cards)), ("pods", left_out(SeriesDetail::Pods, pods))],
         )?;
-        if detail == Detail::Nodes { Ok(()) } else { self.single(&mut encoder, detail) }
+        if detail == SeriesDetail::Nodes { Ok(()) } else { self.single(&mut encoder, detail) }
     }
 }
 
 impl Exposition {
     /// The series of single cards, devices and pods.
-    fn single(&self, encoder: &mut DescriptorEncoder, detail: Detail) -> fmt::Result {
+    fn single(&self, encoder: &mut DescriptorEncoder, detail: SeriesDetail) -> fmt::Result {
         let Self { holdings, shown } = self;
         let hami = shown.hami == Series::Exported;
         let nodes = rows::nodes(holdings);
@@ -152,7 +152,7 @@ impl Exposition {
             legacy::cards(encoder, &rows)?;
         }
         drop(rows);
-        if detail < Detail::Pods {
+        if detail < SeriesDetail::Pods {
             return Ok(());
         }
         let rows = rows::pods(holdings, &cards);
@@ -181,11 +181,11 @@ impl ShownSeries {
     }
 
     /// What is shown singly, of so many series of cards and of pods.
-    fn detail(self, [cards, pods]: [usize; 2]) -> Detail {
+    fn detail(self, [cards, pods]: [usize; 2]) -> SeriesDetail {
         self.asked.unwrap_or(match () {
-            () if cards.saturating_add(pods) <= self.limit => Detail::Pods,
-            () if cards <= self.limit => Detail::Cards,
-            () => Detail::Nodes,
+            () if cards.saturating_add(pods) <= self.limit => SeriesDetail::Pods,
+            () if cards <= self.limit => SeriesDetail::Cards,
+            () => SeriesDetail::Nodes,
         })
     }
 }

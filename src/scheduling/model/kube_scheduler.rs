@@ -1,7 +1,5 @@
 //! The release of kube-scheduler that is followed where releases differ.
 
-use std::fmt;
-
 /// A release of kube-scheduler, or a range of them that decide alike.
 #[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
 pub enum KubeScheduler {
@@ -27,12 +25,6 @@ impl KubeScheduler {
             Self::V1_36 => "v1.36",
             Self::V1_37 => "v1.37",
         }
-    }
-}
-
-impl fmt::Display for KubeScheduler {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(self.word())
     }
 }
 

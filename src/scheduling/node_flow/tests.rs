@@ -20,7 +20,11 @@ fn seconds(seconds: i64) -> SignedDuration {
 
 /// A world with these pods in the line of the node, all seen.
 fn with(pods: &[&str]) -> World {
-    let mut world = World::new();
+    lined_up(World::new(), pods)
+}
+
+/// The world with these pods in the line of the node, all seen.
+fn lined_up(mut world: World, pods: &[&str]) -> World {
     for pod in pods {
         world.create(pod);
     }
@@ -242,12 +246,7 @@ fn an_answer_that_comes_twice_changes_nothing() {
 fn uncontested(pods: &[&str]) -> World {
     let mut world = World::needing(LockNeed::WhereContested);
     world.report();
-    for pod in pods {
-        world.create(pod);
-    }
-    world.show_all();
-    world.schedule();
-    world
+    lined_up(world, pods)
 }
 
 #[test]

@@ -59,19 +59,19 @@ impl FleetCount {
     ) -> Vec<(&'a OfferedCard<'a>, Lack)> {
         let Self { typical, models } = self;
         for card in cards.cards.iter().filter(|card| !card.is_healthy()) {
-            of(models, &card.card.model);
+            counted(models, &card.card.model);
         }
         let found = typical.on(state, cards);
         for (model, gpus) in found.by_model() {
-            of(models, model).gpus += gpus;
+            counted(models, model).gpus += gpus;
         }
         let stranded = found.stranded().map(|(card, lack, gpus)| {
-            of(models, &card.card.model).stranded[lack as usize] += gpus;
+            counted(models, &card.card.model).stranded[lack as usize] += gpus;
             (card, lack)
         });
         let stranded = stranded.collect();
         for (model, pods) in fitting(cards) {
-            let sums = &mut of(models, model).fitting;
+            let sums = &mut counted(models, model).fitting;
             sums.iter_mut().zip(pods).for_each(|(sum, pods)| *sum += pods);
         }
         stranded
@@ -95,11 +95,15 @@ pub fn by_model<'a>(
     count.into_models()
 }
 
-/// The GPUs of a model. A node's annotation says what model a card is: as much of it counts as a label should hold.
-fn of<'a>(models: &'a mut BTreeMap<Arc<str>, FleetGpus>, model: &str) -> &'a mut FleetGpus {
+/// What is counted of a model, with nothing counted at first. A node's annotation says what model a card is: as much of it counts as a label should
+/// hold.
+pub(in crate::cluster::report) fn counted<'a, T: Default>(
+    models: &'a mut BTreeMap<Arc<str>, T>,
+    model: &str,
+) -> &'a mut T {
     let called = excerpt(model, FIELD);
     if !models.contains_key(&*called) {
-        models.insert((&*called).into(), FleetGpus::default());
+        models.insert((&*called).into(), T::default());
     }
     models.get_mut(&*called).expect("it was inserted")
 }

@@ -2,14 +2,14 @@
 //!
 //! Names, help and labels; what a row is worth is found elsewhere.
 
-use std::{borrow::Cow, collections::BTreeMap, fmt};
+use std::{borrow::Cow, collections::BTreeMap, fmt, sync::Arc};
 
 use prometheus_client::{encoding::DescriptorEncoder, metrics::MetricType};
 
 use super::{
     bytes, gauge,
     rows::{CardRow, HeldCardRow},
-    totals::{CardSums, HeldSums},
+    totals::{CardSums, HeldSums, amounts},
 };
 use crate::scheduling::{
     model::measure::Waiting,
@@ -18,9 +18,6 @@ use crate::scheduling::{
 
 /// Name, help and value of a gauge of cards.
 type CardColumn = (&'static str, &'static str, for<'a> fn(&CardRow<'a>) -> f64);
-
-/// Name, help and value of a gauge of what pods hold.
-type PodColumn = (&'static str, &'static str, for<'a> fn(&HeldCardRow<'a>) -> f64);
 
 /// How many series there are of a card.
 pub(super) const OF_A_CARD: usize = CARDS.len();
@@ -52,14 +49,11 @@ const CARDS: [CardColumn; 7] = [
     }),
 ];
 
-const PODS: [PodColumn; 3] = [
-    ("berth_pod_memory_allocated_bytes", "Memory of a card that a pod holds", |row| {
-        bytes(row.held.used.memory)
-    }),
-    ("berth_pod_cores_allocated_ratio", "Compute of a card that a pod holds; 1 is one whole card", |row| {
-        row.held.ratio()
-    }),
-    ("berth_pod_slots_allocated", "Shares of a card that a pod holds", |row| f64::from(row.held.used.slots)),
+/// Names and help of the gauges of what a pod holds of a card, in the order of its [`amounts`].
+const PODS: [(&str, &str); 3] = [
+    ("berth_pod_memory_allocated_bytes", "Memory of a card that a pod holds"),
+    ("berth_pod_cores_allocated_ratio", "Compute of a card that a pod holds; 1 is one whole card"),
+    ("berth_pod_slots_allocated", "Shares of a card that a pod holds"),
 ];
 
 /// Name, help and value of a gauge of the cards of one model on a node.
@@ -117,7 +111,7 @@ pub(super) fn cards(encoder: &mut DescriptorEncoder, cards: &[CardRow<'_>]) -> f
 
 /// What each pod holds of each card.
 pub(super) fn pods(encoder: &mut DescriptorEncoder, pods: &[HeldCardRow<'_>]) -> fmt::Result {
-    for (name, help, value) in PODS {
+    for (at, names) in PODS.into_iter().enumerate() {
         let rows = pods.iter().map(|row| {
             let labels = [
                 ("namespace", row.namespace),
@@ -126,9 +120,9 @@ pub(super) fn pods(encoder: &mut DescriptorEncoder, pods: &[HeldCardRow<'_>]) ->
                 ("card", row.held.id.as_str()),
                 ("model", &row.model),
             ];
-            (labels, value(row))
+            (labels, amounts(&row.held)[at])
         });
-        gauge(encoder, (name, help), rows)?;
+        gauge(encoder, names, rows)?;
     }
     Ok(())
 }
@@ -148,13 +142,13 @@ pub(super) fn nodes(
 /// What the pods of each namespace hold of each model of card.
 pub(super) fn namespaces(
     encoder: &mut DescriptorEncoder,
-    namespaces: &BTreeMap<&str, BTreeMap<String, HeldSums>>,
+    namespaces: &BTreeMap<&str, BTreeMap<Arc<str>, HeldSums>>,
 ) -> fmt::Result {
     for (at, names) in NAMESPACES.into_iter().enumerate() {
         let rows = namespaces.iter().flat_map(|(namespace, models)| {
             models
                 .iter()
-                .map(move |(model, sums)| ([("namespace", *namespace), ("model", model.as_str())], sums[at]))
+                .map(move |(model, sums)| ([("namespace", *namespace), ("model", &**model)], sums[at]))
         });
         gauge(encoder, names, rows)?;
     }

@@ -75,7 +75,7 @@ fn pod_rows<'a>(
         namespace: &charge.pod.namespace,
         pod: &charge.pod.name,
         node: &charge.node,
-        model: held.card.map_or(Cow::Borrowed(""), |card| model(&card.card.model)),
+        model: model(held.model()),
         held,
     })
 }

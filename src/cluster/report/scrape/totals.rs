@@ -8,7 +8,7 @@ use super::{Holdings, rows::model};
 use crate::{
     cluster::report::{
         cards::{HeldCard, NodeCards, OfferedCard, held_on},
-        gpus::models::{FleetCount, FleetGpus},
+        gpus::models::{FleetCount, FleetGpus, counted},
     },
     device::Inventory,
     scheduling::world::ledger::Charge,
@@ -44,7 +44,7 @@ pub(super) struct Totals<'a> {
     /// By node and model, in order of the node's name.
     pub(super) nodes: Vec<(&'a str, Cow<'a, str>, CardSums)>,
     /// By namespace and model.
-    pub(super) namespaces: BTreeMap<&'a str, BTreeMap<String, HeldSums>>,
+    pub(super) namespaces: BTreeMap<&'a str, BTreeMap<Arc<str>, HeldSums>>,
     /// By model.
     pub(super) gpus: BTreeMap<Arc<str>, FleetGpus>,
     pub(super) rows: RowCounts,
@@ -112,11 +112,7 @@ impl<'a> Totals<'a> {
             self.rows.held += held.len();
             let models = self.namespaces.entry(&charge.pod.namespace).or_default();
             for held in &held {
-                let model = model(held.model());
-                if !models.contains_key(&*model) {
-                    models.insert(model.to_string(), HeldSums::default());
-                }
-                let sums = models.get_mut(&*model).expect("it was inserted");
+                let sums = counted(models, held.model());
                 sums.iter_mut().zip(amounts(held)).for_each(|(sum, amount)| *sum += amount);
             }
         }

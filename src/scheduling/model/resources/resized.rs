@@ -44,12 +44,9 @@ fn most_of_sums(pod: &Pod, unsaid: &Amounts) -> Result<Amounts, Trouble> {
         let mut statuses = pod.status.container_statuses.iter().chain(&pod.status.init_container_statuses);
         statuses.find(|status| status.name == container.name)
     };
-    let set_aside =
-        |status: Option<&ContainerStatus>| status.and_then(|status| status.allocated_resources.clone());
-    let running = |status: Option<&ContainerStatus>| status?.resources.as_ref()?.requests.clone();
     // Without a status, what is wanted counts as running too, unless it can never run.
-    let stated = |container: &Container, stated: Option<ResourceMap>| match stated {
-        Some(stated) => amounts(&stated),
+    let stated = |container: &Container, stated: Option<&ResourceMap>| match stated {
+        Some(stated) => amounts(stated),
         None if is_infeasible => Ok(Amounts::new()),
         None => of_spec(container),
     };
@@ -71,6 +68,16 @@ fn most_of_sums(pod: &Pod, unsaid: &Amounts) -> Result<Amounts, Trouble> {
         raise(&mut most, sum(pod, unsaid, of_spec)?);
     }
     Ok(most)
+}
+
+/// What the node has set aside for a container; `None`: it has not said.
+fn set_aside(status: Option<&ContainerStatus>) -> Option<&ResourceMap> {
+    status?.allocated_resources.as_ref()
+}
+
+/// What a container runs with; `None`: the node has not said.
+fn running(status: Option<&ContainerStatus>) -> Option<&ResourceMap> {
+    status?.resources.as_ref()?.requests.as_ref()
 }
 
 /// What the pod requests as a whole, which replaces the sum over its containers: cpu, memory and huge pages only.
