@@ -213,6 +213,7 @@ on_both_floors! {
     extended_resources::a_binder_that_is_killed_between_any_two_writes_makes_one_claim,
     extended_resources::a_claim_of_another_node_is_deleted_and_made_anew,
     extended_resources::a_claim_that_is_not_needed_after_all_is_deleted,
+    extended_resources::a_pod_whose_status_names_a_claim_for_good_goes_where_it_is_served,
     extended_resources::a_pod_that_is_deleted_in_between_leaves_no_claim,
     extended_resources::a_share_is_a_claim_where_a_driver_publishes_the_cards,
     extended_resources::the_same_share_is_an_annotation_where_a_device_plugin_serves_it,

@@ -34,7 +34,7 @@ use crate::{
         Ask, Claim, Lifetime, NodeInfo, Offer, PodGroups, PodInfo, PodKey, QuotaInfo, QuotaKey,
         ResourceAmounts, WaitingPodStatus,
         model::{
-            extended_resources::ShareRequests,
+            extended_resources::{ShareRequests, StatedClaim},
             footprint::Footprint,
             images::NodeImages,
             kube_scheduler::KubeScheduler,
@@ -174,7 +174,8 @@ impl Reader {
             let Footprint { namespace, labels, reservation, .. } = footprint;
             footprint = Footprint { namespace, labels, reservation, ..Footprint::default() };
         }
-        let served = pod.status.extended_resource_claim_status.clone();
+        let stated = |status| StatedClaim { status, lasts: self.followed.keeps_stated_claim() };
+        let served = pod.status.extended_resource_claim_status.clone().map(stated);
         if holding.is_some() {
             // A pod that is bound counts among those that may come as it did while it waited.
             let asked = self.asked(pod).ok().flatten();

@@ -22,7 +22,7 @@ use crate::{
     scheduling::{
         Claim, Effect, NodeName, PendingReason, PodInfo, PodKey, Uid,
         model::{
-            extended_resources::INFIX,
+            extended_resources::{INFIX, StatedClaim},
             gang::{GangName, Membership, Policy},
             message::Message,
         },
@@ -289,7 +289,7 @@ impl SimulationRun<'_> {
             rows.push(ClaimRow::new(names, unchanged, known.allocation(namespace, name)));
         }
         // The claim that serves extended resources is called by what it has in common in every run.
-        if let Some(served) = &info.status.served {
+        if let Some(StatedClaim { status: served, .. }) = &info.status.served {
             let names = (namespace.to_string(), format!("{}{INFIX}", info.key.name));
             let given = known.allocation(namespace, &served.resource_claim_name);
             rows.push(ClaimRow::new(names, None, given));

@@ -19,7 +19,10 @@ use crate::{
         ReadRequest, ReleaseOutcome, Scheduler, TellOutcome, Uid, WaitingPodStatus, WithdrawOutcome,
         WriteOutcome,
         effect::PrebindWrite,
-        model::{kept_room::RoomStatus, kind::Kind, pod::Binding, steps::Allowance},
+        model::{
+            extended_resources::StatedClaim, kept_room::RoomStatus, kind::Kind, pod::Binding,
+            steps::Allowance,
+        },
         scheduler::Settings,
         world::object::Object,
     },
@@ -280,7 +283,7 @@ impl SimulatedCluster {
         let resource_version = self.next_version();
         if let PrebindWrite::StateClaim { status, .. } = write {
             if let Some(info) = self.wanting.get_mut(&pod.uid) {
-                info.status.served.clone_from(status);
+                info.status.served = status.clone().map(|status| StatedClaim { status, lasts: false });
                 info.resource_version.clone_from(&resource_version);
                 let seen = Box::new(info.clone());
                 self.observe(Event::Pod(PodChange::Seen(seen)));

@@ -20,6 +20,8 @@ use kube::{
 };
 use serde_json::{Value, json};
 
+use berth::config::Config;
+
 use crate::{
     deaths::{Death, Moment, Write},
     support::floor::Floor,
@@ -189,12 +191,10 @@ pub(crate) async fn a_claim_of_another_node_is_deleted_and_made_anew(floor: Floo
     all_are_content(&world, &watch);
 }
 
-/// The pod goes to a node whose device plugin provides the resource after a claim was made for another.
-pub(crate) async fn a_claim_that_is_not_needed_after_all_is_deleted(floor: Floor) {
-    let Some((mut world, watch)) = without_berth(floor, &[("gpu-1", 1)], vec![machine("plugin-1")]).await
-    else {
-        return;
-    };
+/// Two nodes and a pod for which a claim was made on the first, when Berth died; now only the second, whose device plugin provides the resource, has
+/// room for it.
+async fn before_it_moves(floor: Floor) -> Option<(World, DeviceClaims)> {
+    let (mut world, watch) = without_berth(floor, &[("gpu-1", 1)], vec![machine("plugin-1")]).await?;
     let death = Death::at(world.cluster.client.clone(), Write::Binding, Moment::Before);
     world.start_berth_through(death.client());
     world.create(asking("extended-moves", 1)).await;
@@ -204,6 +204,33 @@ pub(crate) async fn a_claim_that_is_not_needed_after_all_is_deleted(floor: Floor
     world.patch_node("gpu-1", json!({"spec": {"unschedulable": true}})).await;
     let provided = json!({"status": {"allocatable": {RESOURCE: "1"}, "capacity": {RESOURCE: "1"}}});
     world.nodes().patch_status("plugin-1", &PatchParams::default(), &Patch::Merge(provided)).await.unwrap();
+    Some((world, watch))
+}
+
+/// The API server of 1.37 keeps what the pod's status says of the claim, and kubelet starts the pod with it alone.
+pub(crate) async fn a_pod_whose_status_names_a_claim_for_good_goes_where_it_is_served(floor: Floor) {
+    let Some((mut world, watch)) = before_it_moves(floor).await else { return };
+    let settings = Config::parse("scheduling: {kubeScheduler: v1.37}", "berth.yaml").unwrap().0;
+    let claim = all(&world).await.remove(0);
+    world.start_berth_with(&settings);
+    let told = format!(
+        "0/2 nodes are available: 1 node(s) were unschedulable, 1 node(s) would not use resourceclaim \"{claim}\", \
+         which the API server keeps in the pod's status."
+    );
+    world.waits_with("extended-moves", |why| why.starts_with(&told)).await;
+    world.patch_node("gpu-1", json!({"spec": {"unschedulable": null}})).await;
+    let pod = world.running("extended-moves").await;
+    assert_eq!((node_of(&pod), claim_of(&world, &pod).await.name_any()), ("gpu-1", claim));
+    all_are_content(&world, &watch);
+}
+
+/// The pod goes to a node whose device plugin provides the resource after a claim was made for another.
+pub(crate) async fn a_claim_that_is_not_needed_after_all_is_deleted(floor: Floor) {
+    let Some((mut world, watch)) = before_it_moves(floor).await else { return };
+    if world.release.keeps_stated_claim() {
+        eprintln!("not run: this API server keeps what the pod's status says of a claim");
+        return;
+    }
     world.start_berth();
     let pod = world.running("extended-moves").await;
     assert_eq!(node_of(&pod), "plugin-1");

@@ -7,7 +7,10 @@ mod processes;
 
 use std::time::Duration;
 
-use berth::cluster::{Leadership, Metrics, election::candidate::ElectionSettings};
+use berth::{
+    cluster::{Leadership, Metrics, election::candidate::ElectionSettings},
+    scheduling::model::kube_scheduler::KubeScheduler,
+};
 use berth_sandbox::agent::{Fleet, node::Node};
 use http::{HeaderValue, Request};
 use http_body_util::BodyExt as _;
@@ -37,6 +40,8 @@ pub(crate) const LIMIT: Duration = Duration::from_mins(1);
 /// A cluster with nodes, agents and Berth.
 pub(crate) struct World {
     pub(crate) cluster: Cluster,
+    /// The release of kube-scheduler that belongs to its API server.
+    pub(crate) release: KubeScheduler,
     pub(crate) fleet: Fleet,
     /// What the binders count, all of them together.
     metrics: Metrics,
@@ -75,7 +80,13 @@ impl World {
         let cluster = Cluster::start(floor).await?;
         devices::serve(&cluster.client, floor).await;
         let fleet = Fleet::start(cluster.client.clone(), nodes).await.unwrap();
-        Some(Self { cluster, fleet, metrics: Metrics::default(), berth: JoinSet::new() })
+        Some(Self::of(cluster, fleet).await)
+    }
+
+    async fn of(cluster: Cluster, fleet: Fleet) -> Self {
+        let version = cluster.client.apiserver_version().await.unwrap();
+        let release = KubeScheduler::of_minor(version.minor.parse().unwrap());
+        Self { cluster, release, fleet, metrics: Metrics::default(), berth: JoinSet::new() }
     }
 
     /// Brings these nodes, while Berth is at work, into a cluster that has none and that serves Koordinator's Devices from now on.
@@ -108,7 +119,7 @@ impl World {
     ) -> Option<Self> {
         let cluster = Cluster::start_with(floor, options).await?;
         let fleet = Fleet::start(cluster.client.clone(), nodes).await.unwrap();
-        Some(Self { cluster, fleet, metrics: Metrics::default(), berth: JoinSet::new() })
+        Some(Self::of(cluster, fleet).await)
     }
 
     /// A cluster of these nodes with all of Berth, webhook and binder, whose namespace `default` has opted in with these hints.

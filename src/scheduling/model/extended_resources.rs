@@ -30,6 +30,15 @@ pub const INFIX: &str = "-extended-resources";
 /// The longest name that the API server completes (kubernetes `apiserver/pkg/storage/names`): a claim's name is no longer either.
 const LONGEST: usize = 63;
 
+/// The claim that serves extended resources of a pod that waits, as its status says.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct StatedClaim {
+    /// The claim, and which of its requests serves which resource of which container.
+    pub status: Arc<ExtendedResourceClaimStatus>,
+    /// Whether the pod's status can't be made to name no claim any more: kubelet starts the pod with one alone.
+    pub lasts: bool,
+}
+
 /// What a pod asks for in extended resources.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct ExtendedRequests {

@@ -19,6 +19,12 @@ impl KubeScheduler {
         if minor < 37 { Self::V1_36 } else { Self::V1_37 }
     }
 
+    /// Whether the API server beside it keeps `status.extendedResourceClaimStatus` of a pod once it is written (v1.37
+    /// `pkg/registry/core/pod/strategy.go`): it can name another claim, but no longer none.
+    pub fn keeps_stated_claim(self) -> bool {
+        self >= Self::V1_37
+    }
+
     /// As settings spell it.
     pub const fn word(self) -> &'static str {
         match self {

@@ -5,6 +5,7 @@ use std::{fmt, sync::Arc};
 use jiff::Timestamp;
 
 use super::{
+    extended_resources::StatedClaim,
     feature::Feature,
     footprint::{Footprint, PortsAndDisks},
     gang::Member,
@@ -19,7 +20,7 @@ use super::{
 };
 use crate::{
     device::{Allocation, DeviceType, InitPhase, NodePolicy, ProfileName, ProfileRequest},
-    object::{Toleration, pod::ExtendedResourceClaimStatus},
+    object::Toleration,
 };
 
 /// Whether one version of an object is older than another: versions are numbers that grow (KEP-5504); where they can't be read,
@@ -127,7 +128,7 @@ pub struct Demand {
     /// What it is made from: it moves scores alone.
     pub origin: Option<Arc<Origin>>,
     /// The claim that serves extended resources of it, as its status says.
-    pub served: Option<Arc<ExtendedResourceClaimStatus>>,
+    pub served: Option<StatedClaim>,
 }
 
 impl Demand {
@@ -258,7 +259,7 @@ pub struct WaitingPodStatus {
     /// The node that is kept for it.
     pub nominated: Option<NodeName>,
     /// The claim that serves extended resources of it.
-    pub served: Option<Arc<ExtendedResourceClaimStatus>>,
+    pub served: Option<StatedClaim>,
     /// The message of its `PodScheduled=False/Unschedulable` condition, where it has one.
     pub told: Option<String>,
     /// What became of the room that was kept for it; `None`: none was.

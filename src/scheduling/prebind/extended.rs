@@ -112,7 +112,7 @@ fn stated_progress(
 ) -> ClaimProgress {
     let Some(info) = view.pods.pod(&pod.uid) else { return ClaimProgress::Awaited };
     let status = made.map(|made| made.status(claim));
-    if info.status.served.as_deref() == status.as_ref() {
+    if info.status.served.as_ref().map(|stated| &*stated.status) == status.as_ref() {
         return ClaimProgress::Bound;
     }
     match &step.state {
@@ -151,8 +151,11 @@ pub(super) fn is_used(
     let (Some(info), Some(_)) = (view.pods.pod(pod), view.snapshot.ledger().get(pod)) else {
         return false;
     };
-    let named =
-        info.status.served.as_ref().is_some_and(|served| served.resource_claim_name == claim.metadata.name);
+    let named = info
+        .status
+        .served
+        .as_ref()
+        .is_some_and(|stated| stated.status.resource_claim_name == claim.metadata.name);
     named || flow.is_some_and(|flow| flow.has(PrebindStep::extended))
 }
 

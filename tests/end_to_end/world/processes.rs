@@ -43,7 +43,13 @@ impl World {
         self.start_binder_with(client, config, Handoff::default());
     }
 
+    /// These settings, beside the release of the API server, which `berth serve` asks for.
+    fn beside(&self, config: Config) -> Config {
+        config.beside(Some(self.release))
+    }
+
     fn start_binder_with(&mut self, client: kube::Client, config: &Config, handoff: Handoff) {
+        let config = self.beside(config.clone());
         let reader = Arc::new(config.reader());
         let binder = Binder {
             client,
@@ -62,7 +68,7 @@ impl World {
 
     /// Starts Berth, and what says each 100 ms what moving pods would win; its Events are about this pod.
     pub(crate) fn start_advising(&mut self, own_pod: PodKey) {
-        let config = Config::default();
+        let config = self.beside(Config::default());
         let (client, handoff) = (self.cluster.client.clone(), Handoff::default());
         let advisor = Advisor {
             client: client.clone(),
@@ -105,7 +111,7 @@ impl World {
 
     async fn start_app_of(&mut self, config: Config, leadership: Leadership, asked: Asked) {
         let client = self.cluster.client.clone();
-        let app = App::bind(options(config, client.clone(), leadership, asked)).await.unwrap();
+        let app = App::bind(options(self.beside(config), client.clone(), leadership, asked)).await.unwrap();
         if asked == Asked::Yes {
             register(&client, app.local_addr()).await.unwrap();
         }
@@ -127,7 +133,8 @@ impl World {
         listen: Option<std::net::SocketAddr>,
     ) -> std::net::SocketAddr {
         install_crypto();
-        let options = options(Config::default(), self.cluster.client.clone(), leadership, Asked::No);
+        let options =
+            options(self.beside(Config::default()), self.cluster.client.clone(), leadership, Asked::No);
         let listen = listen.unwrap_or(options.listen);
         let app = App::bind(Options { parts: Parts::Binder, chooser, listen, ..options }).await.unwrap();
         let address = app.local_addr();
@@ -139,7 +146,8 @@ impl World {
     pub(crate) async fn start_shadow(&mut self, client: kube::Client) -> std::net::SocketAddr {
         install_crypto();
         let parts = Parts::Shadow { settle: jiff::SignedDuration::from_secs(1) };
-        let options = Options { parts, ..options(Config::default(), client, Leadership::Alone, Asked::No) };
+        let config = self.beside(Config::default());
+        let options = Options { parts, ..options(config, client, Leadership::Alone, Asked::No) };
         let app = App::bind(options).await.unwrap();
         let address = app.local_addr();
         self.berth.spawn(async move { app.run(std::future::pending()).await.unwrap() });

@@ -8,11 +8,13 @@ use std::{collections::BTreeSet, sync::Arc};
 use super::rejection::ClaimRejection;
 use crate::{
     dra::{self, WaitingClaim},
-    object::{Metadata, ResourceClaim, pod::ExtendedResourceClaimStatus, resource_claim::AllocationResult},
+    object::{Metadata, ResourceClaim, resource_claim::AllocationResult},
     scheduling::{
         model::{
             claim_use::FINALIZER,
-            extended_resources::{ExtendedChoice, ExtendedClaim, ExtendedRequests, Served, asks_for_same},
+            extended_resources::{
+                ExtendedChoice, ExtendedClaim, ExtendedRequests, Served, StatedClaim, asks_for_same,
+            },
             pod::Demand,
         },
         world::{World, node_state::NodeState, resource_claims::ResourceClaims},
@@ -41,7 +43,7 @@ pub(super) struct PodExtended<'a> {
     existing: Option<&'a ResourceClaim>,
     pod: Arc<str>,
     /// What the pod's status says.
-    status: Option<Arc<ExtendedResourceClaimStatus>>,
+    status: Option<StatedClaim>,
 }
 
 impl<'a> PodExtended<'a> {
@@ -123,9 +125,16 @@ impl<'a> PodExtended<'a> {
         claim.metadata.controller.as_ref().is_some_and(|owner| owner.uid() == &*self.pod)
     }
 
-    /// Fails on a node that needs a claim where there is one already that is not what it needs.
+    /// Fails on a node that needs a claim where there is one already that is not what it needs, and on one that needs none where the pod's status
+    /// names one for good.
     pub(super) fn test(&self, node: &NodeState) -> Result<(), ClaimRejection> {
-        let (Some(variant), Some(existing)) = (self.on(node), self.existing) else { return Ok(()) };
+        let Some(variant) = self.on(node) else {
+            let lasting = self.status.as_ref().filter(|stated| stated.lasts);
+            return lasting.map_or(Ok(()), |stated| {
+                Err(ClaimRejection::Stated(stated.status.resource_claim_name.as_str().into()))
+            });
+        };
+        let Some(existing) = self.existing else { return Ok(()) };
         let name = || Arc::from(existing.metadata.name.as_str());
         if !self.is_own(existing) {
             return Err(ClaimRejection::NotOwned(name()));
@@ -154,8 +163,8 @@ impl<'a> PodExtended<'a> {
             existing.status.allocation.is_some()
                 && existing.status.reserved_for.iter().any(|user| *user.uid == *self.pod)
         };
-        let stated = self.status.as_deref() == Some(&variant.claim.status(&claim));
-        if stated && self.existing.is_some_and(reserved) {
+        let stated = self.status.as_ref().map(|stated| &*stated.status);
+        if stated == Some(&variant.claim.status(&claim)) && self.existing.is_some_and(reserved) {
             return None;
         }
         Some(ExtendedChoice { claim, made: Some((variant.claim.clone(), Arc::new(devices))) })

@@ -24,6 +24,8 @@ pub enum ClaimRejection {
     Stale,
     /// The one of this entry of the pod is still to be created.
     NotCreated(Arc<str>),
+    /// The pod's status names this one for good, and the node needs none.
+    Stated(Arc<str>),
     /// There is none of this name.
     NotFound(Arc<str>),
     /// The one of this name is being deleted.
@@ -45,7 +47,7 @@ impl Rejection for ClaimRejection {
         let name = match self {
             Self::Unallocatable | Self::Short(_) => "ResourceClaimUnallocatable",
             Self::Elsewhere => "ResourceClaimElsewhere",
-            Self::Stale => "ResourceClaimStale",
+            Self::Stale | Self::Stated(_) => "ResourceClaimStale",
             Self::NotCreated(_)
             | Self::NotFound(_)
             | Self::Terminating(_)
@@ -67,7 +69,7 @@ impl Rejection for ClaimRejection {
 
     fn cure(&self) -> Cure {
         match self {
-            Self::Off => Cure::Time,
+            Self::Off | Self::Stated(_) => Cure::Time,
             _ => Cure::Eviction,
         }
     }
@@ -93,6 +95,12 @@ impl fmt::Display for ClaimRejection {
             Self::Short(shortage) => return shortage.fmt(formatter),
             Self::Elsewhere => "resourceclaim not available on the node",
             Self::Stale => "cannot schedule extended resource claim",
+            Self::Stated(claim) => {
+                return write!(
+                    formatter,
+                    "node(s) would not use resourceclaim {claim:?}, which the API server keeps in the pod's status"
+                );
+            }
             Self::NotCreated(entry) => {
                 return write!(formatter, "waiting for the resourceclaim of {entry:?} to be created");
             }
