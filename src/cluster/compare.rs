@@ -1,12 +1,12 @@
 //! What is computed on threads of its own beside the decisions: comparing claims with devices, and valuing rooms. One at a time, in slices that all of
-//! them take in turn, for half of the time.
+//! them take in turn, for half of the time. A pod waits for a comparison, but none for rooms: these are valued for a tenth of the time.
 //!
 //! It decides nothing: what is computed, and what follows from it, is the scheduler's.
 
 use std::{
     ops::ControlFlow,
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -16,7 +16,7 @@ use tokio::{
     runtime::{Handle, RuntimeFlavor},
     sync::{Semaphore, SemaphorePermit},
     task::spawn_blocking,
-    time::Instant,
+    time::{Instant, sleep_until},
 };
 
 use crate::scheduling::{
@@ -28,6 +28,9 @@ use crate::scheduling::{
 /// After this time the next one goes on.
 const SLICE: Duration = Duration::from_millis(10);
 
+/// After rooms have been valued, for half of the time, the next begin after so many times as long.
+const REST: u32 = 4;
+
 /// One comparison takes so many steps, about two seconds; the longest search on one node takes one. What is left is compared the next time.
 pub(crate) const MOST: u64 = 2_000 * PER_MILLISECOND;
 
@@ -36,12 +39,15 @@ pub(crate) const MOST: u64 = 2_000 * PER_MILLISECOND;
 pub struct Comparer {
     /// Fair: who waits longest is next.
     turn: Arc<Semaphore>,
+    /// Before this no rooms are valued.
+    rests_until: Arc<Mutex<Instant>>,
     ended: Arc<AtomicBool>,
 }
 
 impl Default for Comparer {
     fn default() -> Self {
-        Self { turn: Arc::new(Semaphore::new(1)), ended: Arc::default() }
+        let rests_until = Arc::new(Mutex::new(Instant::now()));
+        Self { turn: Arc::new(Semaphore::new(1)), rests_until, ended: Arc::default() }
     }
 }
 
@@ -58,9 +64,16 @@ impl Comparer {
         .await
     }
 
-    /// Values rooms for a mix of pods.
+    /// Values rooms for a mix of pods. Where pods come and go all the time, the next mix is always there at once: it waits for a while.
     pub(super) async fn renew(self, renewal: Renewal) -> RenewedMix {
-        self.compute(move |go_on| renewal.run(go_on)).await
+        let rests_until = self.rests_until.clone();
+        let until = || rests_until.lock().unwrap_or_else(PoisonError::into_inner);
+        let begins = *until();
+        sleep_until(begins).await;
+        let began = Instant::now();
+        let renewed = self.compute(move |go_on| renewal.run(go_on)).await;
+        *until() = Instant::now() + began.elapsed() * REST;
+        renewed
     }
 
     /// What is computed in slices, before each step of which it asks whether to go on. A panic in it is a panic here.
@@ -113,5 +126,45 @@ impl<'a> Turns<'a> {
             *self = Self::begin(self.comparer, self.handle);
         }
         ControlFlow::Continue(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scheduling::{
+        fixtures,
+        model::pod_shape::{CardShape, PodShape},
+        packing::Packing,
+    };
+
+    fn renewal() -> Renewal {
+        let cards = CardShape::of(&fixtures::ask(1, 8_000, 0).devices).unwrap();
+        let mut packing = Packing::default();
+        packing.renew_beside();
+        packing.weigh(vec![(Arc::new(PodShape { cpu: 1_000, memory: 0, cards }), 1)]);
+        packing.begin_renewal().expect("another pod may come")
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn rooms_are_not_valued_before_it_has_rested() {
+        let comparer = Comparer::default();
+        let begins = Instant::now() + Duration::from_secs(10);
+        *comparer.rests_until.lock().unwrap() = begins;
+        comparer.clone().renew(renewal()).await;
+        assert!(Instant::now() >= begins);
+        // The clock stands while rooms are valued here: the next begin at once.
+        let now = Instant::now();
+        comparer.renew(renewal()).await;
+        assert_eq!(Instant::now(), now);
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+    async fn it_rests_four_times_as_long_as_rooms_are_valued() {
+        let comparer = Comparer::default();
+        let before = Instant::now();
+        comparer.clone().renew(renewal()).await;
+        let (rests, took) = (*comparer.rests_until.lock().unwrap(), before.elapsed());
+        assert!(rests > before && rests <= before + took * (REST + 1));
     }
 }

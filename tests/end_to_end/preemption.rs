@@ -151,7 +151,8 @@ pub(crate) async fn a_binder_that_is_killed_while_it_preempts_takes_one_victim(f
             world.create(share(&urgent, Some("high"), 7_000)).await;
             death.reached().await;
             if (write, moment) == (Write::Nomination, Moment::After) {
-                assert_eq!(nominated(&world.pods().get(&urgent).await.unwrap()), Some("gpu-1"));
+                let urgent = world.pods().get(&urgent).await.unwrap();
+                assert_eq!(nominated(&urgent), Some("gpu-1"), "{:?}", urgent.status);
             }
             world.kill_berth().await;
             world.start_berth();
