@@ -1,5 +1,5 @@
 //! What is computed on threads of its own beside the decisions: comparing claims with devices, and valuing rooms. One at a time, in slices that all of
-//! them take in turn, for half of the time. A pod waits for a comparison, but none for rooms: these are valued for a tenth of the time.
+//! them take in turn, for half of the time. A pod waits for a comparison, but none for rooms: these are valued for a fortieth of the time.
 //!
 //! It decides nothing: what is computed, and what follows from it, is the scheduler's.
 
@@ -29,7 +29,7 @@ use crate::scheduling::{
 const SLICE: Duration = Duration::from_millis(10);
 
 /// After rooms have been valued, for half of the time, the next begin after so many times as long.
-const REST: u32 = 4;
+const REST: u32 = 19;
 
 /// One comparison takes so many steps, about two seconds; the longest search on one node takes one. What is left is compared the next time.
 pub(crate) const MOST: u64 = 2_000 * PER_MILLISECOND;
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-    async fn it_rests_four_times_as_long_as_rooms_are_valued() {
+    async fn it_rests_much_longer_than_rooms_are_valued() {
         let comparer = Comparer::default();
         let before = Instant::now();
         comparer.clone().renew(renewal()).await;

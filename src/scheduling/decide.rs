@@ -214,7 +214,8 @@ impl<'a> Filters<'a> {
             let node = Arc::new(node.within(reserved));
             let NodeVerdict::Fits(fit) = self.judge(&node) else { return None };
             let other = self.test(&node, &fit.taken).ok()?;
-            Some((node, other.unwrap_or(fit.raw)))
+            let scores = other.unwrap_or_else(|| fit.exact_scores(self.world.packing()));
+            Some((node, scores))
         })
     }
 

@@ -54,7 +54,7 @@ impl Explanation<'_> {
             (name.clone(), verdict)
         };
         let by_name: BTreeMap<_, _> =
-            evaluation.nodes(&evaluation.judge_all()).into_iter().map(verdict).collect();
+            evaluation.nodes(&mut evaluation.judge_all()).into_iter().map(verdict).collect();
         by_name.into_values().collect()
     }
 

@@ -101,8 +101,8 @@ fn scores(config: &Config, nodes: &[Value], pod: &Value) -> BTreeMap<String, i64
     };
     #[expect(clippy::cast_possible_truncation, reason = "the plugin's scores are whole")]
     let whole = |score: f64| score as i64;
-    let judged = evaluation.judge_all();
-    let nodes = evaluation.nodes(&judged).into_iter();
+    let mut judged = evaluation.judge_all();
+    let nodes = evaluation.nodes(&mut judged).into_iter();
     nodes.filter_map(|(node, scores)| Some((node.info.name.to_string(), whole(of(scores.ok()?))))).collect()
 }
 

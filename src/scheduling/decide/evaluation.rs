@@ -6,11 +6,12 @@ use std::{ops::ControlFlow, sync::Arc};
 use super::{
     Filters, Refusal, Refusals,
     fit_error::FitError,
-    verdict::{NodeVerdict, best, first_of},
+    verdict::{FittingNode, NodeVerdict, best, first_of},
     verdicts::Verdicts,
 };
 use crate::scheduling::{
     model::name::NodeName,
+    packing::{Packing, vacancy::Vacancy},
     plugin::{
         NodeReasons,
         cycle::Preferences,
@@ -50,12 +51,49 @@ struct PassedNode<'a> {
     feasible: Feasible<'a>,
     /// The place of the Reservation that it is for the pod.
     reserved: Option<Preference>,
+    /// The room that would be left, where it is not known exactly what that costs.
+    estimated: Option<Arc<Vacancy>>,
 }
 
-impl JudgedNodes<'_> {
+impl<'a> PassedNode<'a> {
+    /// A node with these scores.
+    fn new(node: &'a Arc<NodeState>, raw: RawScores) -> Self {
+        Self { feasible: Feasible { node, raw }, reserved: None, estimated: None }
+    }
+
+    /// A node with the scores of its verdict, as far as these are known by now.
+    fn of_verdict(node: &'a Arc<NodeState>, fit: &FittingNode, packing: &Packing) -> Self {
+        let mut passed = Self::new(node, fit.raw);
+        if let Some(vacancy) = fit.vacancy.as_ref().filter(|_| fit.raw.is_estimate()) {
+            passed.feasible.raw.value(vacancy, packing);
+            passed.estimated = passed.feasible.raw.is_estimate().then(|| vacancy.clone());
+        }
+        passed
+    }
+
+    /// Finds out what the node costs by its room, until it is known exactly or to be so many points more than its score says; how much more it is.
+    fn settle(&mut self, packing: &Packing, more: f64) -> f64 {
+        let raw = &mut self.feasible.raw;
+        let Some(vacancy) = self.estimated.take() else { return 0.0 };
+        let before = raw.cost().unwrap_or_default();
+        raw.settle(&vacancy, packing, more);
+        if raw.is_estimate() {
+            self.estimated = Some(vacancy);
+        }
+        raw.cost().unwrap_or_default() - before
+    }
+}
+
+impl<'a> JudgedNodes<'a> {
     /// How many nodes fit.
     pub fn fitting(&self) -> usize {
         self.passed.len()
+    }
+
+    /// The nodes that do not fit, each with why.
+    pub fn refused_nodes(&self) -> impl Iterator<Item = (&'a Arc<NodeState>, &NodeReasons)> {
+        let refused = self.refusals.0.iter().map(|(state, refusal)| (*state, refusal.reasons()));
+        refused.chain(self.failed.iter().map(|(state, reasons)| (*state, reasons)))
     }
 
     /// Why the nodes that do not fit are refused.
@@ -106,23 +144,53 @@ impl<'a, 'v> Evaluation<'a, 'v> {
         self.judge(|| ControlFlow::Continue(())).expect("it is never stopped")
     }
 
-    /// Every node with what is made of it.
-    pub fn nodes<'j>(&self, judged: &'j JudgedNodes<'a>) -> Vec<Evaluated<'a, 'j>> {
-        let refused = judged.refusals.0.iter().map(|(state, refusal)| (*state, Err(refusal.reasons())));
-        let failed = judged.failed.iter().map(|(state, reasons)| (*state, Err(reasons)));
+    /// Every node with what is made of it. What each costs by its room is found out exactly.
+    pub fn nodes<'j>(&self, judged: &'j mut JudgedNodes<'a>) -> Vec<Evaluated<'a, 'j>> {
+        let packing = self.filters.world.packing();
+        judged.passed.iter_mut().for_each(|one| {
+            one.settle(packing, f64::INFINITY);
+        });
+        let judged = &*judged;
+        let refused = judged.refused_nodes().map(|(state, reasons)| (state, Err(reasons)));
         let scores = self.normalised(&judged.passed);
         let passed = judged.passed.iter().map(|one| one.feasible.node);
         let passed = passed.zip(scores.of_nodes()).map(|(node, scores)| (node, Ok(scores)));
-        refused.chain(failed).chain(passed).collect()
+        refused.chain(passed).collect()
     }
 
     /// The node that the pod goes to: the nominated one if that fits and its `rank` is 0, else as [`Self::choose`] says; `None`: none fits.
     pub fn best(
         &self,
-        judged: &JudgedNodes<'a>,
+        judged: &mut JudgedNodes<'a>,
         rank: impl Fn(&NodeName) -> usize,
     ) -> Option<&'a Arc<NodeState>> {
-        self.filters.on_nominated(&rank).or_else(|| self.best_of(&judged.passed, rank))
+        let best = |passed| self.best_of(passed, &rank, || ControlFlow::Continue(()));
+        self.filters.on_nominated(&rank).or_else(|| best(&mut judged.passed).continue_value().flatten())
+    }
+
+    /// As [`Self::best`], with the weighted sum of that node's scores, normalised over the nodes that fit. `go_on` is asked before it is found out what a
+    /// node costs by its room; when it says no, there is no answer.
+    pub fn best_with_total(
+        &self,
+        judged: &mut JudgedNodes<'a>,
+        rank: impl Fn(&NodeName) -> usize,
+        mut go_on: impl FnMut() -> ControlFlow<()>,
+    ) -> ControlFlow<(), Option<(&'a Arc<NodeState>, f64)>> {
+        let passed = &mut judged.passed;
+        let nominated = self.filters.on_nominated(&rank);
+        let node = match nominated {
+            Some(node) => Some(node),
+            None => self.best_of(passed, rank, &mut go_on)?,
+        };
+        let Some(node) = node else { return ControlFlow::Continue(None) };
+        let mut total = 0.0;
+        if let Some(at) = passed.iter().position(|one| Arc::ptr_eq(one.feasible.node, node)) {
+            let packing = self.filters.world.packing();
+            passed[at].settle(packing, f64::INFINITY);
+            settle_least(passed, packing, go_on)?;
+            total = self.normalised(passed).totals(&self.weights)[at];
+        }
+        ControlFlow::Continue(Some((node, total)))
     }
 
     /// The best node: a smaller `rank` comes before a higher score, 0 is the best; equals go by name. Where the pod fits within Reservations, only
@@ -139,38 +207,80 @@ impl<'a, 'v> Evaluation<'a, 'v> {
         }
         let mut refusals = Refusals::default();
         let nodes = self.verdicts.of_nodes(self.filters.world);
+        let mut passed = Vec::with_capacity(self.verdicts.slots());
+        passed.extend(nodes.filter_map(|(state, verdict, _)| {
+            let tested = self.test(state, verdict)?;
+            tested.map_err(|refusal| refusals.note(state, refusal)).ok()
+        }));
+        let go_on = || ControlFlow::Continue(());
         let chosen = if is_independent {
-            let scored = nodes.filter_map(|(state, verdict, score)| {
-                let NodeVerdict::Fits(fit) = verdict else { return None };
-                let tested = self.filters.test(state, &fit.taken);
-                let other = tested.map_err(|refusal| refusals.note(state, refusal)).ok()?;
-                Some((state, other.map_or(score, |raw| raw.total(&self.weights))))
-            });
-            best(scored, rank)
+            let total = |one: &PassedNode<'_>| one.feasible.raw.total(&self.weights);
+            let totals = |passed: &[PassedNode<'a>]| passed.iter().map(total).collect();
+            self.settled_best(&mut passed, totals, |_| true, rank, go_on)
         } else {
-            let mut passed = Vec::with_capacity(self.verdicts.slots());
-            passed.extend(nodes.filter_map(|(state, verdict, _)| {
-                let tested = self.test(state, verdict)?;
-                tested.map_err(|refusal| refusals.note(state, refusal)).ok()
-            }));
-            self.best_of(&passed, rank)
+            self.best_of(&mut passed, rank, go_on)
         };
-        chosen.ok_or(refusals)
+        chosen.continue_value().flatten().ok_or(refusals)
     }
 
     fn best_of(
         &self,
-        passed: &[PassedNode<'a>],
+        passed: &mut [PassedNode<'a>],
         rank: impl Fn(&NodeName) -> usize,
-    ) -> Option<&'a Arc<NodeState>> {
+        mut go_on: impl FnMut() -> ControlFlow<()>,
+    ) -> ControlFlow<(), Option<&'a Arc<NodeState>>> {
         let places = passed.iter().filter_map(|one| Some((one.feasible.node, one.reserved?)));
         let first = first_of(places, &rank);
         let is_candidate = |one: &PassedNode<'_>| {
             first.is_none() || one.reserved.map(|place| (rank(&one.feasible.node.info.name), place)) == first
         };
-        let totals = self.normalised(passed).totals(&self.weights);
-        let scored = passed.iter().zip(totals).filter(|(one, _)| is_candidate(one));
-        best(scored.map(|(one, total)| (one.feasible.node, total)), &rank)
+        settle_least(passed, self.filters.world.packing(), &mut go_on)?;
+        let totals = |passed: &[PassedNode<'a>]| self.normalised(passed).totals(&self.weights);
+        self.settled_best(passed, totals, is_candidate, &rank, go_on)
+    }
+
+    /// The best of the candidates by these totals: what nodes cost by their rooms is found out as far as it takes to tell which that is.
+    fn settled_best(
+        &self,
+        passed: &mut [PassedNode<'a>],
+        totals: impl Fn(&[PassedNode<'a>]) -> Vec<f64>,
+        is_candidate: impl Fn(&PassedNode<'a>) -> bool,
+        rank: impl Fn(&NodeName) -> usize,
+        mut go_on: impl FnMut() -> ControlFlow<()>,
+    ) -> ControlFlow<(), Option<&'a Arc<NodeState>>> {
+        let packing = self.filters.world.packing();
+        let mut at_once = 1;
+        loop {
+            let totals = totals(passed);
+            let scored = passed.iter().zip(&totals).filter(|(one, _)| is_candidate(one));
+            let chosen = best(scored.map(|(one, total)| (one.feasible.node, *total)), &rank);
+            let Some(chosen) = chosen else { return ControlFlow::Continue(None) };
+            let at = passed.iter().position(|one| Arc::ptr_eq(one.feasible.node, chosen));
+            let Some(at) = at.filter(|at| passed[*at].estimated.is_some()) else {
+                // No other comes before it, whatever it costs.
+                return ControlFlow::Continue(Some(chosen));
+            };
+            let points = |total: f64| self.weights.room_points(total);
+            let weighed = |total: f64, more: f64| total - more * (1.0 / points(1.0));
+            let mut most = weighed(totals[at], passed[at].settle(packing, f64::INFINITY));
+            let mut others: Vec<usize> = (0..passed.len())
+                .filter(|other| passed[*other].estimated.is_some() && totals[*other] >= most)
+                .collect();
+            others.sort_unstable_by(|one, other| totals[*other].total_cmp(&totals[*one]));
+            others.retain(|other| is_candidate(&passed[*other]));
+            for other in others.into_iter().take(at_once) {
+                if totals[other] < most {
+                    break;
+                }
+                go_on()?;
+                let total =
+                    weighed(totals[other], passed[other].settle(packing, points(totals[other] - most)));
+                if passed[other].estimated.is_none() {
+                    most = most.max(total);
+                }
+            }
+            at_once = at_once.saturating_mul(8);
+        }
     }
 
     /// Why no node fits, with the nearest miss, and how the quotas stand if nodes were refused for one.
@@ -194,13 +304,14 @@ impl<'a, 'v> Evaluation<'a, 'v> {
         if self.may_be_reserved
             && let Some((within, raw)) = self.filters.in_reservation(state)
         {
-            let (feasible, reserved) = (Feasible { node: state, raw }, self.filters.preference(&within));
-            return Some(Ok(PassedNode { feasible, reserved }));
+            let reserved = self.filters.preference(&within);
+            return Some(Ok(PassedNode { reserved, ..PassedNode::new(state, raw) }));
         }
         let NodeVerdict::Fits(fit) = verdict else { return None };
-        let passed = |other: Option<RawScores>| {
-            let feasible = Feasible { node: state, raw: other.unwrap_or(fit.raw) };
-            PassedNode { feasible, reserved: None }
+        let packing = self.filters.world.packing();
+        let passed = |other: Option<RawScores>| match other {
+            Some(raw) => PassedNode::new(state, raw),
+            None => PassedNode::of_verdict(state, fit, packing),
         };
         Some(self.filters.test(state, &fit.taken).map(passed))
     }
@@ -209,4 +320,29 @@ impl<'a, 'v> Evaluation<'a, 'v> {
     fn normalised(&self, passed: &[PassedNode<'a>]) -> NormalisedScores {
         NormalisedScores::of(&self.preferences, passed.iter().map(|one| &one.feasible))
     }
+}
+
+/// Finds out which of the nodes costs least by its room, and how much: scores are normalised by that.
+fn settle_least(
+    passed: &mut [PassedNode<'_>],
+    packing: &Packing,
+    mut go_on: impl FnMut() -> ControlFlow<()>,
+) -> ControlFlow<()> {
+    let cost = |one: &PassedNode<'_>| one.feasible.raw.cost().unwrap_or(f64::INFINITY);
+    let (mut estimated, known): (Vec<_>, Vec<_>) =
+        (0..passed.len()).partition(|at| passed[*at].estimated.is_some());
+    let mut least = known.into_iter().map(|at| cost(&passed[at])).fold(f64::INFINITY, f64::min);
+    estimated.sort_unstable_by(|one, other| cost(&passed[*one]).total_cmp(&cost(&passed[*other])));
+    for at in estimated {
+        let own = cost(&passed[at]);
+        if own > least {
+            break;
+        }
+        go_on()?;
+        passed[at].settle(packing, least - own);
+        if passed[at].estimated.is_none() {
+            least = least.min(cost(&passed[at]));
+        }
+    }
+    ControlFlow::Continue(())
 }

@@ -70,10 +70,8 @@ impl Outlook {
         }
         let judged = evaluation.judge(go_on)?;
         let mut groups = Groups::default();
-        for (state, verdict) in evaluation.nodes(&judged) {
-            if let Err(reasons) = verdict {
-                groups.add(&demand.ask, state, reasons, evaluation.filters().quotas());
-            }
+        for (state, reasons) in judged.refused_nodes() {
+            groups.add(&demand.ask, state, reasons, evaluation.filters().quotas());
         }
         let fitting = judged.fitting();
         let error = (fitting == 0).then(|| evaluation.fit_error(&judged.refusals));

@@ -119,18 +119,15 @@ impl Outlook {
         if counts.has_given_up() {
             return None;
         }
-        let judged = evaluation.judge(go_on)?;
+        let mut judged = evaluation.judge(&mut go_on)?;
         let rank = |node: &NodeName| passed_over.get(node).copied().unwrap_or(0);
-        let Some(node) = evaluation.best(&judged, rank) else {
+        let best = evaluation.best_with_total(&mut judged, rank, go_on).continue_value()?;
+        let Some((node, score)) = best else {
             return Some(Err(evaluation.fit_error(&judged.refusals)));
         };
         let allocations = evaluation.filters().decision(node).allocations;
         let units = demand.ask.devices.iter().map(|device| device.profile.core_budget.unit());
         let allocations = allocations.into_iter().zip(units).collect();
-        let nodes = evaluation.nodes(&judged);
-        let own = nodes.iter().find(|(state, _)| Arc::ptr_eq(state, node));
-        let score =
-            own.and_then(|(_, scores)| scores.as_ref().ok()).map_or(0.0, |scores| scores.total(weights));
         let (others, refused) = (judged.fitting().saturating_sub(1), judged.refused());
         Some(Ok(Prospect { node: node.clone(), allocations, score, others, refused }))
     }

@@ -53,12 +53,23 @@ impl FailingNode {
 /// What a node that fits a pod is to it.
 #[derive(Clone, Debug)]
 pub struct FittingNode {
-    /// Its scores.
+    /// Its scores, as far as they are known.
     pub raw: RawScores,
     /// So much of the quotas would be taken.
     pub taken: Taken,
     /// The room that would be left, where a plugin scores by it.
     pub vacancy: Option<Arc<Vacancy>>,
+}
+
+impl FittingNode {
+    /// Its scores, exactly.
+    pub(super) fn exact_scores(&self, packing: &Packing) -> RawScores {
+        let mut raw = self.raw;
+        if let Some(vacancy) = &self.vacancy {
+            raw.settle(vacancy, packing, f64::INFINITY);
+        }
+        raw
+    }
 }
 
 /// What judging a node depends on beside the node and the ask, the same for every node.
@@ -86,7 +97,10 @@ pub fn judge(
 ) -> Result<(Vec<Allocation>, RawScores), NodeReasons> {
     let allocations = filter(ask, node, around.device_resources, quotas)?;
     let placement = Placement { ask, node, allocations: &allocations, packing: around.packing };
-    let (scores, _) = RawScores::of(&placement);
+    let (mut scores, vacancy) = RawScores::of(&placement);
+    if let Some(vacancy) = vacancy {
+        scores.settle(&vacancy, around.packing, f64::INFINITY);
+    }
     Ok((allocations, scores))
 }
 

@@ -31,6 +31,8 @@ pub struct Verdicts {
     generations: Vec<u64>,
     /// The weighted sum of the node's scores, as long as none depends on other nodes; [`UNFIT`]: it does not fit.
     scores: Vec<f64>,
+    /// Whether it may be less.
+    estimates: Vec<bool>,
     of_nodes: Vec<Arc<NodeVerdict>>,
     /// How many of these have scores that depend on those of other nodes.
     relative: usize,
@@ -60,6 +62,9 @@ const LANES: usize = 16;
 /// The verdicts on nodes of which others are alike.
 type Shared<K> = HashMap<K, Arc<NodeVerdict>, FixedState>;
 
+/// Verdicts with other scores, by the address of the one that they replace, which is kept so that no other has it meanwhile.
+type Replaced = HashMap<*const NodeVerdict, (Arc<NodeVerdict>, Arc<NodeVerdict>), FixedState>;
+
 /// The score of a node that does not fit.
 const UNFIT: f64 = f64::NEG_INFINITY;
 
@@ -67,6 +72,16 @@ const UNFIT: f64 = f64::NEG_INFINITY;
 struct NodeScoring<'a> {
     around: Surroundings<'a>,
     weights: ScoreWeights,
+}
+
+impl NodeScoring<'_> {
+    /// The score of a node as long as none depends on other nodes, and whether it may be less.
+    fn score(&self, verdict: &NodeVerdict) -> (f64, bool) {
+        match verdict {
+            NodeVerdict::Fits(fit) => (fit.raw.total(&self.weights), fit.raw.is_estimate()),
+            NodeVerdict::Fails(_) => (UNFIT, false),
+        }
+    }
 }
 
 impl Verdicts {
@@ -190,7 +205,7 @@ impl Verdicts {
     /// Forgets what was made of the node in this slot.
     pub fn forget(&mut self, slot: usize) {
         if let Some(generation) = self.generations.get_mut(slot) {
-            (*generation, self.scores[slot]) = (0, UNFIT);
+            (*generation, self.scores[slot], self.estimates[slot]) = (0, UNFIT, false);
             self.replace(slot, nothing());
         }
     }
@@ -220,7 +235,60 @@ impl Verdicts {
         judged.filter_map(|(state, (verdict, score))| Some((state.as_ref()?, &**verdict, *score)))
     }
 
-    /// Of the nodes with the highest score the first by name, where no node's score depends on those of others; `None`: none fits.
+    /// Finds out what nodes cost by their rooms as far as it takes to tell which has the highest score, where no node's score depends on those of others.
+    pub(super) fn settle_best(&mut self, world: &World, weights: ScoreWeights) {
+        let scoring = NodeScoring { around: world.into(), weights };
+        while self.is_best_estimate() {
+            let known = self.scores.iter().zip(&self.estimates).filter(|(_, is_estimate)| !**is_estimate);
+            let mut best = known.map(|(score, _)| *score).fold(UNFIT, f64::max);
+            let could_be_best = |slot: &usize| self.estimates[*slot] && self.scores[*slot] >= best;
+            let mut slots: Vec<usize> = (0..self.scores.len()).filter(could_be_best).collect();
+            slots.sort_unstable_by(|one, other| self.scores[*other].total_cmp(&self.scores[*one]));
+            let mut settled = Replaced::default();
+            for slot in slots {
+                if self.scores[slot] < best {
+                    break;
+                }
+                self.settle(slot, best, &scoring, &mut settled);
+                if !self.estimates[slot] {
+                    best = best.max(self.scores[slot]);
+                }
+            }
+        }
+    }
+
+    /// Whether the highest score is that of a node that may have less.
+    fn is_best_estimate(&self) -> bool {
+        let highest = highest(&self.scores);
+        let mut chunks = self.scores.chunks(LANES).zip(self.estimates.chunks(LANES));
+        highest > UNFIT
+            && chunks.any(|(scores, estimates)| {
+                let is_it = |(score, is_estimate): (&f64, &bool)| *is_estimate && *score >= highest;
+                scores.contains(&highest) && scores.iter().zip(estimates).any(is_it)
+            })
+    }
+
+    /// Finds out what the node in this slot costs by its room until its score is known exactly or to be less than this.
+    fn settle(&mut self, slot: usize, score: f64, scoring: &NodeScoring<'_>, settled: &mut Replaced) {
+        let NodeScoring { around, weights } = scoring;
+        let NodeVerdict::Fits(fit) = &*self.of_nodes[slot] else { return };
+        let Some(vacancy) = &fit.vacancy else { return };
+        let mut raw = fit.raw;
+        raw.settle(vacancy, around.packing, weights.room_points(raw.total(weights) - score));
+        self.scores[slot] = raw.total(weights);
+        if !raw.is_estimate() {
+            self.estimates[slot] = false;
+            let before = self.of_nodes[slot].clone();
+            let (_, exact) = settled.entry(Arc::as_ptr(&before)).or_insert_with(|| {
+                let fit = FittingNode { raw, taken: fit.taken.clone(), vacancy: fit.vacancy.clone() };
+                (before, Arc::new(NodeVerdict::Fits(fit)))
+            });
+            self.of_nodes[slot] = exact.clone();
+        }
+    }
+
+    /// Of the nodes with the highest score the first by name, where no node's score depends on those of others and [`Self::settle_best`] has found it out;
+    /// `None`: none fits.
     pub(super) fn best<'a>(&self, world: &'a World) -> Option<&'a Arc<NodeState>> {
         let highest = highest(&self.scores);
         if highest == UNFIT {
@@ -255,6 +323,7 @@ impl Verdicts {
     fn resize(&mut self, slots: usize) {
         self.generations.resize(slots, 0);
         self.scores.resize(slots, UNFIT);
+        self.estimates.resize(slots, false);
         if self.of_nodes.len() != slots {
             self.of_nodes.resize(slots, nothing());
         }
@@ -272,10 +341,7 @@ impl Verdicts {
     /// Takes in the verdict on the node in this slot, of this generation.
     fn set(&mut self, slot: usize, generation: u64, verdict: Arc<NodeVerdict>, scoring: &NodeScoring<'_>) {
         self.generations[slot] = generation;
-        self.scores[slot] = match &*verdict {
-            NodeVerdict::Fits(fit) => fit.raw.total(&scoring.weights),
-            NodeVerdict::Fails(_) => UNFIT,
-        };
+        (self.scores[slot], self.estimates[slot]) = scoring.score(&verdict);
         self.replace(slot, verdict);
     }
 
@@ -301,20 +367,21 @@ impl Verdicts {
     /// Scores the nodes anew for another mix of pods.
     fn value(&mut self, scoring: &NodeScoring<'_>) {
         // Whoever shares a verdict shares the next one. While the loop runs, no address is another verdict's: those that are replaced are kept.
-        let mut shared: HashMap<*const NodeVerdict, (Arc<NodeVerdict>, Arc<NodeVerdict>, f64), FixedState> =
-            HashMap::default();
+        let mut replaced = Replaced::default();
         for slot in 0..self.of_nodes.len() {
             let before = &self.of_nodes[slot];
             let NodeVerdict::Fits(FittingNode { raw, taken, vacancy: Some(vacancy) }) = &**before else {
                 continue;
             };
-            let (_, verdict, score) = shared.entry(Arc::as_ptr(before)).or_insert_with(|| {
+            let (_, verdict) = replaced.entry(Arc::as_ptr(before)).or_insert_with(|| {
                 let mut raw = *raw;
                 raw.value(vacancy, scoring.around.packing);
                 let fit = FittingNode { raw, taken: taken.clone(), vacancy: Some(vacancy.clone()) };
-                (before.clone(), Arc::new(NodeVerdict::Fits(fit)), raw.total(&scoring.weights))
+                (before.clone(), Arc::new(NodeVerdict::Fits(fit)))
             });
-            (self.of_nodes[slot], self.scores[slot]) = (verdict.clone(), *score);
+            let verdict = verdict.clone();
+            (self.scores[slot], self.estimates[slot]) = scoring.score(&verdict);
+            self.of_nodes[slot] = verdict;
         }
     }
 }

@@ -4,7 +4,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use smallvec::SmallVec;
 
-use super::{Packing, fleet::NodeSize, rooms::ValuedRoom};
+use super::{
+    Packing,
+    fleet::NodeSize,
+    rooms::{ValuedRoom, Worth},
+};
 use crate::scheduling::model::card_kind::KindId;
 
 /// A node's room before the pod, and after.
@@ -16,8 +20,17 @@ pub struct Vacancy {
     pub after: SmallVec<[Remainder; 1]>,
     /// How large the node is when it is empty; `None`: it has no cards.
     pub size: Option<NodeSize>,
-    /// What the pod costs, in millionths of a card, with the version of what rooms are worth by which that was found.
-    cost: Mutex<Option<(u64, i64)>>,
+    /// What the pod costs, as far as is known, with the version of what rooms are worth by which that was found.
+    cost: Mutex<Option<(u64, Cost)>>,
+}
+
+/// What a pod costs on a node, as far as is known.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Cost {
+    /// No less than this, in millionths of a card.
+    pub least: i64,
+    /// Whether it is exactly that.
+    pub is_exact: bool,
 }
 
 /// What is left of a node once the pod is there.
@@ -53,6 +66,14 @@ impl Vacancy {
 
     /// What each choice costs, in millionths of a card.
     pub fn costs<'a>(&'a self, packing: &'a Packing) -> impl Iterator<Item = i64> + 'a {
+        self.after
+            .iter()
+            .zip(self.without_rooms(packing))
+            .map(|(left, cost)| cost - packing.worth(&left.room))
+    }
+
+    /// What each choice would cost if what it leaves were worth nothing.
+    fn without_rooms<'a>(&'a self, packing: &'a Packing) -> impl Iterator<Item = i64> + 'a {
         let before = packing.worth(&self.before);
         let of_size = self.size.map_or(0, |size| packing.pressure().of_size(size));
         // Thousandths of a card, and millionths of what there is.
@@ -63,20 +84,48 @@ impl Vacancy {
             let of_kind = left
                 .taken
                 .map_or(0, |(kind, thousandths)| sought(thousandths, packing.pressure().of_kind(kind)));
-            before - packing.worth(&left.room) + left.fixed + of_kind + sought(left.denied, of_size)
+            before + left.fixed + of_kind + sought(left.denied, of_size)
         })
     }
 
-    /// What the best choice costs, in millionths of a card.
-    pub fn cost(&self, packing: &Packing) -> i64 {
+    /// What the best choice costs, as far as is known.
+    pub fn cost(&self, packing: &Packing) -> Cost {
+        // Less than any cost: nothing has to be found out.
+        self.found(packing, i64::MIN)
+    }
+
+    /// What the best choice costs: found out until it is known exactly or to be more than this, in millionths of a card.
+    pub fn cost_up_to(&self, packing: &Packing, most: i64) -> Cost {
+        self.found(packing, most)
+    }
+
+    fn found(&self, packing: &Packing, most: i64) -> Cost {
         let mut known = self.cost.lock().unwrap_or_else(PoisonError::into_inner);
-        match *known {
-            Some((version, cost)) if version == packing.version() => cost,
-            _ => {
-                let cost = self.costs(packing).min().unwrap_or(0);
-                *known = Some((packing.version(), cost));
-                cost
+        if let Some((version, cost)) = *known
+            && version == packing.version()
+            && (cost.is_exact || cost.least > most)
+        {
+            return cost;
+        }
+        let cost = self.find(packing, most);
+        *known = Some((packing.version(), cost));
+        cost
+    }
+
+    fn find(&self, packing: &Packing, most: i64) -> Cost {
+        let bare: SmallVec<[i64; 8]> = self.without_rooms(packing).collect();
+        let mut worths: SmallVec<[Worth; 8]> =
+            self.after.iter().map(|left| packing.known_worth(&left.room)).collect();
+        loop {
+            let costs = bare.iter().zip(&worths).map(|(bare, worth)| bare - worth.most);
+            let Some((at, least)) = costs.enumerate().min_by_key(|(_, cost)| *cost) else {
+                return Cost { least: 0, is_exact: true };
+            };
+            let is_exact = worths[at].is_exact;
+            if is_exact || least > most {
+                return Cost { least, is_exact };
             }
+            worths[at] = packing.narrowed_worth(&self.after[at].room);
         }
     }
 }

@@ -33,8 +33,8 @@ impl AmountsVerdict {
             if !read.contains(&NodePart::Amounts) {
                 continue;
             }
-            if let Some(amounts) = row.room_amounts {
-                found.extend(amounts(ask, node).map(u64::from));
+            if let Some(scoring) = row.room_score {
+                found.extend((scoring.amounts)(ask, node).map(u64::from));
                 continue;
             }
             if *read != [NodePart::Amounts] {

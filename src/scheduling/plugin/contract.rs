@@ -129,8 +129,11 @@ pub trait RoomScore: SchedulingPlugin {
     /// What it reads of the node's amounts: where it is equal and the node's other parts are, vacancies are alike.
     fn amounts(ask: &Ask, node: &NodeState) -> RoomAmounts;
 
-    /// A cost: the less, the better.
-    fn cost(vacancy: &Vacancy, packing: &Packing) -> f64;
+    /// What a cost of so many millionths of a card comes to in points: the less, the better.
+    fn points(cost: i64) -> f64;
+
+    /// The cost that comes to so many points, rounded up.
+    fn cost(points: f64) -> i64;
 }
 
 /// What becomes of a plugin's scores once those of all nodes that fit are known.

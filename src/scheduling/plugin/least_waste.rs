@@ -69,14 +69,15 @@ impl RoomScore for LeastWaste {
         [before[0], before[1], after[0], after[1], denied(ask, node), size[0], size[1]]
     }
 
-    fn cost(vacancy: &Vacancy, packing: &Packing) -> f64 {
-        points(vacancy.cost(packing))
+    #[expect(clippy::cast_precision_loss, reason = "costs are far below 2^52")]
+    fn points(cost: i64) -> f64 {
+        cost as f64 / POINT
     }
-}
 
-#[expect(clippy::cast_precision_loss, reason = "costs are far below 2^52")]
-fn points(cost: i64) -> f64 {
-    cost as f64 / POINT
+    #[expect(clippy::cast_possible_truncation, reason = "what is more than any cost is as good as the most")]
+    fn cost(points: f64) -> i64 {
+        (points * POINT).ceil() as i64
+    }
 }
 
 /// The card that a pod is given first on this node; `None`: none is better than another.

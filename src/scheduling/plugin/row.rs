@@ -19,7 +19,7 @@ use crate::scheduling::{
         pod::{Ask, Demand},
         prebind_step::PrebindStep,
     },
-    packing::{Packing, vacancy::Vacancy},
+    packing::vacancy::Vacancy,
     world::{World, node_parts::NodePart, node_state::NodeState, object::Objects},
 };
 
@@ -78,8 +78,6 @@ type FindVacancy = fn(&Placement<'_>) -> Option<Arc<Vacancy>>;
 
 type ReadAmounts = fn(&Ask, &NodeState) -> RoomAmounts;
 
-type Cost = fn(&Vacancy, &Packing) -> f64;
-
 type PrepareScore = for<'a> fn(&'a Demand, &'a World, &mut PodCounts) -> Option<Box<dyn PreScored + 'a>>;
 
 type Reads = fn(&Ask) -> Option<&'static [NodePart]>;
@@ -98,9 +96,17 @@ pub(super) struct Row {
     pub(super) test: Option<Test>,
     pub(super) prepare: Option<Prepare>,
     pub(super) score: Option<(ScoreNode, Normalisation)>,
-    pub(super) room_score: Option<(FindVacancy, Cost)>,
-    pub(super) room_amounts: Option<ReadAmounts>,
+    pub(super) room_score: Option<RoomScoring>,
     pub(super) prepare_score: Option<PrepareScore>,
+}
+
+/// How a plugin scores by rooms.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RoomScoring {
+    pub(super) vacancy: FindVacancy,
+    pub(super) amounts: ReadAmounts,
+    pub(super) points: fn(i64) -> f64,
+    pub(super) cost: fn(f64) -> i64,
 }
 
 /// By how much a plugin's score is multiplied where nothing is set.
@@ -135,7 +141,6 @@ impl Row {
             prepare: None,
             score: None,
             room_score: None,
-            room_amounts: None,
             prepare_score: None,
         }
     }
@@ -162,7 +167,9 @@ impl Row {
 
     /// It scores a node by the room that is left there.
     pub(super) const fn room_score<P: InTable + RoomScore>(self) -> Self {
-        Self { room_score: Some((P::vacancy, P::cost)), room_amounts: Some(P::amounts), ..self }
+        let room_score =
+            RoomScoring { vacancy: P::vacancy, amounts: P::amounts, points: P::points, cost: P::cost };
+        Self { room_score: Some(room_score), ..self }
     }
 
     /// It scores a node by what it finds out for a pod.

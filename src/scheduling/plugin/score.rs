@@ -15,11 +15,16 @@ use super::{
     cycle::Preferences,
 };
 use crate::scheduling::{
-    packing::{Packing, vacancy::Vacancy},
+    packing::{
+        Packing,
+        vacancy::{Cost, Vacancy},
+    },
     world::node_state::NodeState,
 };
 use range::{MOST, float, whole};
 use weights::{SCORING, ScoreWeights, place};
+
+use super::row::RoomScoring;
 
 pub use cards::{fullness, of_request};
 
@@ -70,6 +75,15 @@ const fn scorers() -> [usize; count()] {
     scorers
 }
 
+/// Sums of scores are rounded: a cost is found out beyond what they say by this, in points.
+const ROUNDED: f64 = 1e-3;
+
+/// The plugin that scores by rooms, with its place among [`SCORERS`].
+fn room_scoring() -> Option<(usize, RoomScoring)> {
+    let of_row = |(place, row): (usize, usize)| Some((place, TABLE[row].room_score?));
+    SCORERS.into_iter().enumerate().find_map(of_row)
+}
+
 /// The scores of one node by the plugins that score a node by itself, before normalisation.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RawScores {
@@ -79,6 +93,8 @@ pub struct RawScores {
     scored: u16,
     /// Whether one of them depends on those of other nodes.
     is_relative: bool,
+    /// Whether the node may cost more by its room than the score says: what rooms are worth is found out as far as it takes to tell which node is best.
+    is_estimate: bool,
 }
 
 impl RawScores {
@@ -86,8 +102,8 @@ impl RawScores {
     pub(in crate::scheduling) fn of(placement: &Placement<'_>) -> (Self, Option<Arc<Vacancy>>) {
         let (mut raw, mut vacant) = (Self::default(), None);
         for (place, row) in SCORERS.into_iter().enumerate() {
-            if let Some((vacancy, _)) = TABLE[row].room_score {
-                vacant = vacancy(placement);
+            if let Some(scoring) = TABLE[row].room_score {
+                vacant = (scoring.vacancy)(placement);
                 continue;
             }
             let Some((score, normalisation)) = TABLE[row].score else { continue };
@@ -101,13 +117,33 @@ impl RawScores {
         (raw, vacant)
     }
 
-    /// Scores anew what depends on the mix of pods that may come.
+    /// Scores anew what depends on the mix of pods that may come, as far as it is known what rooms are worth.
     pub(in crate::scheduling) fn value(&mut self, vacancy: &Vacancy, packing: &Packing) {
-        for (place, row) in SCORERS.into_iter().enumerate() {
-            if let Some((_, cost)) = TABLE[row].room_score {
-                self.set(place, cost(vacancy, packing));
-            }
+        self.set_cost(|_| vacancy.cost(packing));
+    }
+
+    /// Finds out what the node costs by its room, until it is known exactly or to be so many points more than the score says.
+    pub(in crate::scheduling) fn settle(&mut self, vacancy: &Vacancy, packing: &Packing, more: f64) {
+        let most = self.cost().unwrap_or_default() + more + ROUNDED;
+        self.set_cost(|scoring| vacancy.cost_up_to(packing, (scoring.cost)(most)));
+    }
+
+    fn set_cost(&mut self, find: impl FnOnce(RoomScoring) -> Cost) {
+        if let Some((place, scoring)) = room_scoring() {
+            let cost = find(scoring);
+            self.set(place, (scoring.points)(cost.least));
+            self.is_estimate = !cost.is_exact;
         }
+    }
+
+    /// What the node costs by its room, in points; `None`: nothing is scored by that.
+    pub(in crate::scheduling) fn cost(&self) -> Option<f64> {
+        room_scoring().and_then(|(place, _)| self.get(place))
+    }
+
+    /// Whether the node may cost more by its room than the score says.
+    pub(in crate::scheduling) fn is_estimate(&self) -> bool {
+        self.is_estimate
     }
 
     fn set(&mut self, place: usize, score: f64) {

@@ -247,11 +247,11 @@ pub(super) fn compare(
     }
     let verdicts = Verdicts::new(&demand.ask, before.world(), *weights);
     let evaluation = Evaluation::of(filters, &verdicts, &mut counts, *weights);
-    let all = evaluation.judge_all();
-    let judged = evaluation.nodes(&all);
+    let mut all = evaluation.judge_all();
+    let (own, feasible) = (best(&evaluation, &mut all), all.fitting());
+    let judged = evaluation.nodes(&mut all);
     let chosen = judged.iter().find(|(state, _)| state.info.name == holding.node);
     let scores = || judged.iter().filter_map(|(_, judged)| judged.as_ref().ok());
-    let (own, feasible) = (best(&evaluation, &all), all.fitting());
     let found = match (&own, chosen) {
         (Some(_), None) => bare(ComparisonReason::NodeUnknown),
         (Some(_), Some((_, Err(reasons)))) => bare(ComparisonReason::NodeRejected((*reasons).clone())),
@@ -285,10 +285,10 @@ pub(super) fn prospect(demand: &Demand, now: &Snapshot, weights: &ScoreWeights) 
     }
     let verdicts = Verdicts::new(&demand.ask, now.world(), *weights);
     let evaluation = Evaluation::of(filters, &verdicts, &mut counts, *weights);
-    best(&evaluation, &evaluation.judge_all())
+    best(&evaluation, &mut evaluation.judge_all())
 }
 
-fn best<'a>(evaluation: &Evaluation<'a, '_>, judged: &JudgedNodes<'a>) -> Option<ComparedPlacement> {
+fn best<'a>(evaluation: &Evaluation<'a, '_>, judged: &mut JudgedNodes<'a>) -> Option<ComparedPlacement> {
     let decision = evaluation.filters().decision(evaluation.best(judged, |_| 0)?);
     let shares = decision.allocations.iter().flat_map(|one| one.assignment.shares());
     Some(ComparedPlacement { shares: shares.cloned().collect(), node: decision.node })

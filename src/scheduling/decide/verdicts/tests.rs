@@ -7,26 +7,36 @@ use proptest::prelude::*;
 use super::*;
 use crate::{
     device::{
-        Allocation, Amounts, Answer, Card, CardPolicy, DeviceCount, DevicePortion, DeviceType, Health,
-        IdFilter, Inventory, JointRequest, MiB, Mode, NamedDimension, NodeDevice, NodeDevices, NodePolicy,
-        SlicePlacement, SliceProfile, Slicing, Unit,
+        Allocation, Amounts, Answer, Card, CardPolicy, DeviceCount, DevicePortion, DeviceType, Dimension,
+        Health, IdFilter, Inventory, JointRequest, MiB, Mode, NamedDimension, NodeDevice, NodeDevices,
+        NodePolicy, SlicePlacement, SliceProfile, Slicing, Unit,
     },
     object::{
         NodeSelector, NodeSelectorTerm, PreferredTerm, Quantity, Requirement, Taint, Toleration,
         container::Protocol, node::HOSTNAME,
     },
     scheduling::{
-        NodeInfo, ResourceAmounts, Snapshot,
-        decide::likenesses::Likenesses,
+        NodeInfo, Outlook, ResourceAmounts, Snapshot,
+        decide::{
+            Filters, class::Classes, dry_runs::DryRuns, evaluation::Evaluation, likenesses::Likenesses,
+            verdict::best,
+        },
         fixtures,
         model::{
             feature::Feature,
             footprint::{Footprint, HostPort, PortsAndDisks},
+            name::NodeName,
             node::Offer,
             node_affinity::NodeAffinityTerms,
-            pod::Constraints,
+            pod::{Constraints, Demand},
+            pod_shape::{CardShape, PodShape},
         },
-        world::{ledger::Charge, node_state::Agent},
+        plugin::pod_counts::PodCounts,
+        world::{
+            ledger::Charge,
+            node_state::Agent,
+            quota::{Bound, QuotaInfo, QuotaKey},
+        },
     },
 };
 
@@ -400,6 +410,90 @@ proptest! {
             compare(&found, &Verdicts::new(&ask, world, weights), &ask, world)?;
             known.update_alike(&kept, world, weights, &mut likenesses);
             compare(&known, &Verdicts::new(&kept, world, weights), &kept, world)?;
+        }
+    }
+}
+
+/// The best node by the scores of all nodes that fit, for each of which it is found out exactly what it costs by its room.
+fn best_of_all(
+    demand: &Demand,
+    world: &World,
+    weights: ScoreWeights,
+    rank: impl Fn(&NodeName) -> usize,
+) -> Option<NodeName> {
+    let mut counts = PodCounts::default();
+    let filters = Filters::prepare(demand, world, &mut counts);
+    if filters.rejected().is_some() {
+        return None;
+    }
+    let verdicts = Verdicts::new(&demand.ask, world, weights);
+    let evaluation = Evaluation::of(filters, &verdicts, &mut counts, weights);
+    let mut judged = evaluation.judge_all();
+    let nodes = evaluation.nodes(&mut judged);
+    let totals =
+        nodes.iter().filter_map(|(state, scores)| Some((*state, scores.as_ref().ok()?.total(&weights))));
+    best(totals, rank).map(|state| state.info.name.clone())
+}
+
+/// Pods that may come ask for so many cards and cpus, and for so much memory of a card.
+fn coming() -> impl Strategy<Value = (Arc<PodShape>, u32)> {
+    let weight = prop_oneof![Just(0), Just(1_024), 1..100_000_u32];
+    (1..3_u32, 0..8_u32, prop_oneof![Just(1_000_u64), Just(6_000), Just(8_000)], weight).prop_map(
+        |(count, cpu, memory, weight)| {
+            let request = fixtures::request_of_one(fixtures::share_request(count, memory, 5));
+            let devices = fixtures::ask_for(fixtures::profile(fixtures::PROFILE), request).devices;
+            let cards = CardShape::of(&devices).expect("they are shares of cards");
+            (Arc::new(PodShape { cpu: cpu * 1_000, memory: 0, cards }), weight)
+        },
+    )
+}
+
+proptest! {
+    #[test]
+    fn the_node_that_is_chosen_is_the_best_by_what_all_nodes_cost(
+        kinds in prop::collection::vec(kind(), 3),
+        first in prop::collection::vec(0..3_usize, NODES),
+        rounds in prop::collection::vec(
+            (prop::collection::vec(step(3), 0..6), prop::collection::vec(coming(), 0..4), asked(), 0..3_usize),
+            1..8,
+        ),
+        kept in asked(),
+        quota in prop::bool::weighted(0.3),
+    ) {
+        let mut cluster = Cluster::default();
+        for (at, kind) in first.into_iter().enumerate() {
+            cluster.take(&Step::Node(at, kind), &kinds);
+        }
+        if quota {
+            let key = QuotaKey { namespace: "default".into(), name: "quota".into() };
+            let (profile, dimension) = (fixtures::PROFILE.into(), Dimension::Memory);
+            let bound = Bound { profile, dimension, key: "memory".into(), hard: 40_000, unit: 1 };
+            cluster.snapshot.set_quota(QuotaInfo { key, bounds: vec![bound] });
+        }
+        let weights = ScoreWeights::default();
+        let (mut classes, mut dry_runs) = (Classes::default(), DryRuns::default());
+        for (steps, coming, asked, odd) in rounds {
+            for step in &steps {
+                cluster.take(step, &kinds);
+            }
+            cluster.snapshot.packing_mut().weigh(coming);
+            let (snapshot, world) = (&cluster.snapshot, cluster.snapshot.world());
+            let passed_over: BTreeMap<NodeName, usize> =
+                (0..NODES).map(|at| (name(at).as_str().into(), usize::from(odd > 0 && at % 3 == odd))).collect();
+            let rank = |node: &NodeName| passed_over[node];
+            let outlook = Outlook::new(world.clone(), passed_over.clone(), weights);
+            for mut asked in [&asked, &kept].map(Clone::clone) {
+                // Most are to leave least of no use.
+                asked.policy = if asked.policy == 0 { 0 } else { 2 };
+                let demand = fixtures::demand("pod", asked.ask());
+                let decided = classes.decide(&demand, snapshot, rank).ok();
+                let told = outlook.place_by(&mut dry_runs, &demand, || ControlFlow::Continue(()));
+                let told = told.expect("it is never stopped").ok();
+                // Only now: it finds out what all rooms are worth, of which the others know more from then on.
+                let best = best_of_all(&demand, world, weights, rank);
+                prop_assert_eq!(decided.map(|decided| decided.node), best.clone());
+                prop_assert_eq!(told.map(|told| told.node.info.name.clone()), best);
+            }
         }
     }
 }
