@@ -36,7 +36,7 @@ pub use event::{
     BindOutcome, Computed, Event, EvictionOutcome, LockOutcome, NodeChange, ObjectChange, PodChange,
     QuotaChange, ReadAnswer, ReleaseOutcome, Setback, TellOutcome, WithdrawOutcome, WriteOutcome,
 };
-pub use finding::{Concern, Drift, Finding, FindingCounts, NodeFindings};
+pub use finding::{Concern, DoubleAllocation, Drift, Finding, FindingCounts, NodeFindings};
 pub use model::footprint::Footprint;
 pub use model::measure::{Attempt, Measure, Standing};
 pub use model::message::Details;

@@ -68,6 +68,8 @@ mod preemption;
 mod quotas;
 #[path = "end_to_end/reservations.rs"]
 mod reservations;
+#[path = "end_to_end/rivals.rs"]
+mod rivals;
 #[path = "end_to_end/shadow.rs"]
 mod shadow;
 #[path = "end_to_end/slices.rs"]
@@ -205,6 +207,8 @@ on_both_floors! {
     device_claims::a_card_that_is_published_later_wakes_the_pod,
     device_claims::a_claim_moves_with_its_pod,
     device_claims::a_binder_that_is_killed_between_any_two_steps_gives_one_card,
+    rivals::a_pod_that_is_not_bound_gives_way_to_another_scheduler,
+    rivals::a_device_that_another_scheduler_gives_again_is_found,
     mixed_nodes::a_card_is_given_through_one_api_at_a_time,
     mixed_nodes::shares_of_claims_and_of_pods_fill_a_card_together,
     mixed_nodes::a_binder_that_is_killed_between_any_two_steps_gives_a_card_once,

@@ -36,6 +36,7 @@ pub(crate) enum Family {
     GangTooLarge,
     LeastWaste,
     LeastWasteUnequal,
+    LeastWasteFilled,
     LeastWasteReweighed,
     JointDevices,
     TemplateClaim(Kind),
@@ -89,6 +90,7 @@ impl Family {
         Self::GangTooLarge,
         Self::LeastWaste,
         Self::LeastWasteUnequal,
+        Self::LeastWasteFilled,
         Self::LeastWasteReweighed,
         Self::JointDevices,
         Self::TemplateClaim(Kind::Any),
@@ -127,6 +129,7 @@ impl Family {
             Self::GangTooLarge => "a gang of 8, the last of which fits nowhere",
             Self::LeastWaste => "least-waste, rooms of 400 sizes",
             Self::LeastWasteUnequal => "least-waste, no two nodes of one size",
+            Self::LeastWasteFilled => "least-waste, no two rooms or cards alike",
             Self::LeastWasteReweighed => "least-waste, another mix of pods each time",
             Self::JointDevices => "a GPU and a NIC of one PCIe switch",
             Self::TemplateClaim(kind) => kind.name(),
@@ -135,7 +138,10 @@ impl Family {
 
     /// Whether pods go where they leave least of no use.
     pub(crate) fn wastes_least(self) -> bool {
-        matches!(self, Self::LeastWaste | Self::LeastWasteUnequal | Self::LeastWasteReweighed)
+        matches!(
+            self,
+            Self::LeastWaste | Self::LeastWasteUnequal | Self::LeastWasteFilled | Self::LeastWasteReweighed
+        )
     }
 
     /// Whether some node would have the pods.
@@ -186,6 +192,7 @@ impl Family {
             | Self::GangTooLarge
             | Self::LeastWaste
             | Self::LeastWasteUnequal
+            | Self::LeastWasteFilled
             | Self::LeastWasteReweighed
             | Self::JointDevices
             | Self::TemplateClaim(_) => json!({}),

@@ -47,6 +47,14 @@ pub(super) fn share(node: usize, index: usize) -> Vec<Allocation> {
     vec![fixtures::allocation(PROFILE, share, Answer::Awaited)]
 }
 
+/// A part of a card of this node: any number of whole GiB.
+pub(super) fn part(node: usize, index: usize) -> Vec<Allocation> {
+    // Odd factors and high bits: no pattern is left.
+    let mixed = ((node * 8 + index + 1) as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
+    let share = fixtures::share(&format!("GPU-{node}-{index}"), 1_024 * (1 + mixed % 79), 10);
+    vec![fixtures::allocation(PROFILE, share, Answer::Awaited)]
+}
+
 fn shape(number: u32) -> Arc<PodShape> {
     let whole = number.is_multiple_of(4);
     let memory = if whole { 81_920 } else { 1_024 * u64::from(1 + number % 70) };

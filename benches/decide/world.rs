@@ -69,9 +69,15 @@ impl World {
             }
             snapshot.objects().join_devices(&mut info);
             snapshot.set_node(info);
-            for (pod, spec) in [json!({}), family.neighbour(at)].into_iter().enumerate() {
+            let filling = if family == Family::LeastWasteFilled { 6 } else { 0 };
+            let standing = [json!({}), family.neighbour(at)].into_iter().chain(vec![json!({}); filling]);
+            for (pod, spec) in standing.enumerate() {
                 let footprint = footprint(&read(&spec, STANDING));
-                let allocations = if family.wastes_least() { mix::share(at, pod) } else { share(at, pod) };
+                let allocations = match family {
+                    Family::LeastWasteFilled => mix::part(at, pod),
+                    family if family.wastes_least() => mix::share(at, pod),
+                    _ => share(at, pod),
+                };
                 let name = name(at);
                 snapshot.charge(
                     format!("{name}/{pod}").into(),

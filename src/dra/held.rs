@@ -39,11 +39,19 @@ pub struct DeviceInUse {
     pub whole: bool,
     /// How much shares take of each capacity.
     pub consumed: BTreeMap<String, Amount>,
+    /// How often it was given.
+    pub given: usize,
 }
 
 impl DeviceInUse {
+    /// Whether it was given as a whole and once more: two schedulers have given it at the same time.
+    pub fn is_given_twice(&self) -> bool {
+        self.whole && self.given > 1
+    }
+
     fn add(&mut self, other: Self) {
         self.whole |= other.whole;
+        self.given += other.given;
         for (name, amount) in other.consumed {
             self.consume(name, amount);
         }
@@ -88,6 +96,7 @@ impl HeldDevices {
             let held =
                 self.by_id.entry(DeviceId::new(&result.driver, &result.pool, &result.device)).or_default();
             held.whole |= result.share_id.is_none();
+            held.given += 1;
             for (name, quantity) in &result.consumed_capacity {
                 match quantity.amount() {
                     Ok(amount) => held.consume(name.clone(), amount),

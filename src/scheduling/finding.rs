@@ -3,6 +3,7 @@
 //! A finding carries names and amounts. The adapters make it into text. `Findings` keeps what was found on each node, so that a finding which lasts
 //! is reported once.
 
+mod double_allocation;
 mod overcommitment;
 mod unassigned;
 mod unread;
@@ -16,6 +17,7 @@ use super::model::{
     pod::PodKey,
 };
 
+pub use double_allocation::DoubleAllocation;
 pub use overcommitment::{Beyond, Overcommitment, overcommitted};
 pub use unassigned::MissingAssignment;
 pub use unread::UnreadAssignment;
@@ -27,6 +29,8 @@ pub(in crate::scheduling) use watch::{Findings, Raised};
 pub enum Finding {
     /// Pods hold more of a card of the pod than it has.
     Overcommitted(Overcommitment),
+    /// Two claims were given a device of the pod.
+    GivenTwice(DoubleAllocation),
     /// Which cards the pod holds can't be read.
     Unread(UnreadAssignment),
     /// The pod is bound, requests a share and carries no assignment.
@@ -84,6 +88,7 @@ impl Finding {
             Self::Overcommitted(found) => {
                 Message::with_own(found.to_string(), "Pods hold more of a card of this Pod than it has")
             }
+            Self::GivenTwice(found) => found.message(),
             Self::Unread(found) => found.message(),
             Self::Unassigned(found) => found.message(),
             Self::Drift(drift) => Message::from(drift.to_string()),

@@ -103,7 +103,7 @@ impl Service<Request<Body>> for Death {
     }
 }
 
-fn write_of(request: &Request<Body>) -> Option<Write> {
+pub(crate) fn write_of(request: &Request<Body>) -> Option<Write> {
     let path = request.uri().path();
     if request.method() == Method::POST && path.ends_with("/binding") {
         return Some(Write::Binding);

@@ -25,7 +25,11 @@ fn machine(name: &str) -> Node {
 }
 
 /// Nodes with so many cards of a driver each, and the controller of claims; Berth is yet to start.
-async fn without_berth(floor: Floor, driver: Driver, nodes: &[(&str, u32)]) -> Option<(World, DeviceClaims)> {
+pub(crate) async fn without_berth(
+    floor: Floor,
+    driver: Driver,
+    nodes: &[(&str, u32)],
+) -> Option<(World, DeviceClaims)> {
     let world = World::without_berth(floor, nodes.iter().map(|(name, _)| machine(name)).collect()).await?;
     for (name, count) in nodes {
         driver.publish(&world.cluster.client, name, &cards(name, *count), 1).await.unwrap();
@@ -60,12 +64,12 @@ pub(crate) async fn create_template(world: &World, name: &str, spec: Value) {
     templates.create(&PostParams::default(), &serde_json::from_value(template).unwrap()).await.unwrap();
 }
 
-async fn create_claim(world: &World, name: &str, spec: Value) {
+pub(crate) async fn create_claim(world: &World, name: &str, spec: Value) {
     let claim = json!({"metadata": {"name": name}, "spec": spec});
     claims(world).create(&PostParams::default(), &serde_json::from_value(claim).unwrap()).await.unwrap();
 }
 
-fn claims(world: &World) -> Api<ResourceClaim> {
+pub(crate) fn claims(world: &World) -> Api<ResourceClaim> {
     Api::default_namespaced(world.cluster.client.clone())
 }
 
@@ -78,20 +82,20 @@ pub(crate) fn of_template(name: &str, template: &str) -> Value {
 }
 
 /// A pod that uses the claim of this name.
-fn of_claim(name: &str, claim: &str) -> Value {
+pub(crate) fn of_claim(name: &str, claim: &str) -> Value {
     let mut pod = of_template(name, claim);
     pod["spec"]["resourceClaims"] = json!([{"name": "gpu", "resourceClaimName": claim}]);
     pod
 }
 
 /// The one device of a claim.
-fn device_of(claim: &ResourceClaim) -> DeviceRequestAllocationResult {
+pub(crate) fn device_of(claim: &ResourceClaim) -> DeviceRequestAllocationResult {
     let allocation = claim.status.as_ref().and_then(|status| status.allocation.clone()).unwrap();
     allocation.devices.unwrap().results.unwrap().remove(0)
 }
 
 /// The claim that a pod uses.
-async fn claim_of(world: &World, pod: &Pod) -> ResourceClaim {
+pub(crate) async fn claim_of(world: &World, pod: &Pod) -> ResourceClaim {
     let made = pod.status.iter().flat_map(|status| status.resource_claim_statuses.iter().flatten()).next();
     let named = pod.spec.iter().flat_map(|spec| spec.resource_claims.iter().flatten()).next();
     let name = made.and_then(|made| made.resource_claim_name.clone());

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::{
     deaths::{Death, Moment, Write},
-    groups::{COSCHEDULING, GroupVersion, KUBERNETES, VOLCANO, pod_group},
+    groups::{COSCHEDULING, GroupVersion, VOLCANO, kubernetes, pod_group},
     machines::hami_node,
     support::{controlplane::Options, floor::Floor},
     world::{LIMIT, World, node_of, pod},
@@ -209,19 +209,21 @@ pub(crate) async fn a_gang_that_is_not_complete_in_time_is_rolled_back_and_place
 
 /// Kubernetes' own PodGroups, which kube-apiserver serves where it is told to.
 pub(crate) async fn a_gang_of_kubernetes_own_api() {
-    let flags = ["--runtime-config=scheduling.k8s.io/v1alpha2=true", "--feature-gates=GenericWorkload=true"];
-    let options = Options { apiserver_flags: flags.map(str::to_owned).into(), ..Options::default() };
+    let api = kubernetes();
+    let served = format!("--runtime-config={}/{}=true", api.0, api.1);
+    let flags = vec![served, "--feature-gates=GenericWorkload=true".to_owned()];
+    let options = Options { apiserver_flags: flags, ..Options::default() };
     let nodes = vec![hami_node("gpu-1", 2)];
     let Some(mut world) = World::without_berth_on(Floor::Real, nodes, options).await else { return };
     world.start_berth();
-    let groups = world.serve_groups(Floor::Real, KUBERNETES).await;
+    let groups = world.serve_groups(Floor::Real, api).await;
     let gang = json!({"schedulingPolicy": {"gang": {"minCount": 2}}});
-    world.create_members(KUBERNETES, &["a"], 16_000).await;
+    world.create_members(api, &["a"], 16_000).await;
     world.unschedulable_with("a", "PodGroup default/train not found").await;
-    groups.create(&PostParams::default(), &pod_group(KUBERNETES, "train", &gang)).await.unwrap();
+    groups.create(&PostParams::default(), &pod_group(api, "train", &gang)).await.unwrap();
     let waits = "PodGroup default/train: waiting for more pods: there are 1 (minimum 2)";
     world.unschedulable_with("a", waits).await;
-    world.create_members(KUBERNETES, &["b"], 16_000).await;
+    world.create_members(api, &["b"], 16_000).await;
     for name in ["a", "b"] {
         world.running(name).await;
     }

@@ -11,7 +11,7 @@ use kube::{
 use serde_json::{Value, json};
 
 use crate::{
-    support::floor::Floor,
+    support::{build::Release, floor::Floor},
     world::{LIMIT, World},
 };
 
@@ -22,8 +22,16 @@ pub(crate) type GroupVersion = (&'static str, &'static str);
 pub(crate) const VOLCANO: GroupVersion = ("scheduling.volcano.sh", "v1beta1");
 /// The coscheduling plugin's.
 pub(crate) const COSCHEDULING: GroupVersion = ("scheduling.x-k8s.io", "v1alpha1");
-/// Kubernetes 1.36's own, which a flag of kube-apiserver turns on.
-pub(crate) const KUBERNETES: GroupVersion = ("scheduling.k8s.io", "v1alpha2");
+/// The group of Kubernetes' own, which a flag of kube-apiserver turns on.
+const KUBERNETES: &str = "scheduling.k8s.io";
+
+/// Kubernetes' own, as its release under test serves them.
+pub(crate) fn kubernetes() -> GroupVersion {
+    match Release::of_tests().unwrap() {
+        Release::Usual => (KUBERNETES, "v1alpha2"),
+        Release::V1_37 => (KUBERNETES, "v1beta1"),
+    }
+}
 
 /// A PodGroup of this spec.
 pub(crate) fn pod_group((group, version): GroupVersion, name: &str, spec: &Value) -> DynamicObject {
@@ -45,7 +53,7 @@ impl World {
             plural: "podgroups".to_owned(),
         };
         let groups: Api<DynamicObject> = Api::default_namespaced_with(self.cluster.client.clone(), &resource);
-        if floor == Floor::Real && api != KUBERNETES {
+        if floor == Floor::Real && group != KUBERNETES {
             self.install(api).await;
             // For a moment after its kind is established, kube-apiserver may still answer 404.
             let mut again = tokio::time::interval(Duration::from_millis(20));

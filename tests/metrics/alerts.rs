@@ -13,6 +13,7 @@ const FIRES: [(&str, &str, &str); 13] = [
     ("BerthNoLeader", r#"berth_scheduler_leader{instance="a"}"#, "0+0x40"),
     ("BerthNotSynced", r#"berth_scheduler_synced{instance="a"}"#, "0+0x40"),
     ("BerthCardOvercommitted", r#"berth_scheduler_overcommitted_cards{node="n1"}"#, "1+0x40"),
+    ("BerthDeviceAllocatedTwice", r#"berth_scheduler_doubly_allocated_devices{node="n1"}"#, "1+0x40"),
     ("BerthUnassignedPods", r#"berth_scheduler_unassigned_pods{node="n1"}"#, "1+0x40"),
     ("BerthUnreadableAssignments", r#"berth_scheduler_unreadable_pod_assignments{node="n1"}"#, "1+0x40"),
     ("BerthUnreadableRegistration", r#"berth_scheduler_unreadable_node_registration{node="n1"}"#, "1+0x40"),

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::{Finding, MissingAssignment, Overcommitment, UnreadAssignment, overcommitted};
+use super::{DoubleAllocation, Finding, MissingAssignment, Overcommitment, UnreadAssignment, overcommitted};
 use crate::{
     device::CardId,
+    dra::device::DeviceId,
     scheduling::{
         model::{
             name::{NodeName, Uid},
@@ -25,6 +26,8 @@ use crate::{
 pub struct NodeFindings {
     /// The cards of which pods hold more than there is.
     pub overcommitted: BTreeMap<CardId, Overcommitment>,
+    /// The devices of bound pods that several claims have.
+    pub given_twice: BTreeMap<DeviceId, DoubleAllocation>,
     /// The pods whose assignments can't be read.
     pub unread: BTreeMap<Uid, UnreadAssignment>,
     /// The bound pods that ask for a share and carry no assignment.
@@ -36,6 +39,8 @@ pub struct NodeFindings {
 pub struct FindingCounts {
     /// Cards of which pods hold more than there is.
     pub overcommitted: usize,
+    /// Devices of bound pods that several claims have.
+    pub given_twice: usize,
     /// Pods whose assignments can't be read.
     pub unread: usize,
     /// Bound pods that ask for a share and carry no assignment.
@@ -47,6 +52,7 @@ impl NodeFindings {
     pub fn counts(&self) -> FindingCounts {
         FindingCounts {
             overcommitted: self.overcommitted.len(),
+            given_twice: self.given_twice.len(),
             unread: self.unread.len(),
             unassigned: self.unassigned.len(),
         }
@@ -98,6 +104,11 @@ impl Findings {
                 new.extend(holders.map(|pod| (pod, Finding::Overcommitted(overcommitment.clone()))));
             }
         }
+        for (device, given) in &found.given_twice {
+            let told = known.given_twice.get(device).map(|known| &known.pods);
+            let untold = given.pods.iter().filter(|pod| told.is_none_or(|told| !told.contains(*pod)));
+            new.extend(untold.filter_map(key).map(|pod| (pod, Finding::GivenTwice(given.clone()))));
+        }
         for (uid, unread) in &found.unread {
             if known.unread.get(uid).is_none_or(|known| known.why != unread.why) {
                 new.extend(key(uid).map(|pod| (pod, Finding::Unread(unread.clone()))));
@@ -119,6 +130,7 @@ fn found_on(state: &NodeState, snapshot: &Snapshot, pods: &dyn PodLister) -> Nod
         |(uid, _): (&Uid, &Charge)| Some((uid.clone(), MissingAssignment::of(pods.pod(uid)?, &state.info)?));
     NodeFindings {
         overcommitted: held_beyond(state, snapshot),
+        given_twice: DoubleAllocation::on_node(&state.info.name, snapshot),
         unread: charges().filter_map(unread).collect(),
         unassigned: charges().filter_map(unassigned).collect(),
     }

@@ -19,11 +19,12 @@ use crate::{
     scheduling::{
         model::{
             claim_use::FINALIZER,
+            name::{Uid, full_name},
             pod::{PodKey, is_older},
             prebind_step::ClaimChoice,
             prebind_write::PrebindWrite,
         },
-        world::{node_state::NodeState, resource_claims::MOST_CONSUMERS},
+        world::{ledger::Commitment, node_state::NodeState, resource_claims::MOST_CONSUMERS},
     },
 };
 
@@ -53,7 +54,7 @@ pub(super) fn progress(
         return ClaimProgress::Awaited;
     }
     if let Some(allocation) = &claim.status.allocation {
-        return with_devices(claim, allocation, pod, node);
+        return with_devices(claim, allocation, pod, node, view);
     }
     let Some(chosen) = &choice.allocation else {
         // Another pod that is being placed gives it its devices.
@@ -110,8 +111,12 @@ pub(super) fn with_devices(
     allocation: &AllocationResult,
     pod: &PodKey,
     node: &NodeState,
+    view: &PrebindView<'_>,
 ) -> ClaimProgress {
     let name = &claim.metadata.name;
+    if let Some(device) = given_away(claim, view) {
+        return failed(name, DevicesFailure::GivenTwice(device));
+    }
     let selector = allocation.node_selector.as_ref();
     let on = dra::TargetNode { name: &node.info.name, labels: &node.info.labels };
     if !selector.is_none_or(|selector| on.matches(selector)) {
@@ -128,6 +133,23 @@ pub(super) fn with_devices(
         return failed(name, DevicesFailure::InUse(MOST_CONSUMERS));
     }
     ClaimProgress::Write(PrebindWrite::ReserveClaim { claim: claim.clone(), allocation: None })
+}
+
+/// A device of the claim that another claim has too, to which this one gives way; `None`: there is none. What was written before this claim got its
+/// devices is known by now. Whoever else gives devices does not look: Berth gives way to all but claims of pods that it is placing itself, and among
+/// these the first by name stays.
+fn given_away(claim: &ResourceClaim, view: &PrebindView<'_>) -> Option<Arc<str>> {
+    let (claims, ledger) = (view.snapshot.resource_claims(), view.snapshot.ledger());
+    let own = full_name(&claim.metadata.namespace, &claim.metadata.name);
+    let is_being_placed = |claim: &str| {
+        let mut users = ledger.users_of_claim(claim).peekable();
+        let is_assumed =
+            |uid: &Uid| ledger.get(uid).is_some_and(|charge| charge.commitment == Commitment::Assumed);
+        users.peek().is_some() && users.all(is_assumed)
+    };
+    let stays = |other: &Arc<str>| *other == own || *other > own && is_being_placed(other);
+    let given = claims.given_twice(&own).into_iter();
+    given.filter(|device| !claims.claims_of(device).iter().all(stays)).map(|device| device.device).next()
 }
 
 fn is_reserved(claim: &ResourceClaim, pod: &PodKey) -> bool {

@@ -81,7 +81,7 @@ fn made_progress(
         let (claim, allocation) = (claim.clone(), Some(devices.clone()));
         return ClaimProgress::Write(PrebindWrite::ReserveClaim { claim, allocation });
     };
-    match with_devices(claim, allocation, pod, node) {
+    match with_devices(claim, allocation, pod, node, view) {
         ClaimProgress::Bound => stated_progress(pod, Some(made), step, name, view),
         other => other,
     }

@@ -110,6 +110,8 @@ pub enum DevicesFailure {
         /// The type of its condition.
         condition: Arc<str>,
     },
+    /// Another scheduler has given a device of it to another claim at the same time.
+    GivenTwice(Arc<str>),
     /// It changes faster than it can be written.
     ChangesTooOften,
     /// It was not ready in time on this node.
@@ -230,6 +232,9 @@ impl DevicesFailure {
             Self::Condition { device, condition } => {
                 format!(": device {device:?} has the condition {condition}")
             }
+            Self::GivenTwice(device) => format!(
+                ": device {device:?} was given to another claim at the same time; other devices are looked for"
+            ),
             Self::ChangesTooOften => " changes too often".to_owned(),
             Self::TimedOut(node) => format!(": timed out{}", or(format!(" on node {node}"), "")),
             Self::Refused(answer) => format!(": the write was refused{}", or(format!(": {answer}"), "")),

@@ -57,12 +57,16 @@ impl Scheduler {
             Object::ResourceClaim(claim) => Some(claim.clone()),
             _ => None,
         };
+        let claimed = claim.as_ref().map(|claim| full_name(&claim.metadata.namespace, &claim.metadata.name));
+        let before: BTreeSet<_> =
+            claimed.iter().flat_map(|name| nodes_given_twice(self.snapshot(), name)).collect();
         for node in self.binding.cycle.snapshot.set_object(object) {
             self.binding.wake(&node);
             self.binding.flows.touch(&node);
         }
-        if let Some(claim) = claim {
-            let name = full_name(&claim.metadata.namespace, &claim.metadata.name);
+        if let (Some(claim), Some(name)) = (claim, claimed) {
+            let now = nodes_given_twice(self.snapshot(), &name);
+            before.union(&now).for_each(|node| self.binding.flows.touch(node));
             self.binding.cycle.pods.note_claim(&name);
             self.binding.advance_prebind(PrebindInput::ClaimSeen(&claim));
         }
@@ -85,12 +89,16 @@ impl Scheduler {
         let offered = (kind == Kind::Device)
             .then(|| self.binding.cycle.snapshot.objects().devices(name).cloned())
             .flatten();
+        let is_claim = kind == Kind::ResourceClaim;
+        let before = if is_claim { nodes_given_twice(self.snapshot(), name) } else { BTreeSet::new() };
         for node in self.binding.cycle.snapshot.remove_object(kind, name) {
             self.binding.wake(&node);
             self.binding.flows.touch(&node);
         }
-        if kind == Kind::ResourceClaim {
+        if is_claim {
             self.binding.cycle.pods.note_claim(name);
+            let now = nodes_given_twice(self.snapshot(), name);
+            before.union(&now).for_each(|node| self.binding.flows.touch(node));
         }
         if kind == Kind::ShareTemplates {
             self.join_anew(&nodes_with_devices(self.snapshot()), now);
@@ -109,4 +117,13 @@ impl Scheduler {
 /// The nodes that have a Device.
 fn nodes_with_devices(snapshot: &Snapshot) -> Vec<NodeName> {
     snapshot.objects().of_kind(Kind::Device).map(Object::name).collect()
+}
+
+/// The nodes of pods that have a device which this claim and others were given, by the claim's full name.
+fn nodes_given_twice(snapshot: &Snapshot, claim: &str) -> BTreeSet<NodeName> {
+    let (claims, ledger) = (snapshot.resource_claims(), snapshot.ledger());
+    let given = claims.given_twice(claim).into_iter().flat_map(|device| claims.claims_of(&device));
+    let given: BTreeSet<Arc<str>> = given.collect();
+    let users = given.iter().flat_map(|claim| ledger.users_of_claim(claim));
+    users.filter_map(|uid| Some(ledger.get(uid)?.node.clone())).collect()
 }

@@ -4,6 +4,7 @@
 //! held of a pool is folded anew where one of its claims changes, never adjusted.
 
 mod cards;
+mod given_twice;
 mod holders;
 mod published;
 mod spec;

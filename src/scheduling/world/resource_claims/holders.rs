@@ -47,7 +47,7 @@ impl fmt::Display for DeviceHolder {
 }
 
 /// So many claims of a pool are looked at: a pool that many nodes reach may have thousands.
-const MOST_CLAIMS: usize = 1024;
+pub(super) const MOST_CLAIMS: usize = 1024;
 
 impl ResourceClaims {
     /// What holds these devices, each once. Of a pool with very many claims, those by the first of them are found.

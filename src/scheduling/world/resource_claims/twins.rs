@@ -142,7 +142,7 @@ fn shared(
         let part = part / 100 + i128::from(part % 100 != 0);
         consumed.insert(spelled.to_owned(), Amount::units(i64::try_from(part).unwrap_or(i64::MAX)));
     }
-    Some(DeviceInUse { whole: false, consumed })
+    Some(DeviceInUse { consumed, ..DeviceInUse::default() })
 }
 
 /// The compute of a card that pods hold by their shares, in percent; `None`: it is not known, as no plugin offers the card any more.
