@@ -9,7 +9,7 @@ use crate::metrics::{
 };
 
 /// For each alert a series and its values, a minute apart, on which it fires after half an hour.
-const FIRES: [(&str, &str, &str); 13] = [
+const FIRES: [(&str, &str, &str); 14] = [
     ("BerthNoLeader", r#"berth_scheduler_leader{instance="a"}"#, "0+0x40"),
     ("BerthNotSynced", r#"berth_scheduler_synced{instance="a"}"#, "0+0x40"),
     ("BerthCardOvercommitted", r#"berth_scheduler_overcommitted_cards{node="n1"}"#, "1+0x40"),

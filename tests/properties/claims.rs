@@ -121,9 +121,10 @@ impl World {
             let amount = |share: i64| Quantity::from(share.to_string()).amount().unwrap();
             let one = match made.used {
                 Use::Free => continue,
-                Use::Whole => DeviceInUse { whole: true, consumed: BTreeMap::new() },
+                Use::Whole => DeviceInUse { whole: true, given: 1, consumed: BTreeMap::new() },
                 Use::Share(share) => DeviceInUse {
                     whole: false,
+                    given: 1,
                     consumed: BTreeMap::from([("memory".to_owned(), amount(share))]),
                 },
             };
