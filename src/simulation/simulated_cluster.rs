@@ -6,7 +6,10 @@
 mod device_claims;
 mod volumes;
 
-use std::collections::{BTreeMap, HashMap};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
 
 use jiff::Timestamp;
 
@@ -134,10 +137,13 @@ impl SimulatedCluster {
 
     /// A pod ends.
     pub fn end(&mut self, uid: &Uid) {
-        let is_known = self.pod(uid).is_some();
+        let Some(pod) = self.pod(uid).cloned() else { return };
         self.wanting.remove(uid);
-        if is_known {
-            self.observe(Event::Pod(PodChange::Ended(uid.clone())));
+        self.observe(Event::Pod(PodChange::Ended(uid.clone())));
+        let left = device_claims::left(&pod, self.scheduler.snapshot().resource_claims());
+        for mut claim in left {
+            claim.metadata.resource_version = self.next_version();
+            self.observe(Event::Object(ObjectChange::Seen(Object::ResourceClaim(Arc::new(claim)))));
         }
     }
 

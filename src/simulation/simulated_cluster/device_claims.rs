@@ -9,10 +9,10 @@ use crate::{
         resource_claim::{AllocatedDeviceStatus, AllocationResult, ConsumerReference, DeviceCondition},
     },
     scheduling::{
-        ObjectChange, PodKey,
+        ObjectChange, PodInfo, PodKey,
         effect::PrebindWrite,
         model::{claim_use::FINALIZER, extended_resources::ANNOTATION, kind::Kind},
-        world::object::Object,
+        world::{object::Object, resource_claims::ResourceClaims},
     },
 };
 
@@ -62,6 +62,24 @@ pub(super) fn written(pod: &PodKey, write: &PrebindWrite, version: &str) -> Opti
     Some(ObjectChange::Seen(Object::ResourceClaim(Arc::new(claim))))
 }
 
+/// The claims of a pod that has ended, as Kubernetes' resourceclaim controller leaves them: without the pod, and without devices where no other uses them.
+pub(super) fn left(pod: &PodInfo, known: &ResourceClaims) -> Vec<ResourceClaim> {
+    let is_user = |user: &ConsumerReference| *user.uid == *pod.key.uid;
+    let named = pod.footprint.resource_claims.iter().filter_map(|used| used.claim.as_ref());
+    let named = named.chain(pod.footprint.extended.iter().map(|extended| &extended.claim));
+    let claims = named.filter_map(|name| known.claim(&pod.key.namespace, name));
+    let used = claims.filter(|claim| claim.status.reserved_for.iter().any(is_user));
+    let freed = used.map(|claim| {
+        changed(claim, |claim| {
+            claim.status.reserved_for.retain(|user| !is_user(user));
+            if claim.status.reserved_for.is_empty() {
+                (claim.status.allocation, claim.status.devices) = (None, Vec::new());
+            }
+        })
+    });
+    freed.collect()
+}
+
 fn changed(claim: &ResourceClaim, change: impl FnOnce(&mut ResourceClaim)) -> ResourceClaim {
     let mut claim = claim.clone();
     change(&mut claim);
@@ -84,4 +102,33 @@ fn prepared(allocation: &AllocationResult) -> Vec<AllocatedDeviceStatus> {
         conditions: device.binding_conditions.iter().map(ready).collect(),
     });
     prepared.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::scheduling::{Claim, Footprint, Snapshot, fixtures, model::claim_use::ResourceClaimUse};
+
+    #[test]
+    fn the_last_user_of_a_claim_leaves_its_devices_free() {
+        let freed_by = |users: &[&str]| {
+            let users: Vec<_> =
+                users.iter().map(|uid| json!({"resource": "pods", "name": uid, "uid": uid})).collect();
+            let status = json!({"allocation": {"devices": {"results": []}}, "reservedFor": users});
+            let claim = json!({"metadata": {"name": "c", "namespace": "default"}, "status": status});
+            let mut snapshot = Snapshot::default();
+            let claim: ResourceClaim = serde_json::from_value(claim).unwrap();
+            snapshot.set_object(Object::ResourceClaim(Arc::new(claim)));
+            let used = ResourceClaimUse { entry: "gpu".into(), claim: Some("c".into()), own: false };
+            let footprint = Footprint { resource_claims: vec![used], ..Footprint::default() };
+            let pod = PodInfo { footprint: Arc::new(footprint), ..fixtures::pod("ended", Claim::None) };
+            let left = left(&pod, snapshot.resource_claims());
+            left.into_iter().map(|claim| claim.status.allocation.is_none()).collect::<Vec<_>>()
+        };
+        assert_eq!(freed_by(&["ended"]), [true]);
+        assert_eq!(freed_by(&["ended", "other"]), [false], "another pod uses it");
+        assert_eq!(freed_by(&["other"]), Vec::<bool>::new(), "it was not the pod's");
+    }
 }
