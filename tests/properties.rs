@@ -2,6 +2,7 @@
 //! read back as they were written, no pod is preempted in vain, no gang is left in part, no moment of a pod is counted twice, a plan that is undone leaves no trace, equal input has one answer, hints or not, and no text makes a decoder panic.
 #![expect(clippy::unwrap_used, reason = "what fails in a test ends the test")]
 
+mod claim_preemptions;
 mod claims;
 mod cluster;
 mod decoders;

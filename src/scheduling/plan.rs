@@ -15,8 +15,11 @@ pub mod preemption;
 use std::{collections::BTreeSet, ops::Deref};
 
 use super::{
-    model::name::{NodeName, Uid},
-    snapshot::{Before, Snapshot},
+    model::{
+        name::{NodeName, Uid},
+        pod::Demand,
+    },
+    snapshot::{Before, Snapshot, begin_trial, end_trial, release_with_claims},
     world::ledger::Charge,
 };
 use crate::device::CardId;
@@ -36,6 +39,7 @@ pub struct Savepoint(usize);
 impl<'a> Plan<'a> {
     /// A plan in which nothing is done yet.
     pub fn new(snapshot: &'a mut Snapshot) -> Self {
+        begin_trial(snapshot);
         Self { snapshot, done: Vec::new() }
     }
 
@@ -49,6 +53,14 @@ impl<'a> Plan<'a> {
     pub fn evict(&mut self, pod: &Uid) -> Option<Charge> {
         self.note(pod, None);
         self.snapshot.release(pod)
+    }
+
+    /// As [`Self::evict`], for a pod that ends so that another fits: claims that only pods use which end so become free, but for those that the
+    /// other uses too. They stay as they are for it.
+    pub fn end(&mut self, pod: &Uid, other: &Demand) -> Option<Charge> {
+        let kept: BTreeSet<_> = other.footprint.claims_of_devices().collect();
+        self.note(pod, None);
+        release_with_claims(self.snapshot, pod, &kept)
     }
 
     /// As [`Self::evict`], for a pod that is decided again: nominated pods keep the cards that were chosen for them beside it. If they chose
@@ -100,6 +112,7 @@ impl<'a> Plan<'a> {
 impl Drop for Plan<'_> {
     fn drop(&mut self) {
         self.undo(Savepoint(0));
+        end_trial(self.snapshot);
     }
 }
 

@@ -20,6 +20,7 @@ use agents::Agents;
 use zones::Zones;
 
 pub(in crate::scheduling) use before::Before;
+pub(in crate::scheduling) use charge::release_with_claims;
 
 /// Whether something is as it should be.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -43,6 +44,8 @@ pub struct Snapshot {
     zones: Zones,
     /// What has changed since it was last asked.
     changes: Vec<Change>,
+    /// Whether what happens is a plan's, and is most likely undone.
+    on_trial: bool,
 }
 
 impl Snapshot {
@@ -77,6 +80,16 @@ impl Snapshot {
     pub(in crate::scheduling) fn take_changes(&mut self) -> Vec<Change> {
         std::mem::take(&mut self.changes)
     }
+}
+
+/// What happens from now on is a plan's: the devices that are kept for pods stay as they are.
+pub(in crate::scheduling) fn begin_trial(snapshot: &mut Snapshot) {
+    snapshot.on_trial = true;
+}
+
+/// What happens from now on is no plan's any more.
+pub(in crate::scheduling) fn end_trial(snapshot: &mut Snapshot) {
+    snapshot.on_trial = false;
 }
 
 impl Deref for Snapshot {

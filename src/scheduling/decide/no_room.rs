@@ -11,12 +11,14 @@ pub struct Hopeless {
     pub without_victims: usize,
     /// Nodes that would not have the pod without such pods either.
     pub not_helpful: usize,
+    /// Nodes of which it was not found out, since comparing claims with devices takes longer than the search for victims may.
+    pub unfinished: usize,
 }
 
 impl Hopeless {
     /// Whether a node has pods that may be preempted.
     pub fn was_tried(&self) -> bool {
-        self.not_helpful > 0
+        self.not_helpful > 0 || self.unfinished > 0
     }
 }
 
@@ -67,11 +69,16 @@ impl std::fmt::Display for NoRoom {
 
 impl std::fmt::Display for Hopeless {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { without_victims, not_helpful } = *self;
-        write!(formatter, "preemption: 0/{} nodes are available: ", without_victims + not_helpful)?;
+        let Self { without_victims, not_helpful, unfinished } = *self;
+        write!(
+            formatter,
+            "preemption: 0/{} nodes are available: ",
+            without_victims + not_helpful + unfinished
+        )?;
         let counted = [
             (without_victims, "No preemption victims found for incoming pod"),
             (not_helpful, "Preemption is not helpful for scheduling"),
+            (unfinished, "Comparing claims with devices takes longer than a search for victims may"),
         ];
         let counted = counted.iter().filter(|(count, _)| *count > 0);
         let counted: Vec<_> = counted.map(|(count, reason)| format!("{count} {reason}")).collect();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::scheduling::{
     model::pod::Demand,
-    plugin::{NodeReasons, cycle::Cycle, filter::filter, pod_counts::PodCounts},
+    plugin::{NodeReasons, Plugin, cycle::Cycle, filter::filter, pod_counts::PodCounts},
     world::{World, node_state::NodeState, nominations::Nominations},
 };
 
@@ -30,7 +30,9 @@ impl Nominations {
         let beside = world.with(kept.clone());
         // Counts are kept by generation, and this state has none of its own.
         let mut counts = PodCounts::default();
-        let cycle = Cycle::prepare(demand, &beside, &mut counts).map_err(|reason| vec![reason])?;
-        cycle.test(&kept)
+        let others = Cycle::prepare_but(Plugin::DynamicResources, demand, &beside, &mut counts);
+        others.map_err(|reason| vec![reason])?.test(&kept)?;
+        // No claim is another for these pods, and of devices those are left out that are kept for them.
+        cycle.test_by(Plugin::DynamicResources, &kept)
     }
 }

@@ -241,6 +241,11 @@ impl Footprint {
         names.map(|name| full_name(&self.namespace, name))
     }
 
+    /// Whether claims of devices serve it, or may on some nodes.
+    pub(in crate::scheduling) fn may_use_devices(&self) -> bool {
+        !self.resource_claims.is_empty() || self.extended.is_some()
+    }
+
     /// With shares of cards that a class of devices may serve; beside it, by which class.
     #[must_use]
     pub fn sharing(mut self, shares: Option<ShareRequests>) -> (Self, Option<ByClass>) {

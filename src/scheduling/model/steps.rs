@@ -25,6 +25,9 @@ pub const COMPARE: u64 = 2;
 /// Adding up anew what a node's pods hold, for each of them.
 pub const FOLD: u64 = 8;
 
+/// Adding up anew what the claims of a pool hold, for each of them, as often as a pod is taken off and put back in a search for victims.
+pub const FOLD_CLAIM: u64 = 80;
+
 /// Trying one device for a claim.
 pub const TRY_DEVICE: u64 = 160;
 
@@ -66,6 +69,18 @@ impl Allowance {
             }
             None => ControlFlow::Break(()),
         }
+    }
+
+    /// As many, but no more than the other.
+    #[must_use]
+    pub fn at_most(self, other: Self) -> Self {
+        Self { left: self.left.min(other.left) }
+    }
+
+    /// So many fewer; none where there are not so many.
+    #[must_use]
+    pub fn less(self, steps: u64) -> Self {
+        Self { left: self.left.saturating_sub(steps) }
     }
 
     /// How many are left.

@@ -23,7 +23,7 @@ use crate::scheduling::{
     world::{
         World,
         ledger::Held,
-        node_state::{self, NodeState},
+        node_state::{self, ClaimedOnNode, NodeState},
     },
 };
 
@@ -87,7 +87,7 @@ fn judged<'a>(
 fn without_pods(state: &NodeState) -> NodeState {
     NodeState {
         usage: state.info.devices.joined(Usage::default()),
-        beside_claims: None,
+        claimed: ClaimedOnNode::default(),
         requested: node_state::requested(&[]),
         pods: Vec::new(),
         anti_affinity: Vec::new(),

@@ -1,7 +1,8 @@
 //! Preemption: which pods of one node must go so that a pod of higher priority fits there, and on which node that does the least harm.
 //!
 //! Source: v1.36 `pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go`, `framework/preemption/preemption.go`. Each
-//! node is tried in a plan that is undone; `preempt` carries out the choice.
+//! node is tried in a plan that is undone; `preempt` carries out the choice. Claims of victims are
+//! free in it where only victims use them, which upstream does not have.
 
 mod budgets;
 #[cfg(test)]
@@ -18,11 +19,16 @@ use jiff::Timestamp;
 
 use super::Plan;
 use crate::scheduling::{
-    decide::{Filters, blame::Resolvable, fit_error::FitError, no_room::Hopeless},
+    decide::{
+        Filters,
+        blame::Resolvable,
+        fit_error::{Awaits, FitError},
+        no_room::Hopeless,
+    },
     model::{
         name::{NodeName, Uid},
         pod::{Deletion, Demand, Importance, Placer, PreemptionPolicy},
-        steps::JUDGE,
+        steps::{Allowance, FOLD_CLAIM, JUDGE, PER_MILLISECOND},
     },
     plugin::{filter::filter, pod_counts::PodCounts, rejection::Cure},
     snapshot::Snapshot,
@@ -30,12 +36,18 @@ use crate::scheduling::{
         ledger::{Charge, Commitment, Held},
         node_state::NodeState,
         quota::Exceeded,
+        resource_claims::{awaits_freeing, beside_those_of},
     },
 };
 use budgets::Budgets;
 
 /// At least so many nodes are compared, and at least a tenth of all (v1.36 `DefaultPreemptionArgs`).
 const FEWEST_CANDIDATES: usize = 100;
+
+/// Claims may take so many steps in one search for victims, about 60 ms, and so many on one node: adding up what they hold, and comparing those of
+/// the pod with devices.
+const OF_SEARCH: Allowance = Allowance::of(60 * PER_MILLISECOND);
+const OF_NODE: Allowance = Allowance::of(20 * PER_MILLISECOND);
 
 /// Which pods may be preempted, and which of them first.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -83,7 +95,11 @@ pub struct Candidate {
 /// Whether victims are looked for, for a pod that fits nowhere for this reason: other pods could be in its way, it may preempt them now, and
 /// it is not known yet that preemption makes no room.
 pub fn is_tried(demand: &Demand, error: &FitError, snapshot: &Snapshot) -> bool {
-    !error.is_hopeless() && error.blame().resolvable() == Resolvable::Yes && is_eligible(demand, snapshot)
+    // Some other node may have devices, as long as not all are compared.
+    !error.is_hopeless()
+        && error.awaits() != Awaits::Comparison
+        && error.blame().resolvable() == Resolvable::Yes
+        && is_eligible(demand, snapshot)
 }
 
 /// Whether the pod may preempt others now: its policy allows it, and it does not wait for victims to end.
@@ -102,7 +118,24 @@ pub fn awaits_victims(demand: &Demand, snapshot: &Snapshot) -> bool {
         charge.importance.priority < demand.priority && charge.importance.deletion == Deletion::Preempted
     };
     let waits = snapshot.ledger().on_node(node).any(|(_, charge)| is_waited_for(charge));
-    waits && !is_lost(demand, state, snapshot.device_resources())
+    (waits || awaits_claims(demand, state, snapshot)) && !is_lost(demand, state, snapshot.device_resources())
+}
+
+/// Whether claims that only pods used which have ended still hold what the pod waits for on its node: Kubernetes frees them after the pods have
+/// ended. Where it is known which pods were deleted for the pod, only their claims count.
+fn awaits_claims(demand: &Demand, state: &NodeState, snapshot: &Snapshot) -> bool {
+    let claims = snapshot.resource_claims();
+    let node = &state.info.name;
+    let takes_cards = !demand.ask.devices.is_empty() && claims.on_node(node).is_some();
+    if !takes_cards && !demand.footprint.may_use_devices() {
+        return false;
+    }
+    let victims: BTreeSet<&str> =
+        snapshot.nominations().victims(&demand.uid).map(|victim| &**victim).collect();
+    let has_ended = |user: &str| {
+        snapshot.ledger().get(&user.into()).is_none() && (victims.is_empty() || victims.contains(user))
+    };
+    awaits_freeing(claims, node, |user| !has_ended(user))
 }
 
 /// Whether the node can't have the pod whatever runs there: kube-scheduler's `UnschedulableAndUnresolvable`.
@@ -166,10 +199,10 @@ pub fn choose_among(
 ) -> Result<Candidate, Hopeless> {
     let snapshot: &Snapshot = plan;
     if snapshot.ledger().lowest_priority().is_none_or(|lowest| lowest >= demand.priority) {
-        return Err(Hopeless { without_victims: snapshot.nodes().count(), not_helpful: 0 });
+        return Err(Hopeless { without_victims: snapshot.nodes().count(), ..Hopeless::default() });
     }
     let budgets = Budgets::of(snapshot.objects());
-    let mut search = VictimSearch { demand, counts, rules, budgets, names };
+    let mut search = VictimSearch { demand, counts, rules, budgets, names, allowance: OF_SEARCH };
     let mut candidates: Vec<Candidate> = Vec::new();
     let mut hopeless = Hopeless::default();
     let nodes = from_offset(snapshot, &demand.uid);
@@ -182,6 +215,7 @@ pub fn choose_among(
         match dry_run {
             NodeTrial::NoVictims => hopeless.without_victims += 1,
             NodeTrial::Fails => hopeless.not_helpful += 1,
+            NodeTrial::Unfinished => hopeless.unfinished += 1,
             NodeTrial::Fits(candidate) => candidates.push(candidate),
         }
         if candidates.len() >= enough && candidates.iter().any(|candidate| candidate.violations == 0) {
@@ -228,8 +262,13 @@ fn started(importance: Importance) -> Timestamp {
 enum NodeTrial {
     NoVictims,
     Fails,
+    /// Comparing claims with devices takes longer than it may.
+    Unfinished,
     Fits(Candidate),
 }
+
+/// Comparing claims with devices was not finished within the steps that it may take.
+struct TooLong;
 
 struct VictimSearch<'a> {
     demand: &'a Demand,
@@ -237,6 +276,8 @@ struct VictimSearch<'a> {
     rules: Rules,
     budgets: Budgets,
     names: &'a dyn Fn(&Uid) -> Option<Arc<str>>,
+    /// How much comparing claims with devices may still take.
+    allowance: Allowance,
 }
 
 impl VictimSearch<'_> {
@@ -247,27 +288,46 @@ impl VictimSearch<'_> {
         if potential.is_empty() {
             return NodeTrial::NoVictims;
         }
-        if lacks_devices(self.demand, plan, node, self.counts) {
-            return NodeTrial::Fails;
+        let mut allowance = self.allowance.at_most(OF_NODE);
+        let before = allowance;
+        let found = self.victims_on(plan, node, potential, &mut allowance);
+        self.allowance = self.allowance.less(before.left() - allowance.left());
+        found.unwrap_or(NodeTrial::Unfinished)
+    }
+
+    fn victims_on(
+        &mut self,
+        plan: &mut Plan<'_>,
+        node: &NodeName,
+        potential: Vec<(Uid, Charge)>,
+        allowance: &mut Allowance,
+    ) -> Result<NodeTrial, TooLong> {
+        let claims = plan.resource_claims();
+        let folded: usize = potential.iter().map(|(pod, _)| beside_those_of(claims, pod)).sum();
+        let folding = FOLD_CLAIM.saturating_mul(folded as u64);
+        if folding > allowance.left() {
+            return Err(TooLong);
         }
+        self.counts.steps().add(folding, 1);
+        *allowance = allowance.less(folding);
         for (pod, _) in &potential {
-            plan.evict(pod);
+            plan.end(pod, self.demand);
         }
-        if !self.fits(plan, node) {
-            return NodeTrial::Fails;
+        if !self.fits(plan, node, allowance)? {
+            return Ok(NodeTrial::Fails);
         }
         let mut budgets = self.budgets.clone();
         let (violating, others): (Vec<_>, Vec<_>) = potential
             .into_iter()
             .partition(|(pod, charge)| budgets.violate(charge, (self.names)(pod).as_deref()));
-        let mut victims = self.reprieve(plan, node, violating);
+        let mut victims = self.reprieve(plan, node, violating, allowance)?;
         let violations = victims.len();
-        victims.extend(self.reprieve(plan, node, others));
+        victims.extend(self.reprieve(plan, node, others, allowance)?);
         victims.sort_by_key(|victim| self.rules.place(victim.importance));
         if victims.is_empty() {
-            return NodeTrial::Fails;
+            return Ok(NodeTrial::Fails);
         }
-        NodeTrial::Fits(Candidate { node: node.clone(), victims, violations })
+        Ok(NodeTrial::Fits(Candidate { node: node.clone(), victims, violations }))
     }
 
     /// The pods of the node that may be preempted, the most important first.
@@ -284,27 +344,36 @@ impl VictimSearch<'_> {
     }
 
     /// Puts back each of these pods beside which the node would still have the pod; the others are victims.
-    fn reprieve(&mut self, plan: &mut Plan<'_>, node: &NodeName, pods: Vec<(Uid, Charge)>) -> Vec<Victim> {
+    fn reprieve(
+        &mut self,
+        plan: &mut Plan<'_>,
+        node: &NodeName,
+        pods: Vec<(Uid, Charge)>,
+        allowance: &mut Allowance,
+    ) -> Result<Vec<Victim>, TooLong> {
         let mut victims = Vec::new();
         for (pod, charge) in pods {
             let importance = charge.importance;
             plan.place(&pod, charge);
-            if !self.fits(plan, node) {
-                plan.evict(&pod);
+            if !self.fits(plan, node, allowance)? {
+                plan.end(&pod, self.demand);
                 victims.push(Victim { pod, importance });
             }
         }
-        victims
+        Ok(victims)
     }
 
-    fn fits(&mut self, plan: &Plan<'_>, node: &NodeName) -> bool {
+    fn fits(&mut self, plan: &Plan<'_>, node: &NodeName, allowance: &mut Allowance) -> Result<bool, TooLong> {
         self.counts.steps().add(self.demand.ask.cost(), 1);
-        fits(self.demand, plan, node, self.counts)
+        match trial_fit(self.demand, plan, node, self.counts, allowance) {
+            TrialFit::Fits => Ok(true),
+            TrialFit::Fails => Ok(false),
+            TrialFit::Unfinished => Err(TooLong),
+        }
     }
 }
 
-/// Whether the node has no devices for the pod's claims as they stand: pods that go free none at once, cards of theirs included that a
-/// driver publishes as devices.
+/// Whether the node has no devices for the pod's claims as they stand.
 pub(super) fn lacks_devices(
     demand: &Demand,
     plan: &Plan<'_>,
@@ -319,8 +388,34 @@ pub(super) fn lacks_devices(
     !plan.node(node).is_some_and(|state| has_devices(state))
 }
 
-/// Whether the node passes every filter for a pod for which others would go.
+/// Whether the node passes every filter for a pod for which others would go. Where comparing its claims with the node's devices takes too long, it does not.
 pub(super) fn fits(demand: &Demand, plan: &Plan<'_>, node: &NodeName, counts: &mut PodCounts) -> bool {
-    let filters = Filters::prepare_to_preempt(demand, plan.world(), counts);
-    filters.rejected().is_none() && plan.node(node).is_some_and(|state| filters.passes(state))
+    trial_fit(demand, plan, node, counts, &mut OF_NODE.clone()) == TrialFit::Fits
+}
+
+/// What a node makes of a pod for which others would go.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum TrialFit {
+    Fits,
+    Fails,
+    /// It was not found out within the steps that comparing claims with devices may take.
+    Unfinished,
+}
+
+fn trial_fit(
+    demand: &Demand,
+    plan: &Plan<'_>,
+    node: &NodeName,
+    counts: &mut PodCounts,
+    allowance: &mut Allowance,
+) -> TrialFit {
+    let Some(state) = plan.node(node) else { return TrialFit::Fails };
+    counts.on_one_node(state.slot, allowance, |counts| {
+        let filters = Filters::prepare_to_preempt(demand, plan.world(), counts);
+        match filters.rejected() {
+            Some(error) if error.awaits() == Awaits::Comparison => TrialFit::Unfinished,
+            None if filters.passes(state) => TrialFit::Fits,
+            _ => TrialFit::Fails,
+        }
+    })
 }

@@ -137,11 +137,12 @@ const REMEMBERED_OF_ONE: usize = 16;
 
 impl ClaimFits {
     /// On which nodes there are devices for the claims of a pod of this namespace, as `judge` finds out. It judges as many nodes as `allowance`
-    /// has steps for; what is left can be taken by [`Self::take_unfinished`].
+    /// has steps for; what is left can be taken by [`Self::take_unfinished`]. With `only`, it judges the node in this slot alone, and leaves the others to
+    /// the next decision.
     pub(in crate::scheduling) fn of(
         &mut self,
         (asked, namespace): (Asked, &Arc<str>),
-        world: &World,
+        (world, only): (&World, Option<usize>),
         allowance: &mut Allowance,
         judge: impl Fn(&NodeState, &mut Selected, GoOn<'_>) -> Result<(), ClaimRejection>,
     ) -> NodeFits {
@@ -152,15 +153,18 @@ impl ClaimFits {
         let known = self.by_asked.entry(asked.clone()).or_default();
         (known.asked_by, known.asked_at) = (namespace.clone(), self.asked);
         let outdated = known.outdated(world);
-        let mut left = outdated.into_iter();
         known.fits.is_unfinished = false;
+        let (outdated, later): (BTreeSet<usize>, BTreeSet<usize>) =
+            outdated.into_iter().partition(|place| only.is_none_or(|only| only == *place));
+        known.unsettled.extend(later);
+        let mut left = outdated.into_iter();
         for place in left.by_ref() {
             if known.judge(place, world, allowance, &judge) == Judging::Interrupted {
                 known.fits.is_unfinished = true;
                 break;
             }
         }
-        if known.fits.is_unfinished {
+        if known.fits.is_unfinished && only.is_none() {
             known.unsettled.extend(left);
             let name = |place: &usize| Some((*place, world.nodes.at(*place)?.info.name.clone()));
             let nodes = known.unsettled.iter().filter_map(name).collect();
@@ -412,7 +416,7 @@ mod tests {
         let mut ask = |at: u64, namespace: &std::sync::Arc<str>| {
             fits.of(
                 (asked(at), namespace),
-                snapshot.world(),
+                (snapshot.world(), None),
                 &mut super::Allowance::UNLIMITED.clone(),
                 |_, _, _| {
                     judged.set(judged.get() + 1);

@@ -23,6 +23,26 @@ impl<'a> Cycle<'a> {
         prepared.collect::<Result<_, _>>().map(Self)
     }
 
+    /// As [`Self::prepare`], without this plugin.
+    pub(in crate::scheduling) fn prepare_but(
+        left_out: Plugin,
+        demand: &'a Demand,
+        world: &'a World,
+        counts: &mut PodCounts,
+    ) -> Result<Self, Reason> {
+        let rows = TABLE.iter().filter(|row| row.plugin != left_out);
+        let prepared = rows
+            .filter_map(|row| row.prepare)
+            .filter_map(|prepare| prepare(demand, world, counts).transpose());
+        prepared.collect::<Result<_, _>>().map(Self)
+    }
+
+    /// Every reason for which this plugin rejects the node.
+    pub(in crate::scheduling) fn test_by(&self, plugin: Plugin, node: &NodeState) -> Result<(), NodeReasons> {
+        let mut of_plugin = self.0.iter().filter(|prepared| prepared.plugin() == plugin);
+        of_plugin.try_for_each(|prepared| prepared.test(node))
+    }
+
     /// Whether no plugin has anything to do: every node passes.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -44,8 +64,7 @@ impl<'a> Cycle<'a> {
 
     /// Whether the node has devices for the pod's claims.
     pub(in crate::scheduling) fn has_devices(&self, node: &NodeState) -> bool {
-        let mut of_claims = self.0.iter().filter(|prepared| prepared.plugin() == Plugin::DynamicResources);
-        of_claims.all(|prepared| prepared.test(node).is_ok())
+        self.test_by(Plugin::DynamicResources, node).is_ok()
     }
 
     /// What has to be written before the pod is bound to the node.

@@ -1,14 +1,14 @@
 //! Whether the pod's claims of devices can be used on a node: those that are allocated by their node selector, the others by what the
 //! allocator finds there.
 //!
-//! Source: v1.36 `pkg/scheduler/framework/plugins/dynamicresources`. Claims are decided on as they stand: pods that would be preempted
-//! free none, as upstream has it.
+//! Source: v1.36 `pkg/scheduler/framework/plugins/dynamicresources`. A claim whose users all leave on trial counts as free;
+//! upstream's preemption frees none.
 
 mod extended;
 pub mod rejection;
 pub mod shortage;
 
-use std::{ops::ControlFlow, sync::Arc};
+use std::{cell::Cell, ops::ControlFlow, sync::Arc};
 
 use smallvec::smallvec;
 
@@ -29,7 +29,7 @@ use crate::{
             name::full_name,
             pod::{Ask, Demand},
             prebind_step::{ClaimChoice, PrebindStep},
-            steps::Allowance,
+            steps::{Allowance, PER_MILLISECOND},
         },
         world::{
             World,
@@ -121,19 +121,43 @@ pub struct PodClaims<'a> {
     fits: NodeFits,
     /// How much a choice of devices may take.
     allowance: Allowance,
+    /// How much is left for comparing them with devices beside those that are kept for other pods.
+    beside_kept: Cell<Allowance>,
+}
+
+/// The nodes for which is read what claims for extended resources ask for.
+#[derive(Clone, Copy, Debug)]
+enum NodesLookedAt<'n> {
+    All,
+    One(Option<&'n NodeState>),
 }
 
 impl<'a> PodClaims<'a> {
     /// The claims as they stand; `None`: the pod has none. The error holds on every node.
     fn of(demand: &Demand, world: &'a World, counts: &mut PodCounts) -> Result<Option<Self>, ClaimRejection> {
-        let Some(mut claims) = Self::read(demand, world, counts.claim_allowance())? else { return Ok(None) };
+        let only = counts.one_slot();
+        let looked_at = match only {
+            Some(slot) => NodesLookedAt::One(world.nodes.at(slot).map(|node| &**node)),
+            None => NodesLookedAt::All,
+        };
+        let Some(mut claims) = Self::read_for(demand, world, looked_at, counts.claim_allowance())? else {
+            return Ok(None);
+        };
         if let Some(asked) = claims.asked() {
             let judge = |node: &NodeState, selected: &mut Selected, go_on: GoOn<'_>| {
                 claims.allocate(node, selected, go_on).map(drop)
             };
             let mut allowance = counts.claim_allowance();
             let asked = (asked, &demand.footprint.namespace);
-            claims.fits = counts.claim_fits().of(asked, world, &mut allowance, judge);
+            claims.fits = counts.claim_fits().of(asked, (world, only), &mut allowance, judge);
+            claims.beside_kept = Cell::new(allowance);
+            if only.is_some() && !world.nominations().is_empty() {
+                // As much again, and a little more, for comparing them beside what is kept for other pods.
+                let taken = counts.claim_allowance().left() - allowance.left();
+                let left = allowance.less(2 * taken + PER_MILLISECOND / 10);
+                claims.beside_kept = Cell::new(Allowance::of(allowance.left() - left.left()));
+                allowance = left;
+            }
             counts.take_claim_steps(allowance);
         }
         if claims.fits.is_unfinished() {
@@ -148,8 +172,17 @@ impl<'a> PodClaims<'a> {
         world: &'a World,
         allowance: Allowance,
     ) -> Result<Option<Self>, ClaimRejection> {
+        Self::read_for(demand, world, NodesLookedAt::All, allowance)
+    }
+
+    fn read_for(
+        demand: &Demand,
+        world: &'a World,
+        nodes: NodesLookedAt<'_>,
+        allowance: Allowance,
+    ) -> Result<Option<Self>, ClaimRejection> {
         let uses = &demand.footprint.resource_claims;
-        let extended = PodExtended::prepare(demand, world);
+        let extended = PodExtended::prepare(demand, world, nodes);
         if uses.is_empty() && extended.is_none() {
             return Ok(None);
         }
@@ -168,11 +201,26 @@ impl<'a> PodClaims<'a> {
             extended,
             fits: NodeFits::default(),
             allowance,
+            beside_kept: Cell::new(allowance),
         };
         for one in uses {
             claims.add(claim_of(one, demand, known)?, demand)?;
         }
         Ok(Some(claims))
+    }
+
+    /// The devices that a node would give to the pod's claims, within so many steps; none where it has too few, or where that takes longer.
+    pub(in crate::scheduling) fn devices_on(
+        demand: &Demand,
+        world: &'a World,
+        node: &NodeState,
+        mut allowance: Allowance,
+    ) -> Vec<Arc<AllocationResult>> {
+        let claims = Self::read_for(demand, world, NodesLookedAt::One(Some(node)), allowance);
+        let Ok(Some(claims)) = claims else { return Vec::new() };
+        let found = claims.allocate(node, &mut Selected::default(), &mut |toll| allowance.take(toll));
+        let Ok((given, extended)) = found else { return Vec::new() };
+        given.into_iter().filter_map(|choice| choice.allocation).chain(extended.map(Arc::new)).collect()
     }
 
     /// What the allocator has to find; `None`: nothing.
@@ -185,9 +233,9 @@ impl<'a> PodClaims<'a> {
         let name = &claim.metadata.name;
         let Some(allocation) = self.known.allocation(&demand.footprint.namespace, name) else {
             let asked = self.known.asked(&demand.footprint.namespace, name);
-            if let Some((spec, asked)) = asked
-                && self.waiting.iter().all(|(known, _)| known.metadata.name != *name)
-            {
+            // One that pods would leave on trial which this pod shares it with: to whom it goes then is not known.
+            let (spec, asked) = asked.ok_or(ClaimRejection::Unallocatable)?;
+            if self.waiting.iter().all(|(known, _)| known.metadata.name != *name) {
                 let asked = asked.map_err(|error| ClaimRejection::Undecidable(Arc::new(error)))?;
                 self.waiting.push((claim, asked));
                 self.asked.push(AskedOf::Claim(spec));
@@ -210,7 +258,15 @@ impl<'a> PodClaims<'a> {
     fn test_on(&self, node: &NodeState) -> Result<(), ClaimRejection> {
         self.test_allocated(node)?;
         self.extended.as_ref().map_or(Ok(()), |extended| extended.test(node))?;
-        self.fits.on(node)
+        if node.claimed.kept.is_none() {
+            return self.fits.on(node);
+        }
+        // What is kept for other pods is not part of what was judged.
+        let mut allowance = self.beside_kept.get();
+        let mut selected = self.fits.selected(node);
+        let found = self.allocate(node, &mut selected, &mut |toll| allowance.take(toll)).map(drop);
+        self.beside_kept.set(allowance);
+        found
     }
 
     /// What the claims are given with the pod on this node.

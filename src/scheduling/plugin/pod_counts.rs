@@ -66,12 +66,22 @@ pub struct PodCounts {
     claim_fits: ClaimFits,
     /// How much one decision may take to compare claims with devices.
     claim_allowance: Allowance,
+    /// The one node that is looked at for claims; `None`: every one.
+    one_node: Option<OneNode>,
     /// What decisions have cost.
     steps: Steps,
     /// Nothing is counted any more after so many steps.
     limit: Option<u64>,
     /// Whether something was not counted for that.
     has_given_up: bool,
+}
+
+/// A look at the devices of one node alone.
+#[derive(Clone, Copy, Debug)]
+struct OneNode {
+    slot: usize,
+    /// How many steps it may still take.
+    left: Allowance,
 }
 
 /// Selectors beyond this number are forgotten, those first that were not asked for longest.
@@ -139,7 +149,27 @@ impl PodCounts {
 
     /// How much one decision may take to compare claims with devices.
     pub(in crate::scheduling) fn claim_allowance(&self) -> Allowance {
-        self.claim_allowance
+        self.one_node.map_or(self.claim_allowance, |one| one.left)
+    }
+
+    /// As `look` says, with claims compared with the devices of the node in this slot alone, for as many steps as `allowance` has left; what other nodes
+    /// make of them is found out later.
+    pub(in crate::scheduling) fn on_one_node<T>(
+        &mut self,
+        slot: usize,
+        allowance: &mut Allowance,
+        look: impl FnOnce(&mut Self) -> T,
+    ) -> T {
+        let before = self.one_node.replace(OneNode { slot, left: *allowance });
+        let found = look(self);
+        *allowance = self.one_node.map_or(*allowance, |one| one.left);
+        self.one_node = before;
+        found
+    }
+
+    /// The slot of the one node that is looked at for claims; `None`: every one is.
+    pub(in crate::scheduling) fn one_slot(&self) -> Option<usize> {
+        self.one_node.map(|one| one.slot)
     }
 
     /// What earlier decisions have left to be compared is no longer asked for.
@@ -149,8 +179,11 @@ impl PodCounts {
 
     /// Counts what a decision has taken to compare claims with devices, where so much is left.
     pub(in crate::scheduling) fn take_claim_steps(&mut self, left: Allowance) {
-        let taken = self.claim_allowance.left() - left.left();
+        let taken = self.claim_allowance().left() - left.left();
         self.steps.add(taken, 1);
+        if let Some(one) = &mut self.one_node {
+            one.left = left;
+        }
     }
 
     /// What decisions have cost, to be added to.

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use super::Snapshot;
+use super::{Snapshot, claims::set_left};
 use crate::device::CardId;
 use crate::scheduling::{
     model::{
@@ -22,6 +22,8 @@ use crate::scheduling::{
 pub(in crate::scheduling) struct Before {
     pod: Uid,
     charge: Option<Charge>,
+    /// The claims that the pod was taken to leave.
+    left: BTreeSet<Arc<str>>,
     nodes: Vec<(NodeName, Option<Arc<NodeState>>)>,
     used: Option<(Arc<str>, Option<Held>)>,
     reservations: Arc<Reservations>,
@@ -45,6 +47,7 @@ impl Before {
             reservations: world.reservations.clone(),
             nominations: world.nominations.clone(),
             changes: changes.len(),
+            left: world.resource_claims.left_by(pod),
             charge,
         }
     }
@@ -75,14 +78,15 @@ impl Before {
     /// Puts back what was before the step; every later step has been undone. Generations are not given again to other states: what was
     /// remembered of a state that is undone is never taken for another.
     pub(in crate::scheduling) fn restore(self, snapshot: &mut Snapshot) {
-        let Self { pod, charge, nodes, used, reservations, nominations, changes } = self;
+        let Self { pod, charge, left, nodes, used, reservations, nominations, changes } = self;
         let claims = [snapshot.ledger.get(&pod), charge.as_ref()].into_iter().flatten();
         let claims: Vec<_> = claims.flat_map(Charge::claims_of_devices).collect();
         match charge {
-            Some(charge) => drop(snapshot.ledger.charge(pod, charge)),
+            Some(charge) => drop(snapshot.ledger.charge(pod.clone(), charge)),
             None => drop(snapshot.ledger.release(&pod)),
         }
-        let moved = snapshot.fold_claims(claims);
+        let mut moved = snapshot.fold_claims(claims);
+        moved.extend(set_left(snapshot, &pod, &left));
         // Those whose states are put back are found so below.
         snapshot.refold(moved.iter().filter(|node| nodes.iter().all(|(known, _)| known != *node)));
         let world = &mut snapshot.world;

@@ -1,8 +1,8 @@
 //! What pods hold, charged and released, and what is folded anew for it.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
-use super::Snapshot;
+use super::{Snapshot, claims::set_left};
 use crate::scheduling::{
     model::{
         change::Change,
@@ -28,11 +28,13 @@ impl Snapshot {
         let claims: Vec<_> =
             before.into_iter().chain([&charge]).flat_map(Charge::claims_of_devices).collect();
         self.changes.push(Change::Charged(node.clone()));
+        let uid_of_claims = uid.clone();
         let before = self.ledger.charge(uid, charge);
         if reserves {
             self.fold_reservations();
         }
         let mut nodes = self.fold_claims(claims);
+        nodes.extend(set_left(self, &uid_of_claims, &BTreeSet::new()));
         let moved = before.as_ref().is_none_or(|before| before.node != node || before.footprint != footprint);
         if moved {
             self.changes.extend(before.iter().map(|before| Change::PodRemoved(before.footprint.clone())));
@@ -62,6 +64,20 @@ impl Snapshot {
         self.world.reservations = Arc::new(self.ledger.reservations());
         self.changes.push(Change::Object(Kind::PersistentVolume, Arc::default()));
     }
+}
+
+/// As [`Snapshot::release`], for a pod that is taken to end: claims that only pods use which end so are free then, but for these.
+pub(in crate::scheduling) fn release_with_claims(
+    snapshot: &mut Snapshot,
+    uid: &Uid,
+    but: &BTreeSet<Arc<str>>,
+) -> Option<Charge> {
+    let charge = snapshot.release(uid)?;
+    let used = snapshot.world.resource_claims.used_by(uid);
+    let left: BTreeSet<Arc<str>> = used.filter(|claim| !but.contains(*claim)).cloned().collect();
+    let nodes = set_left(snapshot, uid, &left);
+    snapshot.refold(&nodes);
+    Some(charge)
 }
 
 fn volumes(steps: &[PrebindStep]) -> impl Iterator<Item = &VolumeChoice> {

@@ -2,12 +2,18 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use super::Snapshot;
+use super::{Snapshot, nominees::keep_devices_anew};
 use crate::{
     device::{CardId, Usage},
     object::resource_claim::AllocationResult,
     scheduling::{
-        model::{change::Change, claim_use::DeviceClaims, footprint::Footprint, kind::Kind, name::NodeName},
+        model::{
+            change::Change,
+            claim_use::DeviceClaims,
+            footprint::Footprint,
+            kind::Kind,
+            name::{NodeName, Uid},
+        },
         world::{
             node_state::NodeState,
             object::Object,
@@ -57,6 +63,7 @@ impl Snapshot {
         let moved = Arc::make_mut(&mut self.world.resource_claims).take_moved();
         let moved: BTreeSet<NodeName> =
             moved.into_iter().filter(|node| self.world.offers_cards(node)).collect();
+        keep_devices_anew(self);
         self.changes.extend(moved.iter().cloned().map(Change::CardsClaimed));
         moved
     }
@@ -78,6 +85,7 @@ impl Snapshot {
             self.changes.push(Change::DevicesFreed);
         }
         self.note_moved(moved);
+        keep_devices_anew(self);
     }
 
     fn note_moved(&mut self, nodes: impl IntoIterator<Item = NodeName>) {
@@ -86,6 +94,22 @@ impl Snapshot {
             self.changes.push(Change::CardsClaimed(node));
         }
     }
+}
+
+/// Takes a pod to leave these claims and to use all others that name it. Returns the nodes of whose cards claims hold more or less for it: they
+/// are to be folded anew.
+pub(super) fn set_left(
+    snapshot: &mut Snapshot,
+    pod: &Uid,
+    claims: &BTreeSet<Arc<str>>,
+) -> BTreeSet<NodeName> {
+    if snapshot.world.resource_claims.left_by(pod) == *claims {
+        return BTreeSet::new();
+    }
+    let known = Arc::make_mut(&mut snapshot.world.resource_claims);
+    known.set_left(pod, claims);
+    let moved = known.take_moved();
+    moved.into_iter().filter(|node| snapshot.world.offers_cards(node)).collect()
 }
 
 /// Takes in an object that decides on claims of devices; `None`: it is gone.

@@ -15,7 +15,7 @@ use crate::{
         packing::Packing,
         world::{
             ledger::Charge,
-            node_state::{NodeAgents, NodeReserved, NodeState},
+            node_state::{ClaimedOnNode, NodeAgents, NodeReserved, NodeState},
         },
     },
 };
@@ -74,7 +74,7 @@ impl Snapshot {
         let pods = self.ledger.pods(name);
         let InUse { usage, beside_claims, requested, reservations } =
             InUse::of(self, (&state.info, name), &pods, |_, _| true);
-        let of_cards = (&state.usage, &state.beside_claims) == (&usage, &beside_claims);
+        let of_cards = (&state.usage, &state.claimed.beside) == (&usage, &beside_claims);
         let others = (&state.requested, &state.reservations.all) == (&requested, &reservations);
         if of_cards && others && state.pods == pods {
             return Check::Right;
@@ -119,7 +119,7 @@ impl Snapshot {
         NodeState {
             anti_affinity: pods.iter().flat_map(|pod| pod.neighbours.anti_affinity.iter().cloned()).collect(),
             usage,
-            beside_claims,
+            claimed: ClaimedOnNode { beside: beside_claims, kept: None },
             info,
             requested,
             pods,

@@ -179,7 +179,7 @@ impl Description {
         let NodeState {
             info,
             usage,
-            beside_claims: _,
+            claimed: _,
             requested: _,
             pods,
             reservations,

@@ -6,6 +6,7 @@ use super::reservation::Reserved;
 use crate::{
     device::{Allocation, ByClass, InitPhase, ProfileName, ProfileRequest, Usage},
     dra::ExtendedResources,
+    object::resource_claim::AllocationResult,
     scheduling::model::{
         extended_resources::{ExtendedRequests, Served, Shares},
         footprint::Footprint,
@@ -44,6 +45,15 @@ pub struct NodeReserved {
     pub within: Option<Arc<Reserved>>,
 }
 
+/// What is to be known of a node's cards and devices where claims take some.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ClaimedOnNode {
+    /// What is in use of its cards by pods' shares alone, where claims of devices hold some of them too; `None`: that is all.
+    pub beside: Option<Usage>,
+    /// Devices that are kept for pods that wait for room here; `None`: the node is not looked at beside such pods.
+    pub kept: Option<Vec<Arc<AllocationResult>>>,
+}
+
 /// One node and what is in use of it.
 #[derive(Clone, Debug)]
 pub struct NodeState {
@@ -51,8 +61,8 @@ pub struct NodeState {
     pub info: Arc<NodeInfo>,
     /// What is in use of its cards.
     pub usage: Usage,
-    /// What is in use of its cards by pods' shares alone, where claims of devices hold some of them too; `None`: that is all.
-    pub beside_claims: Option<Usage>,
+    /// What claims take of its cards and devices.
+    pub claimed: ClaimedOnNode,
     /// What is in use of its other resources.
     pub requested: ResourceAmounts,
     /// The pods on it.
@@ -91,7 +101,7 @@ impl NodeState {
 
     /// What is in use of its cards by pods' shares.
     pub(in crate::scheduling) fn registered(&self) -> &Usage {
-        self.beside_claims.as_ref().unwrap_or(&self.usage)
+        self.claimed.beside.as_ref().unwrap_or(&self.usage)
     }
 
     /// The class by which the node serves an extended resource; `None`: none stands for it, or a device plugin provides the resource.
@@ -125,7 +135,7 @@ impl NodeState {
         }
     }
 
-    /// With these pods on it too, which hold these cards.
+    /// With these pods on it too, for which it is kept and which are to hold these cards.
     #[must_use]
     pub(in crate::scheduling) fn beside<'a>(
         mut self,
@@ -134,7 +144,8 @@ impl NodeState {
     ) -> Self {
         let held = Usage::of(cards.map(|allocation| (&*allocation.assignment, InitPhase::Ahead)));
         let held = self.info.devices.joined(held);
-        self.beside_claims = self.beside_claims.map(|usage| usage.and(held.clone()));
+        self.claimed.beside = self.claimed.beside.map(|usage| usage.and(held.clone()));
+        self.claimed.kept.get_or_insert_default();
         self.usage = self.usage.and(held);
         self.anti_affinity.extend(pods.iter().flat_map(|pod| pod.neighbours.anti_affinity.iter().cloned()));
         for pod in &pods {

@@ -12,14 +12,14 @@ use std::{
 
 use jiff::Timestamp;
 
-use super::{ledger::Held, node_state::NodeState, quota::Quotas};
+use super::{ledger::Held, node_state::NodeState, quota::Quotas, resource_claims::KeptDevices};
 use crate::{
     device::{Allocation, CardUsage, InitPhase, ProfileName, usage},
     scheduling::model::{
         footprint::Footprint,
         kept_room::RoomCourse,
         name::{NodeName, Uid},
-        pod::{Ask, Claim, Demand, PodInfo},
+        pod::{Ask, Claim, Demand, PodInfo, PreemptionPolicy},
     },
 };
 
@@ -44,6 +44,8 @@ struct Nomination {
     victims: BTreeSet<Uid>,
     /// The cards that are kept for it.
     cards: Vec<Allocation>,
+    /// The devices that are kept for its claims.
+    devices: KeptDevices,
     /// Since when room is kept for it because it waits long; `None`: it waits for pods that are deleted for it.
     room_since: Option<Timestamp>,
 }
@@ -59,6 +61,26 @@ pub(in crate::scheduling) struct Nominee {
     pub(in crate::scheduling) footprint: Arc<Footprint>,
     /// The pods that are deleted to make room for it, or that have to end first where room is kept.
     pub(in crate::scheduling) victims: BTreeSet<Uid>,
+    /// Its priority.
+    pub(in crate::scheduling) priority: i32,
+    /// The devices that are kept for it so far.
+    pub(in crate::scheduling) devices: KeptDevices,
+}
+
+impl Nominee {
+    /// What it asks for, as if it had no node yet.
+    pub(in crate::scheduling) fn demand(&self) -> Demand {
+        Demand {
+            ask: self.ask.clone(),
+            footprint: self.footprint.clone(),
+            priority: self.priority,
+            uid: self.pod.clone(),
+            preemption_policy: PreemptionPolicy::Never,
+            nominated: None,
+            origin: None,
+            served: None,
+        }
+    }
 }
 
 impl Nominations {
@@ -71,12 +93,14 @@ impl Nominations {
         };
         let known = known.filter(|known| known.node == *node);
         let (victims, cards) = known.map(|known| (known.victims.clone(), known.cards.clone())).unzip();
+        let devices = known.map(|known| known.devices.clone()).unwrap_or_default();
         let stated = pod.status.room.filter(|room| room.course == RoomCourse::Kept);
         let room_since = known.and_then(|known| known.room_since).or(stated.map(|room| room.since));
         let nomination = Nomination {
             stated: true,
             victims: victims.unwrap_or_default(),
             cards: cards.unwrap_or_default(),
+            devices,
             room_since,
             ..Nomination::new(pod, node)
         };
@@ -174,9 +198,10 @@ impl Nominations {
         let pods = self.by_node.get(node).into_iter().flatten();
         let mut nominees: Vec<_> = pods
             .filter_map(|pod| {
-                let Nomination { ask, footprint, priority, victims, .. } = self.by_pod.get(pod)?;
+                let Nomination { ask, footprint, priority, victims, devices, .. } = self.by_pod.get(pod)?;
                 let (ask, footprint, victims) = (ask.clone()?, footprint.clone(), victims.clone());
-                Some((Reverse(*priority), Nominee { pod: pod.clone(), ask, footprint, victims }))
+                let (pod, priority, devices) = (pod.clone(), *priority, devices.clone());
+                Some((Reverse(priority), Nominee { pod, ask, footprint, victims, priority, devices }))
             })
             .collect();
         nominees.sort_by_key(|(priority, _)| *priority);
@@ -193,6 +218,24 @@ impl Nominations {
         if let Some(nomination) = self.by_pod.get_mut(pod) {
             nomination.cards = cards;
         }
+    }
+
+    /// Keeps these devices for the pod.
+    pub(in crate::scheduling) fn keep_devices(&mut self, pod: &Uid, devices: KeptDevices) {
+        if let Some(nomination) = self.by_pod.get_mut(pod) {
+            nomination.devices = devices;
+        }
+    }
+
+    /// The nodes that are kept for pods which claims of devices may serve, and whose devices have another stamp than when some were chosen.
+    pub(in crate::scheduling) fn with_other_devices(
+        &self,
+        stamp: impl Fn(&NodeName) -> u64,
+    ) -> BTreeSet<NodeName> {
+        let may_claim = |one: &&Nomination| {
+            one.ask.is_some() && one.footprint.may_use_devices() && one.devices.stamp() != stamp(&one.node)
+        };
+        self.by_pod.values().filter(may_claim).map(|one| one.node.clone()).collect()
     }
 
     /// The other pods that are nominated and of no lower priority.
@@ -275,7 +318,8 @@ impl Nominations {
         }
         let footprints = others.iter().map(|nomination| nomination.footprint.clone()).collect();
         let cards = others.iter().flat_map(|nomination| &nomination.cards);
-        Some(node.clone().beside(footprints, cards))
+        let state = node.clone().beside(footprints, cards);
+        Some(others.iter().fold(state, |state, nomination| nomination.devices.keep_on(state)))
     }
 }
 
@@ -323,6 +367,7 @@ impl Nomination {
             stated: false,
             victims: BTreeSet::new(),
             cards: Vec::new(),
+            devices: KeptDevices::default(),
             room_since: None,
         }
     }

@@ -1,11 +1,14 @@
 //! Claims of devices, and what decides on them: the slices that drivers publish, classes, and what claims hold.
 //!
 //! A claim holds what its status says, or else what pods that are being placed have chosen for it: a fold over their charges. What is
-//! held of a pool is folded anew where one of its claims changes, never adjusted.
+//! held of a pool is folded anew where one of its claims changes, never adjusted. A claim whose users all leave on trial holds nothing
+//! (`leaving`).
 
 mod cards;
 mod given_twice;
 mod holders;
+mod kept;
+mod leaving;
 mod published;
 mod spec;
 mod twins;
@@ -25,6 +28,7 @@ use crate::{
     scheduling::model::name::{NodeName, Uid, full_name},
 };
 use cards::ClaimedCards;
+use leaving::ClaimsByUser;
 use published::PublishedCards;
 use spec::Specs;
 use versions::DeviceVersions;
@@ -32,6 +36,8 @@ use versions::DeviceVersions;
 pub use crate::dra::held::unreadable;
 pub(in crate::scheduling) use cards::{Doubt, NodeClaims};
 pub use holders::DeviceHolder;
+pub(in crate::scheduling) use kept::KeptDevices;
+pub(in crate::scheduling) use leaving::{awaits_freeing, beside_those_of};
 pub(in crate::scheduling) use spec::SpecId;
 pub(in crate::scheduling) use twins::Beside;
 
@@ -61,19 +67,24 @@ struct ClaimStanding {
     charge: ClaimCharge,
     /// What a write that may still arrive gives it, although the pod for which it was sent has gone elsewhere.
     lingering: Option<Arc<AllocationResult>>,
+    /// The pods of its status that are taken to leave it.
+    leaving: BTreeSet<Uid>,
 }
 
 impl ClaimStanding {
     /// What the claim holds.
     fn allocation(&self) -> Option<&AllocationResult> {
-        let seen = self.seen.as_ref().and_then(|claim| claim.status.allocation.as_ref());
+        let seen = self.seen.as_ref().filter(|_| !self.is_left());
+        let seen = seen.and_then(|claim| claim.status.allocation.as_ref());
         seen.or(self.charge.chosen.as_deref()).or(self.lingering.as_deref())
     }
 
     /// Where it says what the claim holds, to be read once it has changed.
     fn source(&self) -> Source {
         match &self.seen {
-            Some(claim) if claim.status.allocation.is_some() => Source::Seen(claim.clone()),
+            Some(claim) if claim.status.allocation.is_some() && !self.is_left() => {
+                Source::Seen(claim.clone())
+            }
             _ => Source::Chosen(self.charge.chosen.clone().or_else(|| self.lingering.clone())),
         }
     }
@@ -120,6 +131,8 @@ pub struct ResourceClaims {
     /// The extended resources for which classes stand.
     extended: Arc<ExtendedResources>,
     claims: BTreeMap<Arc<str>, ClaimStanding>,
+    /// The claims whose status names each pod as a user.
+    by_user: ClaimsByUser,
     /// The claims that hold devices of each pool.
     by_pool: BTreeMap<PoolId, BTreeSet<Arc<str>>>,
     held: HeldDevices,
@@ -128,8 +141,6 @@ pub struct ResourceClaims {
     published: PublishedCards,
     /// The drivers that publish devices of which none names its hardware.
     nameless: BTreeSet<Arc<str>>,
-    /// The nodes for which that has changed since it was last asked.
-    moved: BTreeSet<NodeName>,
     /// What has changed when.
     versions: DeviceVersions,
     /// What claims asked for lately.
@@ -225,7 +236,7 @@ impl ResourceClaims {
 
     /// The nodes for which what claims hold of registered cards has changed since this was last asked.
     pub(in crate::scheduling) fn take_moved(&mut self) -> BTreeSet<NodeName> {
-        std::mem::take(&mut self.moved)
+        self.cards.take_moved()
     }
 
     /// What claims hold of the registered cards of a node; `None`: nothing.
@@ -236,8 +247,7 @@ impl ResourceClaims {
     fn refold_cards(&mut self, pool: &PoolId) {
         let claims = self.by_pool.get(pool).into_iter().flatten();
         let held = claims.filter_map(|name| self.claims.get(name)?.allocation());
-        let moved = self.cards.refold(pool, &self.inventory, held);
-        self.moved.extend(moved);
+        self.cards.refold(pool, &self.inventory, held);
     }
 
     /// Moves whenever the devices that a node can reach, or what is held of them, may have changed.
@@ -299,8 +309,10 @@ impl ResourceClaims {
     fn change(&mut self, name: &Arc<str>, change: impl FnOnce(&mut ClaimStanding)) -> Freed {
         let standing = self.claims.entry(name.clone()).or_default();
         let before = standing.source();
+        let seen_before = standing.seen.clone();
         change(standing);
         let after = standing.source();
+        let seen = standing.seen.clone();
         let (before, after) = (before.allocation(), after.allocation());
         if standing.seen.is_none()
             && standing.charge == ClaimCharge::default()
@@ -308,6 +320,7 @@ impl ResourceClaims {
         {
             self.claims.remove(name);
         }
+        self.by_user.note(name, seen_before.as_deref(), seen.as_deref());
         if before == after {
             return Freed::Nothing;
         }

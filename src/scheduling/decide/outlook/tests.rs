@@ -11,7 +11,7 @@ use crate::{
         fixtures::{self, ask},
         model::{footprint::ClaimUse, kind::Kind},
         world::{
-            node_state::{NodeAgents, NodeReserved},
+            node_state::{ClaimedOnNode, NodeAgents, NodeReserved},
             nodes::Nodes,
             object::{Object, Objects},
         },
@@ -24,7 +24,7 @@ pub(in crate::scheduling) fn unused(info: NodeInfo) -> NodeState {
     NodeState {
         info: Arc::new(info),
         usage: Usage::default(),
-        beside_claims: None,
+        claimed: ClaimedOnNode::default(),
         requested: ResourceAmounts::default(),
         pods: Vec::new(),
         reservations: NodeReserved::default(),

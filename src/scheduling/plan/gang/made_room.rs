@@ -86,7 +86,7 @@ impl<C: Fn(&Uid, &Decision) -> Charge> TrialRoom for MadeRoom<'_, C> {
         let chosen = preemption::choose_among(demand, plan, counts, self.rules, self.names, &allowed);
         let Ok(candidate) = chosen else { return Err(error) };
         for victim in &candidate.victims {
-            plan.evict(&victim.pod);
+            plan.end(&victim.pod, demand);
         }
         let there = |node: &NodeName| if *node == candidate.node { 0 } else { OUTSIDE };
         let decision = self.classes.decide(demand, plan, there).map_err(Some)?;
@@ -104,7 +104,7 @@ impl<C: Fn(&Uid, &Decision) -> Charge> TrialRoom for MadeRoom<'_, C> {
         }
         let mark = plan.mark();
         for victim in victims {
-            plan.evict(&victim.pod);
+            plan.end(&victim.pod, &applicant.demand);
         }
         let confirmed = self.classes.confirm(&applicant.demand, &found.node, plan);
         if confirmed.is_none() {

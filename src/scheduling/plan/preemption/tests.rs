@@ -1,5 +1,7 @@
 //! Which pods must go, by cards, quotas, budgets and marks; and what is kept for the pod that they go for.
 
+mod claims;
+
 use std::collections::BTreeSet;
 
 use super::*;

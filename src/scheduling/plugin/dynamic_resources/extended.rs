@@ -5,7 +5,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use super::rejection::ClaimRejection;
+use super::{NodesLookedAt, rejection::ClaimRejection};
 use crate::{
     dra::{self, WaitingClaim},
     object::{Metadata, ResourceClaim, resource_claim::AllocationResult},
@@ -48,7 +48,7 @@ pub(super) struct PodExtended<'a> {
 
 impl<'a> PodExtended<'a> {
     /// `None`: no node serves any of the pod's resources by claim, and none was made for it before.
-    pub(super) fn prepare(demand: &Demand, world: &'a World) -> Option<Self> {
+    pub(super) fn prepare(demand: &Demand, world: &'a World, nodes: NodesLookedAt<'_>) -> Option<Self> {
         let requests = demand.footprint.extended.clone()?;
         let known = world.resource_claims();
         let namespace = &*demand.footprint.namespace;
@@ -61,8 +61,14 @@ impl<'a> PodExtended<'a> {
             requests,
         };
         if extended.requests.may_be_served(known.extended(), extended.own) {
-            for node in world.nodes.by_slot() {
-                extended.vary(node, namespace, known);
+            match nodes {
+                NodesLookedAt::All => {
+                    for node in world.nodes.by_slot() {
+                        extended.vary(node, namespace, known);
+                    }
+                }
+                NodesLookedAt::One(Some(node)) => extended.vary(node, namespace, known),
+                NodesLookedAt::One(None) => {}
             }
         }
         let is_needed =

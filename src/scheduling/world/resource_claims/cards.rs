@@ -20,7 +20,7 @@ use crate::{
 
 /// What the claims on one pool hold of the cards of one node.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-struct PoolClaims {
+pub(super) struct PoolClaims {
     cards: BTreeMap<CardId, Claimed>,
     /// Where a claim holds a device that the pool does not publish any more: the cards that it is not, since the pool publishes these.
     unknown: Option<BTreeSet<CardId>>,
@@ -31,16 +31,18 @@ struct PoolClaims {
 pub(super) struct ClaimedCards {
     by_node: BTreeMap<NodeName, BTreeMap<PoolId, PoolClaims>>,
     nodes: BTreeMap<PoolId, BTreeSet<NodeName>>,
+    /// The nodes for which that has changed since it was last asked.
+    moved: BTreeSet<NodeName>,
 }
 
 impl ClaimedCards {
-    /// Folds anew what these allocations hold of a pool; returns the nodes for which that has changed.
+    /// Folds anew what these allocations hold of a pool.
     pub(super) fn refold<'a>(
         &mut self,
         pool: &PoolId,
         inventory: &DevicePools,
         allocations: impl Iterator<Item = &'a AllocationResult>,
-    ) -> BTreeSet<NodeName> {
+    ) {
         let mut now = fold(pool, inventory, allocations);
         let before = self.nodes.remove(pool).unwrap_or_default();
         let nodes: BTreeSet<NodeName> = now.keys().cloned().collect();
@@ -48,7 +50,16 @@ impl ClaimedCards {
         if !nodes.is_empty() {
             self.nodes.insert(pool.clone(), nodes);
         }
-        touched.into_iter().filter(|node| self.set(node, pool, now.remove(node))).collect()
+        for node in touched {
+            if self.set(&node, pool, now.remove(&node)) {
+                self.moved.insert(node);
+            }
+        }
+    }
+
+    /// The nodes for which that has changed since this was last asked.
+    pub(super) fn take_moved(&mut self) -> BTreeSet<NodeName> {
+        std::mem::take(&mut self.moved)
     }
 
     /// Whether that is a change.
@@ -81,7 +92,7 @@ impl ClaimedCards {
 /// What claims hold of the cards of one node.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::scheduling) struct NodeClaims<'a> {
-    pools: Option<&'a BTreeMap<PoolId, PoolClaims>>,
+    pub(super) pools: Option<&'a BTreeMap<PoolId, PoolClaims>>,
 }
 
 /// Whether what is not known of claims counts.
@@ -142,7 +153,7 @@ fn ids(cards: &Cards) -> impl Iterator<Item = CardId> {
 }
 
 /// What these allocations hold of a pool, by node.
-fn fold<'a>(
+pub(super) fn fold<'a>(
     pool: &PoolId,
     inventory: &DevicePools,
     allocations: impl Iterator<Item = &'a AllocationResult>,
@@ -186,7 +197,7 @@ fn is_use(result: &AllocatedDevice, (driver, pool): &PoolId) -> bool {
 }
 
 /// What a result holds of the card of its device. A share of which the memory is not known leaves nothing of the card.
-fn claimed(result: &AllocatedDevice, device: &PoolDevice) -> Claimed {
+pub(super) fn claimed(result: &AllocatedDevice, device: &PoolDevice) -> Claimed {
     let whole = Claimed { whole: true, ..Claimed::default() };
     if result.share_id.is_none() {
         return whole;

@@ -9,11 +9,11 @@ use std::{
     sync::Arc,
 };
 
-use super::ResourceClaims;
+use super::{ResourceClaims, cards::claimed};
 use crate::{
     device::{CardId, CardUsage, Claimed, CoreUnit, Cores, MiB, Usage},
     dra::{
-        HeldDevices, PoolId,
+        DevicePools, HeldDevices, PoolId,
         capacity::percent,
         device::{CORES, DeviceId, MEMORY, PoolDevice},
         held::DeviceInUse,
@@ -39,7 +39,10 @@ impl ResourceClaims {
     pub(in crate::scheduling) fn in_use(&self, node: &NodeState, beside: Beside) -> Cow<'_, HeldDevices> {
         let name = &*node.info.name;
         let pools = self.inventory.hardware_pools(name);
-        if pools == 0 || pools == 1 && node.info.devices.offers.is_empty() && node.registered().is_nothing() {
+        let kept = node.claimed.kept.as_deref().unwrap_or_default();
+        let is_alone =
+            pools == 0 || pools == 1 && node.info.devices.offers.is_empty() && node.registered().is_nothing();
+        if is_alone && kept.is_empty() {
             return Cow::Borrowed(&self.held);
         }
         let mut others: BTreeMap<&DeviceId, Others> = BTreeMap::new();
@@ -49,10 +52,13 @@ impl ResourceClaims {
                 others.insert(&device.id, used);
             }
         }
-        if others.is_empty() {
+        if others.is_empty() && kept.is_empty() {
             return Cow::Borrowed(&self.held);
         }
         let mut held = self.held.of_pools(self.inventory.pools_near(name));
+        for allocation in kept {
+            held.add(allocation);
+        }
         for (id, (used, shares_left)) in others {
             held.add_unclaimed(id, used, shares_left);
         }
@@ -70,7 +76,8 @@ impl ResourceClaims {
         }
         let slots = node.info.devices.cards_named(&id).map(|(_, card)| card.slots).max();
         let shares_left = slots.map(|slots| slots.saturating_sub(node.usage.card(&id).slots));
-        let claims = self.cards.beside(&node.info.name, pool, &id);
+        let claims =
+            self.cards.beside(&node.info.name, pool, &id).and(kept_beside(&self.inventory, node, pool, &id));
         if registered.users(&id).is_none() && claims == Claimed::default() {
             return (None, shares_left.filter(|_| device.shareable));
         }
@@ -114,6 +121,19 @@ impl ResourceClaims {
             known.is_some_and(|known| (&known.driver, &known.pool) != (&id.driver, &id.pool))
         })
     }
+}
+
+/// What is kept on the node of a card, through devices of other pools.
+fn kept_beside(inventory: &DevicePools, node: &NodeState, pool: &PoolId, card: &CardId) -> Claimed {
+    let kept = node.claimed.kept.iter().flatten();
+    let results = kept.flat_map(|allocation| &allocation.devices.results);
+    let others = results.filter(|result| (&*result.driver, &*result.pool) != (&*pool.0, &*pool.1));
+    let of_card = others.filter(|result| result.admin_access != Some(true)).filter_map(|result| {
+        let id = DeviceId::new(&result.driver, &result.pool, &result.device);
+        let device = inventory.device(&id)?;
+        (device.hardware.as_deref() == Some(card.as_str())).then(|| claimed(result, device))
+    });
+    of_card.fold(Claimed::default(), Claimed::and)
 }
 
 /// What others use of a device's capacities; `None`: none of it can be given.
