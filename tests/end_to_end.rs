@@ -17,6 +17,8 @@ mod binding;
 mod cambricon;
 #[path = "end_to_end/cards.rs"]
 mod cards;
+#[path = "end_to_end/claim_preemption.rs"]
+mod claim_preemption;
 #[path = "end_to_end/claims.rs"]
 mod claims;
 mod controlplane_smoke;
@@ -233,6 +235,10 @@ on_both_floors! {
     preemption::a_victim_goes_for_the_card_that_is_needed,
     preemption::nothing_is_deleted_in_vain,
     preemption::a_binder_that_is_killed_while_it_preempts_takes_one_victim,
+    claim_preemption::a_claim_takes_the_device_of_a_claim,
+    claim_preemption::all_users_of_a_claim_go_for_its_device,
+    claim_preemption::a_card_changes_hands_between_a_claim_and_a_share,
+    claim_preemption::a_binder_that_is_killed_while_it_preempts_for_a_claim_takes_one_victim,
     kept_rooms::a_large_pod_gets_the_room_that_small_ones_leave,
     kept_rooms::a_restarted_binder_keeps_the_same_room,
     gates::a_gated_pod_holds_nothing_and_is_placed_once_its_gate_is_removed,

@@ -19,7 +19,7 @@ use crate::{
 const NODE: &str = "gpu-1";
 
 /// A node of one card of 16 GiB, which HAMi's plugin registers and this driver publishes; Berth is yet to start.
-async fn without_berth(floor: Floor, driver: Driver) -> Option<(World, DeviceClaims)> {
+pub(crate) async fn without_berth(floor: Floor, driver: Driver) -> Option<(World, DeviceClaims)> {
     let world = World::without_berth(floor, vec![hami_node(NODE, 1)]).await?;
     let card = Gpu { uuid: format!("GPU-{NODE}-0"), memory: 16 << 30, root: "pci0000:00".to_owned() };
     driver.publish(&world.cluster.client, NODE, &[card], 1).await.unwrap();
@@ -28,7 +28,7 @@ async fn without_berth(floor: Floor, driver: Driver) -> Option<(World, DeviceCla
 }
 
 /// A pod with a share of so much memory.
-fn share(name: &str, memory: u32) -> Value {
+pub(crate) fn share(name: &str, memory: u32) -> Value {
     pod(name, &json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": memory.to_string()}))
 }
 

@@ -30,7 +30,6 @@ fn share(name: &str, class: Option<&str>, memory: u32) -> Value {
 
 impl World {
     pub(crate) async fn create_priority_classes(&self) {
-        let classes: Api<PriorityClass> = Api::all(self.cluster.client.clone());
         let named = [
             ("high", 1000, "PreemptLowerPriority"),
             ("middle", 500, "PreemptLowerPriority"),
@@ -38,12 +37,17 @@ impl World {
         ];
         for (name, value, policy) in named {
             let class = json!({"metadata": {"name": name}, "value": value, "preemptionPolicy": policy});
-            classes.create(&PostParams::default(), &serde_json::from_value(class).unwrap()).await.unwrap();
+            self.create_priority_class(class).await;
         }
     }
 
+    pub(crate) async fn create_priority_class(&self, class: Value) {
+        let classes: Api<PriorityClass> = Api::all(self.cluster.client.clone());
+        classes.create(&PostParams::default(), &serde_json::from_value(class).unwrap()).await.unwrap();
+    }
+
     /// A budget that allows no disruption of the pod of this name.
-    async fn protect(&self, pod: &str) {
+    pub(crate) async fn protect(&self, pod: &str) {
         let budgets: Api<PodDisruptionBudget> = Api::default_namespaced(self.cluster.client.clone());
         let budget = json!({
             "metadata": {"name": pod},
@@ -56,7 +60,7 @@ impl World {
         budgets.patch_status(pod, &PatchParams::default(), &Patch::Merge(status)).await.unwrap();
     }
 
-    async fn is_there(&self, pod: &str) -> bool {
+    pub(crate) async fn is_there(&self, pod: &str) -> bool {
         self.pods().get_opt(pod).await.unwrap().is_some_and(|pod| pod.metadata.deletion_timestamp.is_none())
     }
 }
