@@ -7,7 +7,6 @@ pub mod answer;
 pub mod bounds;
 pub mod claim;
 pub mod count;
-pub mod duration;
 pub mod eviction;
 pub mod gpushare;
 pub mod hami;

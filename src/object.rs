@@ -8,6 +8,7 @@ pub mod constraints;
 pub mod container;
 pub mod device;
 pub mod device_class;
+pub mod duration;
 pub mod metadata;
 pub mod namespace;
 pub mod node;

@@ -13,6 +13,7 @@ mod family;
 mod plugins;
 mod preemption;
 mod run;
+mod selectors;
 mod shrink;
 mod simulate;
 mod world;

@@ -4,8 +4,8 @@
 
 use super::{facts::Facts, findings::ReviewFindings, named_nodes, rules};
 use crate::{
-    dialect::{duration, go_bool, marks, unreadable::annotation_path},
-    object::{Metadata, Pod, pod::SYSTEM_CLASSES},
+    dialect::{go_bool, marks, unreadable::annotation_path},
+    object::{Metadata, Pod, duration, pod::SYSTEM_CLASSES},
 };
 
 /// Whether the pod has a mark that this file judges.

@@ -3,7 +3,7 @@
 use jiff::SignedDuration;
 use serde::Serializer;
 
-pub use crate::dialect::duration::parse;
+pub use crate::object::duration::parse;
 
 /// Writes a duration so that [`parse`] reads it back.
 pub fn format(duration: SignedDuration) -> String {

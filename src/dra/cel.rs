@@ -3,7 +3,7 @@
 //! What can't be evaluated is an error, and never true or false. An expression has the limits that Kubernetes gives it
 //! (kubernetes `staging/src/k8s.io/api/resource/v1/types.go`, 1.36): 10 KiB of text, and a cost of 1,000,000, which is estimated before anything is
 //! evaluated. The language is that of the crate `cel`; functions of Kubernetes are those of `staging/src/k8s.io/apiserver/pkg/cel/library`.
-//! Durations, timestamps, bytes, addresses and URLs are not served: an expression that uses them does not compile.
+//! A function that is not in the table of `function.rs` is not served: an expression that calls it does not compile.
 
 mod check;
 mod cost;

@@ -1,6 +1,7 @@
 // Command controlplane is the real control plane that the end-to-end tests run against: etcd,
-// kube-apiserver and kube-scheduler, each a subcommand, compiled from their own modules. Two more run kube-scheduler's
-// code without any server on clusters that are given as text: feasible has its plugins judge nodes, decide has it place pods.
+// kube-apiserver and kube-scheduler, each a subcommand, compiled from their own modules. Three more run kube-scheduler's
+// code without any server on what is given as text: feasible has its plugins judge nodes, decide has it place pods, selectors has it
+// evaluate CEL expressions.
 //
 // It must not change what those programs do. It adds one thing: it ends when its standard input
 // ends, so that a test that dies by any cause leaves no server behind.
@@ -25,7 +26,7 @@ import (
 	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
 )
 
-const usage = "usage: controlplane etcd|kube-apiserver|kube-scheduler|feasible|decide [flags]"
+const usage = "usage: controlplane etcd|kube-apiserver|kube-scheduler|feasible|decide|selectors [flags]"
 
 func main() {
 	if len(os.Args) < 2 {
@@ -35,7 +36,7 @@ func main() {
 	name := os.Args[1]
 	// The cobra commands below read os.Args themselves.
 	os.Args = append([]string{name}, os.Args[2:]...)
-	answers := map[string]func([]string, io.Reader, io.Writer) error{"feasible": runFeasible, "decide": runDecide}
+	answers := map[string]func([]string, io.Reader, io.Writer) error{"feasible": runFeasible, "decide": runDecide, "selectors": runSelectors}
 	if answer, serves := answers[name]; serves {
 		if err := answer(os.Args[1:], os.Stdin, os.Stdout); err != nil {
 			fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)

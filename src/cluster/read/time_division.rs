@@ -5,8 +5,8 @@
 use jiff::SignedDuration;
 
 use crate::{
-    dialect::{duration, marks},
-    object::{Metadata, Pod, metadata::Controller},
+    dialect::marks,
+    object::{Metadata, Pod, duration, metadata::Controller},
     scheduling::model::{
         name::full_name,
         pod::Placer,

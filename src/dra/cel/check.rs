@@ -14,8 +14,19 @@ use super::{
 };
 
 /// The types that an expression can compare with.
-const TYPES: &[&str] =
-    &["bool", "double", "int", "list", "map", "null_type", "optional_type", "string", "type", "uint"];
+const TYPES: &[&str] = &[
+    "bool",
+    "bytes",
+    "double",
+    "int",
+    "list",
+    "map",
+    "null_type",
+    "optional_type",
+    "string",
+    "type",
+    "uint",
+];
 
 /// The tree, which can be evaluated as far as names go.
 pub(super) fn checked(root: Expression) -> Result<Expression, CompileError> {
@@ -27,8 +38,8 @@ pub(super) fn checked(root: Expression) -> Result<Expression, CompileError> {
 pub(super) fn called(call: &cel::common::ast::CallExpr) -> (String, Style, usize) {
     match call.target.as_deref() {
         None => (call.func_name.clone(), Style::Global, call.args.len()),
-        Some(IdedExpr { expr: Expr::Ident(name), .. }) if name == "optional" => {
-            (format!("optional.{}", call.func_name), Style::Global, call.args.len())
+        Some(IdedExpr { expr: Expr::Ident(name), .. }) if function::is_of(name, &call.func_name) => {
+            (format!("{name}.{}", call.func_name), Style::Global, call.args.len())
         }
         Some(_) => (call.func_name.clone(), Style::Member, call.args.len() + 1),
     }
@@ -49,7 +60,6 @@ impl ExpressionCheck {
     fn checked(&mut self, node: IdedExpr) -> Result<IdedExpr, CompileError> {
         let IdedExpr { id, expr } = node;
         let expr = match expr {
-            Expr::Literal(LiteralValue::Bytes(_)) => return Err(CompileError::NotServed("bytes")),
             Expr::Struct(_) => return Err(CompileError::NotServed("messages")),
             Expr::Unspecified => return Err(CompileError::NotServed("empty expressions")),
             Expr::Ident(name) if self.is_declared(&name) => Expr::Ident(name),

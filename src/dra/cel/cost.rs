@@ -164,8 +164,10 @@ fn is_path(node: &IdedExpr) -> bool {
 }
 
 fn literal_bound(literal: &LiteralValue) -> CostBound {
+    let text = |length: usize| CostBound::text(u64::try_from(length).unwrap_or(u64::MAX));
     match literal {
-        LiteralValue::String(text) => CostBound::text(u64::try_from(text.inner().len()).unwrap_or(u64::MAX)),
+        LiteralValue::String(characters) => text(characters.inner().len()),
+        LiteralValue::Bytes(bytes) => text(bytes.inner().len()),
         _ => CostBound::single(),
     }
 }

@@ -1,11 +1,16 @@
 //! The functions that expressions may call: a closed table, with the number of arguments and the size of the result of each.
 //!
-//! Those of CEL, of optional values and of texts are the crate's. Those of Kubernetes for quantities, versions, lists and regular expressions stand
-//! here. A function that is not in the table can't be called, since its cost could not be estimated.
+//! Those of CEL, of optional values and of texts are the crate's. Those of durations and timestamps, of sets, and those of Kubernetes for quantities,
+//! versions, addresses, URLs, lists and regular expressions stand here. A function that is not in the table can't be called, since its cost could not
+//! be estimated.
 
 mod list;
+mod network;
 mod quantity;
 mod regex;
+mod set;
+mod time;
+mod url;
 mod version;
 
 use cel::{DeclarationError, Env, ExecutionError, extensions};
@@ -22,12 +27,16 @@ pub(super) enum Style {
 /// What a function makes of its arguments, the largest that it can be.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum FunctionOutcome {
-    /// A number, a truth value, a quantity or a version.
+    /// A number, a truth value, a quantity, a time, or an address.
     Single,
     /// A text that a number has.
     Spelled,
     /// The first argument, or a part of it.
     First,
+    /// A part of the first text, with `%41` for a character.
+    Escaped,
+    /// A truth value that is found by comparing each element of the first argument with each of the second.
+    Crossed,
     /// One of the arguments, or an element of one.
     OneOf,
     /// A number that is found by comparing the second argument at each place of the first.
@@ -46,16 +55,21 @@ pub(super) enum FunctionOutcome {
     AllFound,
 }
 
+/// Adds functions to an environment.
+type Extension = fn(&mut Env) -> Result<(), DeclarationError>;
+
 /// Name, style, the fewest and the most arguments with the receiver, and the outcome.
 type Row = (&'static str, Style, usize, usize, FunctionOutcome);
 
 const TABLE: &[Row] = {
     use FunctionOutcome::{
-        AllFound, First, Found, Joined, Matched, OneOf, Parts, Place, Replaced, Single, Spelled,
+        AllFound, Crossed, Escaped, First, Found, Joined, Matched, OneOf, Parts, Place, Replaced, Single,
+        Spelled,
     };
     use Style::{Global, Member};
     &[
         ("bool", Global, 1, 1, Single),
+        ("bytes", Global, 1, 1, First),
         ("double", Global, 1, 1, Single),
         ("dyn", Global, 1, 1, First),
         ("int", Global, 1, 1, Single),
@@ -110,6 +124,45 @@ const TABLE: &[Row] = {
         ("major", Member, 1, 1, Single),
         ("minor", Member, 1, 1, Single),
         ("patch", Member, 1, 1, Single),
+        ("duration", Global, 1, 1, Single),
+        ("timestamp", Global, 1, 1, Single),
+        ("getFullYear", Member, 1, 2, Single),
+        ("getMonth", Member, 1, 2, Single),
+        ("getDate", Member, 1, 2, Single),
+        ("getDayOfMonth", Member, 1, 2, Single),
+        ("getDayOfYear", Member, 1, 2, Single),
+        ("getDayOfWeek", Member, 1, 2, Single),
+        ("getHours", Member, 1, 2, Single),
+        ("getMinutes", Member, 1, 2, Single),
+        ("getSeconds", Member, 1, 2, Single),
+        ("getMilliseconds", Member, 1, 2, Single),
+        ("ip", Global, 1, 1, Single),
+        ("ip", Member, 1, 1, Single),
+        ("isIP", Global, 1, 1, Single),
+        ("ip.isCanonical", Global, 1, 1, Spelled),
+        ("family", Member, 1, 1, Single),
+        ("isUnspecified", Member, 1, 1, Single),
+        ("isLoopback", Member, 1, 1, Single),
+        ("isLinkLocalMulticast", Member, 1, 1, Single),
+        ("isLinkLocalUnicast", Member, 1, 1, Single),
+        ("isGlobalUnicast", Member, 1, 1, Single),
+        ("cidr", Global, 1, 1, Single),
+        ("isCIDR", Global, 1, 1, Single),
+        ("containsIP", Member, 2, 2, Single),
+        ("containsCIDR", Member, 2, 2, Single),
+        ("prefixLength", Member, 1, 1, Single),
+        ("masked", Member, 1, 1, Single),
+        ("url", Global, 1, 1, Escaped),
+        ("isURL", Global, 1, 1, Escaped),
+        ("getScheme", Member, 1, 1, First),
+        ("getHost", Member, 1, 1, First),
+        ("getHostname", Member, 1, 1, First),
+        ("getPort", Member, 1, 1, First),
+        ("getEscapedPath", Member, 1, 1, First),
+        ("getQuery", Member, 1, 1, Parts),
+        ("sets.contains", Global, 2, 2, Crossed),
+        ("sets.equivalent", Global, 2, 2, Crossed),
+        ("sets.intersects", Global, 2, 2, Crossed),
     ]
 };
 
@@ -119,12 +172,28 @@ pub(super) fn outcome(name: &str, style: Style, arguments: usize) -> Option<Func
     TABLE.iter().find(fits).map(|row| row.4)
 }
 
+/// Whether a function is called `name.function(…)`, where the name is no variable's.
+pub(super) fn is_of(name: &str, function: &str) -> bool {
+    let is_so =
+        |row: &Row| row.0.strip_prefix(name).and_then(|rest| rest.strip_prefix('.')) == Some(function);
+    TABLE.iter().any(is_so)
+}
+
 /// The functions of the table, and more of the crate's that no expression can call.
 pub(super) fn environment() -> Env {
     let mut environment = Env::stdlib();
-    let all =
-        [extensions::strings, list::extension, quantity::extension, regex::extension, version::extension];
-    for extension in all as [fn(&mut Env) -> Result<(), DeclarationError>; 5] {
+    let all: [Extension; 9] = [
+        extensions::strings,
+        list::extension,
+        network::extension,
+        quantity::extension,
+        regex::extension,
+        set::extension,
+        time::extension,
+        url::extension,
+        version::extension,
+    ];
+    for extension in all {
         environment.add_extension(extension).expect("no two functions have one name and the same arguments");
     }
     environment

@@ -85,6 +85,51 @@ fn the_language_is_that_of_cel() {
     assert_eq!(wrong, []);
 }
 
+/// `tests/kube_scheduler/selectors.rs` compares many more with kube-scheduler's.
+#[test]
+fn times_bytes_addresses_and_urls_are_values() {
+    let all = [
+        "duration('1h30m') == duration('90m') && duration('1.5s').getMilliseconds() == 1500",
+        "timestamp('2024-02-29T23:00:00Z') + duration('1h') == timestamp('2024-03-01T01:00:00+01:00')",
+        "timestamp('2024-07-01T00:00:00Z').getHours('America/New_York') == 20",
+        "timestamp(0).getHours('-1:-32768') == 17",
+        "string(timestamp('2024-02-29T23:00:00.5+05:30')) == '2024-02-29T23:00:00.5+05:30'",
+        "string(duration('90m')) == '5400s'",
+        "bytes('ü') == b'\\303\\274' && size(b'abc') == 3 && string(b'a' + b'b') == 'ab'",
+        "ip('2001:DB8:0::1') == ip('2001:db8::1') && !isIP('::ffff:1.2.3.4') && ip.isCanonical('::1')",
+        "[ip('10.0.0.1')].all(ip, ip.isGlobalUnicast())",
+        "cidr('10.0.0.0/8').containsIP('10.1.2.3') && cidr('10.0.0.0/8').containsCIDR(cidr('10.1.0.0/16'))",
+        "string(cidr('10.1.2.3/8').masked()) == '10.0.0.0/8' && cidr('10.1.2.3/8').ip().family() == 4",
+        "url('https://a.b:80/c%2Fd?x=1').getPort() == '80' && url('/c d').getEscapedPath() == '/c%20d'",
+        "url('https://a.b/?x=1&x=2').getQuery() == {'x': ['1', '2']} && !isURL('a/b')",
+        "sets.contains([1, 2], [2]) && sets.equivalent([1, 1], [1]) && !sets.intersects([1], [2])",
+    ];
+    let wrong: Vec<_> =
+        all.iter().map(|text| (*text, evaluate(text))).filter(|(_, value)| *value != Ok(true)).collect();
+    assert_eq!(wrong, []);
+    for text in [
+        "duration('1 s') == duration('1s')",
+        "duration('2562047h') + duration('2562047h') > duration('0')",
+        "duration('1s') > 1",
+        "duration('1s') + 1 == 1",
+        "timestamp('2023-02-29T00:00:00Z') == timestamp(0)",
+        "timestamp(253402300799) + duration('1s') > timestamp(0)",
+        "timestamp(0).getHours('Nowhere/None') == 0",
+        "timestamp(0).getHours('99999:00') == 0",
+        "ip('1.2.3') == ip('::1')",
+        "cidr('10.0.0.0/33') == cidr('::/0')",
+        "url('a/b') == url('/a')",
+        "string(b'\\xff') == ''",
+    ] {
+        assert!(evaluate(text).is_err(), "{text}");
+    }
+    // What a loop over them may cost is estimated like that of a loop over numbers.
+    let list = format!("[{}]", vec!["ip('::1')"; 100].join(","));
+    let text = format!("{list}.all(a, {list}.all(b, sets.contains({list}, {list})))");
+    let error = Expression::compile(&text, &Functions::default()).unwrap_err();
+    assert!(matches!(error, CompileError::TooExpensive(_)), "{error}");
+}
+
 #[test]
 fn what_has_no_value_is_an_error_and_not_false() {
     let missing = EvaluationError::NoSuchKey("absent".to_owned());
@@ -120,7 +165,7 @@ fn what_is_not_served_does_not_compile() {
     // Even where its value would not be asked for.
     assert_eq!(compile("true || noSuchVar"), CompileError::UndeclaredReference("noSuchVar".to_owned()));
     for text in
-        [r#"duration("1s") == duration("1s")"#, "device.driver.noSuchFunction()", "size() == 0", "size(1, 2)"]
+        [r#"format.named("uri").hasValue()"#, "device.driver.noSuchFunction()", "size() == 0", "size(1, 2)"]
     {
         assert!(matches!(compile(text), CompileError::UndeclaredFunction { .. }), "{text}");
     }

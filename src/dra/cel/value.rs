@@ -1,4 +1,8 @@
-//! The values that Kubernetes adds to CEL: quantities and versions.
+//! The values that CEL and Kubernetes add to those of the crate: quantities, versions, times, addresses and URLs.
+
+mod network;
+mod time;
+mod url;
 
 use std::{any::Any, cmp::Ordering};
 
@@ -9,11 +13,65 @@ use cel::common::{
 
 use crate::object::Amount;
 
-const QUANTITY: &Type = &Type::new_unspecified_type("kubernetes.Quantity");
-const VERSION: &Type = &Type::new_unspecified_type("kubernetes.Semver");
+pub(super) use network::{CelAddress, CelNetwork};
+pub(super) use time::{CelDuration, CelTimestamp};
+pub(super) use url::CelUrl;
+
+/// Makes a type that is compared by its `PartialEq` a value of CEL of this name, with the operators that it has besides.
+macro_rules! is_value {
+    ($value:ident, $name:literal $(, $operators:tt)?) => {
+        impl Val for $value {
+            fn get_type(&self) -> &Type {
+                Self::cel_type()
+            }
+
+            fn cel_type() -> &'static Type {
+                const TYPE: &Type = &Type::new_unspecified_type($name);
+                TYPE
+            }
+
+            fn equals(&self, other: &dyn Val) -> bool {
+                other.downcast_ref::<Self>().is_some_and(|other| self == other)
+            }
+
+            fn clone_as_boxed<'v>(&self) -> Box<dyn Val + 'v> {
+                Box::new(Self::clone(self))
+            }
+
+            fn as_any(&self) -> Option<&dyn Any> {
+                Some(self)
+            }
+
+            $(is_value!(@ $operators);)?
+        }
+
+        impl StaticVal for $value {}
+    };
+    (@ arithmetic) => {
+        fn as_adder<'b, 'v>(&'b self) -> Option<&'b (dyn cel::common::traits::Adder + 'v)>
+        where
+            Self: 'v,
+        {
+            Some(self)
+        }
+
+        fn as_subtractor<'b, 'v>(&'b self) -> Option<&'b (dyn cel::common::traits::Subtractor + 'v)>
+        where
+            Self: 'v,
+        {
+            Some(self)
+        }
+
+        fn as_comparer(&self) -> Option<&dyn cel::common::traits::Comparer> {
+            Some(self)
+        }
+    };
+}
+
+use is_value;
 
 /// A Kubernetes quantity.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct CelQuantity(pub(super) Amount);
 
 /// A version.
@@ -27,50 +85,11 @@ impl CelVersion {
     }
 }
 
-impl Val for CelQuantity {
-    fn get_type(&self) -> &Type {
-        Self::cel_type()
-    }
-
-    fn cel_type() -> &'static Type {
-        QUANTITY
-    }
-
-    fn equals(&self, other: &dyn Val) -> bool {
-        other.downcast_ref::<Self>().is_some_and(|other| self.0 == other.0)
-    }
-
-    fn clone_as_boxed<'v>(&self) -> Box<dyn Val + 'v> {
-        Box::new(*self)
-    }
-
-    fn as_any(&self) -> Option<&dyn Any> {
-        Some(self)
+impl PartialEq for CelVersion {
+    fn eq(&self, other: &Self) -> bool {
+        self.order(other).is_eq()
     }
 }
 
-impl StaticVal for CelQuantity {}
-
-impl Val for CelVersion {
-    fn get_type(&self) -> &Type {
-        Self::cel_type()
-    }
-
-    fn cel_type() -> &'static Type {
-        VERSION
-    }
-
-    fn equals(&self, other: &dyn Val) -> bool {
-        other.downcast_ref::<Self>().is_some_and(|other| self.order(other).is_eq())
-    }
-
-    fn clone_as_boxed<'v>(&self) -> Box<dyn Val + 'v> {
-        Box::new(self.clone())
-    }
-
-    fn as_any(&self) -> Option<&dyn Any> {
-        Some(self)
-    }
-}
-
-impl StaticVal for CelVersion {}
+is_value!(CelQuantity, "kubernetes.Quantity");
+is_value!(CelVersion, "kubernetes.Semver");

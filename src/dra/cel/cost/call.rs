@@ -68,6 +68,11 @@ impl Estimate {
             FunctionOutcome::Single => CostBound::single(),
             FunctionOutcome::Spelled => CostBound::number().or(&first),
             FunctionOutcome::First => first,
+            FunctionOutcome::Escaped => CostBound::text(first.length.saturating_mul(3)),
+            FunctionOutcome::Crossed => {
+                self.pay(places.saturating_mul(second.size).saturating_mul(2));
+                CostBound::single()
+            }
             FunctionOutcome::OneOf => arguments.iter().fold(first.part(), |largest, one| largest.or(one)),
             FunctionOutcome::Place => {
                 self.pay(places.saturating_mul(second.size));

@@ -17,8 +17,10 @@ use cel::{
 };
 
 use super::unreadable;
+use crate::dra::cel::value::CelDuration;
 
-type Called<'b, 'v> = Result<CowVal<'b, 'v>, ExecutionError>;
+/// What a function answers.
+pub(super) type Called<'b, 'v> = Result<CowVal<'b, 'v>, ExecutionError>;
 
 pub(super) fn extension(env: &mut Env) -> Result<(), DeclarationError> {
     env.add_member_overload("includes", "dyn.includes(dyn)", DYN_TYPE, vec![DYN_TYPE], includes)?;
@@ -42,7 +44,11 @@ fn elements<'b, 'v>(list: &'b (dyn Val + 'v)) -> Option<Vec<&'b (dyn Val + 'v)>>
     Some(std::iter::from_fn(|| elements.next()).collect())
 }
 
-fn of<'b, 'v>(list: &'b (dyn Val + 'v), function: &str) -> Result<Vec<&'b (dyn Val + 'v)>, ExecutionError> {
+/// The elements of a list that a function takes.
+pub(super) fn of<'b, 'v>(
+    list: &'b (dyn Val + 'v),
+    function: &str,
+) -> Result<Vec<&'b (dyn Val + 'v)>, ExecutionError> {
     elements(list).ok_or_else(|| unreadable(function, "the value is no list"))
 }
 
@@ -108,7 +114,9 @@ fn sum<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Called<'b, 'v> {
     let mut sum: Box<dyn Val + 'v> = Box::new(CelInt::from(0));
     for (at, element) in of(&*arguments[0], "sum")?.into_iter().enumerate() {
         let kind = element.get_type();
-        let adder = sum.as_adder().filter(|_| matches!(kind.kind(), Kind::Int | Kind::UInt | Kind::Double));
+        let is_summand = matches!(kind.kind(), Kind::Int | Kind::UInt | Kind::Double)
+            || element.downcast_ref::<CelDuration>().is_some();
+        let adder = sum.as_adder().filter(|_| is_summand);
         let adder =
             adder.ok_or_else(|| ExecutionError::no_such_overload("sum", vec![kind.name().to_owned()]))?;
         sum = if at == 0 { element.clone_as_boxed() } else { adder.add(element)?.into_owned() };

@@ -1,0 +1,226 @@
+//! Whether Berth's selectors have the values that kube-scheduler's have: the expressions of a table about one device, evaluated by both.
+//!
+//! The table covers what `tests/simple` of cel-spec and the libraries of Kubernetes cover: durations, timestamps, bytes, addresses, networks, URLs,
+//! quantities, versions and sets.
+
+use std::{
+    io::Write,
+    process::{Command, Stdio},
+};
+
+use berth::dra::cel::{COST_LIMIT, DeviceValue, DeviceVariable, Expression, Functions};
+use serde::Deserialize;
+use serde_json::json;
+
+use super::judge;
+use crate::support::build::Release;
+
+const DRIVER: &str = "nic.example.com";
+
+/// What the table's expressions are about.
+const ATTRIBUTES: &[(&str, &str)] = &[
+    ("address", "10.1.2.3"),
+    ("address6", "2001:db8::1:0:0:7"),
+    ("network", "10.1.2.0/23"),
+    ("installed", "2024-02-29T23:59:59.25+05:30"),
+    ("lease", "1h30m0.5s"),
+    ("endpoint", "https://user:pw@Fabric.example.com:8443/a%2Fb/c?x=1&x=2&y=%41"),
+];
+
+/// Expressions, `$name` in which stands for the attribute of this name.
+const EXPRESSIONS: &[&str] = &[
+    "duration($lease) > duration('90m')",
+    "duration($lease) == duration('5400500ms')",
+    "duration('1.5h') == duration('90m') && duration('-1s') < duration('0') && duration('0') == duration('0s')",
+    "duration('1ns') + duration('1us') == duration('1001ns') && duration('1h') - duration('1m') == duration('59m')",
+    "duration('1h30m').getHours() == 1 && duration('1h30m').getMinutes() == 90",
+    "duration('1h30m0.5s').getSeconds() == 5400 && duration('1.5s').getMilliseconds() == 1500",
+    "duration('-1.5s').getSeconds() == -1",
+    "string(duration('1h30m0.5s')) == '5400.5s' && string(duration('1ns')) == '0.000000001s'",
+    "string(duration('100000h')) == '360000000s'",
+    "int(duration('2s')) == 2000000000",
+    "timestamp(int(timestamp(5))) == timestamp(5)",
+    "duration(duration('1s')) == duration('1s')",
+    "duration('1s') in [duration('1000ms')]",
+    "[duration('2s'), duration('1s')].min() == duration('1s')",
+    "[duration('1s'), duration('2s')].isSorted()",
+    "[duration('1s'), duration('2s')].sum() == duration('3s')",
+    "duration('2562047h') + duration('2562047h') > duration('0')",
+    "duration($address) == duration('1s')",
+    "duration('1s' + 'x') == duration('1s')",
+    "duration('9223372036855s' + '') > duration('0')",
+    "duration('+5s') == duration('5s')",
+    "timestamp($installed) == timestamp('2024-02-29T18:29:59.25Z')",
+    "timestamp($installed).getHours() == 18 && timestamp($installed).getDate() == 29",
+    "timestamp($installed).getHours('+05:30') == 23 && timestamp($installed).getMinutes('05:30') == 59",
+    "timestamp($installed).getDayOfMonth() == 28 && timestamp($installed).getMonth() == 1",
+    "timestamp($installed).getDayOfYear() == 59 && timestamp($installed).getDayOfWeek() == 4",
+    "timestamp($installed).getFullYear() == 2024 && timestamp($installed).getSeconds() == 59",
+    "timestamp($installed).getMilliseconds() == 250",
+    "timestamp('2024-07-01T00:00:00Z').getHours('America/New_York') == 20",
+    "timestamp('2024-01-01T00:00:00Z').getHours('America/New_York') == 19",
+    "timestamp('2024-01-01T00:00:00Z').getHours('-09:30') == 14 && timestamp('2024-01-01T00:00:00Z').getMinutes('-09:30') == 30",
+    "timestamp(0).getHours('-1:-32768') == 17",
+    "timestamp('2024-01-01T00:00:00Z').getHours('Nowhere/None') == 0",
+    "timestamp('2024-01-01T00:00:00Z').getHours('') == 0",
+    "timestamp('2024-01-01T00:00:00Z').getHours('UTC') == 0",
+    "timestamp('2024-01-01T00:00:00Z').getDayOfWeek() == 1",
+    "string(timestamp($installed)) == '2024-02-29T23:59:59.25+05:30'",
+    "string(timestamp('2024-01-01T00:00:00+00:00')) == '2024-01-01T00:00:00Z'",
+    "string(timestamp('2024-01-01T00:00:00Z') + duration('1h')) == '2024-01-01T01:00:00Z'",
+    "string(timestamp('2024-01-01T00:00:00-08:00') - duration('1ns')) == '2023-12-31T23:59:59.999999999-08:00'",
+    "int(timestamp('1970-01-01T00:00:10Z')) == 10 && timestamp(10) == timestamp('1970-01-01T00:00:10Z')",
+    "int(timestamp('1969-12-31T23:59:59.5Z')) == -1",
+    "timestamp('2024-01-01T00:00:00Z') - timestamp('2023-01-01T00:00:00Z') == duration('8760h')",
+    "duration('1h') + timestamp('2024-01-01T00:00:00Z') == timestamp('2024-01-01T01:00:00Z')",
+    "timestamp('9999-12-31T23:59:59Z' + '') + duration('1s') > timestamp('2024-01-01T00:00:00Z')",
+    "timestamp('9999-12-31T23:59:59.999999999Z').getFullYear() == 9999",
+    "timestamp('0001-01-01T00:00:00Z').getFullYear() == 1",
+    "timestamp('0001-01-01T00:00:00Z') - duration('1ns') < timestamp('2024-01-01T00:00:00Z')",
+    "timestamp('9999-12-31T23:59:59Z') - timestamp('0001-01-01T00:00:00Z') > duration('0')",
+    "timestamp($lease) > timestamp(0)",
+    "timestamp('2023-02-29T00:00:00Z' + '') > timestamp(0)",
+    "timestamp('2024-01-01T00:00:00' + '') > timestamp(0)",
+    "timestamp('2024-01-01 00:00:00Z' + '') > timestamp(0)",
+    "timestamp('2024-01-01T24:00:00Z' + '') > timestamp(0)",
+    "timestamp('2024-01-01T00:00:60Z' + '') > timestamp(0)",
+    "timestamp('2024-01-01t00:00:00z' + '') > timestamp(0)",
+    "timestamp('2024-01-01T00:00:00.1234567891Z' + '') > timestamp(0)",
+    "timestamp('2024-01-01T00:00:00.Z' + '') > timestamp(0)",
+    "[timestamp(2), timestamp(1)].max() == timestamp(2)",
+    "timestamp(1) < timestamp(2) && timestamp(2) >= timestamp(2) && timestamp(1) != timestamp(2)",
+    "b'abc' == bytes('abc') && size(b'abc') == 3 && b'ab'.size() == 2",
+    "b'a' + b'b' == b'ab' && b'a' < b'b' && string(b'abc') == 'abc'",
+    r"bytes('ü') == b'\303\274' && size(bytes('ü')) == 2",
+    r"b'\x01' in [b'\x01']",
+    "bytes($address).size() == 8",
+    "ip($address) == ip('10.1.2.3') && ip($address).family() == 4",
+    "ip($address6).family() == 6 && string(ip($address6)) == '2001:db8::1:0:0:7'",
+    "ip('2001:DB8:0:0:1:0:0:7') == ip('2001:db8::1:0:0:7')",
+    "isIP($address) && !isIP($network) && !isIP('010.1.2.3') && !isIP('::ffff:1.2.3.4') && !isIP('fe80::1%eth0')",
+    "isIP('::1.2.3.4') && isIP('::') && !isIP('') && !isIP('1.2.3')",
+    "ip.isCanonical($address6) && !ip.isCanonical('2001:DB8::1') && ip.isCanonical('::1')",
+    "ip.isCanonical('x' + '')",
+    "ip('x' + '') == ip('::')",
+    "ip('127.0.0.9').isLoopback() && ip('::1').isLoopback() && !ip($address).isLoopback()",
+    "ip('0.0.0.0').isUnspecified() && ip('::').isUnspecified() && !ip('::1').isUnspecified()",
+    "ip('224.0.0.7').isLinkLocalMulticast() && !ip('224.0.1.0').isLinkLocalMulticast() && ip('ff02::1').isLinkLocalMulticast()",
+    "ip('ff12::1').isLinkLocalMulticast()",
+    "ip('ff05::1').isLinkLocalMulticast()",
+    "ip('169.254.1.1').isLinkLocalUnicast() && ip('fe80::1').isLinkLocalUnicast() && ip('febf::1').isLinkLocalUnicast()",
+    "ip($address).isGlobalUnicast() && ip('fc00::1').isGlobalUnicast() && !ip('255.255.255.255').isGlobalUnicast()",
+    "ip('224.0.0.1').isGlobalUnicast() || ip('ff02::1').isGlobalUnicast() || ip('127.0.0.1').isGlobalUnicast()",
+    "[ip('10.0.0.1')].all(ip, ip.family() == 4)",
+    "ip($address) in [ip('10.1.2.3')]",
+    "cidr($network).containsIP($address) && cidr($network).containsIP(ip('10.1.3.255')) && !cidr($network).containsIP('10.1.4.0')",
+    "cidr($network).containsIP('2001:db8::1')",
+    "cidr('::/0').containsIP('10.0.0.1')",
+    "cidr('0.0.0.0/0').containsIP($address) && cidr('::/0').containsIP($address6)",
+    "cidr($network).containsIP('x' + '')",
+    "cidr($network).containsCIDR('10.1.2.0/24') && !cidr($network).containsCIDR(cidr('10.1.0.0/16'))",
+    "cidr($network).containsCIDR($network) && !cidr($network).containsCIDR('10.1.4.0/24')",
+    "cidr('10.1.3.3/23').ip() == ip('10.1.3.3') && cidr('10.1.3.3/23').prefixLength() == 23",
+    "cidr('10.1.2.3/23').masked() in [cidr('10.1.2.0/23')] && !(cidr('10.1.3.3/23') in [cidr('10.1.2.0/23')])",
+    "string(cidr('10.1.3.3/23')) == '10.1.3.3/23' && string(cidr('2001:DB8::/32').masked()) == '2001:db8::/32'",
+    "isCIDR($network) && !isCIDR($address) && !isCIDR('10.0.0.0/33') && !isCIDR('10.0.0.0/08') && isCIDR('::/128')",
+    "isCIDR('::ffff:10.0.0.0/100') || isCIDR('10.0.0.0/') || isCIDR('10.0.0.0/+8') || isCIDR('fe80::1%a/64')",
+    "isCIDR('10.0.0.0/0') && isCIDR('10.0.0.1/00')",
+    "url($endpoint).getScheme() == 'https' && url($endpoint).getHost() == 'Fabric.example.com:8443'",
+    "url($endpoint).getHostname() == 'Fabric.example.com' && url($endpoint).getPort() == '8443'",
+    "url($endpoint).getEscapedPath() == '/a%2Fb/c'",
+    "url($endpoint).getQuery() == {'x': ['1', '2'], 'y': ['A']}",
+    "url($endpoint).getQuery()['x'][1] == '2'",
+    "url('HTTP://a.b/c d').getScheme() == 'http' && url('http://a.b/c d').getEscapedPath() == '/c%20d'",
+    "url('/path?x=1').getHost() == '' && url('/path?x=1').getEscapedPath() == '/path'",
+    "url('https://[::1]:80/').getHostname() == '::1' && url('https://[::1]:80/').getHost() == '[::1]:80'",
+    "url('https://[fe80::1%25en0]/').getHost() == '[fe80::1%en0]'",
+    "url('https://a.b/c#d?e').getEscapedPath() == '/c'",
+    "url('https://a.b/c?d#e').getQuery() == {'d': ['']}",
+    "url('mailto:a@b.c').getScheme() == 'mailto' && url('mailto:a@b.c').getHost() == ''",
+    "url('https://a.b?q=1+2&r=%2B&s;t=1&=u').getQuery() == {'q': ['1 2'], 'r': ['+'], '': ['u']}",
+    "url('https://a.b/c') == url('https://a.b/c') && url('https://a.b/c') != url('https://a.b/d')",
+    "isURL($endpoint) && isURL('/a') && isURL('https://a.b') && !isURL('a/b') && !isURL('') && !isURL('../a')",
+    "isURL('https://a b/') || isURL('https://a.b:x/') || isURL('https://a.b/%zz') || isURL(':a') || isURL('https://[::1/')",
+    "isURL('https://a:1:2/') || isURL('https://[1.2.3.4]/') || isURL('https://a[::1]/') || isURL('https://%41/')",
+    "isURL('x://a:1:2/') && isURL('*') && isURL('https:a') && isURL('https:///a') && isURL('https://ü/ü')",
+    "isURL('https://a.b/c#d') && isURL('https://a.b#c')",
+    "url('https://a.b/%7E/~/!/()').getEscapedPath() == '/%7E/~/!/()'",
+    "url('https://a.b/ü/!').getEscapedPath() == '/%C3%BC/%21'",
+    "url('https://%C3%BC.b/').getHost() == 'ü.b'",
+    "url('https://a.b:/').getPort() == '' && url('https://a.b:/').getHost() == 'a.b:'",
+    "url('https://u@v@w/').getHost() == 'w'",
+    "url($address) == url('/a')",
+    "sets.contains([1, 2, 3], [2, 3]) && !sets.contains([1], [1, 2]) && sets.contains([1], [])",
+    "sets.equivalent([1, 2, 2], [2, 1]) && !sets.equivalent([1], [1, 2]) && sets.intersects([1, 2], [2, 3])",
+    "sets.intersects([1], [2]) || sets.intersects([], [])",
+    "sets.contains(['a'], ['a', 'a']) && !sets.contains([1, 2], [3])",
+    "quantity('1.5Gi').isGreaterThan(quantity('1G')) && quantity('5').add(quantity('95')).asInteger() == 100",
+    "quantity('1k').compareTo(quantity('1000')) == 0 && quantity('1e3').isInteger()",
+    "quantity('0.5').asApproximateFloat() == 0.5 && quantity('2').sub(1) == quantity('1')",
+    "isQuantity('1.3Gi') && !isQuantity('1.3GiB') && !isQuantity('')",
+    "quantity('0.5').asInteger() == 1",
+    "semver('1.2.3').isLessThan(semver('1.10.0')) && semver('1.0.0-rc.1').isLessThan(semver('1.0.0'))",
+    "semver('1.2.3+a').compareTo(semver('1.2.3+b')) == 0 && semver('v1.2', true).minor() == 2",
+    "isSemver('1.2.3') && !isSemver('v1.2.3') && isSemver('v01.2', true) && !isSemver('1.2') && !isSemver('1.02.3')",
+];
+
+/// What kube-scheduler makes of an expression.
+#[derive(Debug, Deserialize)]
+struct SelectorValue {
+    /// Why the API server would not store it.
+    #[serde(default)]
+    refused: String,
+    matches: bool,
+    /// Why it has no value for the device.
+    #[serde(default)]
+    failed: String,
+    /// What it may cost by the API server's estimate.
+    cost: u64,
+}
+
+#[test]
+fn selectors_have_the_values_that_kube_scheduler_finds() {
+    let Some(judge) = judge(Release::Usual) else { return };
+    let expressions: Vec<String> = EXPRESSIONS.iter().map(|text| written_out(text)).collect();
+    let attributes: serde_json::Map<_, _> =
+        ATTRIBUTES.iter().map(|(name, text)| ((*name).to_owned(), json!({"string": text}))).collect();
+    let question = json!({"driver": DRIVER, "attributes": attributes, "expressions": expressions});
+    let mut command = Command::new(&judge.program);
+    let command = command.arg("selectors").stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    writeln!(child.stdin.take().unwrap(), "{question}").unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", output.status);
+    let values: Vec<SelectorValue> = serde_json::from_slice(&output.stdout).unwrap();
+
+    let attributes = ATTRIBUTES.iter().map(|(name, text)| (*name, DeviceValue::Text((*text).to_owned())));
+    let device = DeviceVariable::new(DRIVER, attributes, [], false).unwrap();
+    let functions = Functions::default();
+    let mut wrong = Vec::new();
+    assert_eq!(values.len(), expressions.len());
+    for (expression, theirs) in expressions.iter().zip(&values) {
+        let ours = Expression::compile(expression, &functions).map(|compiled| compiled.is_true(&device));
+        let is_same = match &ours {
+            Ok(Ok(value)) => theirs.failed.is_empty() && *value == theirs.matches,
+            Ok(Err(_)) => !theirs.failed.is_empty(),
+            Err(_) => false,
+        };
+        if !is_same || !theirs.refused.is_empty() || theirs.cost > COST_LIMIT {
+            wrong.push(format!("{expression}\n    kube-scheduler: {theirs:?}\n    Berth: {ours:?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
+    let count = |is_so: fn(&SelectorValue) -> bool| values.iter().filter(|value| is_so(value)).count();
+    let (matched, failed) = (count(|value| value.matches), count(|value| !value.failed.is_empty()));
+    assert!(matched > 90 && failed > 10, "{matched} are true, {failed} have no value");
+}
+
+/// An expression with the attributes that it names.
+fn written_out(text: &str) -> String {
+    let mut names: Vec<&str> = ATTRIBUTES.iter().map(|(name, _)| *name).collect();
+    names.sort_by_key(|name| std::cmp::Reverse(name.len()));
+    let replace = |text: String, name: &str| {
+        text.replace(&format!("${name}"), &format!("device.attributes['{DRIVER}'].{name}"))
+    };
+    names.into_iter().fold(text.to_owned(), replace)
+}
