@@ -325,7 +325,7 @@ mod tests {
         let expected = serde_json::json!({
             "TaintToleration": 3, "NodeAffinity": 7, "PodTopologySpread": 2, "InterPodAffinity": 2,
             "NodeResourcesFit": 0, "LeastWaste": 1, "NodeResourcesBalancedAllocation": 1, "ImageLocality": 0, "tdm": 10,
-            "Devices": 0,
+            "DynamicResources": 2, "Devices": 0,
         });
         assert_eq!(weights, expected);
         assert_eq!(

@@ -144,7 +144,7 @@ pub(crate) fn differences(
 }
 
 /// The plugins whose scores are compared.
-const SCORED: [&str; 8] = [
+const SCORED: [&str; 9] = [
     "TaintToleration",
     "NodeAffinity",
     "PodTopologySpread",
@@ -153,6 +153,7 @@ const SCORED: [&str; 8] = [
     "NodeResourcesBalancedAllocation",
     "ImageLocality",
     "VolumeBinding",
+    "DynamicResources",
 ];
 
 /// Every difference of a plugin's score, where both find the same nodes feasible: a score is relative to these. A plugin with nothing

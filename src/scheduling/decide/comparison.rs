@@ -84,7 +84,7 @@ fn compare(
     let Task { outlook, unfinished, .. } = &*comparison.0;
     let state = outlook.world().node(node)?;
     let mut selected = unfinished.fits.selected_in(place);
-    let found = claims.allocate(state, &mut selected, go_on).map(drop);
+    let found = claims.judge(state, &mut selected, go_on);
     Some(Compared {
         place,
         node: node.clone(),

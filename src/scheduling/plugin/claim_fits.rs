@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use super::dynamic_resources::rejection::ClaimRejection;
+use super::dynamic_resources::{alternatives::AlternativePoints, rejection::ClaimRejection};
 use crate::{
     dra::{GoOn, Selected},
     scheduling::{
@@ -37,14 +37,19 @@ struct Judged {
     generation: u64,
     /// The stamp of its devices then; `None`: the verdict holds for one decision.
     stamp: Option<u64>,
-    found: Result<(), ClaimRejection>,
+    found: Result<AlternativePoints, ClaimRejection>,
     /// Which of its devices selectors admit.
     selected: Selected,
 }
 
 impl Default for Judged {
     fn default() -> Self {
-        Self { generation: 0, stamp: None, found: Ok(()), selected: Selected::default() }
+        Self {
+            generation: 0,
+            stamp: None,
+            found: Ok(AlternativePoints::default()),
+            selected: Selected::default(),
+        }
     }
 }
 
@@ -67,7 +72,13 @@ impl NodeFits {
 
     /// Whether the node has devices for the claims.
     pub(in crate::scheduling) fn on(&self, node: &NodeState) -> Result<(), ClaimRejection> {
-        self.of(node).map_or(Ok(()), |judged| judged.found.clone())
+        self.of(node).map_or(Ok(()), |judged| judged.found.clone().map(drop))
+    }
+
+    /// How early the alternatives are that the claims get on the node, if it has devices for them.
+    pub(in crate::scheduling) fn points(&self, node: &NodeState) -> AlternativePoints {
+        let judged = self.of(node).and_then(|judged| judged.found.as_ref().ok());
+        judged.copied().unwrap_or_default()
     }
 
     /// Which of the node's devices selectors admit, as far as it is known.
@@ -125,7 +136,7 @@ pub(in crate::scheduling) struct Compared {
     pub(in crate::scheduling) generation: u64,
     pub(in crate::scheduling) stamp: u64,
     /// `None`: it was not found out.
-    pub(in crate::scheduling) found: Option<Result<(), ClaimRejection>>,
+    pub(in crate::scheduling) found: Option<Result<AlternativePoints, ClaimRejection>>,
     pub(in crate::scheduling) selected: Selected,
 }
 
@@ -144,7 +155,7 @@ impl ClaimFits {
         (asked, namespace): (Asked, &Arc<str>),
         (world, only): (&World, Option<usize>),
         allowance: &mut Allowance,
-        judge: impl Fn(&NodeState, &mut Selected, GoOn<'_>) -> Result<(), ClaimRejection>,
+        judge: impl Fn(&NodeState, &mut Selected, GoOn<'_>) -> Result<AlternativePoints, ClaimRejection>,
     ) -> NodeFits {
         if !self.by_asked.contains_key(&asked) {
             self.forget_for(namespace);
@@ -239,7 +250,7 @@ impl Known {
         place: usize,
         world: &World,
         allowance: &mut Allowance,
-        judge: &impl Fn(&NodeState, &mut Selected, GoOn<'_>) -> Result<(), ClaimRejection>,
+        judge: &impl Fn(&NodeState, &mut Selected, GoOn<'_>) -> Result<AlternativePoints, ClaimRejection>,
     ) -> Judging {
         let Some(judged) = Arc::make_mut(&mut self.fits.judged).get_mut(place) else { return Judging::Done };
         let Some(state) = world.nodes.at(place) else {
@@ -266,7 +277,7 @@ impl Known {
         place: usize,
         name: &NodeName,
         (generation, stamp): (u64, u64),
-        found: Result<(), ClaimRejection>,
+        found: Result<AlternativePoints, ClaimRejection>,
     ) {
         let Some(judged) = Arc::make_mut(&mut self.fits.judged).get_mut(place) else { return };
         // An error names the claim, which is another the next time.
@@ -375,6 +386,34 @@ mod tests {
         assert_eq!(chosen(&mut classes, &snapshot), None);
     }
 
+    #[test]
+    fn the_node_is_chosen_where_a_list_gets_its_earliest_alternative() {
+        let chosen_for = |list: [&str; 2]| {
+            let (mut snapshot, mut classes) = (cluster(&["a", "b"]), Classes::default());
+            for (node, driver) in [("a", "slow"), ("b", "fast")] {
+                let expression = format!("device.driver == '{driver}'");
+                let selectors = json!([{"cel": {"expression": expression}}]);
+                snapshot.set_object(Object::DeviceClass(read(
+                    json!({"metadata": {"name": driver}, "spec": {"selectors": selectors}}),
+                )));
+                let pool = json!({"name": node, "generation": 1, "resourceSliceCount": 1});
+                let spec =
+                    json!({"driver": driver, "pool": pool, "nodeName": node, "devices": [{"name": "0"}]});
+                let metadata = json!({"name": format!("of-{node}")});
+                snapshot.set_object(Object::ResourceSlice(read(json!({"metadata": metadata, "spec": spec}))));
+            }
+            let list = list.map(|class| json!({"name": class, "deviceClassName": class}));
+            let requests = json!([{"name": "gpu", "firstAvailable": list}]);
+            let metadata = json!({"namespace": "team", "name": "shared", "uid": "shared"});
+            snapshot.set_object(Object::ResourceClaim(read(
+                json!({"metadata": metadata, "spec": {"devices": {"requests": requests}}}),
+            )));
+            chosen(&mut classes, &snapshot)
+        };
+        assert_eq!(chosen_for(["fast", "slow"]).as_deref(), Some("b"));
+        assert_eq!(chosen_for(["slow", "fast"]).as_deref(), Some("a"));
+    }
+
     /// Nodes are in the order in which they came, and not in that of their names.
     #[test]
     fn an_outlook_finds_the_devices_of_the_right_node() {
@@ -420,7 +459,7 @@ mod tests {
                 &mut super::Allowance::UNLIMITED.clone(),
                 |_, _, _| {
                     judged.set(judged.get() + 1);
-                    Ok(())
+                    Ok(super::AlternativePoints::default())
                 },
             );
             judged.take()

@@ -4,8 +4,10 @@
 //! Source: v1.36 `pkg/scheduler/framework/plugins/dynamicresources`. A claim whose users all leave on trial counts as free;
 //! upstream's preemption frees none.
 
+pub(in crate::scheduling) mod alternatives;
 mod extended;
 pub mod rejection;
+mod scoring;
 pub mod shortage;
 
 use std::{cell::Cell, ops::ControlFlow, sync::Arc};
@@ -14,7 +16,7 @@ use smallvec::smallvec;
 
 use super::{
     claim_fits::{Asked, AskedOf, NodeFits},
-    contract::{PreFilter, PreFiltered, Reach, Reasons, SchedulingPlugin},
+    contract::{PreFilter, PreFiltered, PreScored, Reach, Reasons, SchedulingPlugin},
     pod_counts::PodCounts,
 };
 use crate::{
@@ -39,17 +41,21 @@ use crate::{
         },
     },
 };
+use alternatives::AlternativePoints;
 use extended::PodExtended;
 pub use rejection::ClaimRejection;
+use scoring::AlternativeScores;
 use shortage::{ClaimShortage, Holders};
 
-/// Rejects a node on which the pod's claims can't be used, and that has no devices for those that hold none yet.
+/// Rejects a node on which the pod's claims can't be used, and that has no devices for those that hold none yet. Prefers nodes where prioritized lists
+/// get earlier alternatives.
 #[derive(Debug)]
 pub struct DynamicResources;
 
 impl SchedulingPlugin for DynamicResources {
     const NAME: &'static str = "DynamicResources";
     const REACH: Reach = Reach::Cluster;
+    const WEIGHT: Option<u32> = Some(2);
 
     type Reason = ClaimRejection;
 
@@ -84,7 +90,7 @@ impl PreFilter for DynamicResources {
     }
 }
 
-impl PreFiltered<'_, ClaimRejection> for PodClaims<'_> {
+impl<'a> PreFiltered<'a, ClaimRejection> for PodClaims<'a> {
     fn test(&self, node: &NodeState) -> Result<(), Reasons<ClaimRejection>> {
         self.test_on(node).map_err(|reason| smallvec![reason])
     }
@@ -97,6 +103,14 @@ impl PreFiltered<'_, ClaimRejection> for PodClaims<'_> {
     fn steps(&self, node: &NodeState) -> Result<Vec<PrebindStep>, Reasons<ClaimRejection>> {
         self.choose(node).map_err(|reason| smallvec![reason])
     }
+
+    fn scoring(&self) -> Option<Box<dyn PreScored + 'a>> {
+        let has_lists = self.waiting.iter().any(|(claim, _)| alternatives::has_lists(claim));
+        has_lists.then(|| {
+            let held = self.held.iter().map(|(claim, allocation)| AlternativePoints::of(claim, allocation));
+            Box::new(AlternativeScores::new(self.fits.clone(), held.sum())) as Box<dyn PreScored + 'a>
+        })
+    }
 }
 
 /// The claims of one pod that is to be placed.
@@ -107,8 +121,8 @@ pub struct PodClaims<'a> {
     namespace: Arc<str>,
     /// What the pod asks for, shares of cards included.
     ask: Arc<Ask>,
-    /// What claims hold already.
-    allocated: Vec<&'a AllocationResult>,
+    /// Claims that hold devices already, with these.
+    held: Vec<(&'a ResourceClaim, &'a AllocationResult)>,
     /// The pod is to be added to the users of these claims, which hold devices already.
     joined: Vec<ClaimChoice>,
     /// Claims that are given devices with the pod.
@@ -145,7 +159,7 @@ impl<'a> PodClaims<'a> {
         };
         if let Some(asked) = claims.asked() {
             let judge = |node: &NodeState, selected: &mut Selected, go_on: GoOn<'_>| {
-                claims.allocate(node, selected, go_on).map(drop)
+                claims.judge(node, selected, go_on)
             };
             let mut allowance = counts.claim_allowance();
             let asked = (asked, &demand.footprint.namespace);
@@ -194,7 +208,7 @@ impl<'a> PodClaims<'a> {
             known,
             namespace: demand.footprint.namespace.clone(),
             ask: demand.ask.clone(),
-            allocated: Vec::new(),
+            held: Vec::new(),
             joined: Vec::new(),
             waiting: Vec::new(),
             asked: extended.iter().filter_map(PodExtended::asked).map(AskedOf::Extended).collect(),
@@ -246,7 +260,7 @@ impl<'a> PodClaims<'a> {
         if !users.contains(&*demand.uid) && users.len() >= MOST_CONSUMERS {
             return Err(ClaimRejection::FullyReserved(name.as_str().into()));
         }
-        self.allocated.push(allocation);
+        self.held.push((claim, allocation));
         let reserved = claim.status.reserved_for.iter().any(|user| *user.uid == *demand.uid);
         if !reserved && self.joined.iter().all(|joined| *joined.claim != **name) {
             self.joined.push(choice(claim, None));
@@ -285,11 +299,11 @@ impl<'a> PodClaims<'a> {
     }
 
     fn test_allocated(&self, node: &NodeState) -> Result<(), ClaimRejection> {
-        if self.allocated.is_empty() {
+        if self.held.is_empty() {
             return Ok(());
         }
         let node = dra::TargetNode { name: &node.info.name, labels: &node.info.labels };
-        let mut selectors = self.allocated.iter().filter_map(|allocation| allocation.node_selector.as_ref());
+        let mut selectors = self.held.iter().filter_map(|(_, allocation)| allocation.node_selector.as_ref());
         let usable = selectors.all(|selector| node.matches(selector));
         if usable { Ok(()) } else { Err(ClaimRejection::Elsewhere) }
     }
@@ -318,6 +332,19 @@ impl<'a> PodClaims<'a> {
         let given = self.waiting.iter().zip(&mut results);
         let given = given.map(|((claim, _), allocation)| choice(claim, Some(Arc::new(allocation)))).collect();
         Ok((given, results.next()))
+    }
+
+    /// Whether the node has devices for the waiting claims, and how early the alternatives are that they get.
+    pub(in crate::scheduling) fn judge(
+        &self,
+        node: &NodeState,
+        selected: &mut Selected,
+        go_on: GoOn<'_>,
+    ) -> Result<AlternativePoints, ClaimRejection> {
+        let (given, _) = self.allocate(node, selected, go_on)?;
+        let both = self.waiting.iter().zip(&given);
+        let both = both.filter_map(|((claim, _), given)| Some((claim, given.allocation.as_ref()?)));
+        Ok(both.map(|(claim, allocation)| AlternativePoints::of(claim, allocation)).sum())
     }
 
     /// The claims that are to be given devices on the node, the one for extended resources last.
@@ -436,7 +463,7 @@ pub(in crate::scheduling) mod tests {
             snapshot.set_object(Object::ResourceClaim(serde_json::from_value(claim).unwrap()));
         }
         let prepared = PodClaims::of(&demand(pod), snapshot.world(), &mut PodCounts::default());
-        let allocated = prepared.map(|claims| claims.map(|claims| claims.allocated.len()));
+        let allocated = prepared.map(|claims| claims.map(|claims| claims.held.len()));
         allocated.map_err(|reason| reason.to_string())
     }
 
