@@ -7,6 +7,7 @@ mod before;
 mod charge;
 mod claims;
 mod in_use;
+mod left;
 mod node;
 mod nominees;
 mod objects;

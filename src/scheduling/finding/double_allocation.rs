@@ -15,7 +15,10 @@ use crate::{
             name::{NodeName, Uid},
         },
         snapshot::Snapshot,
-        world::ledger::Commitment,
+        world::{
+            ledger::Commitment,
+            resource_claims::given_twice::{claims_with, given_twice},
+        },
     },
 };
 
@@ -38,10 +41,10 @@ impl DoubleAllocation {
         let bound =
             snapshot.ledger().on_node(node).filter(|(_, charge)| charge.commitment == Commitment::Bound);
         for (uid, charge) in bound {
-            for device in charge.claims_of_devices().iter().flat_map(|claim| claims.given_twice(claim)) {
+            for device in charge.claims_of_devices().iter().flat_map(|claim| given_twice(claim, claims)) {
                 let given = found.entry(device).or_insert_with_key(|device| Self {
                     device: device.clone(),
-                    claims: claims.claims_of(device),
+                    claims: claims_with(device, claims),
                     pods: BTreeSet::new(),
                 });
                 given.pods.insert(uid.clone());

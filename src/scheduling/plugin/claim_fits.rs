@@ -5,7 +5,8 @@ use std::{
     sync::Arc,
 };
 
-use super::dynamic_resources::{alternatives::AlternativePoints, rejection::ClaimRejection};
+use super::dynamic_resources::alternatives::AlternativePoints;
+use super::dynamic_resources::rejection::ClaimRejection;
 use crate::{
     dra::{GoOn, Selected},
     scheduling::{

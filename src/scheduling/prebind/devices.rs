@@ -24,7 +24,14 @@ use crate::{
             prebind_step::ClaimChoice,
             prebind_write::PrebindWrite,
         },
-        world::{ledger::Commitment, node_state::NodeState, resource_claims::MOST_CONSUMERS},
+        world::{
+            ledger::Commitment,
+            node_state::NodeState,
+            resource_claims::{
+                MOST_CONSUMERS,
+                given_twice::{claims_with, given_twice},
+            },
+        },
     },
 };
 
@@ -148,8 +155,8 @@ fn given_away(claim: &ResourceClaim, view: &PrebindView<'_>) -> Option<Arc<str>>
         users.peek().is_some() && users.all(is_assumed)
     };
     let stays = |other: &Arc<str>| *other == own || *other > own && is_being_placed(other);
-    let given = claims.given_twice(&own).into_iter();
-    given.filter(|device| !claims.claims_of(device).iter().all(stays)).map(|device| device.device).next()
+    let given = given_twice(&own, claims).into_iter();
+    given.filter(|device| !claims_with(device, claims).iter().all(stays)).map(|device| device.device).next()
 }
 
 fn is_reserved(claim: &ResourceClaim, pod: &PodKey) -> bool {

@@ -13,7 +13,10 @@ use crate::scheduling::{
     },
     prebind::PrebindInput,
     snapshot::Snapshot,
-    world::object::Object,
+    world::{
+        object::Object,
+        resource_claims::given_twice::{claims_with, given_twice},
+    },
 };
 
 impl Scheduler {
@@ -122,7 +125,7 @@ fn nodes_with_devices(snapshot: &Snapshot) -> Vec<NodeName> {
 /// The nodes of pods that have a device which this claim and others were given, by the claim's full name.
 fn nodes_given_twice(snapshot: &Snapshot, claim: &str) -> BTreeSet<NodeName> {
     let (claims, ledger) = (snapshot.resource_claims(), snapshot.ledger());
-    let given = claims.given_twice(claim).into_iter().flat_map(|device| claims.claims_of(&device));
+    let given = given_twice(claim, claims).into_iter().flat_map(|device| claims_with(&device, claims));
     let given: BTreeSet<Arc<str>> = given.collect();
     let users = given.iter().flat_map(|claim| ledger.users_of_claim(claim));
     users.filter_map(|uid| Some(ledger.get(uid)?.node.clone())).collect()

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use super::{Snapshot, claims::set_left};
+use super::{Snapshot, left::set_left};
 use crate::scheduling::{
     model::{
         change::Change,

@@ -7,13 +7,7 @@ use crate::{
     device::{CardId, Usage},
     object::resource_claim::AllocationResult,
     scheduling::{
-        model::{
-            change::Change,
-            claim_use::DeviceClaims,
-            footprint::Footprint,
-            kind::Kind,
-            name::{NodeName, Uid},
-        },
+        model::{change::Change, claim_use::DeviceClaims, footprint::Footprint, kind::Kind, name::NodeName},
         world::{
             node_state::NodeState,
             object::Object,
@@ -94,22 +88,6 @@ impl Snapshot {
             self.changes.push(Change::CardsClaimed(node));
         }
     }
-}
-
-/// Takes a pod to leave these claims and to use all others that name it. Returns the nodes of whose cards claims hold more or less for it: they
-/// are to be folded anew.
-pub(super) fn set_left(
-    snapshot: &mut Snapshot,
-    pod: &Uid,
-    claims: &BTreeSet<Arc<str>>,
-) -> BTreeSet<NodeName> {
-    if snapshot.world.resource_claims.left_by(pod) == *claims {
-        return BTreeSet::new();
-    }
-    let known = Arc::make_mut(&mut snapshot.world.resource_claims);
-    known.set_left(pod, claims);
-    let moved = known.take_moved();
-    moved.into_iter().filter(|node| snapshot.world.offers_cards(node)).collect()
 }
 
 /// Takes in an object that decides on claims of devices; `None`: it is gone.

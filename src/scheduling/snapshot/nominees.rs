@@ -7,7 +7,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use jiff::Timestamp;
 
-use super::{Snapshot, claims::set_left};
+use super::{Snapshot, left::set_left};
 use crate::device::Allocation;
 use crate::scheduling::{
     model::{

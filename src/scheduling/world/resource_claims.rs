@@ -5,7 +5,7 @@
 //! (`leaving`).
 
 mod cards;
-mod given_twice;
+pub(in crate::scheduling) mod given_twice;
 mod holders;
 mod kept;
 mod leaving;

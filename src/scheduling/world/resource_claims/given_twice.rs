@@ -8,19 +8,17 @@ use crate::{
     object::resource_claim::AllocatedDevice,
 };
 
-impl ResourceClaims {
-    /// Of the devices of the claim with this full name, those that another claim has too and that are not to be shared.
-    pub(in crate::scheduling) fn given_twice(&self, claim: &str) -> BTreeSet<DeviceId> {
-        let is_given_twice = |id: &DeviceId| self.held.of(id).is_some_and(DeviceInUse::is_given_twice);
-        devices_of(claim, self).filter(is_given_twice).collect()
-    }
+/// Of the devices of the claim with this full name, those that another claim has too and that are not to be shared.
+pub(in crate::scheduling) fn given_twice(claim: &str, claims: &ResourceClaims) -> BTreeSet<DeviceId> {
+    let is_given_twice = |id: &DeviceId| claims.held.of(id).is_some_and(DeviceInUse::is_given_twice);
+    devices_of(claim, claims).filter(is_given_twice).collect()
+}
 
-    /// The full names of the claims that have this device. Of a pool with very many claims, the first are looked at.
-    pub(in crate::scheduling) fn claims_of(&self, device: &DeviceId) -> BTreeSet<Arc<str>> {
-        let pool = (device.driver.clone(), device.pool.clone());
-        let claims = self.by_pool.get(&pool).into_iter().flatten().take(MOST_CLAIMS);
-        claims.filter(|claim| devices_of(claim, self).any(|id| id == *device)).cloned().collect()
-    }
+/// The full names of the claims that have this device. Of a pool with very many claims, the first are looked at.
+pub(in crate::scheduling) fn claims_with(device: &DeviceId, known: &ResourceClaims) -> BTreeSet<Arc<str>> {
+    let pool = (device.driver.clone(), device.pool.clone());
+    let claims = known.by_pool.get(&pool).into_iter().flatten().take(MOST_CLAIMS);
+    claims.filter(|claim| devices_of(claim, known).any(|id| id == *device)).cloned().collect()
 }
 
 /// The devices of the claim; what administrators watch over is not held.
