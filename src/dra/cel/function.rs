@@ -53,6 +53,8 @@ pub(super) enum FunctionOutcome {
     Found,
     /// A list of parts of the first text, by a regular expression.
     AllFound,
+    /// A number, by what clocks show in a time zone.
+    Zoned,
 }
 
 /// Adds functions to an environment.
@@ -64,7 +66,7 @@ type Row = (&'static str, Style, usize, usize, FunctionOutcome);
 const TABLE: &[Row] = {
     use FunctionOutcome::{
         AllFound, Crossed, Escaped, First, Found, Joined, Matched, OneOf, Parts, Place, Replaced, Single,
-        Spelled,
+        Spelled, Zoned,
     };
     use Style::{Global, Member};
     &[
@@ -126,16 +128,26 @@ const TABLE: &[Row] = {
         ("patch", Member, 1, 1, Single),
         ("duration", Global, 1, 1, Single),
         ("timestamp", Global, 1, 1, Single),
-        ("getFullYear", Member, 1, 2, Single),
-        ("getMonth", Member, 1, 2, Single),
-        ("getDate", Member, 1, 2, Single),
-        ("getDayOfMonth", Member, 1, 2, Single),
-        ("getDayOfYear", Member, 1, 2, Single),
-        ("getDayOfWeek", Member, 1, 2, Single),
-        ("getHours", Member, 1, 2, Single),
-        ("getMinutes", Member, 1, 2, Single),
-        ("getSeconds", Member, 1, 2, Single),
-        ("getMilliseconds", Member, 1, 2, Single),
+        ("getFullYear", Member, 1, 1, Single),
+        ("getFullYear", Member, 2, 2, Zoned),
+        ("getMonth", Member, 1, 1, Single),
+        ("getMonth", Member, 2, 2, Zoned),
+        ("getDate", Member, 1, 1, Single),
+        ("getDate", Member, 2, 2, Zoned),
+        ("getDayOfMonth", Member, 1, 1, Single),
+        ("getDayOfMonth", Member, 2, 2, Zoned),
+        ("getDayOfYear", Member, 1, 1, Single),
+        ("getDayOfYear", Member, 2, 2, Zoned),
+        ("getDayOfWeek", Member, 1, 1, Single),
+        ("getDayOfWeek", Member, 2, 2, Zoned),
+        ("getHours", Member, 1, 1, Single),
+        ("getHours", Member, 2, 2, Zoned),
+        ("getMinutes", Member, 1, 1, Single),
+        ("getMinutes", Member, 2, 2, Zoned),
+        ("getSeconds", Member, 1, 1, Single),
+        ("getSeconds", Member, 2, 2, Zoned),
+        ("getMilliseconds", Member, 1, 1, Single),
+        ("getMilliseconds", Member, 2, 2, Zoned),
         ("ip", Global, 1, 1, Single),
         ("ip", Member, 1, 1, Single),
         ("isIP", Global, 1, 1, Single),

@@ -224,6 +224,7 @@ fn an_expression_can_neither_nest_nor_cost_without_end() {
         format!("[[1]]{}.size() == 1", ".map(x, [x, x, x, x])".repeat(12)),
         format!("\"0123456789\"{}.size() == 1", ".replace(\"\", \"0123456789\")".repeat(7)),
         matched("a"),
+        format!("{list}.all(a, {list}.all(b, timestamp(a).getHours('Europe/Berlin') > b))"),
         format!("cel.bind(list, {list}, list.all(a, list.all(b, list.all(c, a + b + c > 0))))"),
     ] {
         let error = Expression::compile(&text, &Functions::default()).unwrap_err();

@@ -320,8 +320,13 @@ impl ResourceClaims {
         {
             self.claims.remove(name);
         }
-        self.by_user.note(name, seen_before.as_deref(), seen.as_deref());
+        let has_other_users = self.by_user.note(name, seen_before.as_deref(), seen.as_deref());
         if before == after {
+            // What pods that leave would free, and so what is kept for others, depends on the users.
+            for pool in after.into_iter().flat_map(held::pools).filter(|_| has_other_users) {
+                self.versions.move_on();
+                self.versions.note_pool(pool);
+            }
             return Freed::Nothing;
         }
         for pool in before.into_iter().flat_map(held::pools) {

@@ -11,6 +11,9 @@ use crate::dra::cel::function::{FunctionOutcome, Style, outcome};
 /// What it costs to compile a regular expression, whatever it is: it is done at each evaluation.
 const COMPILED: u64 = 1_000;
 
+/// What it costs to look up a time zone: it is done at each evaluation.
+const LOOKED_UP: u64 = 1_000;
+
 impl Estimate {
     pub(super) fn operator(&mut self, name: &str, operands: &[IdedExpr]) -> CostBound {
         if let ([condition, then, otherwise], operators::CONDITIONAL) = (operands, name) {
@@ -97,6 +100,10 @@ impl Estimate {
             FunctionOutcome::AllFound => {
                 self.pay(matching);
                 CostBound::parts(places, first.length)
+            }
+            FunctionOutcome::Zoned => {
+                self.pay(LOOKED_UP);
+                CostBound::single()
             }
         };
         self.pay(result.size);

@@ -60,19 +60,19 @@ impl ResourceClaims {
 }
 
 impl ClaimsByUser {
-    /// Takes in that the status of a claim names other users than before.
+    /// Takes in that the status of a claim names other users than before; whether it does.
     pub(super) fn note(
         &mut self,
         name: &Arc<str>,
         before: Option<&ResourceClaim>,
         now: Option<&ResourceClaim>,
-    ) {
+    ) -> bool {
         let users = |claim: Option<&ResourceClaim>| -> BTreeSet<Uid> {
             let users = claim.into_iter().flat_map(|claim| &claim.status.reserved_for);
             users.map(|user| user.uid.as_str().into()).collect()
         };
         if before.map(|claim| &claim.status.reserved_for) == now.map(|claim| &claim.status.reserved_for) {
-            return;
+            return false;
         }
         let (before, now) = (users(before), users(now));
         for pod in before.difference(&now) {
@@ -86,6 +86,7 @@ impl ClaimsByUser {
         for pod in now.difference(&before) {
             self.0.entry(pod.clone()).or_default().insert(name.clone());
         }
+        true
     }
 }
 
