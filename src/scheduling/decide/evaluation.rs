@@ -207,6 +207,15 @@ impl<'a, 'v> Evaluation<'a, 'v> {
         }
         let mut refusals = Refusals::default();
         let nodes = self.verdicts.of_nodes(self.filters.world);
+        if is_independent && !self.verdicts.has_estimates() {
+            let scored = nodes.filter_map(|(state, verdict, score)| {
+                let NodeVerdict::Fits(fit) = verdict else { return None };
+                let tested = self.filters.test(state, &fit.taken);
+                let other = tested.map_err(|refusal| refusals.note(state, refusal)).ok()?;
+                Some((state, other.map_or(score, |raw| raw.total(&self.weights))))
+            });
+            return best(scored, rank).ok_or(refusals);
+        }
         let mut passed = Vec::with_capacity(self.verdicts.slots());
         passed.extend(nodes.filter_map(|(state, verdict, _)| {
             let tested = self.test(state, verdict)?;
@@ -255,8 +264,9 @@ impl<'a, 'v> Evaluation<'a, 'v> {
             let scored = passed.iter().zip(&totals).filter(|(one, _)| is_candidate(one));
             let chosen = best(scored.map(|(one, total)| (one.feasible.node, *total)), &rank);
             let Some(chosen) = chosen else { return ControlFlow::Continue(None) };
-            let at = passed.iter().position(|one| Arc::ptr_eq(one.feasible.node, chosen));
-            let Some(at) = at.filter(|at| passed[*at].estimated.is_some()) else {
+            let is_estimate =
+                |one: &PassedNode<'_>| one.estimated.is_some() && Arc::ptr_eq(one.feasible.node, chosen);
+            let Some(at) = passed.iter().position(is_estimate) else {
                 // No other comes before it, whatever it costs.
                 return ControlFlow::Continue(Some(chosen));
             };
@@ -328,6 +338,9 @@ fn settle_least(
     packing: &Packing,
     mut go_on: impl FnMut() -> ControlFlow<()>,
 ) -> ControlFlow<()> {
+    if passed.iter().all(|one| one.estimated.is_none()) {
+        return ControlFlow::Continue(());
+    }
     let cost = |one: &PassedNode<'_>| one.feasible.raw.cost().unwrap_or(f64::INFINITY);
     let (mut estimated, known): (Vec<_>, Vec<_>) =
         (0..passed.len()).partition(|at| passed[*at].estimated.is_some());

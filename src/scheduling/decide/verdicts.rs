@@ -225,6 +225,11 @@ impl Verdicts {
         self.relative == 0
     }
 
+    /// Whether a node may have less than its score says.
+    pub(super) fn has_estimates(&self) -> bool {
+        self.estimates.contains(&true)
+    }
+
     /// Every node with what is made of it, and its score where that depends on no other node.
     pub(super) fn of_nodes<'a>(
         &self,
