@@ -147,9 +147,9 @@ impl<'a, 'v> Evaluation<'a, 'v> {
     /// Every node with what is made of it. What each costs by its room is found out exactly.
     pub fn nodes<'j>(&self, judged: &'j mut JudgedNodes<'a>) -> Vec<Evaluated<'a, 'j>> {
         let packing = self.filters.world.packing();
-        judged.passed.iter_mut().for_each(|one| {
+        for one in &mut judged.passed {
             one.settle(packing, f64::INFINITY);
-        });
+        }
         let judged = &*judged;
         let refused = judged.refused_nodes().map(|(state, reasons)| (state, Err(reasons)));
         let scores = self.normalised(&judged.passed);
@@ -271,13 +271,14 @@ impl<'a, 'v> Evaluation<'a, 'v> {
                 return ControlFlow::Continue(Some(chosen));
             };
             let points = |total: f64| self.weights.room_points(total);
-            let weighed = |total: f64, more: f64| total - more * (1.0 / points(1.0));
+            let weighed = |total: f64, more: f64| total - more * self.weights.of_room();
             let mut most = weighed(totals[at], passed[at].settle(packing, f64::INFINITY));
-            let mut others: Vec<usize> = (0..passed.len())
-                .filter(|other| passed[*other].estimated.is_some() && totals[*other] >= most)
-                .collect();
+            let could_be_best = |other: &usize| {
+                let one = &passed[*other];
+                one.estimated.is_some() && totals[*other] >= most && is_candidate(one)
+            };
+            let mut others: Vec<usize> = (0..passed.len()).filter(could_be_best).collect();
             others.sort_unstable_by(|one, other| totals[*other].total_cmp(&totals[*one]));
-            others.retain(|other| is_candidate(&passed[*other]));
             for other in others.into_iter().take(at_once) {
                 if totals[other] < most {
                     break;

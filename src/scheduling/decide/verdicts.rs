@@ -284,10 +284,9 @@ impl Verdicts {
         if !raw.is_estimate() {
             self.estimates[slot] = false;
             let before = self.of_nodes[slot].clone();
-            let (_, exact) = settled.entry(Arc::as_ptr(&before)).or_insert_with(|| {
-                let fit = FittingNode { raw, taken: fit.taken.clone(), vacancy: fit.vacancy.clone() };
-                (before, Arc::new(NodeVerdict::Fits(fit)))
-            });
+            let exact = || NodeVerdict::Fits(FittingNode { raw, ..fit.clone() });
+            let (_, exact) =
+                settled.entry(Arc::as_ptr(&before)).or_insert_with(|| (before, Arc::new(exact())));
             self.of_nodes[slot] = exact.clone();
         }
     }
@@ -375,14 +374,12 @@ impl Verdicts {
         let mut replaced = Replaced::default();
         for slot in 0..self.of_nodes.len() {
             let before = &self.of_nodes[slot];
-            let NodeVerdict::Fits(FittingNode { raw, taken, vacancy: Some(vacancy) }) = &**before else {
-                continue;
-            };
+            let NodeVerdict::Fits(fit) = &**before else { continue };
+            let Some(vacancy) = &fit.vacancy else { continue };
             let (_, verdict) = replaced.entry(Arc::as_ptr(before)).or_insert_with(|| {
-                let mut raw = *raw;
-                raw.value(vacancy, scoring.around.packing);
-                let fit = FittingNode { raw, taken: taken.clone(), vacancy: Some(vacancy.clone()) };
-                (before.clone(), Arc::new(NodeVerdict::Fits(fit)))
+                let mut valued = fit.clone();
+                valued.raw.value(vacancy, scoring.around.packing);
+                (before.clone(), Arc::new(NodeVerdict::Fits(valued)))
             });
             let verdict = verdict.clone();
             (self.scores[slot], self.estimates[slot]) = scoring.score(&verdict);

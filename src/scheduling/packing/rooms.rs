@@ -160,7 +160,7 @@ impl ValuedRoom {
         known.of(mix.version).is_some_and(|valuation| valuation.known == ALL)
     }
 
-    /// Finds out by a mix that is to count what is known by the mix before, if somebody has asked for the room lately.
+    /// Finds out for the next mix what is known for the last one, if a decision has asked for the room lately.
     pub(super) fn prepare(&self, mix: &Mix, kinds: &CardKinds) {
         let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let before = {
@@ -191,15 +191,9 @@ impl Valuations {
 
     /// Keeps it in place of the one of the same version, else of the oldest, unless it is older: somebody looks at the cluster as it was.
     fn keep(&mut self, found: Valuation) {
-        let [one, other] = &mut self.both;
-        let place = if one.version == found.version
-            || other.version != found.version && one.version <= other.version
-        {
-            one
-        } else {
-            other
-        };
-        if place.version <= found.version {
+        let age = |known: &&mut Valuation| (known.version != found.version, known.version);
+        let place = self.both.iter_mut().min_by_key(age);
+        if let Some(place) = place.filter(|place| place.version <= found.version) {
             *place = found;
         }
     }

@@ -91,15 +91,11 @@ impl Vacancy {
     /// What the best choice costs, as far as is known.
     pub fn cost(&self, packing: &Packing) -> Cost {
         // Less than any cost: nothing has to be found out.
-        self.found(packing, i64::MIN)
+        self.cost_up_to(packing, i64::MIN)
     }
 
     /// What the best choice costs: found out until it is known exactly or to be more than this, in millionths of a card.
     pub fn cost_up_to(&self, packing: &Packing, most: i64) -> Cost {
-        self.found(packing, most)
-    }
-
-    fn found(&self, packing: &Packing, most: i64) -> Cost {
         let mut known = self.cost.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((version, cost)) = *known
             && version == packing.version()

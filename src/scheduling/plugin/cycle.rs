@@ -2,7 +2,10 @@
 //! PreFilter, PreScore and CycleState.
 
 use super::{
-    NodeReasons, Plugin, Reason, TABLE, contract::PreScored, pod_counts::PodCounts, row::Prepared,
+    NodeReasons, Plugin, Reason, TABLE,
+    contract::PreScored,
+    pod_counts::PodCounts,
+    row::{Prepared, Row},
     score::weights::ScoreWeights,
 };
 use crate::scheduling::{
@@ -18,9 +21,7 @@ pub struct Cycle<'a>(Vec<Box<dyn Prepared<'a> + 'a>>);
 impl<'a> Cycle<'a> {
     /// Asks each plugin what it has to do for this pod. The error, which is that of the first plugin, holds on every node.
     pub fn prepare(demand: &'a Demand, world: &'a World, counts: &mut PodCounts) -> Result<Self, Reason> {
-        let prepare = TABLE.iter().filter_map(|row| row.prepare);
-        let prepared = prepare.filter_map(|prepare| prepare(demand, world, counts).transpose());
-        prepared.collect::<Result<_, _>>().map(Self)
+        Self::prepare_rows(|_| true, demand, world, counts)
     }
 
     /// As [`Self::prepare`], without this plugin.
@@ -30,7 +31,16 @@ impl<'a> Cycle<'a> {
         world: &'a World,
         counts: &mut PodCounts,
     ) -> Result<Self, Reason> {
-        let rows = TABLE.iter().filter(|row| row.plugin != left_out);
+        Self::prepare_rows(|row| row.plugin != left_out, demand, world, counts)
+    }
+
+    fn prepare_rows(
+        takes_part: impl Fn(&Row) -> bool,
+        demand: &'a Demand,
+        world: &'a World,
+        counts: &mut PodCounts,
+    ) -> Result<Self, Reason> {
+        let rows = TABLE.iter().filter(|row| takes_part(row));
         let prepared = rows
             .filter_map(|row| row.prepare)
             .filter_map(|prepare| prepare(demand, world, counts).transpose());

@@ -27,7 +27,7 @@ pub(in crate::dra::cel) struct CelUrl {
 
 /// The part of a URL in which `%41` stands for a character.
 #[derive(Clone, Copy, Eq, PartialEq)]
-enum Part {
+enum UrlPart {
     Host,
     Zone,
     /// Any other.
@@ -42,7 +42,7 @@ impl CelUrl {
             None => Self::parse_request(text),
             Some((text, fragment)) => {
                 let url = Self::parse_request(text)?;
-                let fragment = unescaped(fragment, Part::Other)?;
+                let fragment = unescaped(fragment, UrlPart::Other)?;
                 Some(Self { fragment: Some(fragment).filter(|fragment| !fragment.is_empty()), ..url })
             }
         }
@@ -83,7 +83,7 @@ impl CelUrl {
             url.host = read_host(&url.scheme, host)?;
             url.user = match user {
                 None => None,
-                Some(user) if user.bytes().all(is_of_user) => Some(unescaped(user, Part::Other)?),
+                Some(user) if user.bytes().all(is_of_user) => Some(unescaped(user, UrlPart::Other)?),
                 Some(_) => return None,
             };
         }
@@ -127,7 +127,7 @@ impl CelUrl {
         let pairs = self.query.as_deref().unwrap_or_default().split('&');
         let pairs = pairs.filter(|pair| !pair.is_empty() && !pair.contains(';'));
         let read = |text: &str| {
-            let text = unescaped(&text.replace('+', " "), Part::Other)?;
+            let text = unescaped(&text.replace('+', " "), UrlPart::Other)?;
             Some(String::from_utf8_lossy(&text).into_owned())
         };
         pairs
@@ -164,8 +164,8 @@ fn read_host(scheme: &str, host: &str) -> Option<String> {
                 return None;
             }
             let (address, zone) = name.split_at(name.find("%25").unwrap_or(name.len()));
-            let address = text(unescaped(address, Part::Host)?);
-            let zone = text(unescaped(zone, Part::Zone)?);
+            let address = text(unescaped(address, UrlPart::Host)?);
+            let zone = text(unescaped(zone, UrlPart::Zone)?);
             let is_zone = zone.is_empty() || zone.len() > 1;
             let is_address = address.parse::<std::net::Ipv6Addr>().is_ok() && is_zone;
             is_address.then(|| format!("[{address}{zone}]{port}"))
@@ -176,7 +176,7 @@ fn read_host(scheme: &str, host: &str) -> Option<String> {
             if last.is_some_and(|at| !is_port(&host[at..])) {
                 return None;
             }
-            unescaped(host, Part::Host).map(text)
+            unescaped(host, UrlPart::Host).map(text)
         }
     }
 }
@@ -193,7 +193,7 @@ fn is_of_user(byte: u8) -> bool {
 
 /// The path as Go writes it: as it stands, if a path can have all of its characters.
 fn read_path(path: &str) -> Option<String> {
-    let characters = unescaped(path, Part::Other)?;
+    let characters = unescaped(path, UrlPart::Other)?;
     let can_stand = |byte: u8| is_plain(byte) || b"!'()*[]%".contains(&byte);
     if path.bytes().all(can_stand) {
         return Some(path.to_owned());
@@ -215,13 +215,13 @@ fn is_plain(byte: u8) -> bool {
 }
 
 /// The bytes that a text stands for; `None`: it has a `%` that stands for nothing, or a character that the part can't have.
-fn unescaped(text: &str, part: Part) -> Option<Vec<u8>> {
+fn unescaped(text: &str, part: UrlPart) -> Option<Vec<u8>> {
     let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
     let mut bytes = text.bytes();
     let mut read = Vec::with_capacity(text.len());
     while let Some(byte) = bytes.next() {
         if byte != b'%' {
-            if part != Part::Other && byte.is_ascii() && !is_of_host(byte) {
+            if part != UrlPart::Other && byte.is_ascii() && !is_of_host(byte) {
                 return None;
             }
             read.push(byte);
@@ -229,10 +229,10 @@ fn unescaped(text: &str, part: Part) -> Option<Vec<u8>> {
         }
         let byte = digit(bytes.next()?)? * 16 + digit(bytes.next()?)?;
         let can_stand = match part {
-            Part::Host => !byte.is_ascii() || byte == b'%',
+            UrlPart::Host => !byte.is_ascii() || byte == b'%',
             // A zone begins with `%25`.
-            Part::Zone => byte == b'%' || byte == b' ' || is_of_host(byte),
-            Part::Other => true,
+            UrlPart::Zone => byte == b'%' || byte == b' ' || is_of_host(byte),
+            UrlPart::Other => true,
         };
         if !can_stand {
             return None;

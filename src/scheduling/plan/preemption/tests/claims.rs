@@ -1,4 +1,4 @@
-//! Devices of claims: until when those are waited for that pods leave, who keeps them, and how long the search may take.
+//! Preemption for devices of claims: how long a pod waits for devices of victims, for whom these are kept, and how long the search may take.
 
 use serde_json::{Value, json};
 
@@ -86,7 +86,7 @@ fn the_claim_of_a_victim_that_has_ended_is_waited_for() {
     snapshot.keep_for(&pod(&preemptor), &"n1".into(), BTreeSet::from(["low".into()]), None);
     snapshot.release(&"low".into());
     assert!(!is_eligible(&preemptor, &snapshot), "Kubernetes is about to free the claim");
-    // A restart knows neither the victim nor for whom it has gone.
+    // After a restart, neither the victim is known nor the pod that preempted it.
     let mut anew = cluster(&["n1"], 1);
     show_claim("held", ANY, Some(("n1", &[("pods", "low")])), &mut anew);
     show_claim("wanted", ANY, None, &mut anew);
