@@ -14,6 +14,7 @@ pub mod no_room;
 mod nominated;
 pub mod outlook;
 pub mod remedy;
+mod shortlist;
 pub mod verdict;
 pub mod verdicts;
 
@@ -28,7 +29,7 @@ use super::{
         cycle::{Cycle, Preferences},
         devices::DeviceReason,
         pod_counts::PodCounts,
-        score::{RawScores, weights::ScoreWeights},
+        score::{NodeScores, weights::ScoreWeights},
     },
     world::{
         World,
@@ -204,7 +205,7 @@ impl<'a> Filters<'a> {
 
     /// The node as it is for the pod within one of the Reservations there, and its scores: the one to be preferred, then by name, of those in which
     /// the pod passes every filter.
-    pub(super) fn in_reservation(&self, node: &NodeState) -> Option<(Arc<NodeState>, RawScores)> {
+    pub(super) fn in_reservation(&self, node: &NodeState) -> Option<(Arc<NodeState>, NodeScores)> {
         let admitting = node.reservations.all.iter().filter(|reserved| reserved.admits(self.demand));
         let mut admitting: Vec<_> = admitting.collect();
         if admitting.len() > 1 {
@@ -214,8 +215,7 @@ impl<'a> Filters<'a> {
             let node = Arc::new(node.within(reserved));
             let NodeVerdict::Fits(fit) = self.judge(&node) else { return None };
             let other = self.test(&node, &fit.taken).ok()?;
-            let scores = other.unwrap_or_else(|| fit.exact_scores(self.world.packing()));
-            Some((node, scores))
+            Some((node, other.unwrap_or(fit.scores)))
         })
     }
 
@@ -238,7 +238,7 @@ impl<'a> Filters<'a> {
 
     /// Whether a node that the plugins which look at one node let through, with so much taken, passes all others too; the quota comes last. The node's
     /// scores, where the quota admits other cards only; `None`: those that it has already.
-    pub fn test(&self, node: &Arc<NodeState>, taken: &[CardUsage]) -> Result<Option<RawScores>, Refusal> {
+    pub fn test(&self, node: &Arc<NodeState>, taken: &[CardUsage]) -> Result<Option<NodeScores>, Refusal> {
         if self.lacks_reservation(node) {
             let of_pod = |reserved: &Arc<Reserved>| reserved.reservation.is_for(self.demand);
             let is_there = node.reservations.all.iter().any(of_pod);

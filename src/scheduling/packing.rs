@@ -40,7 +40,7 @@ use mix::{Mix, POD};
 use pressure::Pressure;
 use renewal::{Renewal, RenewedMix};
 use room::{Room, RoomCard};
-use rooms::{Rooms, ValuedRoom, Worth};
+use rooms::{Rooms, ValuedRoom};
 
 /// The pods that may come, the cards that there are, and what rooms are worth by that.
 #[derive(Clone, Debug, Default)]
@@ -281,16 +281,6 @@ impl Packing {
     /// What a room is worth, in millionths of a card.
     pub fn worth(&self, room: &ValuedRoom) -> i64 {
         room.worth(&self.mix, &self.kinds)
-    }
-
-    /// What a room is worth, as far as that is known.
-    pub fn known_worth(&self, room: &ValuedRoom) -> Worth {
-        room.known_worth(&self.mix, &self.kinds)
-    }
-
-    /// What a room is worth, of which more is found out than is known.
-    pub fn narrowed_worth(&self, room: &ValuedRoom) -> Worth {
-        room.narrowed_worth(&self.mix, &self.kinds)
     }
 }
 

@@ -157,7 +157,7 @@ impl Classes {
         let tested = if filters.is_open() { 0 } else { class.verdicts.slots() };
         self.counts.steps().add(TEST, tested);
         if filters.is_open() && class.verdicts.are_independent() {
-            class.verdicts.settle_best(world, self.weights);
+            class.verdicts.value_best(world.packing(), &self.weights);
         }
         let evaluation = Evaluation::of(filters, &class.verdicts, &mut self.counts, self.weights);
         let refusals = match evaluation.choose(rank) {

@@ -6,17 +6,18 @@ use std::{ops::ControlFlow, sync::Arc};
 use super::{
     Filters, Refusal, Refusals,
     fit_error::FitError,
-    verdict::{FittingNode, NodeVerdict, best, first_of},
+    shortlist::least_listed,
+    verdict::{NodeVerdict, best, first_of},
     verdicts::Verdicts,
 };
 use crate::scheduling::{
     model::name::NodeName,
-    packing::{Packing, vacancy::Vacancy},
+    packing::Packing,
     plugin::{
         NodeReasons,
         cycle::Preferences,
         pod_counts::PodCounts,
-        score::{Feasible, NormalisedScores, RawScores, Scores, weights::ScoreWeights},
+        score::{Feasible, NodeScores, NormalisedScores, Scores, weights::ScoreWeights},
     },
     world::{node_state::NodeState, reservation::Preference},
 };
@@ -51,36 +52,22 @@ struct PassedNode<'a> {
     feasible: Feasible<'a>,
     /// The place of the Reservation that it is for the pod.
     reserved: Option<Preference>,
-    /// The room that would be left, where it is not known exactly what that costs.
-    estimated: Option<Arc<Vacancy>>,
+    /// Its scores by a rough guess of what it costs by its room, where it is scored by that.
+    guess: Option<NodeScores>,
 }
 
 impl<'a> PassedNode<'a> {
     /// A node with these scores.
-    fn new(node: &'a Arc<NodeState>, raw: RawScores) -> Self {
-        Self { feasible: Feasible { node, raw }, reserved: None, estimated: None }
+    fn new(node: &'a Arc<NodeState>, scores: NodeScores) -> Self {
+        let raw = scores.raw;
+        Self { feasible: Feasible { node, raw }, reserved: None, guess: raw.is_rough().then_some(scores) }
     }
 
-    /// A node with the scores of its verdict, as far as these are known by now.
-    fn of_verdict(node: &'a Arc<NodeState>, fit: &FittingNode, packing: &Packing) -> Self {
-        let mut passed = Self::new(node, fit.raw);
-        if let Some(vacancy) = fit.vacancy.as_ref().filter(|_| fit.raw.is_estimate()) {
-            passed.feasible.raw.value(vacancy, packing);
-            passed.estimated = passed.feasible.raw.is_estimate().then(|| vacancy.clone());
+    /// Finds out exactly what the node costs by its room.
+    fn value(&mut self, packing: &Packing) {
+        if let Some(guess) = self.guess.as_ref().filter(|_| self.feasible.raw.is_rough()) {
+            self.feasible.raw = guess.exact(packing);
         }
-        passed
-    }
-
-    /// Finds out what the node costs by its room, until it is known exactly or to be so many points more than its score says; how much more it is.
-    fn settle(&mut self, packing: &Packing, more: f64) -> f64 {
-        let raw = &mut self.feasible.raw;
-        let Some(vacancy) = self.estimated.take() else { return 0.0 };
-        let before = raw.cost().unwrap_or_default();
-        raw.settle(&vacancy, packing, more);
-        if raw.is_estimate() {
-            self.estimated = Some(vacancy);
-        }
-        raw.cost().unwrap_or_default() - before
     }
 }
 
@@ -148,7 +135,7 @@ impl<'a, 'v> Evaluation<'a, 'v> {
     pub fn nodes<'j>(&self, judged: &'j mut JudgedNodes<'a>) -> Vec<Evaluated<'a, 'j>> {
         let packing = self.filters.world.packing();
         for one in &mut judged.passed {
-            one.settle(packing, f64::INFINITY);
+            one.value(packing);
         }
         let judged = &*judged;
         let refused = judged.refused_nodes().map(|(state, reasons)| (state, Err(reasons)));
@@ -185,9 +172,7 @@ impl<'a, 'v> Evaluation<'a, 'v> {
         let Some(node) = node else { return ControlFlow::Continue(None) };
         let mut total = 0.0;
         if let Some(at) = passed.iter().position(|one| Arc::ptr_eq(one.feasible.node, node)) {
-            let packing = self.filters.world.packing();
-            passed[at].settle(packing, f64::INFINITY);
-            settle_least(passed, packing, go_on)?;
+            passed[at].value(self.filters.world.packing());
             total = self.normalised(passed).totals(&self.weights)[at];
         }
         ControlFlow::Continue(Some((node, total)))
@@ -207,12 +192,12 @@ impl<'a, 'v> Evaluation<'a, 'v> {
         }
         let mut refusals = Refusals::default();
         let nodes = self.verdicts.of_nodes(self.filters.world);
-        if is_independent && !self.verdicts.has_estimates() {
+        if is_independent && !self.verdicts.are_by_room() {
             let scored = nodes.filter_map(|(state, verdict, score)| {
                 let NodeVerdict::Fits(fit) = verdict else { return None };
                 let tested = self.filters.test(state, &fit.taken);
                 let other = tested.map_err(|refusal| refusals.note(state, refusal)).ok()?;
-                Some((state, other.map_or(score, |raw| raw.total(&self.weights))))
+                Some((state, other.map_or(score, |scores| scores.raw.total(&self.weights))))
             });
             return best(scored, rank).ok_or(refusals);
         }
@@ -225,7 +210,7 @@ impl<'a, 'v> Evaluation<'a, 'v> {
         let chosen = if is_independent {
             let total = |one: &PassedNode<'_>| one.feasible.raw.total(&self.weights);
             let totals = |passed: &[PassedNode<'a>]| passed.iter().map(total).collect();
-            self.settled_best(&mut passed, totals, |_| true, rank, go_on)
+            self.best_by(&mut passed, totals, |_| true, rank, go_on)
         } else {
             self.best_of(&mut passed, rank, go_on)
         };
@@ -236,20 +221,20 @@ impl<'a, 'v> Evaluation<'a, 'v> {
         &self,
         passed: &mut [PassedNode<'a>],
         rank: impl Fn(&NodeName) -> usize,
-        mut go_on: impl FnMut() -> ControlFlow<()>,
+        go_on: impl FnMut() -> ControlFlow<()>,
     ) -> ControlFlow<(), Option<&'a Arc<NodeState>>> {
         let places = passed.iter().filter_map(|one| Some((one.feasible.node, one.reserved?)));
         let first = first_of(places, &rank);
         let is_candidate = |one: &PassedNode<'_>| {
             first.is_none() || one.reserved.map(|place| (rank(&one.feasible.node.info.name), place)) == first
         };
-        settle_least(passed, self.filters.world.packing(), &mut go_on)?;
         let totals = |passed: &[PassedNode<'a>]| self.normalised(passed).totals(&self.weights);
-        self.settled_best(passed, totals, is_candidate, &rank, go_on)
+        self.best_by(passed, totals, is_candidate, &rank, go_on)
     }
 
-    /// The best of the candidates by these totals: what nodes cost by their rooms is found out as far as it takes to tell which that is.
-    fn settled_best(
+    /// The best of the candidates by these totals: the best of the shortlist, or if that comes after others by its `rank`, of the shortlist of those that
+    /// come first.
+    fn best_by(
         &self,
         passed: &mut [PassedNode<'a>],
         totals: impl Fn(&[PassedNode<'a>]) -> Vec<f64>,
@@ -257,41 +242,44 @@ impl<'a, 'v> Evaluation<'a, 'v> {
         rank: impl Fn(&NodeName) -> usize,
         mut go_on: impl FnMut() -> ControlFlow<()>,
     ) -> ControlFlow<(), Option<&'a Arc<NodeState>>> {
-        let packing = self.filters.world.packing();
-        let mut at_once = 1;
-        loop {
-            let totals = totals(passed);
-            let scored = passed.iter().zip(&totals).filter(|(one, _)| is_candidate(one));
-            let chosen = best(scored.map(|(one, total)| (one.feasible.node, *total)), &rank);
-            let Some(chosen) = chosen else { return ControlFlow::Continue(None) };
-            let is_estimate =
-                |one: &PassedNode<'_>| one.estimated.is_some() && Arc::ptr_eq(one.feasible.node, chosen);
-            let Some(at) = passed.iter().position(is_estimate) else {
-                // No other comes before it, whatever it costs.
-                return ControlFlow::Continue(Some(chosen));
-            };
-            let points = |total: f64| self.weights.room_points(total);
-            let weighed = |total: f64, more: f64| total - more * self.weights.of_room();
-            let mut most = weighed(totals[at], passed[at].settle(packing, f64::INFINITY));
-            let could_be_best = |other: &usize| {
-                let one = &passed[*other];
-                one.estimated.is_some() && totals[*other] >= most && is_candidate(one)
-            };
-            let mut others: Vec<usize> = (0..passed.len()).filter(could_be_best).collect();
-            others.sort_unstable_by(|one, other| totals[*other].total_cmp(&totals[*one]));
-            for other in others.into_iter().take(at_once) {
-                if totals[other] < most {
-                    break;
-                }
-                go_on()?;
-                let total =
-                    weighed(totals[other], passed[other].settle(packing, points(totals[other] - most)));
-                if passed[other].estimated.is_none() {
-                    most = most.max(total);
-                }
-            }
-            at_once = at_once.saturating_mul(8);
+        let rough = totals(passed);
+        let mut among: Vec<usize> = (0..passed.len()).filter(|at| is_candidate(&passed[*at])).collect();
+        let rank_of = |passed: &[PassedNode<'a>], at: usize| rank(&passed[at].feasible.node.info.name);
+        let first = self.best_listed(passed, &rough, &among, &totals, &mut go_on)?;
+        let Some(at) = first else { return ControlFlow::Continue(None) };
+        if rank_of(passed, at) == 0 {
+            return ControlFlow::Continue(Some(passed[at].feasible.node));
         }
+        let least = among.iter().map(|at| rank_of(passed, *at)).min();
+        among.retain(|at| Some(rank_of(passed, *at)) == least);
+        let best = self.best_listed(passed, &rough, &among, &totals, &mut go_on)?;
+        ControlFlow::Continue(best.map(|at| passed[at].feasible.node))
+    }
+
+    /// The place of the best of these nodes, whatever their rank, with their totals as long as what they cost by their rooms is guessed: of those on the
+    /// shortlist that is found out exactly.
+    fn best_listed(
+        &self,
+        passed: &mut [PassedNode<'a>],
+        rough: &[f64],
+        among: &[usize],
+        totals: impl Fn(&[PassedNode<'a>]) -> Vec<f64>,
+        mut go_on: impl FnMut() -> ControlFlow<()>,
+    ) -> ControlFlow<(), Option<usize>> {
+        let least = least_listed(&among.iter().map(|at| rough[*at]).collect::<Vec<_>>());
+        let listed: Vec<usize> = among.iter().copied().filter(|at| rough[*at] >= least).collect();
+        for at in &listed {
+            if passed[*at].feasible.raw.is_rough() {
+                go_on()?;
+                passed[*at].value(self.filters.world.packing());
+            }
+        }
+        let exact = listed.iter().any(|at| passed[*at].guess.is_some()).then(|| totals(passed));
+        let totals = exact.as_deref().unwrap_or(rough);
+        let scored = listed.iter().map(|at| (passed[*at].feasible.node, totals[*at]));
+        let chosen = best(scored, |_| 0);
+        let is_it = |at: &usize| chosen.is_some_and(|node| Arc::ptr_eq(passed[*at].feasible.node, node));
+        ControlFlow::Continue(listed.into_iter().find(is_it))
     }
 
     /// Why no node fits, with the nearest miss, and how the quotas stand if nodes were refused for one.
@@ -313,50 +301,18 @@ impl<'a, 'v> Evaluation<'a, 'v> {
         verdict: &NodeVerdict,
     ) -> Option<Result<PassedNode<'a>, Refusal>> {
         if self.may_be_reserved
-            && let Some((within, raw)) = self.filters.in_reservation(state)
+            && let Some((within, scores)) = self.filters.in_reservation(state)
         {
             let reserved = self.filters.preference(&within);
-            return Some(Ok(PassedNode { reserved, ..PassedNode::new(state, raw) }));
+            return Some(Ok(PassedNode { reserved, ..PassedNode::new(state, scores) }));
         }
         let NodeVerdict::Fits(fit) = verdict else { return None };
-        let packing = self.filters.world.packing();
-        let passed = |other: Option<RawScores>| match other {
-            Some(raw) => PassedNode::new(state, raw),
-            None => PassedNode::of_verdict(state, fit, packing),
-        };
-        Some(self.filters.test(state, &fit.taken).map(passed))
+        let tested = self.filters.test(state, &fit.taken);
+        Some(tested.map(|other| PassedNode::new(state, other.unwrap_or_else(|| fit.scores.clone()))))
     }
 
     /// The scores of these nodes, normalised over all of them.
     fn normalised(&self, passed: &[PassedNode<'a>]) -> NormalisedScores {
         NormalisedScores::of(&self.preferences, passed.iter().map(|one| &one.feasible))
     }
-}
-
-/// Finds out which of the nodes costs least by its room, and how much: scores are normalised by that.
-fn settle_least(
-    passed: &mut [PassedNode<'_>],
-    packing: &Packing,
-    mut go_on: impl FnMut() -> ControlFlow<()>,
-) -> ControlFlow<()> {
-    if passed.iter().all(|one| one.estimated.is_none()) {
-        return ControlFlow::Continue(());
-    }
-    let cost = |one: &PassedNode<'_>| one.feasible.raw.cost().unwrap_or(f64::INFINITY);
-    let (mut estimated, known): (Vec<_>, Vec<_>) =
-        (0..passed.len()).partition(|at| passed[*at].estimated.is_some());
-    let mut least = known.into_iter().map(|at| cost(&passed[at])).fold(f64::INFINITY, f64::min);
-    estimated.sort_unstable_by(|one, other| cost(&passed[*one]).total_cmp(&cost(&passed[*other])));
-    for at in estimated {
-        let own = cost(&passed[at]);
-        if own > least {
-            break;
-        }
-        go_on()?;
-        passed[at].settle(packing, least - own);
-        if passed[at].estimated.is_none() {
-            least = least.min(cost(&passed[at]));
-        }
-    }
-    ControlFlow::Continue(())
 }

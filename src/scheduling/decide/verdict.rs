@@ -12,13 +12,13 @@ use super::nearest::Closeness;
 use crate::device::{Allocation, CardPreference, CardUsage, InitPhase, ProfileRequest, Quota, usage};
 use crate::scheduling::{
     model::{name::NodeName, pod::Ask},
-    packing::{Packing, vacancy::Vacancy},
+    packing::Packing,
     plugin::{
         NodeReasons,
         contract::Placement,
         filter::{filter, filter_from},
         least_waste::first_card,
-        score::RawScores,
+        score::NodeScores,
     },
     world::{World, node_state::NodeState},
 };
@@ -53,23 +53,10 @@ impl FailingNode {
 /// What a node that fits a pod is to it.
 #[derive(Clone, Debug)]
 pub struct FittingNode {
-    /// Its scores, as far as they are known.
-    pub raw: RawScores,
+    /// Its scores.
+    pub scores: NodeScores,
     /// So much of the quotas would be taken.
     pub taken: Taken,
-    /// The room that would be left, where a plugin scores by it.
-    pub vacancy: Option<Arc<Vacancy>>,
-}
-
-impl FittingNode {
-    /// Its scores, exactly.
-    pub(super) fn exact_scores(&self, packing: &Packing) -> RawScores {
-        let mut raw = self.raw;
-        if let Some(vacancy) = &self.vacancy {
-            raw.settle(vacancy, packing, f64::INFINITY);
-        }
-        raw
-    }
 }
 
 /// What judging a node depends on beside the node and the ask, the same for every node.
@@ -94,13 +81,10 @@ pub fn judge(
     node: &NodeState,
     around: Surroundings<'_>,
     quotas: &[Quota],
-) -> Result<(Vec<Allocation>, RawScores), NodeReasons> {
+) -> Result<(Vec<Allocation>, NodeScores), NodeReasons> {
     let allocations = filter(ask, node, around.device_resources, quotas)?;
     let placement = Placement { ask, node, allocations: &allocations, packing: around.packing };
-    let (mut scores, vacancy) = RawScores::of(&placement);
-    if let Some(vacancy) = vacancy {
-        scores.settle(&vacancy, around.packing, f64::INFINITY);
-    }
+    let scores = NodeScores::of(&placement);
     Ok((allocations, scores))
 }
 
@@ -134,9 +118,9 @@ impl NodeVerdict {
         match filter(ask, node, around.device_resources, &[]) {
             Ok(given) => {
                 let placement = Placement { ask, node, allocations: &given, packing: around.packing };
-                let (raw, vacancy) = RawScores::of(&placement);
+                let scores = NodeScores::of(&placement);
                 let taken = ask.devices.iter().map(|device| taken(device, &given)).collect();
-                Self::Fits(FittingNode { raw, taken, vacancy })
+                Self::Fits(FittingNode { scores, taken })
             }
             Err(reasons) => Self::Fails(FailingNode { reasons, closeness: OnceLock::new() }),
         }
@@ -151,7 +135,7 @@ pub(in crate::scheduling) fn within(
     around: Surroundings<'_>,
     quotas: &[Quota],
     taken: &[CardUsage],
-) -> Result<Option<RawScores>, NodeReasons> {
+) -> Result<Option<NodeScores>, NodeReasons> {
     if iter::zip(quotas, taken).all(|(quota, taken)| quota.admits(*taken)) {
         return Ok(None);
     }

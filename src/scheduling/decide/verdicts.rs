@@ -15,11 +15,12 @@ use foldhash::fast::FixedState;
 use super::{
     likenesses::{Likenesses, NodeKey},
     nearest::Refused,
-    verdict::{FailingNode, FittingNode, NodeVerdict, Surroundings},
+    shortlist::{CountedScores, UNFIT},
+    verdict::{FailingNode, NodeVerdict, Surroundings},
 };
 use crate::scheduling::{
     model::pod::Ask,
-    packing::vacancy::Vacancy,
+    packing::{Packing, vacancy::Vacancy},
     plugin::{amounts::AmountsVerdict, filter::reads, score::weights::ScoreWeights},
     world::{World, node_parts::NodePart, node_state::NodeState},
 };
@@ -29,13 +30,19 @@ use crate::scheduling::{
 pub struct Verdicts {
     /// The node's generation when it was judged; 0: there was no node.
     generations: Vec<u64>,
-    /// The weighted sum of the node's scores, as long as none depends on other nodes; [`UNFIT`]: it does not fit.
+    /// The weighted sum of the node's scores, as long as none depends on other nodes, by a rough guess of what it costs by its room; [`UNFIT`]: it does
+    /// not fit.
     scores: Vec<f64>,
-    /// Whether it may be less.
-    estimates: Vec<bool>,
+    /// The same by what the node costs exactly, where that is known and is not the same; else [`UNKNOWN`].
+    exact: Vec<f64>,
+    /// The same of those on the shortlist, [`UNFIT`] of others: as of the last time that somebody asked for it.
+    listed: Vec<f64>,
     of_nodes: Vec<Arc<NodeVerdict>>,
     /// How many of these have scores that depend on those of other nodes.
     relative: usize,
+    /// How many are scored by the room that would be left, and their scores.
+    by_room: usize,
+    counted: CountedScores,
     /// For which version of the mix of pods nodes are scored.
     packing: u64,
     /// What the pod would leave, by the address of the room that it finds: nodes with equal rooms share it.
@@ -65,8 +72,8 @@ type Shared<K> = HashMap<K, Arc<NodeVerdict>, FixedState>;
 /// Verdicts with other scores, by the address of the one that they replace, which is kept so that no other has it meanwhile.
 type Replaced = HashMap<*const NodeVerdict, (Arc<NodeVerdict>, Arc<NodeVerdict>), FixedState>;
 
-/// The score of a node that does not fit.
-const UNFIT: f64 = f64::NEG_INFINITY;
+/// It is not known what a node costs exactly.
+const UNKNOWN: f64 = f64::NAN;
 
 /// By what scores of nodes are made.
 struct NodeScoring<'a> {
@@ -75,11 +82,11 @@ struct NodeScoring<'a> {
 }
 
 impl NodeScoring<'_> {
-    /// The score of a node as long as none depends on other nodes, and whether it may be less.
-    fn score(&self, verdict: &NodeVerdict) -> (f64, bool) {
+    /// The score of a node as long as none depends on other nodes, by a rough guess of what it costs by its room.
+    fn score(&self, verdict: &NodeVerdict) -> f64 {
         match verdict {
-            NodeVerdict::Fits(fit) => (fit.raw.total(&self.weights), fit.raw.is_estimate()),
-            NodeVerdict::Fails(_) => (UNFIT, false),
+            NodeVerdict::Fits(fit) => fit.scores.raw.total(&self.weights),
+            NodeVerdict::Fails(_) => UNFIT,
         }
     }
 }
@@ -205,8 +212,8 @@ impl Verdicts {
     /// Forgets what was made of the node in this slot.
     pub fn forget(&mut self, slot: usize) {
         if let Some(generation) = self.generations.get_mut(slot) {
-            (*generation, self.scores[slot], self.estimates[slot]) = (0, UNFIT, false);
-            self.replace(slot, nothing());
+            *generation = 0;
+            self.replace(slot, nothing(), UNFIT);
         }
     }
 
@@ -225,9 +232,9 @@ impl Verdicts {
         self.relative == 0
     }
 
-    /// Whether a node may have less than its score says.
-    pub(super) fn has_estimates(&self) -> bool {
-        self.estimates.contains(&true)
+    /// Whether nodes are scored by the room that would be left.
+    pub(super) fn are_by_room(&self) -> bool {
+        self.by_room > 0
     }
 
     /// Every node with what is made of it, and its score where that depends on no other node.
@@ -240,66 +247,40 @@ impl Verdicts {
         judged.filter_map(|(state, (verdict, score))| Some((state.as_ref()?, &**verdict, *score)))
     }
 
-    /// Finds out what nodes cost by their rooms as far as it takes to tell which has the highest score, where no node's score depends on those of others.
-    pub(super) fn settle_best(&mut self, world: &World, weights: ScoreWeights) {
-        let scoring = NodeScoring { around: world.into(), weights };
-        while self.is_best_estimate() {
-            let known = self.scores.iter().zip(&self.estimates).filter(|(_, is_estimate)| !**is_estimate);
-            let mut best = known.map(|(score, _)| *score).fold(UNFIT, f64::max);
-            let could_be_best = |slot: &usize| self.estimates[*slot] && self.scores[*slot] >= best;
-            let mut slots: Vec<usize> = (0..self.scores.len()).filter(could_be_best).collect();
-            slots.sort_unstable_by(|one, other| self.scores[*other].total_cmp(&self.scores[*one]));
-            let mut settled = Replaced::default();
-            for slot in slots {
-                if self.scores[slot] < best {
-                    break;
+    /// Finds out exactly what the nodes on the shortlist cost by their rooms, where no node's score depends on those of others.
+    pub(super) fn value_best(&mut self, packing: &Packing, weights: &ScoreWeights) {
+        if self.by_room == 0 {
+            return;
+        }
+        let least = self.counted.least_listed();
+        self.listed.clear();
+        self.listed.resize(self.scores.len(), UNFIT);
+        for (at, chunk) in self.scores.chunks(LANES).enumerate() {
+            if !chunk.iter().fold(false, |any, score| any | (*score >= least)) {
+                continue;
+            }
+            for slot in (at * LANES..).zip(chunk).filter(|(_, score)| **score >= least).map(|(slot, _)| slot)
+            {
+                if self.exact[slot].is_nan()
+                    && let NodeVerdict::Fits(fit) = &*self.of_nodes[slot]
+                {
+                    self.exact[slot] = fit.scores.exact(packing).total(weights);
                 }
-                self.settle(slot, best, &scoring, &mut settled);
-                if !self.estimates[slot] {
-                    best = best.max(self.scores[slot]);
-                }
+                self.listed[slot] = self.exact[slot];
             }
         }
     }
 
-    /// Whether the highest score is that of a node that may have less.
-    fn is_best_estimate(&self) -> bool {
-        let highest = highest(&self.scores);
-        let mut chunks = self.scores.chunks(LANES).zip(self.estimates.chunks(LANES));
-        highest > UNFIT
-            && chunks.any(|(scores, estimates)| {
-                let is_it = |(score, is_estimate): (&f64, &bool)| *is_estimate && *score >= highest;
-                scores.contains(&highest) && scores.iter().zip(estimates).any(is_it)
-            })
-    }
-
-    /// Finds out what the node in this slot costs by its room until its score is known exactly or to be less than this.
-    fn settle(&mut self, slot: usize, score: f64, scoring: &NodeScoring<'_>, settled: &mut Replaced) {
-        let NodeScoring { around, weights } = scoring;
-        let NodeVerdict::Fits(fit) = &*self.of_nodes[slot] else { return };
-        let Some(vacancy) = &fit.vacancy else { return };
-        let mut raw = fit.raw;
-        raw.settle(vacancy, around.packing, weights.room_points(raw.total(weights) - score));
-        self.scores[slot] = raw.total(weights);
-        if !raw.is_estimate() {
-            self.estimates[slot] = false;
-            let before = self.of_nodes[slot].clone();
-            let exact = || NodeVerdict::Fits(FittingNode { raw, ..fit.clone() });
-            let (_, exact) =
-                settled.entry(Arc::as_ptr(&before)).or_insert_with(|| (before, Arc::new(exact())));
-            self.of_nodes[slot] = exact.clone();
-        }
-    }
-
-    /// Of the nodes with the highest score the first by name, where no node's score depends on those of others and [`Self::settle_best`] has found it out;
-    /// `None`: none fits.
+    /// Of the nodes with the highest score the first by name, where no node's score depends on those of others and [`Self::value_best`] has found out what
+    /// those cost that may have it; `None`: none fits.
     pub(super) fn best<'a>(&self, world: &'a World) -> Option<&'a Arc<NodeState>> {
-        let highest = highest(&self.scores);
+        let of_slots = if self.by_room == 0 { &self.scores } else { &self.listed };
+        let highest = highest(of_slots);
         if highest == UNFIT {
             return None;
         }
         let mut nodes = Vec::new();
-        for (scores, slots) in self.scores.chunks(LANES).zip(world.nodes.slots().chunks(LANES)) {
+        for (scores, slots) in of_slots.chunks(LANES).zip(world.nodes.slots().chunks(LANES)) {
             if scores.contains(&highest) {
                 let highest = scores.iter().zip(slots).filter(|(score, _)| score.total_cmp(&highest).is_eq());
                 nodes.extend(highest.filter_map(|(_, state)| state.as_ref()));
@@ -327,7 +308,7 @@ impl Verdicts {
     fn resize(&mut self, slots: usize) {
         self.generations.resize(slots, 0);
         self.scores.resize(slots, UNFIT);
-        self.estimates.resize(slots, false);
+        self.exact.resize(slots, UNKNOWN);
         if self.of_nodes.len() != slots {
             self.of_nodes.resize(slots, nothing());
         }
@@ -337,7 +318,7 @@ impl Verdicts {
     fn judged(&mut self, ask: &Ask, node: &NodeState, scoring: &NodeScoring<'_>) -> Arc<NodeVerdict> {
         let mut verdict = NodeVerdict::of(ask, node, scoring.around);
         if let NodeVerdict::Fits(fit) = &mut verdict {
-            fit.vacancy = fit.vacancy.take().map(|vacancy| self.share(vacancy));
+            fit.scores.vacancy = fit.scores.vacancy.take().map(|vacancy| self.share(vacancy));
         }
         Arc::new(verdict)
     }
@@ -345,8 +326,8 @@ impl Verdicts {
     /// Takes in the verdict on the node in this slot, of this generation.
     fn set(&mut self, slot: usize, generation: u64, verdict: Arc<NodeVerdict>, scoring: &NodeScoring<'_>) {
         self.generations[slot] = generation;
-        (self.scores[slot], self.estimates[slot]) = scoring.score(&verdict);
-        self.replace(slot, verdict);
+        let score = scoring.score(&verdict);
+        self.replace(slot, verdict, score);
     }
 
     /// The same, as other nodes with this room have it where as much is left of them.
@@ -360,11 +341,22 @@ impl Verdicts {
         if known.is_alike(&vacancy) { known.clone() } else { vacancy }
     }
 
-    fn replace(&mut self, slot: usize, verdict: Arc<NodeVerdict>) {
-        let is_relative =
-            |verdict: &NodeVerdict| matches!(verdict, NodeVerdict::Fits(fit) if fit.raw.is_relative());
-        self.relative += usize::from(is_relative(&verdict));
-        self.relative -= usize::from(is_relative(&self.of_nodes[slot]));
+    fn replace(&mut self, slot: usize, verdict: Arc<NodeVerdict>, score: f64) {
+        let counted = |verdict: &NodeVerdict| match verdict {
+            NodeVerdict::Fits(fit) => (fit.scores.raw.is_relative(), fit.scores.vacancy.is_some()),
+            NodeVerdict::Fails(_) => (false, false),
+        };
+        let ((was_relative, was_by_room), (is_relative, is_by_room)) =
+            (counted(&self.of_nodes[slot]), counted(&verdict));
+        self.relative = self.relative + usize::from(is_relative) - usize::from(was_relative);
+        self.by_room = self.by_room + usize::from(is_by_room) - usize::from(was_by_room);
+        if was_by_room {
+            self.counted.remove(self.scores[slot]);
+        }
+        if is_by_room {
+            self.counted.add(score);
+        }
+        (self.scores[slot], self.exact[slot]) = (score, UNKNOWN);
         self.of_nodes[slot] = verdict;
     }
 
@@ -375,14 +367,19 @@ impl Verdicts {
         for slot in 0..self.of_nodes.len() {
             let before = &self.of_nodes[slot];
             let NodeVerdict::Fits(fit) = &**before else { continue };
-            let Some(vacancy) = &fit.vacancy else { continue };
+            if fit.scores.vacancy.is_none() {
+                continue;
+            }
             let (_, verdict) = replaced.entry(Arc::as_ptr(before)).or_insert_with(|| {
                 let mut valued = fit.clone();
-                valued.raw.value(vacancy, scoring.around.packing);
+                valued.scores.value(scoring.around.packing);
                 (before.clone(), Arc::new(NodeVerdict::Fits(valued)))
             });
             let verdict = verdict.clone();
-            (self.scores[slot], self.estimates[slot]) = scoring.score(&verdict);
+            let score = scoring.score(&verdict);
+            self.counted.remove(self.scores[slot]);
+            self.counted.add(score);
+            (self.scores[slot], self.exact[slot]) = (score, UNKNOWN);
             self.of_nodes[slot] = verdict;
         }
     }

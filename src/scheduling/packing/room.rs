@@ -109,9 +109,13 @@ pub fn cpu_and_memory(cpu: i64, memory: i64) -> [u32; 2] {
 
 impl Room {
     /// The room of a node with so much cpu in thousandths, memory in bytes, and these cards.
-    pub fn new(cpu: i64, memory: i64, mut cards: SmallVec<[RoomCard; 8]>, kinds: &CardKinds) -> Self {
+    pub fn new(cpu: i64, memory: i64, cards: SmallVec<[RoomCard; 8]>, kinds: &CardKinds) -> Self {
+        Self::of(cpu_and_memory(cpu, memory), cards, kinds)
+    }
+
+    /// The room with so much cpu and memory, as [`cpu_and_memory`] has it, and these cards.
+    pub(super) fn of([cpu, memory]: [u32; 2], mut cards: SmallVec<[RoomCard; 8]>, kinds: &CardKinds) -> Self {
         cards.sort_unstable_by_key(|card| (kinds.rank(card.kind), *card));
-        let [cpu, memory] = cpu_and_memory(cpu, memory);
         Self { cpu, memory, cards }
     }
 

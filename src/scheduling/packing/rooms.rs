@@ -25,30 +25,12 @@ const KEPT: usize = 1 << 15;
 struct Valuation {
     /// The version of the mix for which it is known; 0: not at all.
     version: u64,
-    /// What pods of each sequence take of it, where that is known.
+    /// What pods of each sequence take of it.
     filled: [Filled; SEQUENCES],
-    /// A bit for each sequence: whether that is known.
-    known: Sequences,
     /// What each shape could take alone, as [`alone::all`] has it.
     alone: i64,
-}
-
-/// A bit for each sequence.
-type Sequences = u16;
-
-/// Every sequence.
-const ALL: Sequences = Sequences::MAX >> (Sequences::BITS as usize - SEQUENCES);
-
-/// With so many sequences more a room is filled to learn more of what it is worth.
-const STEP: usize = 2;
-
-/// What a room is worth, as far as that is known.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Worth {
-    /// No more than this, in millionths of a card.
-    pub most: i64,
-    /// Whether it is exactly that.
-    pub is_exact: bool,
+    /// What the room is worth, in millionths of a card.
+    worth: i64,
 }
 
 /// What is known of a room by the mix that counts and, while that is renewed, by the next one.
@@ -124,43 +106,23 @@ impl Eq for ByRoom {}
 impl ValuedRoom {
     /// What the room is worth, in millionths of a card.
     pub(super) fn worth(&self, mix: &Mix, kinds: &CardKinds) -> i64 {
-        self.look(mix, kinds, |valuation| valuation.fill(ALL, &self.room, mix, kinds)).most
-    }
-
-    /// What the room is worth, as far as that is known.
-    pub(super) fn known_worth(&self, mix: &Mix, kinds: &CardKinds) -> Worth {
-        self.look(mix, kinds, |_| ())
-    }
-
-    /// What the room is worth, of which more is found out than is known.
-    pub(super) fn narrowed_worth(&self, mix: &Mix, kinds: &CardKinds) -> Worth {
-        self.look(mix, kinds, |valuation| {
-            let next = valuation.unknown();
-            valuation.fill(next, &self.room, mix, kinds);
-        })
-    }
-
-    fn look(&self, mix: &Mix, kinds: &CardKinds, find_out: impl FnOnce(&mut Valuation)) -> Worth {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.asked = known.asked.max(mix.version);
-        let carried = |known: &Valuations| known.before(mix.version).carried(&self.room, mix);
-        let mut valuation = known.of(mix.version).copied().unwrap_or_else(|| carried(&known));
-        let before = valuation.known;
-        find_out(&mut valuation);
-        if valuation.known != before || known.of(mix.version).is_none() {
-            known.keep(valuation);
+        if let Some(found) = known.of(mix.version) {
+            return found.worth;
         }
-        valuation.worth(&self.room, mix, kinds)
+        let found = known.before(mix.version).renewed(&self.room, mix, kinds);
+        known.keep(found);
+        found.worth
     }
 
     /// Whether it is known what the room is worth by this mix.
     #[cfg(test)]
     pub(super) fn is_valued_by(&self, mix: &Mix) -> bool {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.of(mix.version).is_some_and(|valuation| valuation.known == ALL)
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).of(mix.version).is_some()
     }
 
-    /// Finds out for the next mix what is known for the last one, if a decision has asked for the room lately.
+    /// Values the room by a mix that is to count, if somebody has asked for it lately.
     pub(super) fn prepare(&self, mix: &Mix, kinds: &CardKinds) {
         let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let before = {
@@ -172,8 +134,7 @@ impl ValuedRoom {
             known.before(mix.version)
         };
         // Meanwhile a decision may ask what the room is worth by the mix that counts.
-        let mut found = before.carried(&self.room, mix);
-        found.fill(before.known, &self.room, mix, kinds);
+        let found = before.renewed(&self.room, mix, kinds);
         known().keep(found);
     }
 }
@@ -189,72 +150,50 @@ impl Valuations {
         older.max_by_key(|known| known.version).copied().unwrap_or_default()
     }
 
-    /// Keeps it in place of the one of the same version, else of the oldest, unless it is older: somebody looks at the cluster as it was.
+    /// Keeps it in place of the oldest, unless it is older: somebody looks at the cluster as it was.
     fn keep(&mut self, found: Valuation) {
-        let age = |known: &&mut Valuation| (known.version != found.version, known.version);
-        let place = self.both.iter_mut().min_by_key(age);
-        if let Some(place) = place.filter(|place| place.version <= found.version) {
-            *place = found;
+        let [one, other] = &mut self.both;
+        let oldest = if one.version <= other.version { one } else { other };
+        if oldest.version < found.version {
+            *oldest = found;
         }
     }
 }
 
 impl Valuation {
-    /// What stays known of it by another mix.
-    fn carried(mut self, room: &Room, mix: &Mix) -> Self {
+    fn renewed(mut self, room: &Room, mix: &Mix, kinds: &CardKinds) -> Self {
+        let mut outdated = [true; SEQUENCES];
         if let Some(changes) = mix.since(self.version).filter(|_| self.version > 0) {
+            outdated = [false; SEQUENCES];
             for change in changes {
-                for (sequence, (filled, first)) in self.filled.iter().zip(change.first).enumerate() {
-                    self.known &= !(Sequences::from(first < filled.drawn) << sequence);
+                let firsts = self.filled.iter().zip(change.first);
+                for (outdated, (filled, first)) in outdated.iter_mut().zip(firsts) {
+                    *outdated |= first < filled.drawn;
                 }
                 self.alone += change.by * alone::one(room, change.shape, mix);
             }
         } else {
-            (self.known, self.alone) = (0, alone::all(room, mix));
+            self.alone = alone::all(room, mix);
         }
-        self.version = mix.version;
-        self
-    }
-
-    /// The first few of those sequences of which it is not known what they take.
-    fn unknown(&self) -> Sequences {
-        let mut rest = ALL & !self.known;
-        let mut first = 0;
-        for _ in 0..STEP {
-            // The lowest bit that is set.
-            let lowest = rest & rest.wrapping_neg();
-            first |= lowest;
-            rest &= !lowest;
-        }
-        first
-    }
-
-    /// Finds out what these sequences take, where that is not known.
-    fn fill(&mut self, sequences: Sequences, room: &Room, mix: &Mix, kinds: &CardKinds) {
-        let new = sequences & !self.known;
-        if new == 0 {
-            return;
-        }
-        let fillable = FillableRoom::new(room, mix, kinds);
-        for (sequence, filled) in self.filled.iter_mut().enumerate() {
-            if new & (1 << sequence) > 0 {
+        if outdated != [false; SEQUENCES] {
+            let fillable = FillableRoom::new(room, mix, kinds);
+            let filled = self.filled.iter_mut().enumerate().zip(outdated);
+            for ((sequence, filled), _) in filled.filter(|(_, outdated)| *outdated) {
                 *filled = fillable.fill(sequence);
             }
         }
-        self.known |= new;
+        self.version = mix.version;
+        self.worth = worth(&self.filled, self.alone, mix.total);
+        self
     }
+}
 
-    /// The mean of what sequences take, and half of what shapes could take alone. A sequence of which it is not known takes all that is free.
-    fn worth(&self, room: &Room, mix: &Mix, kinds: &CardKinds) -> Worth {
-        let is_exact = self.known == ALL;
-        let free = if is_exact { 0 } else { room.free(kinds) };
-        let taken = self.filled.iter().enumerate().map(|(sequence, filled)| {
-            if self.known & (1 << sequence) > 0 { i64::from(filled.taken) } else { i64::from(free) }
-        });
-        let filled = taken.sum::<i64>() * 1000 / i64::try_from(SEQUENCES).unwrap_or(i64::MAX);
-        #[expect(clippy::cast_possible_truncation, reason = "thousandths of a card and parts of 1,024")]
-        let parts = i128::from(alone::FRACTION as i64);
-        let alone = i128::from(self.alone) * 1000 / (2 * parts * i128::from(mix.total.max(1)));
-        Worth { most: filled + i64::try_from(alone).unwrap_or(i64::MAX), is_exact }
-    }
+/// The mean of what sequences take, and half of what shapes could take alone.
+fn worth(filled: &[Filled; SEQUENCES], alone: i64, total: u64) -> i64 {
+    let sum: i64 = filled.iter().map(|filled| i64::from(filled.taken)).sum();
+    let filled = sum * 1000 / i64::try_from(SEQUENCES).unwrap_or(i64::MAX);
+    #[expect(clippy::cast_possible_truncation, reason = "thousandths of a card and parts of 1,024")]
+    let parts = i128::from(alone::FRACTION as i64);
+    let alone = i128::from(alone) * 1000 / (2 * parts * i128::from(total.max(1)));
+    filled + i64::try_from(alone).unwrap_or(i64::MAX)
 }

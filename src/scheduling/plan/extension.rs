@@ -74,7 +74,7 @@ fn judged<'a>(
     quotas: &[Quota],
 ) -> Result<Feasible<'a>, NodeStanding> {
     let reasons = match judge(&demand.ask, node, world.into(), quotas) {
-        Ok((_, raw)) => return Ok(Feasible { node, raw }),
+        Ok((_, scores)) => return Ok(Feasible { node, raw: scores.exact(world.packing()) }),
         Err(reasons) => words(&reasons),
     };
     match filter(&demand.ask, &without_pods(node), world.device_resources(), &[]) {

@@ -131,9 +131,6 @@ pub trait RoomScore: SchedulingPlugin {
 
     /// What a cost of so many millionths of a card comes to in points: the less, the better.
     fn points(cost: i64) -> f64;
-
-    /// The cost that comes to so many points, rounded up.
-    fn cost(points: f64) -> i64;
 }
 
 /// What becomes of a plugin's scores once those of all nodes that fit are known.

@@ -4,25 +4,23 @@
 //! what stays free of the node's cards, so that nodes fill one after the other; and something for cards that other pods ask for by their model, and
 //! for nodes that other pods need because they fit on no smaller one.
 
-use std::{convert::Infallible, sync::Arc};
+use std::{
+    convert::Infallible,
+    sync::{Arc, OnceLock},
+};
 
 use smallvec::{SmallVec, smallvec};
 
 use super::contract::{Placement, RoomAmounts, RoomScore, SchedulingPlugin};
 use crate::{
-    device::{CardId, CardPreference, CardUsage, Cores, IdFilter, InitPhase, MiB, Tie, Usage},
+    device::{CardId, CardPreference, IdFilter, InitPhase, Tie, Usage},
     scheduling::{
-        model::{
-            card_kind::KindId,
-            pod::Ask,
-            pod_shape::{CardShape, Portion},
-        },
+        model::{card_kind::KindId, pod::Ask, pod_shape::CardShape},
         packing::{
             Packing, cpu_and_memory,
             fleet::NodeSize,
             room::{self, Room, RoomCard},
-            rooms::ValuedRoom,
-            vacancy::{Remainder, Vacancy},
+            vacancy::{Remainder, RoomPart, Vacancy},
         },
         world::{node_parts::NodePart, node_state::NodeState},
     },
@@ -73,30 +71,22 @@ impl RoomScore for LeastWaste {
     fn points(cost: i64) -> f64 {
         cost as f64 / POINT
     }
-
-    #[expect(clippy::cast_possible_truncation, reason = "what is more than any cost is as good as the most")]
-    fn cost(points: f64) -> i64 {
-        (points * POINT).ceil() as i64
-    }
 }
 
 /// The card that a pod is given first on this node; `None`: none is better than another.
 pub(in crate::scheduling) fn first_card(ask: &Ask, node: &NodeState, packing: &Packing) -> Option<CardId> {
-    let (cards, after) = after_each_card(ask, node, packing)?;
-    let vacancy = Vacancy::new(before(node, packing), after, NodeSize::of(&node.info));
+    let room = VacantNode::new(ask, node, packing);
+    let (cards, after) = room.after_each_card()?;
+    let vacancy = room.vacancy(after);
     let (card, _) = cards.into_iter().zip(vacancy.costs(packing)).min_by_key(|(_, cost)| *cost)?;
     Some(card.clone())
 }
 
 fn vacancy(placement: &Placement<'_>) -> Vacancy {
-    let Placement { ask, node, packing, .. } = placement;
-    let of_each = after_each_card(ask, node, packing).map(|(_, after)| after);
-    let after = of_each.unwrap_or_else(|| smallvec![after_all(placement)]);
-    Vacancy::new(before(node, packing), after, NodeSize::of(&node.info))
-}
-
-fn before(node: &NodeState, packing: &Packing) -> Arc<ValuedRoom> {
-    packing.valued(room(node, [0, 0], packing, |_| CardUsage::default()))
+    let room = VacantNode::new(placement.ask, placement.node, placement.packing);
+    let of_each = room.after_each_card().map(|(_, after)| after);
+    let after = of_each.unwrap_or_else(|| smallvec![room.after_all(placement)]);
+    room.vacancy(after)
 }
 
 /// The cpu and memory of the room of a node on which a pod takes so much more.
@@ -106,79 +96,106 @@ fn free(node: &NodeState, more: [i64; 2]) -> [u32; 2] {
     room::cpu_and_memory(left(0), left(1))
 }
 
-/// The room of a node on which a pod takes so much more.
-fn room(node: &NodeState, more: [i64; 2], packing: &Packing, used: impl Fn(&CardId) -> CardUsage) -> Room {
-    let [cpu, memory] = cpu_and_memory(&node.requested);
-    let requested = [cpu.saturating_add(more[0]), memory.saturating_add(more[1])];
-    packing.room(&node.info, requested, |card| node.usage.card(card).and(used(card)))
+/// A node on which a pod finds room.
+struct VacantNode<'a> {
+    ask: &'a Ask,
+    node: &'a NodeState,
+    packing: &'a Packing,
+    /// Before the pod.
+    room: Room,
+    /// How much is free of the cards before the pod, in thousandths of one.
+    free: u32,
+    /// cpu and memory after the pod, as rooms have it.
+    left: [u32; 2],
+    /// How much others can't have, as [`denied`] says.
+    denied: u32,
 }
 
 /// Cards between which there is a choice, and what each leaves.
 type AfterEachCard<'a> = (SmallVec<[&'a CardId; 2]>, SmallVec<[Remainder; 1]>);
 
-/// What is left on each of the cards that a share of one card may get, those that are alike once; `None`: there is no choice.
-fn after_each_card<'a>(ask: &Ask, node: &'a NodeState, packing: &Packing) -> Option<AfterEachCard<'a>> {
-    let [device] = ask.devices.as_slice() else { return None };
-    let shape = CardShape::of(&ask.devices).filter(|shape| shape.count == 1)?;
-    let choice = &device.request.choice;
-    let free = choice.order.first() == Some(&CardPreference::LeastWaste)
-        && device.request.selection.ids == IdFilter::default()
-        && device.request.shuns.is_empty();
-    if !free {
-        return None;
+impl<'a> VacantNode<'a> {
+    fn new(ask: &'a Ask, node: &'a NodeState, packing: &'a Packing) -> Self {
+        let room = packing.room(&node.info, cpu_and_memory(&node.requested), |card| node.usage.card(card));
+        let free_of_cards = room.free(packing.kinds());
+        let (left, denied) = (free(node, cpu_and_memory(&ask.resources)), denied(ask, node));
+        Self { ask, node, packing, room, free: free_of_cards, left, denied }
     }
-    let more = cpu_and_memory(&ask.resources);
-    let denied = denied(ask, node);
-    let mut seen: SmallVec<[RoomCard; 8]> = SmallVec::new();
-    let mut after: SmallVec<[Remainder; 1]> = SmallVec::new();
-    let mut cards: SmallVec<[&CardId; 2]> = SmallVec::new();
-    for card in node.info.devices.cards.iter() {
-        let state = RoomCard::new(card.kind, packing.kinds(), node.usage.card(&card.id));
-        let Some(portion) = shape.share.on(packing.kinds().get(card.kind)) else { continue };
-        if !state.takes(&portion) {
-            continue;
+
+    fn vacancy(self, after: SmallVec<[Remainder; 1]>) -> Vacancy {
+        Vacancy::new(self.packing.valued(self.room), self.free, after, NodeSize::of(&self.node.info))
+    }
+
+    /// What is left on each of the cards that a share of one card may get, those that are alike once; `None`: there is no choice.
+    fn after_each_card(&self) -> Option<AfterEachCard<'a>> {
+        let Self { ask, node, packing, .. } = *self;
+        let [device] = ask.devices.as_slice() else { return None };
+        let shape = CardShape::of(&ask.devices).filter(|shape| shape.count == 1)?;
+        let choice = &device.request.choice;
+        let free = choice.order.first() == Some(&CardPreference::LeastWaste)
+            && device.request.selection.ids == IdFilter::default()
+            && device.request.shuns.is_empty();
+        if !free {
+            return None;
         }
-        if let Some(at) = seen.iter().position(|one| *one == state) {
-            if device.profile.tie == Tie::Highest {
-                cards[at] = &card.id;
+        let mut seen: SmallVec<[RoomCard; 8]> = SmallVec::new();
+        let mut after: SmallVec<[Remainder; 1]> = SmallVec::new();
+        let mut cards: SmallVec<[&CardId; 2]> = SmallVec::new();
+        for card in node.info.devices.cards.iter() {
+            let state = RoomCard::new(card.kind, packing.kinds(), node.usage.card(&card.id));
+            let Some(portion) = shape.share.on(packing.kinds().get(card.kind)) else { continue };
+            if !state.takes(&portion) {
+                continue;
             }
-            continue;
+            if let Some(at) = seen.iter().position(|one| *one == state) {
+                if device.profile.tie == Tie::Highest {
+                    cards[at] = &card.id;
+                }
+                continue;
+            }
+            seen.push(state);
+            let taken = Some((card.kind, portion.worth));
+            after.push(self.after(smallvec![[state, state.with(&portion)]], taken));
+            cards.push(&card.id);
         }
-        seen.push(state);
-        let own = taken(&portion, &state);
-        let room = room(node, more, packing, |id| if *id == card.id { own } else { CardUsage::default() });
-        after.push(left(room, Some((card.kind, portion.worth)), denied, packing));
-        cards.push(&card.id);
+        (!after.is_empty()).then_some((cards, after))
     }
-    (!after.is_empty()).then_some((cards, after))
-}
 
-/// What a share takes of a card in this state: one that is alone there takes all.
-fn taken(portion: &Portion, card: &RoomCard) -> CardUsage {
-    let (memory, cores) =
-        if portion.alone { (card.memory, card.cores) } else { (portion.memory, portion.cores) };
-    CardUsage { slots: 1, memory: MiB::new(memory.into()), cores: Cores::new(cores) }
-}
-
-/// What is left with the cards that the pod would get.
-fn after_all(placement: &Placement<'_>) -> Remainder {
-    let Placement { ask, node, allocations, packing } = placement;
-    let own = Usage::of(allocations.iter().map(|one| (&*one.assignment, InitPhase::Ahead)));
-    let room = room(node, cpu_and_memory(&ask.resources), packing, |card| own.card(card));
-    let cards = node.info.devices.cards.iter().filter(|card| own.card(&card.id).slots > 0);
-    let taken = cards.fold(None, |taken: Option<(_, u32)>, card| {
-        let state = |used| RoomCard::new(card.kind, packing.kinds(), used).free(packing.kinds());
-        let before = node.usage.card(&card.id);
-        let part = state(before).saturating_sub(state(before.and(own.card(&card.id))));
-        let (kind, sum) = taken.unwrap_or((card.kind, 0));
-        Some((kind, sum.saturating_add(part)))
-    });
-    let mut left = left(room, taken, denied(ask, node), packing);
-    if ask.devices.iter().any(|device| node.serves_by_claim(device)) {
-        let cards = CardShape::of(&ask.devices).map_or(0, |shape| i64::from(shape.count));
-        left.fixed = left.fixed.saturating_add(cards.saturating_mul(BY_CLAIM));
+    /// What is left with the cards that the pod would get.
+    fn after_all(&self, placement: &Placement<'_>) -> Remainder {
+        let Placement { ask, node, allocations, packing } = placement;
+        let own = Usage::of(allocations.iter().map(|one| (&*one.assignment, InitPhase::Ahead)));
+        let mut cards: SmallVec<[[RoomCard; 2]; 1]> = SmallVec::new();
+        let mut taken: Option<(KindId, u32)> = None;
+        for card in node.info.devices.cards.iter().filter(|card| own.card(&card.id).slots > 0) {
+            let used = node.usage.card(&card.id);
+            let both = [used, used.and(own.card(&card.id))];
+            let both = both.map(|used| RoomCard::new(card.kind, packing.kinds(), used));
+            let [before, after] = both.map(|card| card.free(packing.kinds()));
+            let (kind, sum) = taken.unwrap_or((card.kind, 0));
+            taken = Some((kind, sum.saturating_add(before.saturating_sub(after))));
+            cards.push(both);
+        }
+        let mut left = self.after(cards, taken);
+        if ask.devices.iter().any(|device| node.serves_by_claim(device)) {
+            let cards = CardShape::of(&ask.devices).map_or(0, |shape| i64::from(shape.count));
+            left.fixed = left.fixed.saturating_add(cards.saturating_mul(BY_CLAIM));
+        }
+        left
     }
-    left
+
+    /// What is left where the pod takes something of these cards, each before and after: so much of this kind, in thousandths of a card.
+    fn after(&self, cards: SmallVec<[[RoomCard; 2]; 1]>, taken: Option<(KindId, u32)>) -> Remainder {
+        let kinds = self.packing.kinds();
+        let less = |[before, after]: &[RoomCard; 2]| before.free(kinds).saturating_sub(after.free(kinds));
+        let free = self.free.saturating_sub(cards.iter().map(less).sum());
+        let all = i64::try_from(self.room.cards.len()).unwrap_or(i64::MAX) * 1000;
+        let free_part = if all == 0 { 0 } else { FREE * i64::from(free) / all };
+        let tie = TIE * i64::from(self.left[0]) / MUCH[0] + TIE * i64::from(free) / MUCH[1];
+        let denied = self.denied.max(taken.map_or(0, |(_, thousandths)| thousandths));
+        let part = RoomPart { left: self.left, cards };
+        Remainder { part, free, taken, denied, fixed: free_part + tie, room: OnceLock::new() }
+    }
 }
 
 /// The part of the node's cpu or memory that the pod takes, whichever is larger, in thousandths of one of its cards.
@@ -187,15 +204,6 @@ fn denied(ask: &Ask, node: &NodeState) -> u32 {
     let taken = cpu_and_memory(&ask.resources).into_iter().zip(cpu_and_memory(&node.info.allocatable));
     let parts = taken.map(|(taken, all)| i128::from(taken.max(0)) * 1000 * cards / i128::from(all.max(1)));
     parts.max().and_then(|part| u32::try_from(part).ok()).unwrap_or(u32::MAX)
-}
-
-fn left(room: Room, taken: Option<(KindId, u32)>, denied: u32, packing: &Packing) -> Remainder {
-    let free = i64::from(room.free(packing.kinds()));
-    let all = i64::try_from(room.cards.len()).unwrap_or(i64::MAX) * 1000;
-    let part = if all == 0 { 0 } else { FREE * free / all };
-    let tie = TIE * i64::from(room.cpu) / MUCH[0] + TIE * free / MUCH[1];
-    let denied = denied.max(taken.map_or(0, |(_, thousandths)| thousandths));
-    Remainder { room: packing.valued(room), taken, denied, fixed: part + tie }
 }
 
 #[cfg(test)]

@@ -106,7 +106,6 @@ pub(super) struct RoomScoring {
     pub(super) vacancy: FindVacancy,
     pub(super) amounts: ReadAmounts,
     pub(super) points: fn(i64) -> f64,
-    pub(super) cost: fn(f64) -> i64,
 }
 
 /// By how much a plugin's score is multiplied where nothing is set.
@@ -167,8 +166,7 @@ impl Row {
 
     /// It scores a node by the room that is left there.
     pub(super) const fn room_score<P: InTable + RoomScore>(self) -> Self {
-        let room_score =
-            RoomScoring { vacancy: P::vacancy, amounts: P::amounts, points: P::points, cost: P::cost };
+        let room_score = RoomScoring { vacancy: P::vacancy, amounts: P::amounts, points: P::points };
         Self { room_score: Some(room_score), ..self }
     }
 

@@ -15,10 +15,7 @@ use super::{
     cycle::Preferences,
 };
 use crate::scheduling::{
-    packing::{
-        Packing,
-        vacancy::{Cost, Vacancy},
-    },
+    packing::{Packing, vacancy::Vacancy},
     world::node_state::NodeState,
 };
 use range::{MOST, float, whole};
@@ -75,13 +72,18 @@ const fn scorers() -> [usize; count()] {
     scorers
 }
 
-/// Sums of scores are rounded: a cost is found out beyond what they say by this, in points.
-const ROUNDED: f64 = 1e-3;
-
 /// The plugin that scores by rooms, with its place among [`SCORERS`].
-fn room_scoring() -> Option<(usize, RoomScoring)> {
-    let of_row = |(place, row): (usize, usize)| Some((place, TABLE[row].room_score?));
-    SCORERS.into_iter().enumerate().find_map(of_row)
+const ROOM_SCORER: Option<(usize, RoomScoring)> = room_scorer();
+
+const fn room_scorer() -> Option<(usize, RoomScoring)> {
+    let mut place = 0;
+    while place < SCORERS.len() {
+        if let Some(scoring) = TABLE[SCORERS[place]].room_score {
+            return Some((place, scoring));
+        }
+        place += 1;
+    }
+    None
 }
 
 /// The scores of one node by the plugins that score a node by itself, before normalisation.
@@ -93,57 +95,66 @@ pub struct RawScores {
     scored: u16,
     /// Whether one of them depends on those of other nodes.
     is_relative: bool,
-    /// Whether the node may cost more by its room than the score says: what rooms are worth is found out as far as it takes to tell which node is best.
-    is_estimate: bool,
+    /// Whether what the node costs by its room is a rough guess.
+    is_rough: bool,
 }
 
-impl RawScores {
-    /// The scores of a node that the pod would be on, and the room that would be left there, where a plugin scores by it.
-    pub(in crate::scheduling) fn of(placement: &Placement<'_>) -> (Self, Option<Arc<Vacancy>>) {
-        let (mut raw, mut vacant) = (Self::default(), None);
+/// The scores of one node by the plugins that score a node by itself.
+#[derive(Clone, Debug, Default)]
+pub struct NodeScores {
+    /// Before normalisation, by a rough guess of what the node costs by its room.
+    pub raw: RawScores,
+    /// The room that would be left, where a plugin scores by it.
+    pub vacancy: Option<Arc<Vacancy>>,
+}
+
+impl NodeScores {
+    /// The scores of a node that the pod would be on.
+    pub(in crate::scheduling) fn of(placement: &Placement<'_>) -> Self {
+        let mut scores = Self::default();
         for (place, row) in SCORERS.into_iter().enumerate() {
             if let Some(scoring) = TABLE[row].room_score {
-                vacant = (scoring.vacancy)(placement);
+                scores.vacancy = (scoring.vacancy)(placement);
                 continue;
             }
             let Some((score, normalisation)) = TABLE[row].score else { continue };
             let Some(score) = score(placement) else { continue };
-            raw.set(place, score);
-            raw.is_relative |= normalisation != Normalisation::AsIs && score > 0.0;
+            scores.raw.set(place, score);
+            scores.raw.is_relative |= normalisation != Normalisation::AsIs && score > 0.0;
         }
-        if let Some(vacancy) = &vacant {
-            raw.value(vacancy, placement.packing);
-        }
-        (raw, vacant)
+        scores.value(placement.packing);
+        scores
     }
 
-    /// Scores anew what depends on the mix of pods that may come, as far as it is known what rooms are worth.
-    pub(in crate::scheduling) fn value(&mut self, vacancy: &Vacancy, packing: &Packing) {
-        self.set_cost(|_| vacancy.cost(packing));
-    }
-
-    /// Finds out what the node costs by its room, until it is known exactly or to be so many points more than the score says.
-    pub(in crate::scheduling) fn settle(&mut self, vacancy: &Vacancy, packing: &Packing, more: f64) {
-        let most = self.cost().unwrap_or_default() + more + ROUNDED;
-        self.set_cost(|scoring| vacancy.cost_up_to(packing, (scoring.cost)(most)));
-    }
-
-    fn set_cost(&mut self, find: impl FnOnce(RoomScoring) -> Cost) {
-        if let Some((place, scoring)) = room_scoring() {
-            let cost = find(scoring);
-            self.set(place, (scoring.points)(cost.least));
-            self.is_estimate = !cost.is_exact;
+    /// Guesses anew what the node costs by its room: that depends on the mix of pods that may come.
+    pub(in crate::scheduling) fn value(&mut self, packing: &Packing) {
+        if let Some(vacancy) = &self.vacancy {
+            self.raw.set_cost(vacancy.rough_cost(packing), true);
         }
     }
 
-    /// What the node costs by its room, in points; `None`: nothing is scored by that.
-    pub(in crate::scheduling) fn cost(&self) -> Option<f64> {
-        room_scoring().and_then(|(place, _)| self.get(place))
+    /// The scores by what the node costs exactly.
+    pub(in crate::scheduling) fn exact(&self, packing: &Packing) -> RawScores {
+        let mut raw = self.raw;
+        if let Some(vacancy) = &self.vacancy {
+            raw.set_cost(vacancy.cost(packing), false);
+        }
+        raw
+    }
+}
+
+impl RawScores {
+    /// Sets what the node costs by its room, in millionths of a card.
+    fn set_cost(&mut self, cost: i64, is_rough: bool) {
+        if let Some((place, scoring)) = ROOM_SCORER {
+            self.set(place, (scoring.points)(cost));
+            self.is_rough = is_rough;
+        }
     }
 
-    /// Whether the node may cost more by its room than the score says.
-    pub(in crate::scheduling) fn is_estimate(&self) -> bool {
-        self.is_estimate
+    /// Whether what the node costs by its room is a rough guess.
+    pub(in crate::scheduling) fn is_rough(&self) -> bool {
+        self.is_rough
     }
 
     fn set(&mut self, place: usize, score: f64) {
@@ -239,7 +250,14 @@ impl NormalisedScores {
             else {
                 continue;
             };
-            let extremes = Extremes::of(normalisation, raw().flatten());
+            // Where some nodes cost what is known exactly, the least of these counts.
+            let is_costs = normalisation == Normalisation::AboveLeast;
+            let is_some_exact = is_costs && feasible.clone().any(|one| !one.raw.is_rough);
+            let counts = |one: &&Feasible<'_>| !is_some_exact || !one.raw.is_rough;
+            let extremes = Extremes::of(
+                normalisation,
+                feasible.clone().filter(counts).filter_map(|one| one.raw.get(place)),
+            );
             let normalised =
                 |raw: Option<f64>| raw.map_or(0.0, |raw| extremes.normalised(normalisation, raw));
             scores.add(PLACES[place], raw().map(normalised).collect());

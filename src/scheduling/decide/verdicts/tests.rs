@@ -369,12 +369,12 @@ fn compare(found: &Verdicts, expected: &Verdicts, ask: &Ask, world: &World) -> R
         prop_assert_eq!(found.scores[slot].to_bits(), expected.scores[slot].to_bits());
         match (one, other) {
             (NodeVerdict::Fits(one), NodeVerdict::Fits(other)) => {
-                prop_assert_eq!((one.raw, &one.taken), (other.raw, &other.taken));
-                let alike = match (&one.vacancy, &other.vacancy) {
+                prop_assert_eq!((one.scores.raw, &one.taken), (other.scores.raw, &other.taken));
+                let alike = match (&one.scores.vacancy, &other.scores.vacancy) {
                     (Some(one), Some(other)) => one.is_alike(other),
                     (one, other) => one.is_none() && other.is_none(),
                 };
-                prop_assert!(alike, "{:?}, {:?}", one.vacancy, other.vacancy);
+                prop_assert!(alike, "{:?}, {:?}", one.scores.vacancy, other.scores.vacancy);
             }
             (NodeVerdict::Fails(one), NodeVerdict::Fails(other)) => {
                 prop_assert_eq!(&one.reasons, &other.reasons);
@@ -544,4 +544,51 @@ fn of_alike_nodes_one_is_judged() {
     assert_eq!(judged(nodes(), &Asked { by_uuid: true, ..asked(0, 0) }.ask()), 60);
     let numbered_alike = (0..60).map(|at| NodeKind { shape: 3, ..kind(0, (4, 0)) }.info(at));
     assert_eq!(judged(numbered_alike, &asked(0, 0).ask()), 60, "uuids say which card is tried first");
+}
+
+/// Nodes of which no two have as much free of their cards.
+fn unequal_nodes(nodes: u64) -> Snapshot {
+    let mut snapshot = Snapshot::default();
+    for at in 0..nodes {
+        let node = format!("n{at:03}");
+        snapshot.set_node(fixtures::node(&node, 2, 8_000));
+        let share = fixtures::share(&format!("GPU-{node}-0"), 1 + at * 37 % 7_000, 0);
+        let held = fixtures::allocation(fixtures::PROFILE, share, Answer::Succeeded);
+        snapshot.charge(format!("pod-{at}").as_str().into(), fixtures::charge(&node, vec![held]));
+    }
+    snapshot
+}
+
+#[test]
+fn of_nodes_that_all_differ_few_are_valued_and_dry_runs_choose_among_the_same() {
+    let snapshot = unequal_nodes(200);
+    let (world, weights) = (snapshot.world(), ScoreWeights::default());
+    let asked = Asked {
+        cards: 1,
+        memory: 500,
+        cpu: 0,
+        policy: 2,
+        affinity: 0,
+        tolerates: false,
+        port: false,
+        feature: false,
+        by_uuid: false,
+        shuns: false,
+        typed: false,
+    };
+    let demand = fixtures::demand("pod", asked.ask());
+    let decided = Classes::default().decide(&demand, &snapshot, |_| 0).unwrap().node;
+    let outlook = Outlook::new(world.clone(), BTreeMap::new(), weights);
+    let told = outlook.place(&demand, || ControlFlow::Continue(())).unwrap().unwrap();
+    assert_eq!(told.node.info.name, decided);
+
+    let mut verdicts = Verdicts::new(&demand.ask, world, weights);
+    let mut different = verdicts.scores.clone();
+    different.sort_unstable_by(|one, other| other.total_cmp(one));
+    different.dedup();
+    verdicts.value_best(world.packing(), &weights);
+    let valued: Vec<_> = (0..verdicts.slots()).filter(|slot| !verdicts.exact[*slot].is_nan()).collect();
+    assert!((32..200).contains(&valued.len()), "{}", valued.len());
+    assert!(valued.iter().all(|slot| verdicts.scores[*slot] >= different[31]));
+    assert_eq!(verdicts.best(world).unwrap().info.name, decided);
 }

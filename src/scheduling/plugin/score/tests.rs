@@ -100,7 +100,7 @@ impl Cluster {
         let judged = |state| judge(&demand.ask, state, self.0.world().into(), &[]);
         let states: Vec<_> = self.0.nodes().collect();
         let feasible: Vec<_> =
-            states.iter().map(|state| Feasible { node: state, raw: judged(state).unwrap().1 }).collect();
+            states.iter().map(|state| Feasible { node: state, raw: judged(state).unwrap().1.raw }).collect();
         let of = |scores: Scores| scores.by_plugin().find(|(other, _)| *other == plugin);
         let scores = NormalisedScores::of(&preferences, feasible.iter());
         scores.of_nodes().map(|scores| of(scores).map(|(_, score)| whole(score))).collect()

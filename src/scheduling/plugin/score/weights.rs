@@ -39,18 +39,6 @@ impl ScoreWeights {
         Self(weights)
     }
 
-    /// By how much a node's cost by its room is multiplied.
-    pub(in crate::scheduling) fn of_room(&self) -> f64 {
-        let of_row = |row: usize| TABLE[row].room_score.map(|_| self.0[place(row)]);
-        (0..TABLE.len()).find_map(of_row).unwrap_or(0).into()
-    }
-
-    /// How many points of a node's cost by its room come to so much of its total; more than any where that score does not count.
-    pub(in crate::scheduling) fn room_points(&self, total: f64) -> f64 {
-        let weight = self.of_room();
-        if weight > 0.0 { total / weight } else { f64::INFINITY }
-    }
-
     /// Whether the plugin's score can decide between nodes: its weight is above 0. As in kube-scheduler, a plugin whose score can't is
     /// not asked for one where the score depends on more than one node.
     pub fn counts(&self, plugin: Plugin) -> bool {

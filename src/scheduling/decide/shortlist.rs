@@ -1,0 +1,120 @@
+//! The nodes of which it is found out exactly what they cost a pod by their rooms. That takes long, so it is guessed roughly for every node first, and
+//! only those with the highest scores by that are on the list.
+
+use std::{cmp::Ordering, collections::BTreeMap};
+
+/// So many different scores are on the list. Nodes that are alike have one score.
+const LISTED: usize = 32;
+
+/// So many scores are compared at once.
+const LANES: usize = 16;
+
+/// The score of a node that does not fit.
+pub(super) const UNFIT: f64 = f64::NEG_INFINITY;
+
+/// The least score of those that are on the list: the [`LISTED`] highest different ones, or all that are there.
+pub(super) fn least_listed(scores: &[f64]) -> f64 {
+    let mut listed = [UNFIT; LISTED];
+    for chunk in scores.chunks(LANES) {
+        let least = listed[LISTED - 1];
+        if !chunk.iter().fold(false, |any, score| any | (*score > least)) {
+            continue;
+        }
+        for score in chunk {
+            let higher = listed.partition_point(|one| one > score);
+            if higher < LISTED && listed[higher] != *score {
+                listed.copy_within(higher..LISTED - 1, higher + 1);
+                listed[higher] = *score;
+            }
+        }
+    }
+    let fits = |score: &&f64| **score > UNFIT;
+    listed.iter().rev().find(fits).copied().unwrap_or(f64::INFINITY)
+}
+
+/// The scores of nodes, those that are equal counted: what is on the list is known at once where few of them have changed.
+#[derive(Clone, Debug, Default)]
+pub(super) struct CountedScores(BTreeMap<Score, u32>);
+
+/// A score, in the order of [`f64::total_cmp`].
+#[derive(Clone, Copy, Debug)]
+struct Score(f64);
+
+impl CountedScores {
+    /// Counts one more node with this score.
+    pub(super) fn add(&mut self, score: f64) {
+        *self.0.entry(Score(score)).or_default() += 1;
+    }
+
+    /// Counts one node less with this score.
+    pub(super) fn remove(&mut self, score: f64) {
+        if let Some(nodes) = self.0.get_mut(&Score(score)) {
+            *nodes -= 1;
+            if *nodes == 0 {
+                self.0.remove(&Score(score));
+            }
+        }
+    }
+
+    /// As [`least_listed`] has it.
+    pub(super) fn least_listed(&self) -> f64 {
+        self.0.keys().rev().take(LISTED).last().map_or(f64::INFINITY, |score| score.0)
+    }
+}
+
+impl Ord for Score {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.total_cmp(&other.0)
+    }
+}
+
+impl PartialOrd for Score {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Score {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Score {}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn the_highest_different_scores_are_listed(
+            scores in prop::collection::vec(prop_oneof![Just(UNFIT), (-60..60).prop_map(f64::from), -1e9..1e9], 0..200),
+        ) {
+            let mut highest: Vec<f64> = scores.iter().copied().filter(|score| *score > UNFIT).collect();
+            highest.sort_unstable_by(|one, other| other.total_cmp(one));
+            highest.dedup();
+            highest.truncate(LISTED);
+            let least = highest.last().copied().unwrap_or(f64::INFINITY);
+            prop_assert_eq!(least_listed(&scores), least);
+            let mut counted = CountedScores::default();
+            let fitting = || scores.iter().filter(|score| **score > UNFIT);
+            fitting().for_each(|score| counted.add(*score));
+            for gone in [-7.0, 0.5, 1e6] {
+                counted.add(gone);
+                counted.remove(gone);
+            }
+            prop_assert_eq!(counted.least_listed(), least);
+            fitting().for_each(|score| counted.remove(*score));
+            prop_assert!(counted.0.is_empty());
+        }
+    }
+
+    #[test]
+    fn where_no_node_fits_none_is_listed() {
+        assert!(least_listed(&[UNFIT; 3]) > f64::MAX);
+        assert!(least_listed(&[]) > f64::MAX);
+    }
+}
