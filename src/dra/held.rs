@@ -30,6 +30,8 @@ pub struct HeldDevices {
     unclaimed: BTreeSet<DeviceId>,
     /// How many more shares of a device can be given, where more than its capacities limits them.
     shares_left: BTreeMap<DeviceId, u32>,
+    /// Of these, each was given as a whole and once more.
+    double_allocations: BTreeSet<DeviceId>,
 }
 
 /// What is in use of one device.
@@ -69,6 +71,7 @@ impl HeldDevices {
         let own: Vec<DeviceId> = self.of_pool(pool).map(|(id, _)| id.clone()).collect();
         for id in own {
             self.by_id.remove(&id);
+            self.double_allocations.remove(&id);
         }
     }
 
@@ -93,8 +96,8 @@ impl HeldDevices {
             if result.admin_access == Some(true) || !counts(result) {
                 continue;
             }
-            let held =
-                self.by_id.entry(DeviceId::new(&result.driver, &result.pool, &result.device)).or_default();
+            let id = DeviceId::new(&result.driver, &result.pool, &result.device);
+            let held = self.by_id.entry(id.clone()).or_default();
             held.whole |= result.share_id.is_none();
             held.given += 1;
             for (name, quantity) in &result.consumed_capacity {
@@ -109,6 +112,9 @@ impl HeldDevices {
                     }
                 }
             }
+            if held.is_given_twice() {
+                self.double_allocations.insert(id);
+            }
         }
         unread
     }
@@ -120,6 +126,8 @@ impl HeldDevices {
         for pool in pools {
             held.by_id.extend(self.of_pool(pool).map(|(id, held)| (id.clone(), held.clone())));
         }
+        let double = held.by_id.iter().filter(|(_, held)| held.is_given_twice());
+        held.double_allocations = double.map(|(id, _)| id.clone()).collect();
         held
     }
 
@@ -137,11 +145,14 @@ impl HeldDevices {
             self.shares_left.insert(id.clone(), left);
         }
         let Some(used) = used else { return };
-        if let Some(held) = self.by_id.get_mut(id) {
-            return held.add(used);
+        let Some(held) = self.by_id.get_mut(id) else {
+            self.unclaimed.insert(id.clone());
+            return self.insert(id.clone(), used);
+        };
+        held.add(used);
+        if held.is_given_twice() {
+            self.double_allocations.insert(id.clone());
         }
-        self.by_id.insert(id.clone(), used);
-        self.unclaimed.insert(id.clone());
     }
 
     /// Whether a claim holds something of a device: then it has taken its counters.
@@ -161,6 +172,108 @@ impl HeldDevices {
 
     /// Takes in what is in use of a device.
     pub fn insert(&mut self, id: DeviceId, held: DeviceInUse) {
+        if held.is_given_twice() {
+            self.double_allocations.insert(id.clone());
+        } else {
+            self.double_allocations.remove(&id);
+        }
         self.by_id.insert(id, held);
+    }
+
+    /// The devices that were given as a whole and once more.
+    pub fn double_allocations(&self) -> &BTreeSet<DeviceId> {
+        &self.double_allocations
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    /// What happens to devices `d0` and `d1` of the pools `p0` and `p1`.
+    #[derive(Clone, Debug)]
+    enum Change {
+        /// An allocation of these devices, each given as a whole or as a share; administrators may watch over one.
+        Add(Vec<(usize, Part)>),
+        /// What is in use of a device is replaced.
+        Insert(usize, bool, usize),
+        /// Others than claims use a device.
+        AddUnclaimed(usize, bool, usize),
+        /// A pool is to be folded anew.
+        Clear(usize),
+        /// Only one pool is looked at from now on.
+        Narrow(usize),
+    }
+
+    #[derive(Clone, Copy, Debug)]
+    enum Part {
+        Whole,
+        Share,
+        UnreadShare,
+        Watched,
+    }
+
+    fn id(device: usize) -> DeviceId {
+        DeviceId::new("gpu.example.com", &format!("p{}", device % 2), &format!("d{}", device / 2))
+    }
+
+    fn pool(of: usize) -> PoolId {
+        ("gpu.example.com".into(), format!("p{of}").as_str().into())
+    }
+
+    fn allocation(of: &[(usize, Part)]) -> AllocationResult {
+        let results = of.iter().map(|(device, part)| {
+            let DeviceId { driver, pool, device } = &id(*device);
+            let share = matches!(part, Part::Share | Part::UnreadShare).then_some("s");
+            let consumed =
+                if matches!(part, Part::UnreadShare) { json!({"memory": "much"}) } else { json!({}) };
+            json!({"request": "r", "driver": **driver, "pool": **pool, "device": **device, "shareID": share,
+                "consumedCapacity": consumed, "adminAccess": matches!(part, Part::Watched)})
+        });
+        serde_json::from_value(json!({"devices": {"results": results.collect::<Vec<_>>()}})).unwrap()
+    }
+
+    fn apply(held: &mut HeldDevices, change: Change) {
+        let used = |whole, given| DeviceInUse { whole, given, ..DeviceInUse::default() };
+        match change {
+            Change::Add(of) => drop(held.add(&allocation(&of))),
+            Change::Insert(device, whole, given) => held.insert(id(device), used(whole, given)),
+            Change::AddUnclaimed(device, whole, given) => {
+                held.add_unclaimed(&id(device), Some(used(whole, given)), None);
+            }
+            Change::Clear(of) => held.clear(&pool(of)),
+            Change::Narrow(of) => *held = held.of_pools([pool(of)].iter()),
+        }
+    }
+
+    fn change() -> impl Strategy<Value = Change> {
+        let part =
+            prop_oneof![Just(Part::Whole), Just(Part::Share), Just(Part::UnreadShare), Just(Part::Watched)];
+        let used = || (0_usize..4, any::<bool>(), 0_usize..3);
+        prop_oneof![
+            6 => proptest::collection::vec((0_usize..4, part), 1..3).prop_map(Change::Add),
+            2 => used().prop_map(|(of, whole, given)| Change::Insert(of, whole, given)),
+            2 => used().prop_map(|(of, whole, given)| Change::AddUnclaimed(of, whole, given)),
+            2 => (0_usize..2).prop_map(Change::Clear),
+            1 => (0_usize..2).prop_map(Change::Narrow),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn the_double_allocations_are_those_of_all_devices_in_use(
+            changes in proptest::collection::vec(change(), 1..30),
+        ) {
+            let mut held = HeldDevices::default();
+            for change in changes {
+                apply(&mut held, change);
+                let double = held.by_id.iter().filter(|(_, held)| held.is_given_twice());
+                let double: BTreeSet<_> = double.map(|(id, _)| id.clone()).collect();
+                prop_assert_eq!(held.double_allocations(), &double);
+            }
+        }
     }
 }

@@ -38,6 +38,9 @@ impl DoubleAllocation {
     pub(super) fn on_node(node: &NodeName, snapshot: &Snapshot) -> BTreeMap<DeviceId, Self> {
         let claims = snapshot.resource_claims();
         let mut found: BTreeMap<DeviceId, Self> = BTreeMap::new();
+        if claims.held().double_allocations().is_empty() {
+            return found;
+        }
         let bound =
             snapshot.ledger().on_node(node).filter(|(_, charge)| charge.commitment == Commitment::Bound);
         for (uid, charge) in bound {
