@@ -47,7 +47,7 @@ pub struct DeviceInUse {
 
 impl DeviceInUse {
     /// Whether it was given as a whole and once more: two schedulers have given it at the same time.
-    pub fn is_given_twice(&self) -> bool {
+    pub fn is_double_allocation(&self) -> bool {
         self.whole && self.given > 1
     }
 
@@ -112,7 +112,7 @@ impl HeldDevices {
                     }
                 }
             }
-            if held.is_given_twice() {
+            if held.is_double_allocation() {
                 self.double_allocations.insert(id);
             }
         }
@@ -126,7 +126,7 @@ impl HeldDevices {
         for pool in pools {
             held.by_id.extend(self.of_pool(pool).map(|(id, held)| (id.clone(), held.clone())));
         }
-        let double = held.by_id.iter().filter(|(_, held)| held.is_given_twice());
+        let double = held.by_id.iter().filter(|(_, held)| held.is_double_allocation());
         held.double_allocations = double.map(|(id, _)| id.clone()).collect();
         held
     }
@@ -150,7 +150,7 @@ impl HeldDevices {
             return self.insert(id.clone(), used);
         };
         held.add(used);
-        if held.is_given_twice() {
+        if held.is_double_allocation() {
             self.double_allocations.insert(id.clone());
         }
     }
@@ -172,7 +172,7 @@ impl HeldDevices {
 
     /// Takes in what is in use of a device.
     pub fn insert(&mut self, id: DeviceId, held: DeviceInUse) {
-        if held.is_given_twice() {
+        if held.is_double_allocation() {
             self.double_allocations.insert(id.clone());
         } else {
             self.double_allocations.remove(&id);
@@ -270,7 +270,7 @@ mod tests {
             let mut held = HeldDevices::default();
             for change in changes {
                 apply(&mut held, change);
-                let double = held.by_id.iter().filter(|(_, held)| held.is_given_twice());
+                let double = held.by_id.iter().filter(|(_, held)| held.is_double_allocation());
                 let double: BTreeSet<_> = double.map(|(id, _)| id.clone()).collect();
                 prop_assert_eq!(held.double_allocations(), &double);
             }

@@ -30,7 +30,7 @@ pub enum Finding {
     /// Pods hold more of a card of the pod than it has.
     Overcommitted(Overcommitment),
     /// Two claims were given a device of the pod.
-    GivenTwice(DoubleAllocation),
+    DoubleAllocation(DoubleAllocation),
     /// Which cards the pod holds can't be read.
     Unread(UnreadAssignment),
     /// The pod is bound, requests a share and carries no assignment.
@@ -88,7 +88,7 @@ impl Finding {
             Self::Overcommitted(found) => {
                 Message::with_own(found.to_string(), "Pods hold more of a card of this Pod than it has")
             }
-            Self::GivenTwice(found) => found.message(),
+            Self::DoubleAllocation(found) => found.message(),
             Self::Unread(found) => found.message(),
             Self::Unassigned(found) => found.message(),
             Self::Drift(drift) => Message::from(drift.to_string()),

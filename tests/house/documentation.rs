@@ -85,8 +85,10 @@ fn metric_rows() -> Vec<String> {
         "some-node".into(),
         std::sync::Arc::new(offer),
     ))));
-    binder
-        .findings("some-node", FindingCounts { overcommitted: 1, given_twice: 1, unread: 1, unassigned: 1 });
+    binder.findings(
+        "some-node",
+        FindingCounts { overcommitted: 1, double_allocations: 1, unread: 1, unassigned: 1 },
+    );
     binder.unread_objects.add("PodGroup", 1);
     binder.eviction("some-zone", &EvictionOutcome::Granted);
     berth::app::settings::Reloads::register(&mut registry, Clock::System);

@@ -124,7 +124,10 @@ pub(crate) async fn page_with(
     binder.standing(&machine.scheduler().view().standing(machine.now()));
     binder.leader(Leads::Yes);
     if findings == Findings::One {
-        binder.findings("n1", FindingCounts { overcommitted: 1, given_twice: 1, unread: 1, unassigned: 1 });
+        binder.findings(
+            "n1",
+            FindingCounts { overcommitted: 1, double_allocations: 1, unread: 1, unassigned: 1 },
+        );
         binder.eviction("rz1", &berth::scheduling::EvictionOutcome::Granted);
         binder.unread_objects.add("PodGroup", 1);
         let broken = node("n1", &json!({"hami.io/node-nvidia-register": "[{"}));

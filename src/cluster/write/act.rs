@@ -164,7 +164,7 @@ impl Hands {
         let message = &*message;
         match finding {
             Finding::Overcommitted(_) => self.tell(of, News::Excess { message }).await,
-            Finding::GivenTwice(_) => self.tell(of, News::GivenTwice { message }).await,
+            Finding::DoubleAllocation(_) => self.tell(of, News::DoubleAllocation { message }).await,
             Finding::Unread(_) => self.tell(of, News::Unread { message }).await,
             Finding::Unassigned(_) => self.tell(of, News::Unassigned { message }).await,
             Finding::Drift(_) => self.report_drift(of, message).await,

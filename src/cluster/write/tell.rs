@@ -78,7 +78,7 @@ pub enum News<'a> {
         preemptor: &'a PodKey,
     },
     /// Several claims were given a device of it.
-    GivenTwice {
+    DoubleAllocation {
         /// Which device, and which claims.
         message: &'a str,
     },
@@ -296,7 +296,9 @@ fn words(
             ("Normal", "Preempted", "Preempting", note)
         }
         News::Excess { message } => ("Warning", "CardOvercommitted", "Allocating", message.to_owned()),
-        News::GivenTwice { message } => ("Warning", "DeviceAllocatedTwice", "Allocating", message.to_owned()),
+        News::DoubleAllocation { message } => {
+            ("Warning", "DeviceAllocatedTwice", "Allocating", message.to_owned())
+        }
         News::Unassigned { message } => ("Warning", "MissingAssignment", "Allocating", message.to_owned()),
         News::Evicted { message } => ("Normal", "RevocableZoneClosed", "Evicting", message.to_owned()),
         News::RolledBack { message } => ("Warning", "Evicted", "Evicting", message.to_owned()),
@@ -361,7 +363,7 @@ mod tests {
             (News::FailedAllocation { node: "n1" }, pod(), ["Warning", "FailedAllocation", failed]),
             (News::SilentAgent { node: "n1" }, pod(), ["Warning", "DevicePluginSilent", silent]),
             (News::Excess { message: "why" }, pod(), ["Warning", "CardOvercommitted", "why"]),
-            (News::GivenTwice { message: "why" }, pod(), ["Warning", "DeviceAllocatedTwice", "why"]),
+            (News::DoubleAllocation { message: "why" }, pod(), ["Warning", "DeviceAllocatedTwice", "why"]),
             (News::Unassigned { message: "why" }, pod(), ["Warning", "MissingAssignment", "why"]),
             (News::Evicted { message: "why" }, pod(), ["Normal", "RevocableZoneClosed", "why"]),
             (News::RolledBack { message: "why" }, pod(), ["Warning", "Evicted", "why"]),
@@ -440,7 +442,7 @@ mod tests {
             News::Drift { what: &message },
             News::Excess { message: &message },
             News::Unread { message: &message },
-            News::GivenTwice { message: &message },
+            News::DoubleAllocation { message: &message },
             News::Unassigned { message: &message },
             News::EvictionPostponed { message: &message },
             News::RejectedSettings { message: &message },

@@ -17,7 +17,7 @@ use crate::{
         snapshot::Snapshot,
         world::{
             ledger::Commitment,
-            resource_claims::given_twice::{claims_with, given_twice},
+            resource_claims::double_allocation::{claims_with, double_allocations},
         },
     },
 };
@@ -44,7 +44,9 @@ impl DoubleAllocation {
         let bound =
             snapshot.ledger().on_node(node).filter(|(_, charge)| charge.commitment == Commitment::Bound);
         for (uid, charge) in bound {
-            for device in charge.claims_of_devices().iter().flat_map(|claim| given_twice(claim, claims)) {
+            for device in
+                charge.claims_of_devices().iter().flat_map(|claim| double_allocations(claim, claims))
+            {
                 let given = found.entry(device).or_insert_with_key(|device| Self {
                     device: device.clone(),
                     claims: claims_with(device, claims),

@@ -27,7 +27,7 @@ pub struct NodeFindings {
     /// The cards of which pods hold more than there is.
     pub overcommitted: BTreeMap<CardId, Overcommitment>,
     /// The devices of bound pods that several claims have.
-    pub given_twice: BTreeMap<DeviceId, DoubleAllocation>,
+    pub double_allocations: BTreeMap<DeviceId, DoubleAllocation>,
     /// The pods whose assignments can't be read.
     pub unread: BTreeMap<Uid, UnreadAssignment>,
     /// The bound pods that ask for a share and carry no assignment.
@@ -40,7 +40,7 @@ pub struct FindingCounts {
     /// Cards of which pods hold more than there is.
     pub overcommitted: usize,
     /// Devices of bound pods that several claims have.
-    pub given_twice: usize,
+    pub double_allocations: usize,
     /// Pods whose assignments can't be read.
     pub unread: usize,
     /// Bound pods that ask for a share and carry no assignment.
@@ -52,7 +52,7 @@ impl NodeFindings {
     pub fn counts(&self) -> FindingCounts {
         FindingCounts {
             overcommitted: self.overcommitted.len(),
-            given_twice: self.given_twice.len(),
+            double_allocations: self.double_allocations.len(),
             unread: self.unread.len(),
             unassigned: self.unassigned.len(),
         }
@@ -104,10 +104,10 @@ impl Findings {
                 new.extend(holders.map(|pod| (pod, Finding::Overcommitted(overcommitment.clone()))));
             }
         }
-        for (device, given) in &found.given_twice {
-            let told = known.given_twice.get(device).map(|known| &known.pods);
+        for (device, given) in &found.double_allocations {
+            let told = known.double_allocations.get(device).map(|known| &known.pods);
             let untold = given.pods.iter().filter(|pod| told.is_none_or(|told| !told.contains(*pod)));
-            new.extend(untold.filter_map(key).map(|pod| (pod, Finding::GivenTwice(given.clone()))));
+            new.extend(untold.filter_map(key).map(|pod| (pod, Finding::DoubleAllocation(given.clone()))));
         }
         for (uid, unread) in &found.unread {
             if known.unread.get(uid).is_none_or(|known| known.why != unread.why) {
@@ -130,7 +130,7 @@ fn found_on(state: &NodeState, snapshot: &Snapshot, pods: &dyn PodLister) -> Nod
         |(uid, _): (&Uid, &Charge)| Some((uid.clone(), MissingAssignment::of(pods.pod(uid)?, &state.info)?));
     NodeFindings {
         overcommitted: held_beyond(state, snapshot),
-        given_twice: DoubleAllocation::on_node(&state.info.name, snapshot),
+        double_allocations: DoubleAllocation::on_node(&state.info.name, snapshot),
         unread: charges().filter_map(unread).collect(),
         unassigned: charges().filter_map(unassigned).collect(),
     }

@@ -29,7 +29,7 @@ use crate::{
             node_state::NodeState,
             resource_claims::{
                 MOST_CONSUMERS,
-                given_twice::{claims_with, given_twice},
+                double_allocation::{claims_with, double_allocations},
             },
         },
     },
@@ -122,7 +122,7 @@ pub(super) fn with_devices(
 ) -> ClaimProgress {
     let name = &claim.metadata.name;
     if let Some(device) = given_away(claim, view) {
-        return failed(name, DevicesFailure::GivenTwice(device));
+        return failed(name, DevicesFailure::DoubleAllocation(device));
     }
     let selector = allocation.node_selector.as_ref();
     let on = dra::TargetNode { name: &node.info.name, labels: &node.info.labels };
@@ -155,7 +155,7 @@ fn given_away(claim: &ResourceClaim, view: &PrebindView<'_>) -> Option<Arc<str>>
         users.peek().is_some() && users.all(is_assumed)
     };
     let stays = |other: &Arc<str>| *other == own || *other > own && is_being_placed(other);
-    let given = given_twice(&own, claims).into_iter();
+    let given = double_allocations(&own, claims).into_iter();
     given.filter(|device| !claims_with(device, claims).iter().all(stays)).map(|device| device.device).next()
 }
 

@@ -111,7 +111,7 @@ pub enum DevicesFailure {
         condition: Arc<str>,
     },
     /// Another scheduler has given a device of it to another claim at the same time.
-    GivenTwice(Arc<str>),
+    DoubleAllocation(Arc<str>),
     /// It changes faster than it can be written.
     ChangesTooOften,
     /// It was not ready in time on this node.
@@ -232,7 +232,7 @@ impl DevicesFailure {
             Self::Condition { device, condition } => {
                 format!(": device {device:?} has the condition {condition}")
             }
-            Self::GivenTwice(device) => format!(
+            Self::DoubleAllocation(device) => format!(
                 ": device {device:?} was given to another claim at the same time; other devices are looked for"
             ),
             Self::ChangesTooOften => " changes too often".to_owned(),

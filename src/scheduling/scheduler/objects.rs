@@ -15,7 +15,7 @@ use crate::scheduling::{
     snapshot::Snapshot,
     world::{
         object::Object,
-        resource_claims::given_twice::{claims_with, given_twice},
+        resource_claims::double_allocation::{claims_with, double_allocations},
     },
 };
 
@@ -62,13 +62,13 @@ impl Scheduler {
         };
         let claimed = claim.as_ref().map(|claim| full_name(&claim.metadata.namespace, &claim.metadata.name));
         let before: BTreeSet<_> =
-            claimed.iter().flat_map(|name| nodes_given_twice(self.snapshot(), name)).collect();
+            claimed.iter().flat_map(|name| nodes_of_double_allocations(self.snapshot(), name)).collect();
         for node in self.binding.cycle.snapshot.set_object(object) {
             self.binding.wake(&node);
             self.binding.flows.touch(&node);
         }
         if let (Some(claim), Some(name)) = (claim, claimed) {
-            let now = nodes_given_twice(self.snapshot(), &name);
+            let now = nodes_of_double_allocations(self.snapshot(), &name);
             before.union(&now).for_each(|node| self.binding.flows.touch(node));
             self.binding.cycle.pods.note_claim(&name);
             self.binding.advance_prebind(PrebindInput::ClaimSeen(&claim));
@@ -93,14 +93,15 @@ impl Scheduler {
             .then(|| self.binding.cycle.snapshot.objects().devices(name).cloned())
             .flatten();
         let is_claim = kind == Kind::ResourceClaim;
-        let before = if is_claim { nodes_given_twice(self.snapshot(), name) } else { BTreeSet::new() };
+        let before =
+            if is_claim { nodes_of_double_allocations(self.snapshot(), name) } else { BTreeSet::new() };
         for node in self.binding.cycle.snapshot.remove_object(kind, name) {
             self.binding.wake(&node);
             self.binding.flows.touch(&node);
         }
         if is_claim {
             self.binding.cycle.pods.note_claim(name);
-            let now = nodes_given_twice(self.snapshot(), name);
+            let now = nodes_of_double_allocations(self.snapshot(), name);
             before.union(&now).for_each(|node| self.binding.flows.touch(node));
         }
         if kind == Kind::ShareTemplates {
@@ -123,9 +124,9 @@ fn nodes_with_devices(snapshot: &Snapshot) -> Vec<NodeName> {
 }
 
 /// The nodes of pods that have a device which this claim and others were given, by the claim's full name.
-fn nodes_given_twice(snapshot: &Snapshot, claim: &str) -> BTreeSet<NodeName> {
+fn nodes_of_double_allocations(snapshot: &Snapshot, claim: &str) -> BTreeSet<NodeName> {
     let (claims, ledger) = (snapshot.resource_claims(), snapshot.ledger());
-    let given = given_twice(claim, claims).into_iter().flat_map(|device| claims_with(&device, claims));
+    let given = double_allocations(claim, claims).into_iter().flat_map(|device| claims_with(&device, claims));
     let given: BTreeSet<Arc<str>> = given.collect();
     let users = given.iter().flat_map(|claim| ledger.users_of_claim(claim));
     users.filter_map(|uid| Some(ledger.get(uid)?.node.clone())).collect()

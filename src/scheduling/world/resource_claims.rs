@@ -5,7 +5,7 @@
 //! (`leaving`).
 
 mod cards;
-pub(in crate::scheduling) mod given_twice;
+pub(in crate::scheduling) mod double_allocation;
 mod holders;
 mod kept;
 mod leaving;

@@ -19,7 +19,7 @@ pub(super) struct FindingMetrics {
     unreadable_devices: Family<NodeLabels, Gauge>,
     unreadable_assignments: Family<NodeLabels, Gauge>,
     overcommitted_cards: Family<NodeLabels, Gauge>,
-    doubly_allocated_devices: Family<NodeLabels, Gauge>,
+    double_allocations: Family<NodeLabels, Gauge>,
     unassigned_pods: Family<NodeLabels, Gauge>,
 }
 
@@ -35,7 +35,7 @@ impl FindingMetrics {
         scheduler.register("overcommitted_cards", help, self.overcommitted_cards.clone());
         let help =
             "Devices of bound pods of a node that more than one claim has; nodes without any are not listed";
-        scheduler.register("doubly_allocated_devices", help, self.doubly_allocated_devices.clone());
+        scheduler.register("doubly_allocated_devices", help, self.double_allocations.clone());
         let help = "Bound pods of a node that request a share and carry no assignment; nodes without any are not listed";
         scheduler.register("unassigned_pods", help, self.unassigned_pods.clone());
     }
@@ -46,15 +46,15 @@ impl FindingMetrics {
         self.unreadable_devices.clear();
         self.unreadable_assignments.clear();
         self.overcommitted_cards.clear();
-        self.doubly_allocated_devices.clear();
+        self.double_allocations.clear();
         self.unassigned_pods.clear();
     }
 
     /// Keeps how much is wrong on the node.
     pub(super) fn count(&self, node: &str, findings: FindingCounts) {
-        let FindingCounts { overcommitted, given_twice, unread, unassigned } = findings;
+        let FindingCounts { overcommitted, double_allocations, unread, unassigned } = findings;
         list(&self.overcommitted_cards, node, overcommitted);
-        list(&self.doubly_allocated_devices, node, given_twice);
+        list(&self.double_allocations, node, double_allocations);
         list(&self.unreadable_assignments, node, unread);
         list(&self.unassigned_pods, node, unassigned);
     }

@@ -6,7 +6,7 @@ use super::{ClaimStanding, ResourceClaims, holders::MOST_CLAIMS};
 use crate::{dra::device::DeviceId, object::resource_claim::AllocatedDevice};
 
 /// Of the devices of the claim with this full name, those that another claim has too and that are not to be shared.
-pub(in crate::scheduling) fn given_twice(claim: &str, claims: &ResourceClaims) -> BTreeSet<DeviceId> {
+pub(in crate::scheduling) fn double_allocations(claim: &str, claims: &ResourceClaims) -> BTreeSet<DeviceId> {
     let double = claims.held.double_allocations();
     if double.is_empty() {
         return BTreeSet::new();
@@ -78,7 +78,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn devices_given_twice_are_those_that_all_claims_say(
+        fn double_allocations_of_a_claim_are_those_that_all_claims_say(
             changes in proptest::collection::vec(change(), 1..20),
         ) {
             let (mut known, mut claims) = (ResourceClaims::default(), BTreeMap::new());
@@ -90,7 +90,7 @@ mod tests {
                     None => drop(claims.remove(&at)),
                 }
                 for at in 0..4 {
-                    prop_assert_eq!(given_twice(&format!("team/claim-{at}"), &known), recomputed(at, &claims));
+                    prop_assert_eq!(double_allocations(&format!("team/claim-{at}"), &known), recomputed(at, &claims));
                 }
             }
         }
