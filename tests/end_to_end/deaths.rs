@@ -2,16 +2,12 @@
 //!
 //! It must not change a request.
 
-use std::{
-    sync::Arc,
-    task::{Context, Poll},
-};
+use std::{future::pending, sync::Arc};
 
-use futures::{FutureExt as _, future::BoxFuture};
-use http::{Method, Request, Response};
+use http::{Method, Request};
 use kube::{Client, client::Body};
 use tokio::sync::Notify;
-use tower::Service;
+use tower::service_fn;
 
 /// One of the writes that bring a pod to its node, in their order, and of those that make room for it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -51,55 +47,42 @@ pub(crate) enum Moment {
     After,
 }
 
-/// The way to the API server; clones are the same way.
-#[derive(Clone)]
+/// The way to the API server.
 pub(crate) struct Death {
     client: Client,
-    write: Write,
-    moment: Moment,
     reached: Arc<Notify>,
 }
 
 impl Death {
     /// At the first write of this kind.
     pub(crate) fn at(client: Client, write: Write, moment: Moment) -> Self {
-        Self { client, write, moment, reached: Arc::default() }
+        let reached: Arc<Notify> = Arc::default();
+        let is_reached = reached.clone();
+        let service = service_fn(move |request: Request<Body>| {
+            let (client, reached) = (client.clone(), is_reached.clone());
+            async move {
+                if write_of(&request) != Some(write) {
+                    return client.send(request).await;
+                }
+                if moment == Moment::After {
+                    let answer = client.send(request).await?;
+                    assert!(answer.status().is_success(), "{write:?} was refused: {}", answer.status());
+                }
+                reached.notify_one();
+                pending().await
+            }
+        });
+        Self { client: Client::new(service, "default"), reached }
     }
 
     /// What the user is to be started with.
     pub(crate) fn client(&self) -> Client {
-        Client::new(self.clone(), "default")
+        self.client.clone()
     }
 
     /// Returns once the user is dead.
     pub(crate) async fn reached(&self) {
         self.reached.notified().await;
-    }
-}
-
-impl Service<Request<Body>> for Death {
-    type Response = Response<Body>;
-    type Error = kube::Error;
-    type Future = BoxFuture<'static, kube::Result<Response<Body>>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<kube::Result<()>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let Self { client, write, moment, reached } = self.clone();
-        async move {
-            if write_of(&request) != Some(write) {
-                return client.send(request).await;
-            }
-            if moment == Moment::After {
-                let answer = client.send(request).await?;
-                assert!(answer.status().is_success(), "{write:?} was refused: {}", answer.status());
-            }
-            reached.notify_one();
-            std::future::pending().await
-        }
-        .boxed()
     }
 }
 

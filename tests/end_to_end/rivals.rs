@@ -5,13 +5,11 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    task::{Context, Poll},
     time::Duration,
 };
 
 use berth_sandbox::claims::driver::Driver;
-use futures::{FutureExt as _, future::BoxFuture};
-use http::{Request, Response};
+use http::Request;
 use k8s_openapi::api::{core::v1::Pod, resource::v1::ResourceClaim};
 use kube::{
     Api, Client, ResourceExt as _,
@@ -19,7 +17,7 @@ use kube::{
     client::Body,
 };
 use serde_json::{Value, json};
-use tower::Service;
+use tower::service_fn;
 
 use crate::{
     deaths::{Write, write_of},
@@ -31,25 +29,13 @@ use crate::{
     world::{LIMIT, World},
 };
 
-/// Berth's way to the API server, on which the rival's claim gets the devices that Berth is about to give, just before.
-#[derive(Clone)]
-struct Overtaken {
-    client: Client,
-    rival: Pod,
-    is_over: Arc<AtomicBool>,
-}
-
-impl Service<Request<Body>> for Overtaken {
-    type Response = Response<Body>;
-    type Error = kube::Error;
-    type Future = BoxFuture<'static, kube::Result<Response<Body>>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<kube::Result<()>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let Self { client, rival, is_over } = self.clone();
+/// Berth's way to the API server, on which the rival's claim gets the devices that Berth is about to give, just before; and whether it has
+/// got them.
+fn overtaken(client: Client, rival: Pod) -> (Client, Arc<AtomicBool>) {
+    let is_over: Arc<AtomicBool> = Arc::default();
+    let overtaken = is_over.clone();
+    let service = service_fn(move |request: Request<Body>| {
+        let (client, rival, is_over) = (client.clone(), rival.clone(), overtaken.clone());
         async move {
             if write_of(&request) != Some(Write::ReserveClaim) || is_over.swap(true, Ordering::SeqCst) {
                 return client.send(request).await;
@@ -60,8 +46,8 @@ impl Service<Request<Body>> for Overtaken {
             give(&client, &rival, &written["status"]["allocation"]).await;
             client.send(Request::from_parts(parts, Body::from(body.to_vec()))).await
         }
-        .boxed()
-    }
+    });
+    (Client::new(service, "default"), is_over)
 }
 
 /// The other scheduler gives its pod's claim these devices.
@@ -87,11 +73,11 @@ pub(crate) async fn a_pod_that_is_not_bound_gives_way_to_another_scheduler(floor
     };
     create_template(&world, "gpu", request(Driver::Nvidia, None)).await;
     let (client, rival) = (world.cluster.client.clone(), rival(&world).await);
-    let overtaken = Overtaken { client, rival, is_over: Arc::default() };
-    world.start_berth_through(Client::new(overtaken.clone(), "default"));
+    let (overtaken, is_over) = overtaken(client, rival);
+    world.start_berth_through(overtaken);
     world.create(of_template("train", "gpu")).await;
     let train = world.running("train").await;
-    assert!(overtaken.is_over.load(Ordering::SeqCst), "the other scheduler was first");
+    assert!(is_over.load(Ordering::SeqCst), "the other scheduler was first");
     let other = claims(&world).get("rival").await.unwrap();
     assert_ne!(device_of(&claim_of(&world, &train).await).device, device_of(&other).device);
     world.agents_are_content();

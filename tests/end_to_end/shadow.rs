@@ -3,12 +3,10 @@
 use std::{
     net::SocketAddr,
     sync::{Arc, Mutex},
-    task::{Context, Poll},
     time::Duration,
 };
 
-use futures::{FutureExt as _, future::BoxFuture};
-use http::{Method, Request, Response};
+use http::{Method, Request};
 use http_body_util::BodyExt as _;
 use k8s_openapi::api::core::v1::Binding;
 use kube::{
@@ -17,7 +15,7 @@ use kube::{
     client::Body,
 };
 use serde_json::{Value, json};
-use tower::Service;
+use tower::service_fn;
 
 use crate::{
     machines::hami_node,
@@ -28,27 +26,19 @@ use crate::{
 /// After this time something that should have happened has not.
 const LIMIT: Duration = Duration::from_mins(1);
 
-/// A way to the API server that notes what is asked through it; clones are the same way.
-#[derive(Clone)]
-struct Noted {
-    client: Client,
-    seen: Arc<Mutex<Vec<(Method, String)>>>,
-}
+/// The methods and paths of requests.
+type Seen = Arc<Mutex<Vec<(Method, String)>>>;
 
-impl Service<Request<Body>> for Noted {
-    type Response = Response<Body>;
-    type Error = kube::Error;
-    type Future = BoxFuture<'static, kube::Result<Response<Body>>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<kube::Result<()>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
-        self.seen.lock().unwrap().push((request.method().clone(), request.uri().path().to_owned()));
-        let client = self.client.clone();
-        async move { client.send(request).await }.boxed()
-    }
+/// A way to the API server that notes what is asked through it.
+fn noted(client: Client) -> (Client, Seen) {
+    let seen: Seen = Arc::default();
+    let noted = seen.clone();
+    let service = service_fn(move |request: Request<Body>| {
+        noted.lock().unwrap().push((request.method().clone(), request.uri().path().to_owned()));
+        let client = client.clone();
+        async move { client.send(request).await }
+    });
+    (Client::new(service, "default"), seen)
 }
 
 /// What a path of the process answers.
@@ -112,8 +102,8 @@ async fn decide(world: &World, name: &str, node: &str, card: &str, memory: u32) 
 pub(crate) async fn a_shadow_tells_of_the_schedulers_decisions_and_only_reads(floor: Floor) {
     let nodes = vec![hami_node("gpu-1", 1), hami_node("gpu-2", 1)];
     let Some(mut world) = World::without_berth(floor, nodes).await else { return };
-    let noted = Noted { client: world.cluster.client.clone(), seen: Arc::default() };
-    let address = world.start_shadow(Client::new(noted.clone(), "default")).await;
+    let (noted, seen) = noted(world.cluster.client.clone());
+    let address = world.start_shadow(noted).await;
     report(address, |page| page["synced"] == true).await;
 
     // The current scheduler may be Berth: then both agree.
@@ -156,7 +146,7 @@ pub(crate) async fn a_shadow_tells_of_the_schedulers_decisions_and_only_reads(fl
     assert!(!metrics.contains("berth_scheduler_"), "a shadow has no binder to count: {metrics}");
     assert_eq!(get(address, "/debug/ledger").await.0, 404, "who asks would be found out by a write");
 
-    let seen = noted.seen.lock().unwrap();
+    let seen = seen.lock().unwrap();
     let other: Vec<_> = seen.iter().filter(|(method, _)| *method != Method::GET).collect();
     assert!(other.is_empty() && seen.len() > 10, "{other:?} of {}", seen.len());
     assert!(!seen.iter().any(|(_, path)| path.contains("/leases") || path.contains("/secrets")), "{seen:?}");
