@@ -5,9 +5,8 @@ use berth_sandbox::claims::driver::Driver;
 use serde_json::{Value, json};
 
 use crate::{
-    deaths::{Death, Moment, Write},
     device_claims::{self, all_are_content, create_claim, create_template, of_claim, of_template, request},
-    mixed_nodes,
+    mixed_nodes, preemption,
     support::floor::Floor,
     world::node_of,
 };
@@ -95,30 +94,7 @@ pub(crate) async fn a_binder_that_is_killed_while_it_preempts_for_a_claim_takes_
     let Some((mut world, claims)) = world else { return };
     world.create_priority_classes().await;
     create_template(&world, "gpu", request(Driver::Nvidia, None)).await;
-    let mut at = 0;
-    for write in [Write::Nomination, Write::Disruption, Write::Deletion] {
-        for moment in [Moment::Before, Moment::After] {
-            at += 1;
-            let [stays, victim, urgent] = ["stays", "victim", "urgent"].map(|name| format!("{name}-{at}"));
-            world.start_berth();
-            for name in [&stays, &victim] {
-                world.create(low(of_template(name, "gpu"))).await;
-                world.running(name).await;
-            }
-            world.protect(&stays).await;
-            world.kill_berth().await;
-            let death = Death::at(world.cluster.client.clone(), write, moment);
-            world.start_berth_through(death.client());
-            world.create(high(of_template(&urgent, "gpu"))).await;
-            death.reached().await;
-            world.kill_berth().await;
-            world.start_berth();
-            world.running(&urgent).await;
-            assert!(world.is_there(&stays).await, "{write:?} {moment:?}");
-            assert!(!world.is_there(&victim).await, "{write:?} {moment:?}");
-            world.delete_and_await(&[&stays, &urgent]).await;
-            world.kill_berth().await;
-        }
-    }
+    let pod = |name: &str, class: Option<&str>| of_class(of_template(name, "gpu"), class);
+    preemption::takes_one_victim_although_killed(&mut world, pod).await;
     all_are_content(&world, &claims);
 }

@@ -138,6 +138,19 @@ pub(crate) async fn nothing_is_deleted_in_vain(floor: Floor) {
 pub(crate) async fn a_binder_that_is_killed_while_it_preempts_takes_one_victim(floor: Floor) {
     let Some(mut world) = World::without_berth(floor, vec![hami_node("gpu-1", 1)]).await else { return };
     world.create_priority_classes().await;
+    takes_one_victim_although_killed(&mut world, |name, class| {
+        share(name, class, if class.is_some() { 7_000 } else { 8_000 })
+    })
+    .await;
+    world.agents_are_content();
+}
+
+/// A pod of the class `high` preempts one of two pods, and the binder dies before and after each of its writes. `pod` makes a pod of this name and
+/// priority class: two of them fit the node `gpu-1`, a third does not.
+pub(crate) async fn takes_one_victim_although_killed(
+    world: &mut World,
+    pod: impl Fn(&str, Option<&str>) -> Value,
+) {
     let mut at = 0;
     for write in [Write::Nomination, Write::Disruption, Write::Deletion] {
         for moment in [Moment::Before, Moment::After] {
@@ -145,14 +158,14 @@ pub(crate) async fn a_binder_that_is_killed_while_it_preempts_takes_one_victim(f
             let [stays, victim, urgent] = ["stays", "victim", "urgent"].map(|name| format!("{name}-{at}"));
             world.start_berth();
             for name in [&stays, &victim] {
-                world.create(share(name, None, 8_000)).await;
+                world.create(pod(name, None)).await;
                 world.running(name).await;
             }
             world.protect(&stays).await;
             world.kill_berth().await;
             let death = Death::at(world.cluster.client.clone(), write, moment);
             world.start_berth_through(death.client());
-            world.create(share(&urgent, Some("high"), 7_000)).await;
+            world.create(pod(&urgent, Some("high"))).await;
             death.reached().await;
             if (write, moment) == (Write::Nomination, Moment::After) {
                 let urgent = world.pods().get(&urgent).await.unwrap();
@@ -163,11 +176,8 @@ pub(crate) async fn a_binder_that_is_killed_while_it_preempts_takes_one_victim(f
             world.running(&urgent).await;
             assert!(world.is_there(&stays).await, "{write:?} {moment:?}");
             assert!(!world.is_there(&victim).await, "{write:?} {moment:?}");
-            for name in [&stays, &urgent] {
-                world.delete(name).await;
-            }
+            world.delete_and_await(&[&stays, &urgent]).await;
             world.kill_berth().await;
         }
     }
-    world.agents_are_content();
 }
