@@ -1,8 +1,8 @@
 //! The functions that expressions may call: a closed table, with the number of arguments and the size of the result of each.
 //!
-//! Those of CEL, of optional values and of texts are the crate's. Those of durations and timestamps, of sets, and those of Kubernetes for quantities,
-//! versions, addresses, URLs, lists and regular expressions stand here. A function that is not in the table can't be called, since its cost could not
-//! be estimated.
+//! Those of CEL, of optional values, of texts, and those that make a list of a list are the crate's. Those of durations and timestamps, of sets, and
+//! those of Kubernetes for quantities, versions, addresses, URLs, lists and regular expressions stand here. A function that is not in the table can't
+//! be called, since its cost could not be estimated.
 
 mod list;
 mod network;
@@ -33,12 +33,22 @@ pub(super) enum FunctionOutcome {
     Spelled,
     /// The first argument, or a part of it.
     First,
-    /// A part of the first text, with `%41` for a character.
+    /// A part of the first text, with `%41` or `\n` for a character, or all of it between quotation marks.
     Escaped,
     /// A truth value that is found by comparing each element of the first argument with each of the second.
     Crossed,
     /// One of the arguments, or an element of one.
     OneOf,
+    /// An element of the first argument.
+    Element,
+    /// A list of the elements of the lists in the first argument.
+    Flattened,
+    /// A list of elements of the first argument, each of which is compared with the others.
+    Unique,
+    /// The first argument, its elements in the order of themselves or of the second argument's.
+    Sorted,
+    /// A list of all numbers below the first argument.
+    Counted,
     /// A number that is found by comparing the second argument at each place of the first.
     Place,
     /// The first text, with the third one at each place.
@@ -65,8 +75,8 @@ type Row = (&'static str, Style, usize, usize, FunctionOutcome);
 
 const TABLE: &[Row] = {
     use FunctionOutcome::{
-        AllFound, Crossed, Escaped, First, Found, Joined, Matched, OneOf, Parts, Place, Replaced, Single,
-        Spelled, Zoned,
+        AllFound, Counted, Crossed, Element, Escaped, First, Flattened, Found, Joined, Matched, OneOf, Parts,
+        Place, Replaced, Single, Sorted, Spelled, Unique, Zoned,
     };
     use Style::{Global, Member};
     &[
@@ -101,11 +111,20 @@ const TABLE: &[Row] = {
         ("replace", Member, 3, 4, Replaced),
         ("split", Member, 2, 3, Parts),
         ("join", Member, 1, 2, Joined),
+        ("strings.quote", Global, 1, 1, Escaped),
         ("includes", Member, 2, 2, Single),
         ("isSorted", Member, 1, 1, Single),
         ("min", Member, 1, 1, OneOf),
         ("max", Member, 1, 1, OneOf),
         ("sum", Member, 1, 1, Single),
+        ("slice", Member, 3, 3, First),
+        ("flatten", Member, 1, 2, Flattened),
+        ("distinct", Member, 1, 1, Unique),
+        ("sort", Member, 1, 1, Sorted),
+        ("@sortByAssociatedKeys", Member, 2, 2, Sorted),
+        ("lists.range", Global, 1, 1, Counted),
+        ("first", Member, 1, 1, Element),
+        ("last", Member, 1, 1, Element),
         ("matches", Global, 2, 2, Matched),
         ("matches", Member, 2, 2, Matched),
         ("find", Member, 2, 2, Found),
@@ -194,7 +213,8 @@ pub(super) fn is_of(name: &str, function: &str) -> bool {
 /// The functions of the table, and more of the crate's that no expression can call.
 pub(super) fn environment() -> Env {
     let mut environment = Env::stdlib();
-    let all: [Extension; 9] = [
+    let all: [Extension; 10] = [
+        extensions::lists,
         extensions::strings,
         list::extension,
         network::extension,

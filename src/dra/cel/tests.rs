@@ -74,6 +74,10 @@ fn the_language_is_that_of_cel() {
         "[[1, 2], [3]].exists(list, list.exists(x, x == 3)) // a comment",
         r#""a-1".matches(r"^\w-\d$") && "x1y22".findAll(r"\d+") == ["1", "22"] && "x1".find("[0-9]") == "1""#,
         "[1, 2].sum() == 3 && [1.5, 2.0].sum() == 3.5 && [3, 1].min() == 1 && ['a', 'b'].max() == 'b'",
+        "[3, 1, 3].distinct().sort() == [1, 3] && [1, 2, 3].slice(1, 3).reverse() == [3, 2] && [1].first().hasValue()",
+        "[[1], [2, 3]].flatten() == [1, 2, 3] && [[[1]]].flatten(2) == [1] && lists.range(3).last().value() == 2",
+        "[1, -3, 2].sortBy(x, x * x) == [1, 2, -3] && ['b', 'a'].sortBy(x, x) == ['a', 'b']",
+        r#"strings.quote("a'\"") == "\"a'\\\"\"""#,
         "[1, 2, 2].lastIndexOf(2) == 2 && [1, 2].indexOf(3) == -1 && [1, 1, 2].isSorted() && ![2, 1].isSorted()",
         "cel.bind(x, 2, cel.bind(y, x + 1, [1, 2].map(z, z * x + y))) == [5, 7] && [0].all(cel, cel == 0)",
         "[1].all(device, device == 1) && optional.of(1).hasValue() && optional.none().orValue(2) == 2",
@@ -229,6 +233,51 @@ fn an_expression_can_neither_nest_nor_cost_without_end() {
     ] {
         let error = Expression::compile(&text, &Functions::default()).unwrap_err();
         assert!(matches!(error, CompileError::TooExpensive(_)), "{text}: {error}");
+    }
+}
+
+/// A list that a function makes can have as many elements as are estimated, so a loop over it costs no more than is estimated.
+#[test]
+fn a_list_made_of_lists_costs_what_all_its_elements_do() {
+    let compile = |text: &str| Expression::compile(text, &Functions::default());
+    let lists = |count: usize, each: usize| {
+        let list = format!("[{}]", vec!["1"; each].join(","));
+        format!("[{}]", vec![list; count].join(","))
+    };
+    let cost = |text: &str| compile(text).unwrap().cost();
+    // The loop over 10 lists of 20 runs 200 times, and so it does over the list of 200.
+    let loop_over = |list: &str| format!("{list}.all(x, x > 0)");
+    let (nested, flat) = (lists(10, 20), lists(1, 200));
+    for flattened in
+        [format!("{nested}.flatten()"), format!("{nested}.flatten(1)"), format!("[{flat}].flatten(9)")]
+    {
+        assert!(cost(&loop_over(&flattened)) > 200 * 3, "{flattened}");
+        assert_eq!(evaluate(&loop_over(&flattened)), Ok(true), "{flattened}");
+    }
+    for text in [
+        "lists.range(5000000).size() > 0".to_owned(),
+        "lists.range(2000).all(x, lists.range(2000).all(y, x + y >= 0))".to_owned(),
+        "lists.range(size(device.driver)).size() > 0".to_owned(),
+        "lists.range(3000).distinct().size() > 0".to_owned(),
+        format!(
+            "{list}.all(x, {list}.flatten().all(y, {list}.flatten().all(z, y + z > 0)))",
+            list = lists(20, 50)
+        ),
+        "lists.range(1000).map(x, lists.range(100)).flatten().all(x, lists.range(9).all(y, x > y))"
+            .to_owned(),
+        "lists.range(500).all(x, lists.range(500).sortBy(y, x - y).size() > 0)".to_owned(),
+    ] {
+        let error = compile(&text).unwrap_err();
+        assert!(matches!(error, CompileError::TooExpensive(_)), "{text}: {error}");
+    }
+    assert_eq!(evaluate("lists.range(200).sort().reverse().first().value() == 199"), Ok(true));
+    for text in [
+        "lists.range(-1).size() == 0",
+        "[1, 'a'].sort().size() == 2",
+        "[1].slice(0, 2).size() == 2",
+        "[[1]].sort().size() == 1",
+    ] {
+        assert!(evaluate(text).is_err(), "{text}");
     }
 }
 

@@ -69,6 +69,21 @@ impl CostBound {
         }
     }
 
+    /// The elements of lists that are elements of this one, beside its elements that are no lists.
+    pub(super) fn flattened(&self) -> Self {
+        let element = self.part();
+        let length = self.length.saturating_mul(element.length.max(1)).min(self.size);
+        Self { size: self.size, length, part: Some(Arc::new(element.or(&element.part()))) }
+    }
+
+    /// The values in this one that are no lists, or of which one is known only that it is part of an element.
+    pub(super) fn flattened_deep(&self) -> Self {
+        let size = self.part().size;
+        // It can be a text.
+        let element = Self { size, length: size.saturating_mul(CHARACTERS), part: None };
+        Self { size: self.size, length: self.size, part: Some(Arc::new(element)) }
+    }
+
     /// Whichever of both is larger, in each respect.
     pub(super) fn or(&self, other: &Self) -> Self {
         let part = match (&self.part, &other.part) {

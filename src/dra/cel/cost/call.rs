@@ -71,12 +71,25 @@ impl Estimate {
             FunctionOutcome::Single => CostBound::single(),
             FunctionOutcome::Spelled => CostBound::number().or(&first),
             FunctionOutcome::First => first,
-            FunctionOutcome::Escaped => CostBound::text(first.length.saturating_mul(3)),
+            FunctionOutcome::Escaped => CostBound::text(first.length.saturating_mul(3).saturating_add(2)),
             FunctionOutcome::Crossed => {
                 self.pay(places.saturating_mul(second.size).saturating_mul(2));
                 CostBound::single()
             }
             FunctionOutcome::OneOf => arguments.iter().fold(first.part(), |largest, one| largest.or(one)),
+            FunctionOutcome::Element => first.part(),
+            FunctionOutcome::Flattened if count == 1 => first.flattened(),
+            FunctionOutcome::Flattened => first.flattened_deep(),
+            FunctionOutcome::Unique => {
+                self.pay(places.saturating_mul(first.size));
+                first
+            }
+            FunctionOutcome::Sorted => {
+                let keys = if count == 1 { first.size } else { second.size };
+                self.pay(keys.saturating_mul(u64::from(places.ilog2()) + 1));
+                first
+            }
+            FunctionOutcome::Counted => CostBound::of(CostBound::single(), highest(call.args.first())),
             FunctionOutcome::Place => {
                 self.pay(places.saturating_mul(second.size));
                 CostBound::single()
@@ -108,6 +121,14 @@ impl Estimate {
         };
         self.pay(result.size);
         result
+    }
+}
+
+/// Up to which number a list counts; what is no literal can be any number.
+fn highest(number: Option<&IdedExpr>) -> u64 {
+    match number.map(|node| &node.expr) {
+        Some(Expr::Literal(LiteralValue::Int(number))) => u64::try_from(*number.inner()).unwrap_or(0),
+        _ => u64::MAX,
     }
 }
 

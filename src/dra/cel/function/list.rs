@@ -11,7 +11,7 @@ use std::cmp::Ordering;
 use cel::{
     DeclarationError, Env, ExecutionError,
     common::{
-        types::{CelBool, CelInt, DYN_TYPE, Kind, LIST_TYPE},
+        types::{CelBool, CelInt, CelOptional, DYN_TYPE, Kind, LIST_TYPE},
         value::{CowVal, Val},
     },
 };
@@ -32,6 +32,8 @@ pub(super) fn extension(env: &mut Env) -> Result<(), DeclarationError> {
         vec![DYN_TYPE],
         last_index_of,
     )?;
+    env.add_member_overload("first", "list.first()", LIST_TYPE, vec![], first)?;
+    env.add_member_overload("last", "list.last()", LIST_TYPE, vec![], last)?;
     env.add_member_overload("isSorted", "list.isSorted()", LIST_TYPE, vec![], is_sorted)?;
     env.add_member_overload("min", "list.min()", LIST_TYPE, vec![], min)?;
     env.add_member_overload("max", "list.max()", LIST_TYPE, vec![], max)?;
@@ -75,6 +77,20 @@ fn last_index_of<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Called<'b, 'v> {
 fn place<'b, 'v>(found: Option<usize>) -> Called<'b, 'v> {
     let place = found.and_then(|at| i64::try_from(at).ok()).unwrap_or(-1);
     Ok(CowVal::owned(CelInt::from(place)))
+}
+
+fn first<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Called<'b, 'v> {
+    optional(of(&*arguments[0], "first")?.first().copied())
+}
+
+fn last<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Called<'b, 'v> {
+    optional(of(&*arguments[0], "last")?.last().copied())
+}
+
+/// None for the element of an empty list (cel-go `cel/library.go`, optional values of version 2).
+fn optional<'b, 'v>(element: Option<&(dyn Val + 'v)>) -> Called<'b, 'v> {
+    let element = element.map(Val::clone_as_boxed);
+    Ok(CowVal::owned(CelOptional::from(element)))
 }
 
 fn order(one: &dyn Val, other: &dyn Val, function: &str) -> Result<Ordering, ExecutionError> {
