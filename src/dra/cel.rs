@@ -15,7 +15,7 @@ mod view;
 
 use std::{fmt, sync::Arc};
 
-use cel::{Context, Env, IdedExpr, Value, common::types::CelBool};
+use cel::{Context, Env, IdedExpr, Value, common::types::CelBool, parser::PrattParser};
 
 pub use error::{CompileError, EvaluationError};
 pub use view::{DeviceValue, DeviceVariable};
@@ -57,7 +57,7 @@ impl Expression {
             return Err(CompileError::TooLong(text.len()));
         }
         nesting::bound(text)?;
-        let parsed = functions.0.parser().enable_optional_syntax(true).parse(text);
+        let parsed = PrattParser::new().enable_optional_syntax(true).parse(text);
         let root = check::checked(parsed.map_err(|errors| error::syntax(&errors))?)?;
         let cost = cost::within_limit(&root)?;
         Ok(Self { root: Arc::new(root), functions: functions.clone(), cost })

@@ -1,6 +1,6 @@
 //! What the parser leaves open: every variable and every function that an expression names must exist, and `cel.bind` declares a variable.
 //!
-//! The crate finds out neither before it evaluates, and of the macros that CEL itself does not have, its parser expands `sortBy` alone.
+//! The crate finds out neither before it evaluates, and its parser expands the macros of CEL itself alone.
 
 use cel::{
     IdedExpr,

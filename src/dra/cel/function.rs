@@ -45,7 +45,7 @@ pub(super) enum FunctionOutcome {
     Flattened,
     /// A list of elements of the first argument, each of which is compared with the others.
     Unique,
-    /// The first argument, its elements in the order of themselves or of the second argument's.
+    /// The first argument, its elements in their order.
     Sorted,
     /// A list of all numbers below the first argument.
     Counted,
@@ -121,7 +121,6 @@ const TABLE: &[Row] = {
         ("flatten", Member, 1, 2, Flattened),
         ("distinct", Member, 1, 1, Unique),
         ("sort", Member, 1, 1, Sorted),
-        ("@sortByAssociatedKeys", Member, 2, 2, Sorted),
         ("lists.range", Global, 1, 1, Counted),
         ("first", Member, 1, 1, Element),
         ("last", Member, 1, 1, Element),

@@ -76,7 +76,6 @@ fn the_language_is_that_of_cel() {
         "[1, 2].sum() == 3 && [1.5, 2.0].sum() == 3.5 && [3, 1].min() == 1 && ['a', 'b'].max() == 'b'",
         "[3, 1, 3].distinct().sort() == [1, 3] && [1, 2, 3].slice(1, 3).reverse() == [3, 2] && [1].first().hasValue()",
         "[[1], [2, 3]].flatten() == [1, 2, 3] && [[[1]]].flatten(2) == [1] && lists.range(3).last().value() == 2",
-        "[1, -3, 2].sortBy(x, x * x) == [1, 2, -3] && ['b', 'a'].sortBy(x, x) == ['a', 'b']",
         r#"strings.quote("a'\"") == "\"a'\\\"\"""#,
         "[1, 2, 2].lastIndexOf(2) == 2 && [1, 2].indexOf(3) == -1 && [1, 1, 2].isSorted() && ![2, 1].isSorted()",
         "cel.bind(x, 2, cel.bind(y, x + 1, [1, 2].map(z, z * x + y))) == [5, 7] && [0].all(cel, cel == 0)",
@@ -265,7 +264,6 @@ fn a_list_made_of_lists_costs_what_all_its_elements_do() {
         ),
         "lists.range(1000).map(x, lists.range(100)).flatten().all(x, lists.range(9).all(y, x > y))"
             .to_owned(),
-        "lists.range(500).all(x, lists.range(500).sortBy(y, x - y).size() > 0)".to_owned(),
     ] {
         let error = compile(&text).unwrap_err();
         assert!(matches!(error, CompileError::TooExpensive(_)), "{text}: {error}");

@@ -256,7 +256,7 @@ impl Verdicts {
         self.listed.clear();
         self.listed.resize(self.scores.len(), UNFIT);
         for (at, chunk) in self.scores.chunks(LANES).enumerate() {
-            if !chunk.iter().fold(false, |any, score| any | (*score >= least)) {
+            if !chunk.iter().any(|score| *score >= least) {
                 continue;
             }
             for slot in (at * LANES..).zip(chunk).filter(|(_, score)| **score >= least).map(|(slot, _)| slot)

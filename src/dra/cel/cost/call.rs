@@ -85,8 +85,7 @@ impl Estimate {
                 first
             }
             FunctionOutcome::Sorted => {
-                let keys = if count == 1 { first.size } else { second.size };
-                self.pay(keys.saturating_mul(u64::from(places.ilog2()) + 1));
+                self.pay(first.size.saturating_mul(u64::from(places.ilog2()) + 1));
                 first
             }
             FunctionOutcome::Counted => CostBound::of(CostBound::single(), highest(call.args.first())),
