@@ -30,7 +30,7 @@ pub(crate) enum Write {
     Lock,
     /// The pod's Binding.
     Binding,
-    /// The node that is kept for a pod. It is the first write of the pod's status.
+    /// The node that is kept for a pod, or before that, why the pod waits: the first write of the pod's status.
     Nomination,
     /// The condition of a pod that is deleted for another.
     Disruption,
