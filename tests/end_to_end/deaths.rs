@@ -6,6 +6,7 @@ use std::{future::pending, sync::Arc};
 
 use http::{Method, Request};
 use kube::{Client, client::Body};
+use serde_json::Value;
 use tokio::sync::Notify;
 use tower::service_fn;
 
@@ -30,7 +31,7 @@ pub(crate) enum Write {
     Lock,
     /// The pod's Binding.
     Binding,
-    /// The node that is kept for a pod, or before that, why the pod waits: the first write of the pod's status.
+    /// The node that is kept for a pod.
     Nomination,
     /// The condition of a pod that is deleted for another.
     Disruption,
@@ -64,6 +65,12 @@ impl Death {
                 if write_of(&request) != Some(write) {
                     return client.send(request).await;
                 }
+                let (parts, body) = request.into_parts();
+                let body = body.collect_bytes().await?;
+                let request = Request::from_parts(parts, Body::from(body.to_vec()));
+                if write == Write::Nomination && !nominates(&body) {
+                    return client.send(request).await;
+                }
                 if moment == Moment::After {
                     let answer = client.send(request).await?;
                     assert!(answer.status().is_success(), "{write:?} was refused: {}", answer.status());
@@ -84,6 +91,12 @@ impl Death {
     pub(crate) async fn reached(&self) {
         self.reached.notified().await;
     }
+}
+
+/// Whether a write of a pod's status says which node is kept for the pod. An earlier one may say why the pod waits.
+fn nominates(status: &[u8]) -> bool {
+    let status: Value = serde_json::from_slice(status).expect("a patch is JSON");
+    status["status"]["nominatedNodeName"].is_string()
 }
 
 pub(crate) fn write_of(request: &Request<Body>) -> Option<Write> {

@@ -169,8 +169,7 @@ pub(crate) async fn takes_one_victim_although_killed(
             death.reached().await;
             if (write, moment) == (Write::Nomination, Moment::After) {
                 let urgent = world.pods().get(&urgent).await.unwrap();
-                // The first write of its status may say that its claim is not there yet.
-                assert!(nominated(&urgent).is_none_or(|node| node == "gpu-1"), "{:?}", urgent.status);
+                assert_eq!(nominated(&urgent), Some("gpu-1"), "{:?}", urgent.status);
             }
             world.kill_berth().await;
             world.start_berth();
