@@ -77,7 +77,7 @@ impl Estimate {
             }
             Expr::Call(call) => {
                 let (name, style, arguments) = called(call);
-                if is_operator(call) {
+                if is_operator(&name) {
                     self.operator(&name, &call.args)
                 } else {
                     self.function(&name, (style, arguments), call)
@@ -148,7 +148,7 @@ fn is_free(node: &IdedExpr) -> bool {
     use cel::common::ast::operators::{CONDITIONAL, NOT_STRICTLY_FALSE};
     let Expr::Call(call) = &node.expr else { return false };
     let joins = call.args.len() == 2 && call.func_name != CONDITIONAL;
-    is_operator(call) && (joins || call.func_name == NOT_STRICTLY_FALSE)
+    is_operator(&call.func_name) && (joins || call.func_name == NOT_STRICTLY_FALSE)
 }
 
 /// Whether a value is part of a variable.
