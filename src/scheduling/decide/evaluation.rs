@@ -6,7 +6,7 @@ use std::{ops::ControlFlow, sync::Arc};
 use super::{
     Filters, Refusal, Refusals,
     fit_error::FitError,
-    shortlist::least_listed,
+    shortlist::CountedScores,
     verdict::{NodeVerdict, best, first_of},
     verdicts::Verdicts,
 };
@@ -243,6 +243,11 @@ impl<'a, 'v> Evaluation<'a, 'v> {
         mut go_on: impl FnMut() -> ControlFlow<()>,
     ) -> ControlFlow<(), Option<&'a Arc<NodeState>>> {
         let rough = totals(passed);
+        if passed.iter().all(|one| one.guess.is_none()) {
+            let scored = passed.iter().zip(&rough).filter(|(one, _)| is_candidate(one));
+            let best = best(scored.map(|(one, total)| (one.feasible.node, *total)), rank);
+            return ControlFlow::Continue(best);
+        }
         let mut among: Vec<usize> = (0..passed.len()).filter(|at| is_candidate(&passed[*at])).collect();
         let rank_of = |passed: &[PassedNode<'a>], at: usize| rank(&passed[at].feasible.node.info.name);
         let first = self.best_listed(passed, &rough, &among, &totals, &mut go_on)?;
@@ -266,7 +271,7 @@ impl<'a, 'v> Evaluation<'a, 'v> {
         totals: impl Fn(&[PassedNode<'a>]) -> Vec<f64>,
         mut go_on: impl FnMut() -> ControlFlow<()>,
     ) -> ControlFlow<(), Option<usize>> {
-        let least = least_listed(&among.iter().map(|at| rough[*at]).collect::<Vec<_>>());
+        let least = among.iter().map(|at| rough[*at]).collect::<CountedScores>().least_listed();
         let listed: Vec<usize> = among.iter().copied().filter(|at| rough[*at] >= least).collect();
         for at in &listed {
             if passed[*at].feasible.raw.is_rough() {
@@ -274,8 +279,7 @@ impl<'a, 'v> Evaluation<'a, 'v> {
                 passed[*at].value(self.filters.world.packing());
             }
         }
-        let exact = listed.iter().any(|at| passed[*at].guess.is_some()).then(|| totals(passed));
-        let totals = exact.as_deref().unwrap_or(rough);
+        let totals = totals(passed);
         let scored = listed.iter().map(|at| (passed[*at].feasible.node, totals[*at]));
         let chosen = best(scored, |_| 0);
         let is_it = |at: &usize| chosen.is_some_and(|node| Arc::ptr_eq(passed[*at].feasible.node, node));

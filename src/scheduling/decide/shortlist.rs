@@ -6,31 +6,8 @@ use std::{cmp::Ordering, collections::BTreeMap};
 /// So many different scores are on the list. Nodes that are alike have one score.
 const LISTED: usize = 32;
 
-/// So many scores are compared at once.
-const LANES: usize = 16;
-
 /// The score of a node that does not fit.
 pub(super) const UNFIT: f64 = f64::NEG_INFINITY;
-
-/// The least score of those that are on the list: the [`LISTED`] highest different ones, or all that are there.
-pub(super) fn least_listed(scores: &[f64]) -> f64 {
-    let mut listed = [UNFIT; LISTED];
-    for chunk in scores.chunks(LANES) {
-        let least = listed[LISTED - 1];
-        if !chunk.iter().any(|score| *score > least) {
-            continue;
-        }
-        for score in chunk {
-            let higher = listed.partition_point(|one| one > score);
-            if higher < LISTED && listed[higher] < *score {
-                listed.copy_within(higher..LISTED - 1, higher + 1);
-                listed[higher] = *score;
-            }
-        }
-    }
-    let fits = |score: &&f64| **score > UNFIT;
-    listed.iter().rev().find(fits).copied().unwrap_or(f64::INFINITY)
-}
 
 /// The scores of nodes, those that are equal counted: what is on the list is known at once where few of them have changed.
 #[derive(Clone, Debug, Default)]
@@ -41,6 +18,11 @@ pub(super) struct CountedScores(BTreeMap<Score, u32>);
 struct Score(f64);
 
 impl CountedScores {
+    /// Whether no node is counted.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Counts one more node with this score.
     pub(super) fn add(&mut self, score: f64) {
         *self.0.entry(Score(score)).or_default() += 1;
@@ -56,10 +38,18 @@ impl CountedScores {
         }
     }
 
-    /// As [`least_listed`] has it.
+    /// The least score of those that are on the list: the [`LISTED`] highest different ones, or all that are there. Where there is none, more than any.
     pub(super) fn least_listed(&self) -> f64 {
         let last = LISTED.min(self.0.len()).saturating_sub(1);
         self.0.keys().nth_back(last).map_or(f64::INFINITY, |score| score.0)
+    }
+}
+
+impl FromIterator<f64> for CountedScores {
+    fn from_iter<T: IntoIterator<Item = f64>>(scores: T) -> Self {
+        let mut counted = Self::default();
+        scores.into_iter().for_each(|score| counted.add(score));
+        counted
     }
 }
 
@@ -99,23 +89,21 @@ mod tests {
             highest.dedup();
             highest.truncate(LISTED);
             let least = highest.last().copied().unwrap_or(f64::INFINITY);
-            prop_assert!(least_listed(&scores).total_cmp(&least).is_eq());
-            let mut counted = CountedScores::default();
-            let fitting = || scores.iter().filter(|score| **score > UNFIT);
-            fitting().for_each(|score| counted.add(*score));
+            let fitting = || scores.iter().copied().filter(|score| *score > UNFIT);
+            let mut counted: CountedScores = fitting().collect();
+            prop_assert!(counted.least_listed().total_cmp(&least).is_eq());
             for gone in [-7.0, 0.5, 1e6] {
                 counted.add(gone);
                 counted.remove(gone);
             }
             prop_assert!(counted.least_listed().total_cmp(&least).is_eq());
-            fitting().for_each(|score| counted.remove(*score));
-            prop_assert!(counted.0.is_empty());
+            fitting().for_each(|score| counted.remove(score));
+            prop_assert!(counted.is_empty());
         }
     }
 
     #[test]
     fn where_no_node_fits_none_is_listed() {
-        assert!(least_listed(&[UNFIT; 3]) > f64::MAX);
-        assert!(least_listed(&[]) > f64::MAX);
+        assert!(CountedScores::default().least_listed() > f64::MAX);
     }
 }

@@ -33,16 +33,13 @@ pub struct Verdicts {
     /// The weighted sum of the node's scores, as long as none depends on other nodes, by a rough guess of what it costs by its room; [`UNFIT`]: it does
     /// not fit.
     scores: Vec<f64>,
-    /// The same by what the node costs exactly, where that is known and is not the same; else [`UNKNOWN`].
-    exact: Vec<f64>,
-    /// The same of those on the shortlist, [`UNFIT`] of others: as of the last time that somebody asked for it.
+    /// The same by what the node costs exactly, of those that were on the shortlist when it was last made and have not changed since; [`UNFIT`] of others.
     listed: Vec<f64>,
     of_nodes: Vec<Arc<NodeVerdict>>,
     /// How many of these have scores that depend on those of other nodes.
     relative: usize,
-    /// How many are scored by the room that would be left, and their scores.
-    by_room: usize,
-    counted: CountedScores,
+    /// The scores of those that are scored by the room that would be left.
+    by_room: CountedScores,
     /// For which version of the mix of pods nodes are scored.
     packing: u64,
     /// What the pod would leave, by the address of the room that it finds: nodes with equal rooms share it.
@@ -71,9 +68,6 @@ type Shared<K> = HashMap<K, Arc<NodeVerdict>, FixedState>;
 
 /// Verdicts with other scores, by the address of the one that they replace, which is kept so that no other has it meanwhile.
 type Replaced = HashMap<*const NodeVerdict, (Arc<NodeVerdict>, Arc<NodeVerdict>), FixedState>;
-
-/// It is not known what a node costs exactly.
-const UNKNOWN: f64 = f64::NAN;
 
 /// By what scores of nodes are made.
 struct NodeScoring<'a> {
@@ -234,7 +228,7 @@ impl Verdicts {
 
     /// Whether nodes are scored by the room that would be left.
     pub(super) fn are_by_room(&self) -> bool {
-        self.by_room > 0
+        !self.by_room.is_empty()
     }
 
     /// Every node with what is made of it, and its score where that depends on no other node.
@@ -249,24 +243,24 @@ impl Verdicts {
 
     /// Finds out exactly what the nodes on the shortlist cost by their rooms, where no node's score depends on those of others.
     pub(super) fn value_best(&mut self, packing: &Packing, weights: &ScoreWeights) {
-        if self.by_room == 0 {
+        if !self.are_by_room() {
             return;
         }
-        let least = self.counted.least_listed();
-        self.listed.clear();
-        self.listed.resize(self.scores.len(), UNFIT);
-        for (at, chunk) in self.scores.chunks(LANES).enumerate() {
-            if !chunk.iter().any(|score| *score >= least) {
+        let least = self.by_room.least_listed();
+        let chunks = self.scores.chunks(LANES).zip(self.listed.chunks_mut(LANES));
+        for ((scores, listed), verdicts) in chunks.zip(self.of_nodes.chunks(LANES)) {
+            if !scores.iter().any(|score| *score >= least) {
+                listed.fill(UNFIT);
                 continue;
             }
-            for slot in (at * LANES..).zip(chunk).filter(|(_, score)| **score >= least).map(|(slot, _)| slot)
-            {
-                if self.exact[slot].is_nan()
-                    && let NodeVerdict::Fits(fit) = &*self.of_nodes[slot]
+            for ((score, listed), verdict) in scores.iter().zip(listed).zip(verdicts) {
+                if *score < least {
+                    *listed = UNFIT;
+                } else if *listed == UNFIT
+                    && let NodeVerdict::Fits(fit) = &**verdict
                 {
-                    self.exact[slot] = fit.scores.exact(packing).total(weights);
+                    *listed = fit.scores.exact(packing).total(weights);
                 }
-                self.listed[slot] = self.exact[slot];
             }
         }
     }
@@ -274,7 +268,7 @@ impl Verdicts {
     /// Of the nodes with the highest score the first by name, where no node's score depends on those of others and [`Self::value_best`] has found out what
     /// those cost that may have it; `None`: none fits.
     pub(super) fn best<'a>(&self, world: &'a World) -> Option<&'a Arc<NodeState>> {
-        let of_slots = if self.by_room == 0 { &self.scores } else { &self.listed };
+        let of_slots = if self.are_by_room() { &self.listed } else { &self.scores };
         let highest = highest(of_slots);
         if highest == UNFIT {
             return None;
@@ -308,7 +302,7 @@ impl Verdicts {
     fn resize(&mut self, slots: usize) {
         self.generations.resize(slots, 0);
         self.scores.resize(slots, UNFIT);
-        self.exact.resize(slots, UNKNOWN);
+        self.listed.resize(slots, UNFIT);
         if self.of_nodes.len() != slots {
             self.of_nodes.resize(slots, nothing());
         }
@@ -349,14 +343,13 @@ impl Verdicts {
         let ((was_relative, was_by_room), (is_relative, is_by_room)) =
             (counted(&self.of_nodes[slot]), counted(&verdict));
         self.relative = self.relative + usize::from(is_relative) - usize::from(was_relative);
-        self.by_room = self.by_room + usize::from(is_by_room) - usize::from(was_by_room);
         if was_by_room {
-            self.counted.remove(self.scores[slot]);
+            self.by_room.remove(self.scores[slot]);
         }
         if is_by_room {
-            self.counted.add(score);
+            self.by_room.add(score);
         }
-        (self.scores[slot], self.exact[slot]) = (score, UNKNOWN);
+        (self.scores[slot], self.listed[slot]) = (score, UNFIT);
         self.of_nodes[slot] = verdict;
     }
 
@@ -377,9 +370,9 @@ impl Verdicts {
             });
             let verdict = verdict.clone();
             let score = scoring.score(&verdict);
-            self.counted.remove(self.scores[slot]);
-            self.counted.add(score);
-            (self.scores[slot], self.exact[slot]) = (score, UNKNOWN);
+            self.by_room.remove(self.scores[slot]);
+            self.by_room.add(score);
+            (self.scores[slot], self.listed[slot]) = (score, UNFIT);
             self.of_nodes[slot] = verdict;
         }
     }

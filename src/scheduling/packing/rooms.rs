@@ -122,7 +122,7 @@ impl ValuedRoom {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).of(mix.version).is_some()
     }
 
-    /// Values the room by a mix that is to count, if somebody has asked for it lately.
+    /// Values the room by a mix that is to count, if a decision has asked for the room lately.
     pub(super) fn prepare(&self, mix: &Mix, kinds: &CardKinds) {
         let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let before = {
@@ -150,7 +150,7 @@ impl Valuations {
         older.max_by_key(|known| known.version).copied().unwrap_or_default()
     }
 
-    /// Keeps it in place of the oldest, unless it is older: somebody looks at the cluster as it was.
+    /// Keeps it in place of the oldest, unless it is older: a dry run may still read the cluster as it was.
     fn keep(&mut self, found: Valuation) {
         let [one, other] = &mut self.both;
         let oldest = if one.version <= other.version { one } else { other };

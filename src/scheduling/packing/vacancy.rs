@@ -41,7 +41,7 @@ pub struct Remainder {
     /// What it costs whatever pods may come, in millionths of a card.
     pub fixed: i64,
     /// The room that is left, once it is asked what that is worth.
-    pub(in crate::scheduling) room: OnceLock<Arc<ValuedRoom>>,
+    room: OnceLock<Arc<ValuedRoom>>,
 }
 
 /// What a pod leaves of a room.
@@ -66,6 +66,11 @@ impl RoomPart {
 }
 
 impl Remainder {
+    /// This part of the room, with so much free, taken and denied, and these fixed costs.
+    pub fn new(part: RoomPart, free: u32, taken: Option<(KindId, u32)>, denied: u32, fixed: i64) -> Self {
+        Self { part, free, taken, denied, fixed, room: OnceLock::new() }
+    }
+
     fn is_alike(&self, other: &Self) -> bool {
         let values = |one: &Self| (one.taken, one.denied, one.fixed);
         values(self) == values(other) && self.part == other.part

@@ -4,16 +4,13 @@
 //! what stays free of the node's cards, so that nodes fill one after the other; and something for cards that other pods ask for by their model, and
 //! for nodes that other pods need because they fit on no smaller one.
 
-use std::{
-    convert::Infallible,
-    sync::{Arc, OnceLock},
-};
+use std::{convert::Infallible, sync::Arc};
 
 use smallvec::{SmallVec, smallvec};
 
 use super::contract::{Placement, RoomAmounts, RoomScore, SchedulingPlugin};
 use crate::{
-    device::{CardId, CardPreference, IdFilter, InitPhase, Tie, Usage},
+    device::{Allocation, CardId, CardPreference, IdFilter, InitPhase, Tie, Usage},
     scheduling::{
         model::{card_kind::KindId, pod::Ask, pod_shape::CardShape},
         packing::{
@@ -85,7 +82,7 @@ pub(in crate::scheduling) fn first_card(ask: &Ask, node: &NodeState, packing: &P
 fn vacancy(placement: &Placement<'_>) -> Vacancy {
     let room = VacantNode::new(placement.ask, placement.node, placement.packing);
     let of_each = room.after_each_card().map(|(_, after)| after);
-    let after = of_each.unwrap_or_else(|| smallvec![room.after_all(placement)]);
+    let after = of_each.unwrap_or_else(|| smallvec![room.after_all(placement.allocations)]);
     room.vacancy(after)
 }
 
@@ -162,8 +159,8 @@ impl<'a> VacantNode<'a> {
     }
 
     /// What is left with the cards that the pod would get.
-    fn after_all(&self, placement: &Placement<'_>) -> Remainder {
-        let Placement { ask, node, allocations, packing } = placement;
+    fn after_all(&self, allocations: &[Allocation]) -> Remainder {
+        let Self { ask, node, packing, .. } = *self;
         let own = Usage::of(allocations.iter().map(|one| (&*one.assignment, InitPhase::Ahead)));
         let mut cards: SmallVec<[[RoomCard; 2]; 1]> = SmallVec::new();
         let mut taken: Option<(KindId, u32)> = None;
@@ -194,7 +191,7 @@ impl<'a> VacantNode<'a> {
         let tie = TIE * i64::from(self.left[0]) / MUCH[0] + TIE * i64::from(free) / MUCH[1];
         let denied = self.denied.max(taken.map_or(0, |(_, thousandths)| thousandths));
         let part = RoomPart { left: self.left, cards };
-        Remainder { part, free, taken, denied, fixed: free_part + tie, room: OnceLock::new() }
+        Remainder::new(part, free, taken, denied, free_part + tie)
     }
 }
 

@@ -498,6 +498,23 @@ proptest! {
     }
 }
 
+/// A pod with a card, of one of the affinities and policies, and without other wishes.
+fn asking(affinity: usize, policy: usize) -> Asked {
+    Asked {
+        cards: 1,
+        memory: 1_000,
+        cpu: 1,
+        policy,
+        affinity,
+        tolerates: false,
+        port: false,
+        feature: false,
+        by_uuid: false,
+        shuns: false,
+        typed: false,
+    }
+}
+
 /// How many of these nodes a new class judges.
 fn judged(nodes: impl IntoIterator<Item = NodeInfo>, ask: &Ask) -> usize {
     let mut snapshot = Snapshot::default();
@@ -522,28 +539,15 @@ fn of_alike_nodes_one_is_judged() {
         cordoned: false,
         feature: false,
     };
-    let asked = |affinity, policy| Asked {
-        cards: 1,
-        memory: 1_000,
-        cpu: 1,
-        policy,
-        affinity,
-        tolerates: false,
-        port: false,
-        feature: false,
-        by_uuid: false,
-        shuns: false,
-        typed: false,
-    };
     let nodes = || (0..60).map(|at| kind(at % 3, (4 + at as u64 % 2, at as u64 + 1)).info(at));
     // Each has another amount of memory, and there are two of cpu.
-    assert_eq!(judged(nodes(), &asked(0, 0).ask()), 2, "labels count only where they are read");
-    assert_eq!(judged(nodes(), &asked(0, 2).ask()), 2, "rooms are counted in steps of memory");
-    assert_eq!(judged(nodes(), &asked(1, 0).ask()), 6);
-    assert_eq!(judged(nodes(), &asked(2, 0).ask()), 60, "each has a name of its own");
-    assert_eq!(judged(nodes(), &Asked { by_uuid: true, ..asked(0, 0) }.ask()), 60);
+    assert_eq!(judged(nodes(), &asking(0, 0).ask()), 2, "labels count only where they are read");
+    assert_eq!(judged(nodes(), &asking(0, 2).ask()), 2, "rooms are counted in steps of memory");
+    assert_eq!(judged(nodes(), &asking(1, 0).ask()), 6);
+    assert_eq!(judged(nodes(), &asking(2, 0).ask()), 60, "each has a name of its own");
+    assert_eq!(judged(nodes(), &Asked { by_uuid: true, ..asking(0, 0) }.ask()), 60);
     let numbered_alike = (0..60).map(|at| NodeKind { shape: 3, ..kind(0, (4, 0)) }.info(at));
-    assert_eq!(judged(numbered_alike, &asked(0, 0).ask()), 60, "uuids say which card is tried first");
+    assert_eq!(judged(numbered_alike, &asking(0, 0).ask()), 60, "uuids say which card is tried first");
 }
 
 /// Nodes of which no two have as much free of their cards.
@@ -563,20 +567,7 @@ fn unequal_nodes(nodes: u64) -> Snapshot {
 fn of_nodes_that_all_differ_few_are_valued_and_dry_runs_choose_among_the_same() {
     let snapshot = unequal_nodes(200);
     let (world, weights) = (snapshot.world(), ScoreWeights::default());
-    let asked = Asked {
-        cards: 1,
-        memory: 500,
-        cpu: 0,
-        policy: 2,
-        affinity: 0,
-        tolerates: false,
-        port: false,
-        feature: false,
-        by_uuid: false,
-        shuns: false,
-        typed: false,
-    };
-    let demand = fixtures::demand("pod", asked.ask());
+    let demand = fixtures::demand("pod", Asked { memory: 500, cpu: 0, ..asking(0, 2) }.ask());
     let decided = Classes::default().decide(&demand, &snapshot, |_| 0).unwrap().node;
     let outlook = Outlook::new(world.clone(), BTreeMap::new(), weights);
     let told = outlook.place(&demand, || ControlFlow::Continue(())).unwrap().unwrap();
@@ -587,7 +578,7 @@ fn of_nodes_that_all_differ_few_are_valued_and_dry_runs_choose_among_the_same() 
     different.sort_unstable_by(|one, other| other.total_cmp(one));
     different.dedup();
     verdicts.value_best(world.packing(), &weights);
-    let valued: Vec<_> = (0..verdicts.slots()).filter(|slot| !verdicts.exact[*slot].is_nan()).collect();
+    let valued: Vec<_> = (0..verdicts.slots()).filter(|slot| verdicts.listed[*slot] > UNFIT).collect();
     assert!((32..200).contains(&valued.len()), "{}", valued.len());
     assert!(valued.iter().all(|slot| verdicts.scores[*slot] >= different[31]));
     assert_eq!(verdicts.best(world).unwrap().info.name, decided);
