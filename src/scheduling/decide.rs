@@ -4,6 +4,7 @@
 pub mod blame;
 pub mod class;
 pub mod comparison;
+mod descent;
 pub mod dry_runs;
 pub mod evaluation;
 pub mod explanation;
@@ -85,6 +86,12 @@ impl<'a> Refusals<'a> {
         self.0.push((node, refusal));
     }
 
+    /// As if the nodes had been tested in the order of their slots.
+    fn in_order_of_slots(mut self) -> Self {
+        self.0.sort_unstable_by_key(|(node, _)| node.slot);
+        self
+    }
+
     /// Whether a node was refused for the quota alone.
     pub fn has_quota(&self) -> bool {
         self.0.iter().any(|(_, refusal)| matches!(refusal, Refusal::Quota(_)))
@@ -144,11 +151,11 @@ impl<'a> Filters<'a> {
     fn prepare_beside(demand: &'a Demand, world: &'a World, counts: &mut PodCounts, kept: &Held) -> Self {
         let quotas = world.quotas().left_for(demand, kept);
         let cycle = Cycle::prepare(demand, world, counts);
-        let bounded =
-            quotas.iter().any(|quota| *quota != Quota::default()) || !world.nominations().is_empty();
         let must_reserve = demand.footprint.reservation.as_ref().is_some_and(|pod| pod.affinity.is_some());
-        let open = !bounded && !must_reserve && cycle.as_ref().is_ok_and(Cycle::is_empty);
-        Self { demand, world, quotas, cycle, open }
+        let mut filters = Self { demand, world, quotas, cycle, open: false };
+        let bounded = filters.has_quota() || !world.nominations().is_empty();
+        filters.open = !bounded && !must_reserve && filters.look_at_one_node();
+        filters
     }
 
     /// What the plugins that score by more than one node find out for the pod.
@@ -191,6 +198,11 @@ impl<'a> Filters<'a> {
     /// What the pod's namespace may still take, one for each of its requests of cards.
     pub fn quotas(&self) -> &[Quota] {
         &self.quotas
+    }
+
+    /// Whether a quota may refuse nodes, or let the pod have other cards there than its verdict says.
+    fn has_quota(&self) -> bool {
+        self.quotas.iter().any(|quota| *quota != Quota::default())
     }
 
     /// Whether what one node makes of the pod depends on that node and the quota alone.

@@ -6,7 +6,7 @@ use std::{ops::ControlFlow, sync::Arc};
 use super::{
     Filters, Refusal, Refusals,
     fit_error::FitError,
-    shortlist::CountedScores,
+    shortlist::{CountedScores, LISTED},
     verdict::{NodeVerdict, best, first_of},
     verdicts::Verdicts,
 };
@@ -190,17 +190,17 @@ impl<'a, 'v> Evaluation<'a, 'v> {
         {
             return Ok(state);
         }
+        if is_independent && !self.filters.has_quota() {
+            let highest = self.descend(|_| true)?;
+            if rank(&highest.info.name) == 0 {
+                return Ok(highest);
+            }
+            if let Ok(first) = self.descend(|node| rank(&node.info.name) == 0) {
+                return Ok(first);
+            }
+        }
         let mut refusals = Refusals::default();
         let nodes = self.verdicts.of_nodes(self.filters.world);
-        if is_independent && !self.verdicts.are_by_room() {
-            let scored = nodes.filter_map(|(state, verdict, score)| {
-                let NodeVerdict::Fits(fit) = verdict else { return None };
-                let tested = self.filters.test(state, &fit.taken);
-                let other = tested.map_err(|refusal| refusals.note(state, refusal)).ok()?;
-                Some((state, other.map_or(score, |scores| scores.raw.total(&self.weights))))
-            });
-            return best(scored, rank).ok_or(refusals);
-        }
         let mut passed = Vec::with_capacity(self.verdicts.slots());
         passed.extend(nodes.filter_map(|(state, verdict, _)| {
             let tested = self.test(state, verdict)?;
@@ -215,6 +215,43 @@ impl<'a, 'v> Evaluation<'a, 'v> {
             self.best_of(&mut passed, rank, go_on)
         };
         chosen.continue_value().flatten().ok_or(refusals)
+    }
+
+    /// The best of these nodes, whatever their rank, where no node's score depends on those of others or on a quota. They are tested from the highest score
+    /// down, and those below the best, or below the last on the shortlist, not at all.
+    fn descend(
+        &self,
+        is_candidate: impl Fn(&Arc<NodeState>) -> bool,
+    ) -> Result<&'a Arc<NodeState>, Refusals<'a>> {
+        let Filters { world, .. } = &self.filters;
+        let is_by_room = self.verdicts.are_by_room();
+        let most = if is_by_room { LISTED } else { 1 };
+        let (mut listed, mut scores) = (Vec::new(), 0);
+        let mut refusals = Refusals::default();
+        let mut descent = self.verdicts.descent();
+        while scores < most
+            && let Some(group) = descent.next_group()
+        {
+            let before = listed.len();
+            let slots = group.iter().map(|(_, slot)| *slot);
+            for state in world.nodes.in_order_of_name(slots).filter(|state| is_candidate(state)) {
+                let Some(fit) = self.verdicts.fit(state.slot) else { continue };
+                match self.filters.test(state, &fit.taken) {
+                    Ok(_) => listed.push(PassedNode::new(state, fit.scores.clone())),
+                    Err(refusal) => refusals.note(state, refusal),
+                }
+                // Equals go by name, unless their rooms cost differently.
+                if !is_by_room && listed.len() > before {
+                    break;
+                }
+            }
+            scores += usize::from(listed.len() > before);
+        }
+        let valued = listed.iter_mut().map(|one| {
+            one.value(world.packing());
+            (one.feasible.node, one.feasible.raw.total(&self.weights))
+        });
+        best(valued, |_| 0).ok_or_else(|| refusals.in_order_of_slots())
     }
 
     fn best_of(

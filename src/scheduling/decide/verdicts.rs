@@ -13,10 +13,11 @@ use std::{
 use foldhash::fast::FixedState;
 
 use super::{
+    descent::Descent,
     likenesses::{Likenesses, NodeKey},
     nearest::Refused,
     shortlist::{CountedScores, UNFIT},
-    verdict::{FailingNode, NodeVerdict, Surroundings},
+    verdict::{FailingNode, FittingNode, NodeVerdict, Surroundings},
 };
 use crate::scheduling::{
     model::pod::Ask,
@@ -239,6 +240,19 @@ impl Verdicts {
         let verdicts = self.of_nodes.iter().zip(&self.scores);
         let judged = world.nodes.slots().iter().zip(verdicts);
         judged.filter_map(|(state, (verdict, score))| Some((state.as_ref()?, &**verdict, *score)))
+    }
+
+    /// The nodes that fit, from the highest score down, where no node's score depends on those of others.
+    pub(super) fn descent(&self) -> Descent {
+        Descent::new(&self.scores)
+    }
+
+    /// What is made of the node in this slot, where it fits.
+    pub(super) fn fit(&self, slot: usize) -> Option<&FittingNode> {
+        match &**self.of_nodes.get(slot)? {
+            NodeVerdict::Fits(fit) => Some(fit),
+            NodeVerdict::Fails(_) => None,
+        }
     }
 
     /// Finds out exactly what the nodes on the shortlist cost by their rooms, where no node's score depends on those of others.

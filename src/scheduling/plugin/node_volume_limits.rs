@@ -4,7 +4,7 @@
 
 use std::{
     borrow::Cow,
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet},
 };
 
 use smallvec::smallvec;
@@ -81,15 +81,13 @@ type Volume = (String, String);
 pub struct Attachments<'a> {
     objects: &'a Objects,
     volumes: BTreeSet<Volume>,
-    /// By node, the volumes of the same drivers that are attached, whether a pod uses them or not.
-    attached: HashMap<&'a str, Vec<(&'a str, &'a str)>>,
 }
 
 impl<'a> Attachments<'a> {
     /// The volumes of the pod's claims; `None`: no CSI driver attaches any.
     fn of(demand: &Demand, objects: &'a Objects) -> Option<Self> {
         let volumes: BTreeSet<Volume> = volumes(&demand.footprint, objects).collect();
-        (!volumes.is_empty()).then(|| Self { objects, attached: attached(&volumes, objects), volumes })
+        (!volumes.is_empty()).then_some(Self { objects, volumes })
     }
 }
 
@@ -103,9 +101,8 @@ impl PreFiltered<'_, VolumeLimit> for Attachments<'_> {
             return Ok(());
         }
         let in_use: BTreeSet<Volume> = node.pods.iter().flat_map(|pod| volumes(pod, self.objects)).collect();
-        let attached = self.attached.get(&*node.info.name).into_iter().flatten().copied();
         let in_use_by_name = in_use.iter().map(|(driver, handle)| (&**driver, &**handle));
-        let all: BTreeSet<(&str, &str)> = in_use_by_name.chain(attached).collect();
+        let all: BTreeSet<(&str, &str)> = in_use_by_name.chain(attached(node, self.objects)).collect();
         for (driver, limit) in limits {
             // A volume that is attached and that no pod there uses any more counts beside itself, as upstream counts it.
             let new = self.volumes.difference(&in_use).filter(|volume| volume.0 == driver).count();
@@ -118,22 +115,13 @@ impl PreFiltered<'_, VolumeLimit> for Attachments<'_> {
     }
 }
 
-/// The volumes that are attached to each node, of the drivers of these volumes.
-fn attached<'a>(
-    volumes: &BTreeSet<Volume>,
-    objects: &'a Objects,
-) -> HashMap<&'a str, Vec<(&'a str, &'a str)>> {
-    let drivers: BTreeSet<&str> = volumes.iter().map(|(driver, _)| &**driver).collect();
-    let mut attached: HashMap<_, Vec<_>> = HashMap::new();
-    for one in objects.attachments().filter(|one| drivers.contains(&*one.spec.attacher)) {
-        let named = one.spec.source.persistent_volume_name.as_deref();
-        let volume = named.and_then(|name| objects.volume(name));
-        if let Some(csi) = volume.and_then(|volume| volume.spec.csi.as_ref()) {
-            let known = attached.entry(&*one.spec.node_name).or_default();
-            known.push((&*one.spec.attacher, &*csi.volume_handle));
-        }
-    }
-    attached
+/// The volumes that are attached to a node, whether a pod uses them or not, each with its driver.
+fn attached<'a>(node: &NodeState, objects: &'a Objects) -> impl Iterator<Item = (&'a str, &'a str)> {
+    objects.attachments(&node.info.name).filter_map(|one| {
+        let volume = objects.volume(one.spec.source.persistent_volume_name.as_deref()?)?;
+        let csi = volume.spec.csi.as_ref()?;
+        Some((&*one.spec.attacher, &*csi.volume_handle))
+    })
 }
 
 /// The volumes of a pod's claims: of one that is not bound yet, the one that its class will have made.

@@ -46,16 +46,27 @@ impl Nodes {
 
     /// The first by name of these nodes.
     pub fn first_by_name<'a>(&'a self, nodes: &[&'a Arc<NodeState>]) -> Option<&'a Arc<NodeState>> {
+        self.in_order_of_name(nodes.iter().map(|node| node.slot)).next()
+    }
+
+    /// The nodes in these slots, in order of name.
+    pub fn in_order_of_name(
+        &self,
+        slots: impl ExactSizeIterator<Item = usize>,
+    ) -> impl Iterator<Item = &Arc<NodeState>> {
         // Where many have to be compared, a walk over all names in their order ends sooner.
-        if nodes.len() <= self.by_name.len() / 64 {
-            return nodes.iter().copied().min_by(|one, other| one.info.name.cmp(&other.info.name));
+        let is_walked = slots.len() > self.by_name.len() / 64;
+        let (mut is_one, mut few) = (Vec::new(), Vec::new());
+        if is_walked {
+            is_one.resize(self.slots.len(), false);
+            slots.for_each(|slot| is_one[slot] = true);
+        } else {
+            few.extend(slots.filter_map(|slot| self.at(slot)));
+            few.sort_unstable_by(|one, other| one.info.name.cmp(&other.info.name));
         }
-        let mut is_one = vec![false; self.slots.len()];
-        for node in nodes {
-            is_one[node.slot] = true;
-        }
-        let first = self.by_name.values().find(|slot| is_one[**slot])?;
-        self.at(*first)
+        let names = is_walked.then(|| self.by_name.values()).into_iter().flatten();
+        let many = names.filter(move |slot| is_one[**slot]).filter_map(|slot| self.at(*slot));
+        few.into_iter().chain(many)
     }
 
     /// Every node, in the order of slots.

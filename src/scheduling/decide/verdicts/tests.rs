@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
+use serde_json::{Value, json};
 
 use super::*;
 use crate::{
@@ -12,7 +13,7 @@ use crate::{
         NodePolicy, SlicePlacement, SliceProfile, Slicing, Unit,
     },
     object::{
-        NodeSelector, NodeSelectorTerm, PreferredTerm, Quantity, Requirement, Taint, Toleration,
+        NodeSelector, NodeSelectorTerm, Pod, PreferredTerm, Quantity, Requirement, Taint, Toleration,
         container::Protocol, node::HOSTNAME,
     },
     scheduling::{
@@ -242,12 +243,38 @@ impl StandingPod {
             held.assignment = Arc::new(assignment);
         }
         let footprint = Footprint {
-            namespace: "default".into(),
-            resources: amounts(self.cpu, self.cpu << 20),
             exclusive: Arc::new(ports(self.port)),
-            ..Footprint::default()
+            ..footprint(
+                &json!({"labels": {"mark": self.mark.to_string()}}),
+                &json!({}),
+                amounts(self.cpu, self.cpu << 20),
+            )
         };
         Charge { footprint: Arc::new(footprint), ..fixtures::charge(&name(at), vec![held]) }
+    }
+}
+
+/// A pod of the namespace `default` with this metadata and this specification.
+fn footprint(metadata: &Value, spec: &Value, resources: ResourceAmounts) -> Footprint {
+    let mut pod: Pod = serde_json::from_value(json!({"metadata": metadata, "spec": spec})).unwrap();
+    pod.metadata.namespace = "default".into();
+    Footprint::of_pod(&pod, resources)
+}
+
+/// What a pod may demand of the pods on its node and on others.
+fn beside_others(choice: usize) -> Value {
+    let selector = json!({"matchLabels": {"mark": "true"}});
+    let near = |kind: &str, key: &str| {
+        let terms = json!([{"topologyKey": key, "labelSelector": selector}]);
+        json!({"affinity": {kind: {"requiredDuringSchedulingIgnoredDuringExecution": terms}}})
+    };
+    match choice {
+        1 => near("podAntiAffinity", HOSTNAME),
+        2 => near("podAntiAffinity", "zone"),
+        3 => near("podAffinity", "zone"),
+        4 => json!({"topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": HOSTNAME,
+            "whenUnsatisfiable": "DoNotSchedule", "labelSelector": selector}]}),
+        _ => json!({}),
     }
 }
 
@@ -454,7 +481,7 @@ proptest! {
         kinds in prop::collection::vec(kind(), 3),
         first in prop::collection::vec(0..3_usize, NODES),
         rounds in prop::collection::vec(
-            (prop::collection::vec(step(3), 0..6), prop::collection::vec(coming(), 0..4), asked(), 0..3_usize),
+            (prop::collection::vec(step(3), 0..6), prop::collection::vec(coming(), 0..4), asked(), 0..3_usize, 0..8_usize),
             1..8,
         ),
         kept in asked(),
@@ -472,7 +499,7 @@ proptest! {
         }
         let weights = ScoreWeights::default();
         let (mut classes, mut dry_runs) = (Classes::default(), DryRuns::default());
-        for (steps, coming, asked, odd) in rounds {
+        for (steps, coming, asked, odd, others) in rounds {
             for step in &steps {
                 cluster.take(step, &kinds);
             }
@@ -485,7 +512,10 @@ proptest! {
             for mut asked in [&asked, &kept].map(Clone::clone) {
                 // Most are to leave least of no use.
                 asked.policy = if asked.policy == 0 { 0 } else { 2 };
-                let demand = fixtures::demand("pod", asked.ask());
+                let mut demand = fixtures::demand("pod", asked.ask());
+                let labels = json!({"labels": {"mark": "true"}});
+                demand.footprint =
+                    footprint(&labels, &beside_others(others), demand.ask.resources.clone()).into();
                 let decided = classes.decide(&demand, snapshot, rank).ok();
                 let told = outlook.place_by(&mut dry_runs, &demand, || ControlFlow::Continue(()));
                 let told = told.expect("it is never stopped").ok();

@@ -14,7 +14,10 @@ use crate::object::storage::{
     CsiDriver, CsiNode, CsiStorageCapacity, PersistentVolume, PersistentVolumeClaim, StorageClass,
     VolumeAttachment,
 };
-use crate::scheduling::model::{kind::Kind, name::full_name};
+use crate::scheduling::model::{
+    kind::Kind,
+    name::{NodeName, full_name},
+};
 
 /// The names of objects of storage by what claims ask for.
 #[derive(Clone, Debug, Default)]
@@ -29,6 +32,8 @@ enum StorageKey {
     ForClaim(Arc<str>),
     /// What a driver publishes for this class.
     CapacityOfClass(Arc<str>),
+    /// A volume's attachment to this node.
+    AttachedTo(Arc<str>),
 }
 
 impl StorageKey {
@@ -43,6 +48,9 @@ impl StorageKey {
             },
             Object::CsiStorageCapacity(capacity) => {
                 Some(Self::CapacityOfClass(capacity.storage_class_name.as_str().into()))
+            }
+            Object::VolumeAttachment(attachment) => {
+                Some(Self::AttachedTo(attachment.spec.node_name.as_str().into()))
             }
             _ => None,
         }
@@ -142,9 +150,13 @@ impl Objects {
         })
     }
 
-    /// Volumes that are attached to nodes.
-    pub fn attachments(&self) -> impl Iterator<Item = &VolumeAttachment> {
-        self.of_kind(Kind::VolumeAttachment).filter_map(|object| match object {
+    /// The attachments of volumes to a node, by name.
+    pub fn attachments<'a>(
+        &'a self,
+        node: &NodeName,
+    ) -> impl Iterator<Item = &'a VolumeAttachment> + use<'a> {
+        let names = self.storage.names(&StorageKey::AttachedTo(node.clone()));
+        names.filter_map(|name| match self.get(Kind::VolumeAttachment, name)? {
             Object::VolumeAttachment(attachment) => Some(&**attachment),
             _ => None,
         })

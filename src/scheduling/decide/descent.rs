@@ -1,0 +1,87 @@
+//! Nodes from the highest score down: the best one that also passes what its verdict does not say is found without testing those below it.
+
+use super::shortlist::UNFIT;
+
+/// So many nodes are brought into order first, and as many again as are in order each time when these are used up.
+const FIRST: usize = 64;
+
+/// The nodes that have a score, by slot, in groups of equal scores.
+#[derive(Debug)]
+pub(super) struct Descent {
+    /// Each with its score. The first `ordered` are the highest, in descending order, with all that are equal to the last of them.
+    scored: Vec<(f64, usize)>,
+    ordered: usize,
+    /// Where the next group begins.
+    next: usize,
+}
+
+impl Descent {
+    /// The nodes with these scores, by slot; [`UNFIT`]: there is none, or it does not fit.
+    pub(super) fn new(scores: &[f64]) -> Self {
+        let fitting = scores.iter().enumerate().filter(|(_, score)| **score > UNFIT);
+        Self { scored: fitting.map(|(slot, score)| (*score, slot)).collect(), ordered: 0, next: 0 }
+    }
+
+    /// The nodes with the highest score below those of the groups before; `None`: there is no other.
+    pub(super) fn next_group(&mut self) -> Option<&[(f64, usize)]> {
+        if self.next == self.ordered {
+            self.order_more();
+        }
+        let rest = &self.scored[self.next..self.ordered];
+        let (highest, _) = rest.first()?;
+        let group = rest.iter().take_while(|(score, _)| score.total_cmp(highest).is_eq()).count();
+        let start = self.next;
+        self.next += group;
+        Some(&self.scored[start..self.next])
+    }
+
+    fn order_more(&mut self) {
+        let rest = &mut self.scored[self.ordered..];
+        let descending = |one: &(f64, usize), other: &(f64, usize)| other.0.total_cmp(&one.0);
+        let first = rest.len().min(FIRST.max(self.ordered));
+        let mut end = first;
+        if first < rest.len() {
+            let (_, &mut (last, _), _) = rest.select_nth_unstable_by(first - 1, descending);
+            for at in first..rest.len() {
+                if rest[at].0.total_cmp(&last).is_eq() {
+                    rest.swap(at, end);
+                    end += 1;
+                }
+            }
+        }
+        rest[..end].sort_unstable_by(descending);
+        self.ordered += end;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn every_node_that_fits_comes_once_with_its_equals_and_after_those_with_higher_scores(
+            scores in prop::collection::vec(prop_oneof![Just(UNFIT), (-9..9).prop_map(f64::from), -1e9..1e9], 0..400),
+        ) {
+            let mut expected: BTreeMap<i64, BTreeSet<usize>> = BTreeMap::new();
+            for (slot, score) in scores.iter().enumerate().filter(|(_, score)| **score > UNFIT) {
+                // The bits of two floats, as whole numbers, are in the order of `f64::total_cmp` once those of negative ones are turned over.
+                let bits = score.to_bits().cast_signed();
+                let key = if bits < 0 { bits ^ i64::MAX } else { bits };
+                expected.entry(key).or_default().insert(slot);
+            }
+            let mut descent = Descent::new(&scores);
+            let mut found = Vec::new();
+            while let Some(group) = descent.next_group() {
+                let slots: BTreeSet<usize> = group.iter().map(|(_, slot)| *slot).collect();
+                prop_assert_eq!(slots.len(), group.len());
+                found.push(slots);
+            }
+            prop_assert_eq!(found, expected.into_values().rev().collect::<Vec<_>>());
+        }
+    }
+}
