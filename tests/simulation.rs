@@ -197,7 +197,8 @@ fn with_own_details_no_event_and_no_condition_names_a_node_or_a_card() {
     });
     assert_eq!(found.into_inner().unwrap(), Vec::<String>::new());
     let said = said.into_inner().unwrap();
-    let wanted = ["Scheduled", "FailedScheduling", "Preempted", "RevocableZoneClosed"];
+    let wanted =
+        ["Scheduled", "FailedScheduling", "Preempted", "RevocableZoneClosed", "DeviceAllocatedTwice"];
     let missing: Vec<_> = wanted.iter().filter(|reason| !said.contains(**reason)).collect();
     assert!(missing.is_empty(), "{missing:?} is not among {said:?}");
 }

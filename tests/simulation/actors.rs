@@ -130,6 +130,7 @@ impl Actors {
             Act::Claim => self.claim(world).await,
             Act::Publish => return self.publish(world).await,
             Act::Reserve => return self.reserve(world).await,
+            Act::Allocate => return self.allocate(world).await,
             Act::Provision => return self.provision(world),
             Act::Compact => {
                 world.sandbox.compact();

@@ -4,8 +4,8 @@
 
 use crate::{
     stories::{
-        CLAIMS, CLASSES, DEVICES, DOUBT, ENDS, GAPS, HANDOVERS, LATE, LEADS, LOCKS, MACHINES, NAMES,
-        NEIGHBOURS, PLACES, QUOTAS, RANKS, RECALLS, RIVALS, TEAMS, USERS, WINDOWS, ZONES,
+        ALLOCATORS, CLAIM_RANKS, CLAIMS, CLASSES, DEVICES, DOUBT, ENDS, GAPS, HANDOVERS, LATE, LEADS, LOCKS,
+        MACHINES, NAMES, NEIGHBOURS, PLACES, QUOTAS, RANKS, RECALLS, RIVALS, TEAMS, USERS, WINDOWS, ZONES,
     },
     story::{GENERAL, Story},
 };
@@ -61,6 +61,10 @@ pub(crate) enum Bug {
     GangMemberForgotten,
     /// What becomes free for a pod is given to others meanwhile: its nomination is forgotten.
     FreedCapacityGivenTwice,
+    /// The same of devices that become free for a claim.
+    FreedDevicesGivenTwice,
+    /// What another scheduler gives away is not read.
+    OthersAllocationNotRead,
     /// The pods of a job are counted in each zone by themselves.
     BudgetCountedByZone,
     /// A node stays kept for a pod that was deleted while it waited.
@@ -100,7 +104,7 @@ pub(crate) enum Bug {
 }
 
 impl Bug {
-    pub(crate) const ALL: [Self; 42] = [
+    pub(crate) const ALL: [Self; 44] = [
         Self::LockWithoutCompareAndSwap,
         Self::LockNotRead,
         Self::HolderNotRespected,
@@ -124,6 +128,8 @@ impl Bug {
         Self::CountNotUndone,
         Self::NominationNotWritten,
         Self::FreedCapacityGivenTwice,
+        Self::FreedDevicesGivenTwice,
+        Self::OthersAllocationNotRead,
         Self::GangMemberForgotten,
         Self::BudgetCountedByZone,
         Self::NominationOutlivesPod,
@@ -173,6 +179,8 @@ impl Bug {
             Self::CapacityNotCounted | Self::CapacityCountedTwice | Self::FinalizerLeftOut => &CLAIMS,
             Self::ClaimLeftReserved | Self::ClaimWithoutCompareAndSwap => &USERS,
             Self::WriteNotAwaited => &LATE,
+            Self::FreedDevicesGivenTwice => &CLAIM_RANKS,
+            Self::OthersAllocationNotRead => &ALLOCATORS,
             Self::NamespacesNotToldApart => &CLASSES,
             Self::PlacesHeldWithoutBound => &PLACES,
         }
@@ -185,7 +193,8 @@ impl Bug {
             Self::LockLeftOut
             | Self::ResyncMissesDeletions
             | Self::CountNotUndone
-            | Self::GangMemberForgotten => 1,
+            | Self::GangMemberForgotten
+            | Self::FreedDevicesGivenTwice => 1,
             Self::ClaimLeftSelected | Self::SickDeviceGiven => 2,
             Self::LeaseGivenBackEarly
             | Self::NeighbourNotCounted

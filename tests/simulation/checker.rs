@@ -129,6 +129,11 @@ impl Checker {
         self.devices.free_gpu(dice, &pods)
     }
 
+    /// A whole card of this node, whoever has it.
+    pub(crate) fn some_card(&self, dice: &mut Dice, node: &str) -> Option<String> {
+        self.device_claims.some_card(dice, node)
+    }
+
     /// Looks at everything, if anything was written.
     pub(crate) fn look(&mut self, writer: Writer) {
         let revision = self.sandbox.resource_version();
@@ -157,9 +162,15 @@ impl Checker {
         self.violations.extend(self.gangs.see(&pods, &groups(&self.sandbox)));
         self.division.iter_mut().for_each(|division| division.see(&pods, now));
         for pod in living.iter().filter(|pod| pod.ours && !self.bound.contains_key(&pod.uid)) {
-            self.taken_away.extend(taken_away(pod, &self.preemptions, &pods, &nodes, now));
+            self.taken_away.extend(taken_away(
+                pod,
+                &self.preemptions,
+                &pods,
+                (&nodes, &self.device_claims),
+                now,
+            ));
         }
-        self.taken_away.retain(|taken| !taken.is_excused(&pods, &nodes));
+        self.taken_away.retain(|taken| !taken.is_excused(&pods, &nodes, &self.device_claims));
         let wrong = self.taken_away.extract_if(.., |taken| taken.is_wrong(now));
         self.violations.extend(wrong.map(|taken| taken.words));
         for pod in &living {

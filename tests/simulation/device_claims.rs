@@ -19,6 +19,7 @@ use serde_json::Value;
 
 use crate::{
     checker::Writer,
+    dice::Dice,
     record::{Pod, text},
 };
 pub(crate) use ask::{HELD, SHARED, Template, ask};
@@ -29,6 +30,8 @@ use read::{Allocation, Asked, Claim, Device, Given, Key, devices};
 pub(crate) const NODES: [&str; 3] = ["dra-0", "dra-1", "dra-2"];
 /// The group of the kinds.
 pub(crate) const GROUP: &str = "resource.k8s.io";
+/// How the names of claims and pods begin that another scheduler places.
+pub(crate) const THEIRS: &str = "theirs-";
 /// Keeps a claim until its devices are free again.
 pub(crate) const FINALIZER: &str = "resource.kubernetes.io/delete-protection";
 
@@ -60,6 +63,9 @@ pub(crate) struct Claims {
     known: BTreeMap<Key, (Timestamp, Device)>,
     /// The uids of claims that have what Berth has given them.
     given: BTreeSet<String>,
+    /// By uid of each claim that has devices, which write gave it these, counted from the first, and when.
+    since: BTreeMap<String, (usize, Timestamp)>,
+    writes: usize,
 }
 
 impl Claims {
@@ -75,15 +81,36 @@ impl Claims {
         for (key, device) in self.published.iter().filter(|(_, device)| !device.tainted) {
             self.known.insert(key.clone(), (now, device.clone()));
         }
+        self.writes += 1;
         let mut before = std::mem::take(&mut self.standing);
         let mut violations = Vec::new();
         for claim in claims.iter().map(Claim::read) {
             let had = before.remove(&claim.uid).and_then(|claim| claim.allocation);
             violations.extend(self.judge(&claim, had.as_ref(), writer, since));
+            if claim.allocation.is_some() {
+                self.since.entry(claim.uid.clone()).or_insert((self.writes, now));
+            }
             self.standing.insert(claim.uid.clone(), claim);
         }
+        self.since.retain(|uid, _| self.standing.contains_key(uid));
         violations.extend(self.overcommitted());
+        let known = |(claim, key, other): (&Claim, &Key, &Claim)| {
+            let (_, given) = self.since[&claim.uid];
+            (self.since[&other.uid].1 < given - (now.duration_since(since))).then(|| {
+                format!("claim {} was given {key:?}, which {} has had for long", claim.name, other.name)
+            })
+        };
+        violations.extend(self.preceded().filter_map(known));
         violations
+    }
+
+    /// A whole card of this node, whoever has it.
+    pub(crate) fn some_card(&self, dice: &mut Dice, node: &str) -> Option<String> {
+        let whole = Kind::Whole.driver();
+        let cards = self.published.keys().filter(|(driver, pool, _)| driver == whole && pool == node);
+        let cards: Vec<&String> = cards.map(|(_, _, device)| device).collect();
+        let at = usize::try_from(dice.below(cards.len() as u64)).unwrap();
+        cards.get(at).map(|device| (*device).clone())
     }
 
     fn judge(
@@ -96,6 +123,7 @@ impl Claims {
         let name = &claim.name;
         let Some(allocation) = &claim.allocation else {
             self.given.remove(&claim.uid);
+            self.since.remove(&claim.uid);
             let (_, pod) = claim.users.first()?;
             return Some(format!("claim {name} is reserved for {pod} and has no devices"));
         };
@@ -140,13 +168,7 @@ impl Claims {
 
     /// What each device has given, with the names of the claims.
     fn held(&self) -> BTreeMap<&Key, Vec<(&str, &Given)>> {
-        let mut held: BTreeMap<&Key, Vec<(&str, &Given)>> = BTreeMap::new();
-        for claim in self.standing.values() {
-            for given in claim.allocation.iter().flat_map(|allocation| &allocation.given) {
-                held.entry(&given.key).or_default().push((&claim.name, given));
-            }
-        }
-        held
+        held_by(self.standing.values())
     }
 
     /// Devices, capacities and counters of which more is given than there is.
@@ -155,7 +177,8 @@ impl Claims {
         let mut cards: BTreeMap<(&str, &str), (u64, u64)> = BTreeMap::new();
         for (key, holders) in self.held() {
             let names: Vec<&str> = holders.iter().map(|(name, _)| *name).collect();
-            if holders.len() > 1 && !holders.iter().all(|(_, given)| given.share) {
+            let ours = names.iter().filter(|name| !name.starts_with(THEIRS)).count();
+            if ours > 1 && !holders.iter().all(|(_, given)| given.share) {
                 violations.push(format!("device {key:?} is held by the claims {names:?}"));
             }
             let Some((_, device)) = self.known.get(key) else { continue };
@@ -178,6 +201,25 @@ impl Claims {
         violations
     }
 
+    /// The claims that Berth has given a device which a claim of another scheduler had before, with the device and that claim.
+    fn preceded(&self) -> impl Iterator<Item = (&Claim, &Key, &Claim)> {
+        let given = self.standing.values().filter(|claim| claim.allocation.is_some());
+        let (theirs, ours): (Vec<&Claim>, Vec<&Claim>) =
+            given.partition(|claim| claim.name.starts_with(THEIRS));
+        let pairs = theirs
+            .into_iter()
+            .flat_map(move |other| ours.clone().into_iter().map(move |claim| (claim, other)));
+        let later = pairs.filter(|(claim, other)| self.since[&other.uid].0 < self.since[&claim.uid].0);
+        later.flat_map(|(claim, other)| {
+            let had: BTreeSet<&Key> = other.given().map(|given| &given.key).collect();
+            // Theirs are whole.
+            claim
+                .given()
+                .filter(move |given| had.contains(&given.key))
+                .map(move |given| (claim, &given.key, other))
+        })
+    }
+
     fn called(&self, name: &str) -> Option<&Claim> {
         self.standing.values().find(|claim| claim.name == name)
     }
@@ -193,7 +235,12 @@ impl Claims {
             let words = || format!("{} was bound to {} and can't use {claim:?}", pod.name, pod.node);
             (!reserved || !there).then(words)
         };
-        pod.device_claims.iter().filter_map(fault).collect()
+        let own = |claim: &Claim| pod.device_claims.iter().flatten().any(|name| *name == claim.name);
+        let preceded = self.preceded().filter(|(claim, ..)| own(claim));
+        let preceded = preceded.map(|(claim, key, other)| {
+            format!("{} was bound with {key:?} for {}, which {} had before", pod.name, claim.name, other.name)
+        });
+        pod.device_claims.iter().filter_map(fault).chain(preceded).collect()
     }
 
     /// Once faults have stopped and time has run: what is left reserved, given or undeleted, and claims that wait for devices that are
@@ -214,7 +261,7 @@ impl Claims {
         }
         for pod in pods.iter().filter(|pod| pod.ours && pod.is_live() && pod.node.is_empty() && !pod.gated) {
             let there = nodes.iter().filter(|node| node["spec"]["unschedulable"] != true);
-            for node in there.filter(|node| self.would_fit(pod, text(node, "/metadata/name"))) {
+            for node in there.filter(|node| self.would_fit(pod, text(node, "/metadata/name"), &self.held())) {
                 let node = text(node, "/metadata/name");
                 violations.push(format!("{} waits though {node} has devices for its claim", pod.name));
             }
@@ -222,12 +269,21 @@ impl Claims {
         violations
     }
 
-    /// Whether the node has devices for the one claim of a pod; where it has more claims, or one with devices, that is left to the fresh look.
-    fn would_fit(&self, pod: &Pod, node: &str) -> bool {
+    /// Whether the node would have devices for the one claim of a pod if no other pods than these had some.
+    pub(crate) fn would_fit_beside(&self, pod: &Pod, node: &str, others: &[Arc<Pod>]) -> bool {
+        let uids: BTreeSet<&str> = others.iter().map(|other| other.uid.as_str()).collect();
+        let stays = |claim: &&Claim| {
+            claim.users.is_empty() || claim.users.iter().any(|(uid, _)| uids.contains(uid.as_str()))
+        };
+        self.would_fit(pod, node, &held_by(self.standing.values().filter(stays)))
+    }
+
+    /// Whether the node has devices for the one claim of a pod beside these; where it has more claims, or one with devices, that is left to the fresh
+    /// look.
+    fn would_fit(&self, pod: &Pod, node: &str, held: &BTreeMap<&Key, Vec<(&str, &Given)>>) -> bool {
         let [Some(name)] = &pod.device_claims[..] else { return false };
         let claim = self.called(name).filter(|claim| !claim.deleting && claim.allocation.is_none());
         let Some(Claim { asked, .. }) = claim else { return false };
-        let held = self.held();
         let taken: u64 = held
             .keys()
             .filter(|key| key.0 == asked.driver && key.1 == node)
@@ -247,6 +303,17 @@ impl Claims {
         let sized = here.filter(|(_, one)| asked.size.as_ref().is_none_or(|size| *size == one.size));
         sized.filter(free).count() >= asked.count
     }
+}
+
+/// What each device has given to these claims, with their names.
+fn held_by<'c>(claims: impl Iterator<Item = &'c Claim>) -> BTreeMap<&'c Key, Vec<(&'c str, &'c Given)>> {
+    let mut held: BTreeMap<&Key, Vec<(&str, &Given)>> = BTreeMap::new();
+    for claim in claims {
+        for given in claim.given() {
+            held.entry(&given.key).or_default().push((&claim.name, given));
+        }
+    }
+    held
 }
 
 /// How much of a capacity these hold.

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::{
     bug::Bug,
-    device_claims::FINALIZER,
+    device_claims::{FINALIZER, THEIRS},
     devices::{ALLOCATED, GROUP as DEVICES, quantity},
     dice::Dice,
     gang::GROUP,
@@ -177,7 +177,9 @@ impl Lie {
             Bug::GangMemberForgotten if pod && bound && !call.is_watch() => {
                 forget(&mut object["metadata"]["annotations"], GROUP);
             }
-            Bug::FreedCapacityGivenTwice if pod => forget(&mut object["status"], "nominatedNodeName"),
+            Bug::FreedCapacityGivenTwice | Bug::FreedDevicesGivenTwice if pod => {
+                forget(&mut object["status"], "nominatedNodeName");
+            }
             Bug::NeighbourNotCounted if pod && bound => forget(&mut object["metadata"], "labels"),
             Bug::BudgetCountedByZone if pod && bound => name_job_by_zone(object),
             Bug::EvictionRepeated if pod && bound && !self.evicted.contains(name_of(object)) => {
@@ -200,6 +202,9 @@ impl Lie {
             }
             Bug::CapacityNotCounted if call.path.contains("/resourceclaims") => {
                 results(object).for_each(|result| forget(result, "consumedCapacity"));
+            }
+            Bug::OthersAllocationNotRead if name_of(object).starts_with(THEIRS) => {
+                forget(&mut object["status"], "allocation");
             }
             Bug::CapacityCountedTwice if call.path.contains("/resourceclaims") => {
                 results(object).for_each(double);

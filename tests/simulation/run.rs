@@ -11,6 +11,7 @@ use crate::{
     actors::Actors,
     bug::Bug,
     checker::Checker,
+    device_claims::THEIRS,
     dice::Dice,
     plan::Weather,
     probe,
@@ -95,6 +96,9 @@ async fn play(mut dice: Dice, story: &'static Story, bug: Option<Bug>) -> Outcom
     }
     log.checker.violations.extend(told::leaks(&world.sandbox, story));
     let of_claims = world.device_claims.iter().flat_map(DeviceClaims::violations);
+    // The checker knows who has given a device first.
+    let of_claims =
+        of_claims.filter(|violation| !violation.contains("is held by") || !violation.contains(THEIRS));
     log.checker.violations.extend(of_claims);
     drop(log);
     outcome(&world)

@@ -8,7 +8,7 @@ use crate::{
 };
 
 /// Every story, by its name.
-pub(crate) const STORIES: [(&str, &Story); 29] = [
+pub(crate) const STORIES: [(&str, &Story); 31] = [
     ("general", &GENERAL),
     ("neighbours", &NEIGHBOURS),
     ("zones", &ZONES),
@@ -30,6 +30,8 @@ pub(crate) const STORIES: [(&str, &Story); 29] = [
     ("teams", &TEAMS),
     ("users", &USERS),
     ("late", &LATE),
+    ("claim ranks", &CLAIM_RANKS),
+    ("allocators", &ALLOCATORS),
     ("selectors", &SELECTORS),
     ("dry runs", &DRY_RUNS),
     ("searches", &SEARCHES),
@@ -403,6 +405,38 @@ pub(crate) const LATE: Story = Story {
     watches: &[("/resourceclaims", 300), ("", 20)],
     events: &[(Slip::Slow, 1)],
     lag: 10_000,
+    ..CLAIMS
+};
+
+/// Pods preempt others for their claims, which they have for themselves or with others, while binders die and devices come and go.
+pub(crate) const CLAIM_RANKS: Story = Story {
+    acts: &[
+        (Act::Create, 16),
+        (Act::Delete, 6),
+        (Act::Claim, 2),
+        (Act::Publish, 2),
+        (Act::Recreate, 1),
+        (Act::Cordon, 1),
+        (Act::Kill, 2),
+        (Act::Stop, 1),
+    ],
+    crowd: Crowd { urgent: 300, grace: &[1, 20], ..CLAIMS.crowd },
+    calls: &[("/leases", 0), ("/resourceclaims", 150), ("/status", 150), ("/binding", 100), ("", 40)],
+    ..CLAIMS
+};
+
+/// Another scheduler gives the devices of the same drivers, and looks at nothing that Berth does.
+pub(crate) const ALLOCATORS: Story = Story {
+    acts: &[
+        (Act::Create, 14),
+        (Act::Delete, 10),
+        (Act::Allocate, 8),
+        (Act::Claim, 1),
+        (Act::Publish, 1),
+        (Act::Kill, 1),
+        (Act::Stop, 1),
+    ],
+    crowd: Crowd { shared_claims: 200, grace: &[1], ..CLAIMS.crowd },
     ..CLAIMS
 };
 

@@ -85,6 +85,8 @@ pub(crate) enum Act {
     Publish,
     /// Another scheduler reserves a GPU, or a Reservation ends.
     Reserve,
+    /// Another scheduler gives a device of a claim to a pod of its own, whoever has the device, or such a pod ends.
+    Allocate,
     /// The provisioner of volumes stops, or goes on.
     Provision,
     /// History is compacted.
@@ -100,7 +102,7 @@ pub(crate) enum Act {
 }
 
 impl Act {
-    pub(crate) const ALL: [Self; 26] = [
+    pub(crate) const ALL: [Self; 27] = [
         Self::Create,
         Self::Delete,
         Self::Recreate,
@@ -121,6 +123,7 @@ impl Act {
         Self::Claim,
         Self::Publish,
         Self::Reserve,
+        Self::Allocate,
         Self::Provision,
         Self::Compact,
         Self::RestartServer,

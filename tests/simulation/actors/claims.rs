@@ -7,9 +7,12 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use super::Actors;
+use super::{
+    Actors,
+    api::{nodes, pods},
+};
 use crate::{
-    device_claims::{FINALIZER, HELD, Kind, NODES, SHARED, Template},
+    device_claims::{FINALIZER, HELD, Kind, NODES, SHARED, THEIRS, Template},
     world::World,
 };
 
@@ -59,7 +62,7 @@ impl Actors {
     /// Devices of a node appear, disappear, fail or recover, or their driver does.
     pub(super) async fn publish(&mut self, world: &World) -> Option<()> {
         let (node, kind) = (self.node(), self.dice.one_of(&Kind::ALL));
-        super::nodes(world).get_opt(node).await.unwrap()?;
+        nodes(world).get_opt(node).await.unwrap()?;
         let pool = self.pools.entry((node, kind)).or_default();
         pool.change(&mut self.dice);
         world.watch.say(&format!("{} publishes for {node}: {pool:?}", kind.driver()));
@@ -104,24 +107,59 @@ impl Actors {
     }
 }
 
+impl Actors {
+    /// Another scheduler gives one of the whole cards of a node to the claim of a pod and binds the pod, whoever has the card; or such a pod ends.
+    pub(super) async fn allocate(&mut self, world: &World) -> Option<()> {
+        if self.dice.in_thousand(450) {
+            let theirs =
+                world.watch.log().checker.pods().into_iter().find(|pod| pod.name.starts_with(THEIRS))?;
+            pods(world).delete(&theirs.name, &DeleteParams::default().grace_period(0)).await.unwrap();
+            world.watch.say(&format!("the pod {} of another scheduler ends", theirs.name));
+            return Some(());
+        }
+        let node = self.node();
+        nodes(world).get_opt(node).await.unwrap()?;
+        let device = world.watch.log().checker.some_card(&mut self.dice, node)?;
+        self.foreign += 1;
+        let name = format!("{THEIRS}{}", self.foreign);
+        let uses = json!([{"name": "own", "resourceClaimName": name}]);
+        let pod = json!({"metadata": {"name": name}, "spec": {"schedulerName": "other", "resourceClaims": uses,
+            "containers": [{"name": "c", "image": "i", "resources": {"claims": [{"name": "own"}]}}]}});
+        let pod = serde_json::from_value(pod).unwrap();
+        let pod = pods(world).create(&PostParams::default(), &pod).await.unwrap();
+        let uid = pod.metadata.uid.unwrap();
+        let owner = json!({"apiVersion": "v1", "kind": "Pod", "name": name, "uid": uid, "controller": true});
+        let metadata = json!({"name": name, "finalizers": [FINALIZER], "ownerReferences": [owner]});
+        create(&claims(world), json!({"metadata": metadata, "spec": Template::Whole.spec()})).await;
+        let mut status = allocation((Kind::Whole, &device, node), json!({}));
+        status["status"]["reservedFor"] = json!([{"resource": "pods", "name": name, "uid": uid}]);
+        let status = Patch::Merge(status);
+        claims(world).patch_status(&name, &PatchParams::default(), &status).await.unwrap();
+        let binding = json!({"metadata": {"name": name}, "target": {"kind": "Node", "name": node}});
+        let bound: kube::Result<k8s_openapi::apimachinery::pkg::apis::meta::v1::Status> =
+            pods(world).create_subresource("binding", &name, &PostParams::default(), &binding).await;
+        world.watch.say(&format!("another scheduler gives {device} of {node} to {name}: {}", bound.is_ok()));
+        Some(())
+    }
+}
+
 /// Another scheduler has given the device to a claim that nobody uses yet.
-async fn hold(
-    world: &World,
-    name: &str,
-    template: Template,
-    (kind, device, node): (Kind, &str, &str),
-    share: Value,
-) {
+async fn hold(world: &World, name: &str, template: Template, device: (Kind, &str, &str), share: Value) {
+    let metadata = json!({"name": name, "finalizers": [FINALIZER]});
+    create(&claims(world), json!({"metadata": metadata, "spec": template.spec()})).await;
+    let status = Patch::Merge(allocation(device, share));
+    claims(world).patch_status(name, &PatchParams::default(), &status).await.unwrap();
+}
+
+/// A status of a claim with this device of a node, or a share of it.
+fn allocation((kind, device, node): (Kind, &str, &str), share: Value) -> Value {
     let mut result = share;
     result["request"] = json!("gpu");
     (result["driver"], result["pool"], result["device"]) = (json!(kind.driver()), json!(node), json!(device));
     let here = json!({"key": "metadata.name", "operator": "In", "values": [node]});
     let allocation = json!({"devices": {"results": [result]},
         "nodeSelector": {"nodeSelectorTerms": [{"matchFields": [here]}]}});
-    let metadata = json!({"name": name, "finalizers": [FINALIZER]});
-    create(&claims(world), json!({"metadata": metadata, "spec": template.spec()})).await;
-    let status = Patch::Merge(json!({"status": {"allocation": allocation}}));
-    claims(world).patch_status(name, &PatchParams::default(), &status).await.unwrap();
+    json!({"status": {"allocation": allocation}})
 }
 
 fn claims(world: &World) -> Api<ResourceClaim> {

@@ -99,7 +99,8 @@ impl Checker {
         let open: Vec<_> = nodes.iter().filter(open).collect();
         for node in open {
             if node["spec"]["unschedulable"] != true
-                && (would_fit(pod, node, nodes, &staying) || self.devices.would_fit(pod, node, &staying))
+                && (would_fit(pod, node, (nodes, &self.device_claims), &staying)
+                    || self.devices.would_fit(pod, node, &staying))
             {
                 let text = format!(
                     "{} waits though {} would have it: {reason}",

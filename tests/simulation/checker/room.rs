@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::called;
 use crate::{
+    device_claims::Claims,
     preemption::Preemptions,
     record::{Amount, Family, Pod, Wish, cards, text},
     spread,
@@ -38,7 +39,7 @@ pub(super) struct TakenAway {
 impl TakenAway {
     /// Whether the pod has been bound to a node or is gone, or would have no room on the node by now even if the other had not been bound:
     /// pods of no lower priority have come to it.
-    pub(super) fn is_excused(&self, pods: &[Arc<Pod>], nodes: &[Arc<Value>]) -> bool {
+    pub(super) fn is_excused(&self, pods: &[Arc<Pod>], nodes: &[Arc<Value>], claims: &Claims) -> bool {
         let waits = |pod: &Arc<Pod>| {
             pod.uid == self.pod.uid && pod.is_live() && !pod.terminating && pod.node.is_empty()
         };
@@ -47,7 +48,7 @@ impl TakenAway {
             |pod: &&Arc<Pod>| pod.priority >= self.pod.priority || self.there.contains(pod.uid.as_str());
         let without: Vec<_> =
             staying(pods).filter(|pod| pod.uid != self.by).filter(counts).cloned().collect();
-        !would_fit(&self.pod, node, nodes, &without)
+        !would_fit(&self.pod, node, (nodes, claims), &without)
     }
 
     /// Whether it has waited for so long that no Binding of it can be under way.
@@ -61,15 +62,16 @@ pub(super) fn taken_away(
     bound: &Pod,
     preemptions: &Preemptions,
     pods: &[Arc<Pod>],
-    nodes: &[Arc<Value>],
+    there: (&[Arc<Value>], &Claims),
     now: Timestamp,
 ) -> Vec<TakenAway> {
+    let (nodes, _) = there;
     let Some(node) = called(nodes, &bound.node) else { return Vec::new() };
     let with: Vec<_> = staying(pods).cloned().collect();
     let without: Vec<_> = with.iter().filter(|pod| pod.uid != bound.uid).cloned().collect();
     let kept = preemptions.kept_before(bound, pods, now);
     let robbed =
-        kept.filter(|pod| would_fit(pod, node, nodes, &without) && !would_fit(pod, node, nodes, &with));
+        kept.filter(|pod| would_fit(pod, node, there, &without) && !would_fit(pod, node, there, &with));
     let there = without.iter().filter(|pod| pod.node == bound.node).map(|pod| pod.uid.clone());
     let there: BTreeSet<String> = there.collect();
     let taken = |pod: &Arc<Pod>| TakenAway {
@@ -89,9 +91,14 @@ fn staying(pods: &[Arc<Pod>]) -> impl Iterator<Item = &Arc<Pod>> {
 }
 
 /// Whether a plain search, container by container, finds room: if it does, there is some.
-pub(super) fn would_fit(pod: &Pod, node: &Value, nodes: &[Arc<Value>], pods: &[Arc<Pod>]) -> bool {
+pub(super) fn would_fit(
+    pod: &Pod,
+    node: &Value,
+    (nodes, claims): (&[Arc<Value>], &Claims),
+    pods: &[Arc<Pod>],
+) -> bool {
     let name = text(node, "/metadata/name");
-    let Some((family, capacity)) = cards(node) else { return false };
+    let Some((family, capacity)) = cards(node) else { return claims.would_fit_beside(pod, name, pods) };
     // Where these may go is left to the fresh look.
     if pod.apart || !pod.claims.is_empty() {
         return false;

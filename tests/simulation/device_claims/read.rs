@@ -82,6 +82,13 @@ impl Claim {
     }
 }
 
+impl Claim {
+    /// The devices that it has.
+    pub(super) fn given(&self) -> impl Iterator<Item = &Given> {
+        self.allocation.iter().flat_map(|allocation| &allocation.given)
+    }
+}
+
 impl Allocation {
     fn read(object: &Value) -> Self {
         let results = object["devices"]["results"].as_array().into_iter().flatten();
