@@ -123,6 +123,11 @@ mod with_kube_scheduler {
     }
 
     #[tokio::test]
+    async fn no_pod_is_bound_with_what_that_has_given_before() {
+        super::rivals::beside_kube_scheduler_no_pod_is_bound_with_what_that_has_given_before().await;
+    }
+
+    #[tokio::test]
     async fn the_settings_for_cluster_autoscaler_let_a_share_fit() {
         super::autoscaling::the_settings_for_cluster_autoscaler_let_a_share_fit().await;
     }

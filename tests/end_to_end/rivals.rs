@@ -1,20 +1,23 @@
 //! Another scheduler that gives devices to claims: the API has no reservation, so it can give a device that Berth gives at the same time.
 
 use std::{
+    collections::BTreeMap,
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
 
 use berth_sandbox::claims::driver::Driver;
+use futures::{TryStreamExt as _, future};
 use http::Request;
 use k8s_openapi::api::{core::v1::Pod, resource::v1::ResourceClaim};
 use kube::{
-    Api, Client, ResourceExt as _,
+    Api, Client, Resource, ResourceExt as _,
     api::{Patch, PatchParams, PostParams},
     client::Body,
+    runtime::watcher::{self, Event, watcher},
 };
 use serde_json::{Value, json};
 use tower::service_fn;
@@ -26,7 +29,7 @@ use crate::{
         without_berth,
     },
     support::floor::Floor,
-    world::{LIMIT, World},
+    world::{LIMIT, World, node_of},
 };
 
 /// Berth's way to the API server, on which the rival's claim gets the devices that Berth is about to give, just before; and whether it has
@@ -125,4 +128,144 @@ async fn until_counted(world: &World, is_met: impl Fn(&str) -> bool) {
         }
     };
     tokio::time::timeout(LIMIT, met).await.expect("it is counted in time");
+}
+
+/// How often kube-scheduler and Berth are to give the one card at the same moment; `BERTH_RIVAL_ROUNDS` may ask for more.
+const ROUNDS: usize = 12;
+
+/// What was seen of a claim or of a pod, in the order of its writes.
+#[derive(Debug, Default)]
+struct Seen {
+    /// By the claim's name: at which revision it got its device, and at which it had none any more.
+    held: BTreeMap<String, (u64, Option<u64>)>,
+    /// By the pod's name: at which revision it was bound, and its claim.
+    bound: BTreeMap<String, (u64, String)>,
+}
+
+impl Seen {
+    fn see_claim(&mut self, event: Event<ResourceClaim>) {
+        let (claim, is_there) = match event {
+            Event::Apply(claim) | Event::InitApply(claim) => (claim, true),
+            Event::Delete(claim) => (claim, false),
+            Event::Init | Event::InitDone => return,
+        };
+        let at = revision(&claim);
+        let has_devices = claim.status.as_ref().is_some_and(|status| status.allocation.is_some()) && is_there;
+        match self.held.get_mut(&claim.name_any()) {
+            None if has_devices => drop(self.held.insert(claim.name_any(), (at, None))),
+            Some((_, gone @ None)) if !has_devices => *gone = Some(at),
+            // It was given back, and got one again.
+            Some(held @ (_, Some(_))) if has_devices => *held = (at, None),
+            _ => {}
+        }
+    }
+
+    fn see_pod(&mut self, event: Event<Pod>) {
+        let (Event::Apply(pod) | Event::InitApply(pod)) = event else { return };
+        let mut claims = pod.status.iter().flat_map(|status| status.resource_claim_statuses.iter().flatten());
+        let claim = claims.find_map(|status| status.resource_claim_name.clone());
+        if let (true, Some(claim)) = (!node_of(&pod).is_empty(), claim) {
+            self.bound.entry(pod.name_any()).or_insert_with(|| (revision(&pod), claim));
+        }
+    }
+
+    /// The pods of Berth's that were bound with a device which a claim of kube-scheduler's had before theirs, and still had.
+    fn wrongly_bound(&self) -> Vec<&String> {
+        let ours = self.bound.iter().filter(|(name, _)| name.starts_with("ours-"));
+        let wrongly = ours.filter(|(_, (bound, claim))| {
+            let (given, _) = self.held[claim];
+            let had = |(other, (since, gone)): (&String, &(u64, Option<u64>))| {
+                other.starts_with("theirs-") && *since < given && gone.is_none_or(|gone| gone > *bound)
+            };
+            self.held.iter().any(had)
+        });
+        wrongly.map(|(name, _)| name).collect()
+    }
+
+    /// How often both had the card at once.
+    fn doubled(&self) -> usize {
+        let of =
+            |whose| self.held.iter().filter(move |(name, _)| name.starts_with(whose)).map(|(_, held)| held);
+        let overlap = |one: &(u64, Option<u64>), other: &(u64, Option<u64>)| {
+            one.1.is_none_or(|gone| gone > other.0) && other.1.is_none_or(|gone| gone > one.0)
+        };
+        of("ours-").flat_map(|one| of("theirs-").filter(move |other| overlap(one, other))).count()
+    }
+}
+
+fn revision<K: Resource>(object: &K) -> u64 {
+    object.meta().resource_version.as_ref().unwrap().parse().unwrap()
+}
+
+#[expect(clippy::disallowed_methods, reason = "how often is asked from outside")]
+fn rounds() -> usize {
+    std::env::var("BERTH_RIVAL_ROUNDS").ok().map_or(ROUNDS, |rounds| rounds.parse().unwrap())
+}
+
+/// The real kube-scheduler and Berth want the one card for a pod each, at the same moment. A pod of Berth's is never bound with a card that the other has
+/// given before, and each pod gets it once the other's is gone.
+pub(crate) async fn beside_kube_scheduler_no_pod_is_bound_with_what_that_has_given_before() {
+    let nodes = [("gpu-1", 1)];
+    let Some((mut world, _claims)) = without_berth(Floor::Real, Driver::Nvidia, &nodes).await else { return };
+    let plane = world.cluster.control_plane().expect("the real floor has processes");
+    let settings = json!({"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration",
+        "clientConnection": {"kubeconfig": plane.kubeconfig("admin")}, "leaderElection": {"leaderElect": false}});
+    plane.start_scheduler(&settings.to_string()).unwrap();
+    create_template(&world, "gpu", request(Driver::Nvidia, None)).await;
+    world.start_berth();
+    let seen: Arc<Mutex<Seen>> = Arc::default();
+    let (of_claims, of_pods) = (seen.clone(), seen.clone());
+    let claims_seen = watcher(claims(&world), watcher::Config::default()).try_for_each(|event| {
+        of_claims.lock().unwrap().see_claim(event);
+        future::ok(())
+    });
+    let pods_seen = watcher(world.pods(), watcher::Config::default()).try_for_each(|event| {
+        of_pods.lock().unwrap().see_pod(event);
+        future::ok(())
+    });
+    let watching = async { future::try_join(claims_seen, pods_seen).await.unwrap() };
+    let competing = async {
+        let mut told = 0;
+        for round in 0..rounds() {
+            told += usize::from(Box::pin(compete(&world, round)).await);
+        }
+        told
+    };
+    let told = tokio::select! {
+        _ = watching => unreachable!("a watcher never ends"),
+        told = competing => told,
+    };
+    let seen = seen.lock().unwrap();
+    println!(
+        "in {} rounds both had the card {} times, and {told} pods were told so",
+        rounds(),
+        seen.doubled()
+    );
+    assert_eq!(seen.wrongly_bound(), Vec::<&String>::new());
+    world.agents_are_content();
+}
+
+/// A pod of each comes, and both are gone once each of them has had the card. Whether both have had it at once and Berth's pod, which had it first, was
+/// told so.
+async fn compete(world: &World, round: usize) -> bool {
+    let names = ["ours", "theirs"].map(|whose| format!("{whose}-{round}"));
+    let [ours, theirs] = &names;
+    let mut other = of_template(theirs, "gpu");
+    other["spec"]["schedulerName"] = json!("default-scheduler");
+    tokio::join!(world.create(of_template(ours, "gpu")), world.create(other));
+    let is_bound = |pod: &Pod| !node_of(pod).is_empty();
+    let first = tokio::select! {
+        _ = world.pod_when(ours, is_bound) => ours,
+        _ = world.pod_when(theirs, is_bound) => theirs,
+    };
+    let pods = [world.pods().get(ours).await.unwrap(), world.pods().get(theirs).await.unwrap()];
+    let is_told = pods.iter().all(is_bound);
+    if is_told {
+        world.event(ours, "DeviceAllocatedTwice").await;
+    }
+    world.delete_and_await(&[first]).await;
+    let second = if first == ours { theirs } else { ours };
+    world.pod_when(second, is_bound).await;
+    world.delete_and_await(&[second]).await;
+    is_told
 }
