@@ -12,7 +12,7 @@ pub mod kept_room;
 pub mod moves;
 pub mod preemption;
 
-use std::{collections::BTreeSet, ops::Deref};
+use std::{collections::BTreeSet, ops::Deref, sync::Arc};
 
 use super::{
     model::{
@@ -44,20 +44,21 @@ impl<'a> Plan<'a> {
     }
 
     /// Charges a pod with what it would hold, in place of what it holds.
-    pub fn place(&mut self, pod: &Uid, charge: Charge) {
+    pub fn place(&mut self, pod: &Uid, charge: impl Into<Arc<Charge>>) {
+        let charge = charge.into();
         self.note(pod, Some(&charge));
         self.snapshot.charge(pod.clone(), charge);
     }
 
     /// Takes from a pod what it holds, and returns it.
-    pub fn evict(&mut self, pod: &Uid) -> Option<Charge> {
+    pub fn evict(&mut self, pod: &Uid) -> Option<Arc<Charge>> {
         self.note(pod, None);
         self.snapshot.release(pod)
     }
 
     /// As [`Self::evict`], for a pod that ends so that another fits: claims that only pods use which end so become free, but for those that the
     /// other uses too. They stay as they are for it.
-    pub fn end(&mut self, pod: &Uid, other: &Demand) -> Option<Charge> {
+    pub fn end(&mut self, pod: &Uid, other: &Demand) -> Option<Arc<Charge>> {
         let kept: BTreeSet<_> = other.footprint.claims_of_devices().collect();
         self.note(pod, None);
         release_with_claims(self.snapshot, pod, &kept)
@@ -65,7 +66,7 @@ impl<'a> Plan<'a> {
 
     /// As [`Self::evict`], for a pod that is decided again: nominated pods keep the cards that were chosen for them beside it. If they chose
     /// anew, they could take those that it holds, and both would take turns without end.
-    pub(super) fn evict_beside_kept(&mut self, pod: &Uid) -> Option<Charge> {
+    pub(super) fn evict_beside_kept(&mut self, pod: &Uid) -> Option<Arc<Charge>> {
         let charge = self.evict(pod);
         if let Some(step) = self.done.last() {
             step.restore_kept_cards(self.snapshot);

@@ -420,7 +420,7 @@ pub(crate) const CLAIM_RANKS: Story = Story {
         (Act::Kill, 2),
         (Act::Stop, 1),
     ],
-    crowd: Crowd { urgent: 300, grace: &[1, 20], ..CLAIMS.crowd },
+    crowd: Crowd { urgent: 300, grace: &[1, 20, 90], ..CLAIMS.crowd },
     calls: &[("/leases", 0), ("/resourceclaims", 150), ("/status", 150), ("/binding", 100), ("", 40)],
     ..CLAIMS
 };

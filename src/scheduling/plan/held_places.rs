@@ -105,7 +105,7 @@ impl HeldPlaceSearch<'_> {
     /// The pods that go so that the node has room, as few as do; `None`: it has none without them either.
     fn on_node(&mut self, plan: &mut Plan<'_>, node: &NodeName, holders: &[Holder]) -> Option<BTreeSet<Uid>> {
         self.classes.counts().steps().add(TAKE, holders.len());
-        let mut held: Vec<(Uid, Charge)> = Vec::new();
+        let mut held: Vec<(Uid, Arc<Charge>)> = Vec::new();
         for (.., uid) in holders {
             held.push((uid.clone(), plan.evict(uid)?));
         }

@@ -21,7 +21,7 @@ use crate::scheduling::{
 #[derive(Debug)]
 pub(in crate::scheduling) struct Before {
     pod: Uid,
-    charge: Option<Charge>,
+    charge: Option<Arc<Charge>>,
     /// The claims that the pod was taken to leave.
     left: BTreeSet<Arc<str>>,
     nodes: Vec<(NodeName, Option<Arc<NodeState>>)>,
@@ -35,8 +35,8 @@ impl Before {
     /// What charging this pod changes, as it is now: on the node and in the namespace of `to`, beside those of what the pod holds.
     pub(in crate::scheduling) fn of(snapshot: &Snapshot, pod: &Uid, to: Option<&Charge>) -> Self {
         let Snapshot { world, ledger, changes, .. } = snapshot;
-        let charge = ledger.get(pod).cloned();
-        let charges = || charge.iter().chain(to);
+        let charge = ledger.get_shared(pod).cloned();
+        let charges = || charge.as_deref().into_iter().chain(to);
         let nodes: BTreeSet<_> = charges().map(|charge| charge.node.clone()).collect();
         let namespace = charges().map(|charge| charge.pod.namespace.clone()).next();
         Self {
@@ -79,7 +79,7 @@ impl Before {
     /// remembered of a state that is undone is never taken for another.
     pub(in crate::scheduling) fn restore(self, snapshot: &mut Snapshot) {
         let Self { pod, charge, left, nodes, used, reservations, nominations, changes } = self;
-        let claims = [snapshot.ledger.get(&pod), charge.as_ref()].into_iter().flatten();
+        let claims = [snapshot.ledger.get(&pod), charge.as_deref()].into_iter().flatten();
         let claims: Vec<_> = claims.flat_map(Charge::claims_of_devices).collect();
         match charge {
             Some(charge) => drop(snapshot.ledger.charge(pod.clone(), charge)),

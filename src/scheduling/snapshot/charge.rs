@@ -15,7 +15,8 @@ use crate::scheduling::{
 
 impl Snapshot {
     /// Charges a pod with what it holds.
-    pub fn charge(&mut self, uid: Uid, charge: Charge) {
+    pub fn charge(&mut self, uid: Uid, charge: impl Into<Arc<Charge>>) {
+        let charge: Arc<Charge> = charge.into();
         let (node, namespace) = (charge.node.clone(), charge.pod.namespace.clone());
         self.end_nomination(&uid);
         let before = self.ledger.get(&uid);
@@ -26,7 +27,7 @@ impl Snapshot {
         }
         let footprint = charge.footprint.clone();
         let claims: Vec<_> =
-            before.into_iter().chain([&charge]).flat_map(Charge::claims_of_devices).collect();
+            before.into_iter().chain([&*charge]).flat_map(Charge::claims_of_devices).collect();
         self.changes.push(Change::Charged(node.clone()));
         let uid_of_claims = uid.clone();
         let before = self.ledger.charge(uid, charge);
@@ -40,14 +41,14 @@ impl Snapshot {
             self.changes.extend(before.iter().map(|before| Change::PodRemoved(before.footprint.clone())));
             self.changes.push(Change::PodAdded(footprint));
         }
-        nodes.extend(before.map(|before| before.node));
+        nodes.extend(before.map(|before| before.node.clone()));
         nodes.insert(node);
         self.refold(&nodes);
         Arc::make_mut(&mut self.world.quotas).refold([&namespace], &mut self.ledger);
     }
 
     /// Forgets what a pod holds, and returns it.
-    pub fn release(&mut self, uid: &Uid) -> Option<Charge> {
+    pub fn release(&mut self, uid: &Uid) -> Option<Arc<Charge>> {
         let charge = self.ledger.release(uid)?;
         self.changes.push(Change::PodRemoved(charge.footprint.clone()));
         if volumes(&charge.steps).next().is_some() {
@@ -71,7 +72,7 @@ pub(in crate::scheduling) fn release_with_claims(
     snapshot: &mut Snapshot,
     uid: &Uid,
     but: &BTreeSet<Arc<str>>,
-) -> Option<Charge> {
+) -> Option<Arc<Charge>> {
     let charge = snapshot.release(uid)?;
     let used = snapshot.world.resource_claims.used_by(uid);
     let left: BTreeSet<Arc<str>> = used.filter(|claim| !but.contains(*claim)).cloned().collect();

@@ -63,8 +63,8 @@ pub struct Ledger {
 
 impl Ledger {
     /// Charges a pod; what it held before is replaced and returned.
-    pub fn charge(&mut self, uid: Uid, charge: Charge) -> Option<Charge> {
-        let before = self.release(&uid);
+    pub fn charge(&mut self, uid: Uid, charge: impl Into<Arc<Charge>>) -> Option<Arc<Charge>> {
+        let (before, charge) = (self.release(&uid), charge.into());
         if charge.steps.iter().any(|step| step.volume().is_some()) {
             self.choosing.insert(uid.clone());
         }
@@ -74,7 +74,7 @@ impl Ledger {
         let namespace = self.by_namespace.entry(charge.pod.namespace.clone()).or_default();
         namespace.insert(uid.clone(), charge.peaks(self.cuts.get(&charge.node)));
         *self.priorities.entry(charge.importance.priority).or_default() += 1;
-        self.put(uid, Arc::new(charge));
+        self.put(uid, charge);
         before
     }
 
@@ -107,7 +107,7 @@ impl Ledger {
     }
 
     /// Forgets what a pod holds, and returns it.
-    pub fn release(&mut self, uid: &Uid) -> Option<Charge> {
+    pub fn release(&mut self, uid: &Uid) -> Option<Arc<Charge>> {
         let charge = self.charges.remove(uid)?;
         self.choosing.remove(uid);
         for claim in charge.claims_of_devices() {
@@ -137,7 +137,7 @@ impl Ledger {
                 self.by_namespace.remove(&charge.pod.namespace);
             }
         }
-        Some(Arc::unwrap_or_clone(charge))
+        Some(charge)
     }
 
     /// What a pod holds.
@@ -145,9 +145,14 @@ impl Ledger {
         self.charges.get(uid).map(Arc::as_ref)
     }
 
+    /// The same, to be kept.
+    pub(in crate::scheduling) fn get_shared(&self, uid: &Uid) -> Option<&Arc<Charge>> {
+        self.charges.get(uid)
+    }
+
     /// Charges a pod with what it holds already, of which no fold takes what differs.
-    pub(in crate::scheduling) fn renew(&mut self, uid: Uid, charge: Charge) {
-        self.put(uid, Arc::new(charge));
+    pub(in crate::scheduling) fn renew(&mut self, uid: Uid, charge: Arc<Charge>) {
+        self.put(uid, charge);
     }
 
     /// Every charge, in no order.

@@ -1,7 +1,7 @@
 //! Whether moves come out as they were found: one after the other, with the cards cordoned that are to become free, each pod decided on the
 //! cluster as it is then.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 use super::{
     MovablePods, MoveGoal, NodeCard, PodMove,
@@ -32,7 +32,7 @@ pub(super) struct Proven {
 /// A move that has been made on trial, and what the pod held before.
 struct Done {
     uid: Uid,
-    held: Charge,
+    held: Arc<Charge>,
 }
 
 impl Proven {

@@ -1,6 +1,6 @@
 //! Moving pods on trial: cards are closed, pods evicted, and their successors decided as any pod is.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 use jiff::Timestamp;
 
@@ -64,13 +64,13 @@ impl<'a> MoveTrial<'a> {
         self.plan.undo(to);
     }
 
-    pub(super) fn evict(&mut self, uid: &Uid) -> Option<Charge> {
+    pub(super) fn evict(&mut self, uid: &Uid) -> Option<Arc<Charge>> {
         self.classes.count_folded(PODS);
         self.plan.evict(uid)
     }
 
     /// Puts a pod back where it was.
-    pub(super) fn restore(&mut self, uid: &Uid, charge: Charge) {
+    pub(super) fn restore(&mut self, uid: &Uid, charge: Arc<Charge>) {
         self.classes.count_folded(PODS);
         self.plan.place(uid, charge);
     }

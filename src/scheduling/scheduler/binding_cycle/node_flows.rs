@@ -99,7 +99,7 @@ impl BindingCycle {
         }
         let allocations = judged?;
         let is_as_before = |before: &Charge| before.steps.is_empty() && before.gives(&allocations);
-        if !before.as_ref().is_some_and(is_as_before) {
+        if !before.as_deref().is_some_and(is_as_before) {
             plan.place(uid, assumed(info, node.clone(), allocations, Vec::new(), now));
             plan.commit();
             // Cards that it was to have and no longer is are there for others.

@@ -24,10 +24,11 @@ pub struct EndedCharges(VecDeque<EndedCharge>);
 
 impl EndedCharges {
     /// Keeps what a pod held until now, where it was seen to be bound with shares of cards.
-    pub fn push(&mut self, charge: Charge, until: Timestamp) {
+    pub fn push(&mut self, charge: impl Into<Arc<Charge>>, until: Timestamp) {
+        let charge = charge.into();
         let counts = charge.commitment == Commitment::Bound && charge.tenure.is_some();
         if counts && charge.shares().next().is_some() {
-            self.keep(EndedCharge { charge: Arc::new(charge), until });
+            self.keep(EndedCharge { charge, until });
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Only places that make the gang whole are kept; what was tried beside that is undone, and what was found of other pods still holds then.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 use jiff::Timestamp;
 
@@ -125,10 +125,10 @@ impl GangTrial<'_> {
         holders: &[Uid],
         pool: &Pool<'_>,
         now: Timestamp,
-    ) -> (Vec<(Uid, Charge)>, Vec<Charge>) {
+    ) -> (Vec<(Uid, Arc<Charge>)>, Vec<Charge>) {
         let before = Versions::of(self.snapshot);
         let mut plan = Plan::new(self.snapshot);
-        let mut held: Vec<(Uid, Charge)> = Vec::new();
+        let mut held: Vec<(Uid, Arc<Charge>)> = Vec::new();
         for uid in holders {
             held.extend(plan.evict(uid).map(|charge| (uid.clone(), charge)));
         }
