@@ -20,9 +20,8 @@ use berth::scheduling::{
 impl World {
     /// Decides a pod that fits nowhere and looks for its victims, which stay.
     pub(super) fn preempt(&mut self, demand: Demand) -> TrialOutcome {
-        let name = |pod: &Uid| Some(pod.clone());
         let decision = self.classes.decide(&demand, &self.snapshot, |_| 0);
-        let chosen = choose(&demand, &mut self.snapshot, &mut PodCounts::default(), Rules::default(), &name);
+        let chosen = choose(&demand, &mut self.snapshot, &mut PodCounts::default(), Rules::default());
         TrialOutcome::Preemptor(demand, decision, chosen.map_err(|none| format!("{none:?}")))
     }
 

@@ -36,6 +36,7 @@ use crate::{
         model::{
             extended_resources::{ShareRequests, StatedClaim},
             footprint::Footprint,
+            gang::GroupApi,
             images::NodeImages,
             kube_scheduler::KubeScheduler,
             name::full_name,
@@ -187,10 +188,13 @@ impl Reader {
         } else {
             pod::unless_too_many(self.claim(pod, &mut footprint), too_many)
         };
+        let gang = group::member(pod).filter(|_| self.judged == ReadPurpose::Everything).map(Arc::new);
+        let of_kubernetes = gang.as_ref().filter(|member| member.gang.api == GroupApi::Kubernetes);
+        let group = of_kubernetes.map(|member| member.gang.group.clone());
         let info = PodInfo {
             key: key(pod),
             resource_version: pod.metadata.resource_version.clone(),
-            importance: importance(pod),
+            importance: importance(pod, group),
             lifetime: Lifetime {
                 created: pod.metadata.creation_timestamp.unwrap_or(Timestamp::UNIX_EPOCH),
                 leaving: pod.metadata.deletion_timestamp,
@@ -208,7 +212,7 @@ impl Reader {
             holding,
             footprint: Arc::new(footprint),
             groups: PodGroups {
-                gang: group::member(pod).filter(|_| self.judged == ReadPurpose::Everything).map(Arc::new),
+                gang,
                 job: self.divides_time().then(|| Arc::new(time_division::member(pod, self.placer(pod)))),
             },
         };

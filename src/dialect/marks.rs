@@ -22,6 +22,8 @@ pub const GROUP_NAMES: [&str; 2] = ["scheduling.k8s.io/group-name", "scheduling.
 
 /// The task of a Volcano Job that a pod belongs to (volcano `staging/src/volcano.sh/apis/pkg/apis/batch/v1alpha1/labels.go`): annotation.
 pub const TASK: &str = "volcano.sh/task-spec";
+/// The PodClique that a pod belongs to (grove `operator/api/common/labels.go`): label.
+pub const POD_CLIQUE: &str = "grove.io/podclique";
 /// The pod's group, as the coscheduling plugin has it: label (scheduler-plugins `apis/scheduling/v1alpha1/types.go`).
 pub const COSCHEDULING_GROUP: &str = "scheduling.x-k8s.io/pod-group";
 /// How many pods of a PodGroup run at most: annotation. Berth's own.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::{metadata::Metadata, nullable};
+use super::{LabelSelector, metadata::Metadata, nullable};
 
 /// A group of pods. Which fields there are depends on the API.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
@@ -32,12 +32,50 @@ pub struct PodGroupSpec {
     pub schedule_timeout_seconds: Option<i32>,
     /// Where the pods run, by HyperNodes (Volcano).
     pub network_topology: Option<NetworkTopology>,
+    /// Parts of the group of which each is placed together (Volcano 1.14).
+    #[serde(deserialize_with = "nullable")]
+    pub sub_group_policy: Vec<SubGroupPolicy>,
     /// Whether the pods are placed together (Kubernetes).
     #[serde(deserialize_with = "nullable")]
     pub scheduling_policy: SchedulingPolicy,
     /// Where the pods run (Kubernetes).
     pub scheduling_constraints: Option<SchedulingConstraints>,
+    /// Whether the pods are disrupted together (Kubernetes).
+    pub disruption_mode: Option<DisruptionMode>,
+    /// The priority of the pods as a group (Kubernetes).
+    pub priority: Option<i32>,
+    /// Whether pods of lower priority may be preempted for the group: `Never` or `PreemptLowerPriority` (Kubernetes, `v1beta1`).
+    pub preemption_policy: Option<String>,
+    /// Claims of devices that the pods share (Kubernetes).
+    #[serde(deserialize_with = "nullable")]
+    pub resource_claims: Vec<NoFields>,
+    /// The CompositePodGroup that the group is in (Kubernetes, `v1beta1`).
+    pub parent_composite_pod_group_name: Option<String>,
 }
+
+/// `spec.disruptionMode` of Kubernetes' PodGroup. Its form depends on the version.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq)]
+#[serde(untagged)]
+pub enum DisruptionMode {
+    /// `Pod` or `PodGroup` (`v1alpha2`).
+    Name(String),
+    /// One of the members is set (`v1beta1`).
+    OneOf(DisruptionModes),
+}
+
+/// The modes of `v1beta1`. A mode that is not known here leaves both unset.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
+#[serde(default)]
+pub struct DisruptionModes {
+    /// Each pod by itself.
+    pub single: Option<NoFields>,
+    /// All pods or none.
+    pub all: Option<NoFields>,
+}
+
+/// An object that says by its presence alone what it says.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
+pub struct NoFields {}
 
 /// `spec.networkTopology` of Volcano's PodGroup.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
@@ -46,6 +84,26 @@ pub struct NetworkTopology {
     /// `hard` (the default) or `soft`.
     #[serde(deserialize_with = "nullable")]
     pub mode: String,
+}
+
+/// One entry of `spec.subGroupPolicy` of Volcano's PodGroup: the pods with these labels, a part for each value of the keys.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
+#[serde(default, rename_all = "camelCase")]
+pub struct SubGroupPolicy {
+    /// Its name.
+    #[serde(deserialize_with = "nullable")]
+    pub name: String,
+    /// The pods.
+    pub label_selector: Option<LabelSelector>,
+    /// Pods with the same values of these labels are one part.
+    #[serde(deserialize_with = "nullable")]
+    pub match_label_keys: Vec<String>,
+    /// How many pods of a part are placed together.
+    pub sub_group_size: Option<i32>,
+    /// How many parts are.
+    pub min_sub_groups: Option<i32>,
+    /// Where the pods of a part run, by HyperNodes.
+    pub network_topology: Option<NetworkTopology>,
 }
 
 /// `spec.schedulingPolicy` of Kubernetes' PodGroup.

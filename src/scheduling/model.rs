@@ -9,6 +9,7 @@ pub mod feature;
 pub mod footprint;
 pub mod gang;
 pub mod images;
+pub mod importance;
 pub mod kept_room;
 pub mod kind;
 pub mod kube_scheduler;

@@ -470,9 +470,7 @@ proptest! {
 
         let before: Vec<_> = snapshot.nodes().cloned().collect();
         let held = format!("{:?}", snapshot.resource_claims().held());
-        let pod_name = |pod: &Uid| Some(pod.clone());
-        let chosen =
-            choose(&demand, &mut snapshot, &mut PodCounts::default(), Rules::default(), &pod_name).ok();
+        let chosen = choose(&demand, &mut snapshot, &mut PodCounts::default(), Rules::default()).ok();
         let same = snapshot.nodes().zip(&before).all(|(now, before)| Arc::ptr_eq(now, before));
         prop_assert!(same, "what was tried has left a trace");
         prop_assert_eq!(&held, &format!("{:?}", snapshot.resource_claims().held()));

@@ -77,8 +77,7 @@ fn place(demand: &Demand, snapshot: &Snapshot) -> Option<String> {
 }
 
 fn preempt(demand: &Demand, snapshot: &mut Snapshot) -> Option<Candidate> {
-    let name = |pod: &Uid| Some(pod.clone());
-    choose(demand, snapshot, &mut PodCounts::default(), Rules::default(), &name).ok()
+    choose(demand, snapshot, &mut PodCounts::default(), Rules::default()).ok()
 }
 
 /// Whether some node would have the pod if every pod of lower priority were gone.

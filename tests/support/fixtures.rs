@@ -177,6 +177,7 @@ pub(crate) fn demand(uid: &str, ask: Ask) -> Demand {
         footprint: footprint("default"),
         priority: 0,
         preemption_policy: PreemptionPolicy::default(),
+        group: None,
         uid: uid.into(),
         nominated: None,
         origin: None,

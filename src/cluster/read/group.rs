@@ -4,6 +4,9 @@
 //! `apis/scheduling/v1alpha1/types.go`; k8s.io/api v0.36 `scheduling/v1alpha2/types.go` and v0.37 `scheduling/v1beta1/types.go`. The annotations
 //! of [`marks`] that begin with `berth.dev/` are Berth's own, on a PodGroup of any API.
 
+#[cfg(test)]
+mod tests;
+
 use std::{collections::BTreeMap, sync::Arc};
 
 use jiff::SignedDuration;
@@ -11,10 +14,17 @@ use jiff::SignedDuration;
 use super::time_division::budget;
 use crate::{
     dialect::marks,
-    object::{Pod, PodGroup},
+    object::{
+        Pod, PodGroup,
+        pod_group::{self as object, PodGroupSpec},
+    },
     scheduling::{
         model::{
-            gang::{Gang, GangName, Group, GroupApi, Member, Policy, SharedTopology, Strictness},
+            gang::{
+                DisruptionMode, Gang, GangName, Group, GroupApi, GroupPreemption, Member, Policy,
+                SharedTopology, Strictness,
+            },
+            importance::PreemptionPolicy,
             kind::PodGroupKind,
             name::full_name,
         },
@@ -33,18 +43,73 @@ pub(super) fn member(pod: &Pod) -> Option<Member> {
         .or_else(|| kubernetes.filter(named).map(|name| (GroupApi::Kubernetes, name)))
         .or_else(|| volcano().filter(named).map(|name| (GroupApi::Volcano, name)))
         .or_else(|| coscheduling().filter(named).map(|name| (GroupApi::Coscheduling, name)))?;
-    let task = metadata.annotation(marks::TASK).filter(|_| api == GroupApi::Volcano).map(Arc::from);
+    let task = || metadata.annotation(marks::TASK).or_else(|| metadata.label(marks::POD_CLIQUE));
+    let task = (api == GroupApi::Volcano).then(task).flatten().map(Arc::from);
     Some(Member { gang: GangName { api, group: full_name(&metadata.namespace, name) }, task })
 }
 
 /// A PodGroup of this kind.
 pub fn pod_group(kind: PodGroupKind, group: &PodGroup) -> Object {
     let metadata = &group.metadata;
+    let (preemption, trouble) = preemption(kind, &group.spec);
+    let policy = trouble.map_or_else(|| policy(kind, group), Err);
     let said = Group {
         budget: budget(metadata),
-        policy: policy(kind, group).unwrap_or_else(|why| Policy::Unserved(why.into())),
+        policy: policy.unwrap_or_else(|why| Policy::Unserved(why.into())),
+        preemption,
     };
     Object::PodGroup(kind, full_name(&metadata.namespace, &metadata.name), Arc::new(said))
+}
+
+/// What the PodGroup says of preemption, and why none of its pods is placed. Where the mode can't be read, they are disrupted together.
+///
+/// The API server fills in both the mode and the priority. Where a feature gate is off, as it is by default in 1.36, it drops both.
+fn preemption(kind: PodGroupKind, spec: &PodGroupSpec) -> (GroupPreemption, Option<String>) {
+    if kind.api() != GroupApi::Kubernetes {
+        return (GroupPreemption::default(), None);
+    }
+    let mode = disruption_mode(spec.disruption_mode.as_ref());
+    let policy = spec.preemption_policy.as_deref().map(|policy| match policy {
+        "PreemptLowerPriority" => Ok(PreemptionPolicy::PreemptLowerPriority),
+        "Never" => Ok(PreemptionPolicy::Never),
+        other => {
+            Err(format!("spec.preemptionPolicy must be Never or PreemptLowerPriority, but is {other:?}"))
+        }
+    });
+    let policy = policy.transpose();
+    let trouble = mode.as_ref().err().or(policy.as_ref().err()).cloned().or_else(|| unserved(spec));
+    let preemption = GroupPreemption {
+        disruption: mode.unwrap_or(DisruptionMode::All),
+        priority: spec.priority,
+        policy: policy.unwrap_or(None),
+    };
+    (preemption, trouble)
+}
+
+/// What the PodGroup demands that Berth does not do.
+fn unserved(spec: &PodGroupSpec) -> Option<String> {
+    if !spec.resource_claims.is_empty() {
+        return Some("spec.resourceClaims is set, and Berth does not serve claims of devices that the pods of a PodGroup share".to_owned());
+    }
+    let parent = spec.parent_composite_pod_group_name.as_ref()?;
+    Some(format!(
+        "spec.parentCompositePodGroupName is {parent}, and Berth does not place the pods of CompositePodGroups"
+    ))
+}
+
+fn disruption_mode(mode: Option<&object::DisruptionMode>) -> Result<DisruptionMode, String> {
+    use object::{DisruptionMode as Stated, DisruptionModes};
+    let Some(mode) = mode else { return Ok(DisruptionMode::Single) };
+    match mode {
+        Stated::Name(name) if name == "Pod" => Ok(DisruptionMode::Single),
+        Stated::Name(name) if name == "PodGroup" => Ok(DisruptionMode::All),
+        Stated::OneOf(DisruptionModes { single: Some(_), all: None }) => Ok(DisruptionMode::Single),
+        Stated::OneOf(DisruptionModes { single: None, all: Some(_) }) => Ok(DisruptionMode::All),
+        Stated::Name(_) | Stated::OneOf(_) => Err(
+            "spec.disruptionMode is none of the modes that Berth knows: single and all, or Pod and PodGroup"
+                .to_owned(),
+        ),
+    }
 }
 
 fn policy(kind: PodGroupKind, group: &PodGroup) -> Result<Policy, String> {
@@ -58,15 +123,10 @@ fn policy(kind: PodGroupKind, group: &PodGroup) -> Result<Policy, String> {
         ("spec.minMember", spec.min_member)
     };
     let (field, least) = least;
-    let tasks = spec.min_task_member.iter().flatten();
     let gang = Gang {
         min: count(field, least.unwrap_or(1))?,
         max: metadata.annotation(marks::MAX_MEMBERS).map(max).transpose()?,
-        tasks: tasks
-            .map(|(task, least)| {
-                Ok((task.as_str().into(), count(&format!("spec.minTaskMember[{task}]"), *least)?))
-            })
-            .collect::<Result<BTreeMap<_, _>, String>>()?,
+        tasks: tasks(spec)?,
         succeeded: usize::try_from(status.succeeded.unwrap_or(0)).unwrap_or(0),
         topology: topology(group)?,
         timeout: spec
@@ -81,6 +141,39 @@ fn policy(kind: PodGroupKind, group: &PodGroup) -> Result<Policy, String> {
         ));
     }
     Ok(Policy::Gang(Arc::new(gang)))
+}
+
+/// So many pods of each task are placed together: by `minTaskMember`, and by parts of the group as Grove has them, one for each PodClique
+/// (grove `operator/internal/scheduler/volcano/backend.go`, `subGroupPoliciesForPodGang`).
+fn tasks(spec: &PodGroupSpec) -> Result<BTreeMap<Arc<str>, usize>, String> {
+    let mut tasks = BTreeMap::new();
+    for (task, least) in spec.min_task_member.iter().flatten() {
+        tasks.insert(task.as_str().into(), count(&format!("spec.minTaskMember[{task}]"), *least)?);
+    }
+    for policy in &spec.sub_group_policy {
+        let field = format!("spec.subGroupPolicy[{}]", policy.name);
+        let clique = clique(policy).ok_or_else(|| {
+            format!(
+                "{field} is not served: Berth reads parts that select the pods of one PodClique by the label {}, without HyperNodes",
+                marks::POD_CLIQUE
+            )
+        })?;
+        let least = count(&format!("{field}.subGroupSize"), policy.sub_group_size.unwrap_or(1))?;
+        tasks.insert(clique.into(), least);
+    }
+    Ok(tasks)
+}
+
+/// The PodClique whose pods the part has; `None`: it is another kind of part.
+fn clique(policy: &object::SubGroupPolicy) -> Option<&str> {
+    let selector = policy.label_selector.as_ref()?;
+    let is_by_clique = selector.match_expressions.is_empty()
+        && selector.match_labels.len() == 1
+        && policy.match_label_keys.iter().all(|key| key == marks::POD_CLIQUE);
+    let is_one = policy.min_sub_groups.unwrap_or(1) <= 1;
+    let is_anywhere = policy.network_topology.as_ref().is_none_or(|topology| topology.mode == "soft");
+    let clique = selector.match_labels.get(marks::POD_CLIQUE)?;
+    (is_by_clique && is_one && is_anywhere).then_some(clique.as_str())
 }
 
 fn count(field: &str, count: i32) -> Result<usize, String> {

@@ -1,5 +1,7 @@
 //! What of a pod is read without a dialect: how far it is, what it was told, and what it demands of a node beside cards.
 
+use std::sync::Arc;
+
 use super::time_division::revocable;
 use crate::{
     dialect::marks,
@@ -55,8 +57,8 @@ fn preemption_policy(pod: &Pod) -> PreemptionPolicy {
     }
 }
 
-/// What decides whether, and in which order, the pod is a victim of preemption.
-pub(super) fn importance(pod: &Pod) -> Importance {
+/// What decides whether, and in which order, the pod is a victim of preemption; `group` is the full name of its PodGroup of Kubernetes.
+pub(super) fn importance(pod: &Pod, group: Option<Arc<str>>) -> Importance {
     let disruption = pod.status.condition("DisruptionTarget");
     let preempted = disruption
         .is_some_and(|condition| condition.status == "True" && condition.reason == PREEMPTION_BY_SCHEDULER);
@@ -70,6 +72,7 @@ pub(super) fn importance(pod: &Pod) -> Importance {
             Some(_) => Deletion::Requested,
         },
         preemption_policy: preemption_policy(pod),
+        group,
     }
 }
 

@@ -13,12 +13,14 @@ pub struct Hopeless {
     pub not_helpful: usize,
     /// Nodes of which it was not found out, since comparing claims with devices takes longer than the search for victims may.
     pub unfinished: usize,
+    /// Nodes with pods of groups that go as a whole and have more pods than the search for victims may look through.
+    pub too_large: usize,
 }
 
 impl Hopeless {
     /// Whether a node has pods that may be preempted.
     pub fn was_tried(&self) -> bool {
-        self.not_helpful > 0 || self.unfinished > 0
+        self.not_helpful > 0 || self.unfinished > 0 || self.too_large > 0
     }
 }
 
@@ -69,16 +71,17 @@ impl std::fmt::Display for NoRoom {
 
 impl std::fmt::Display for Hopeless {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { without_victims, not_helpful, unfinished } = *self;
+        let Self { without_victims, not_helpful, unfinished, too_large } = *self;
         write!(
             formatter,
             "preemption: 0/{} nodes are available: ",
-            without_victims + not_helpful + unfinished
+            without_victims + not_helpful + unfinished + too_large
         )?;
         let counted = [
             (without_victims, "No preemption victims found for incoming pod"),
             (not_helpful, "Preemption is not helpful for scheduling"),
             (unfinished, "Comparing claims with devices takes longer than a search for victims may"),
+            (too_large, "Looking through groups of pods takes longer than a search for victims may"),
         ];
         let counted = counted.iter().filter(|(count, _)| *count > 0);
         let counted: Vec<_> = counted.map(|(count, reason)| format!("{count} {reason}")).collect();

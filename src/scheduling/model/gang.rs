@@ -4,7 +4,10 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use jiff::SignedDuration;
 
-use super::tdm::job::JobBudget;
+use super::{
+    importance::{Importance, PreemptionPolicy},
+    tdm::job::JobBudget,
+};
 
 /// Whose PodGroup.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -37,7 +40,7 @@ impl fmt::Display for GangName {
 pub struct Member {
     /// The group.
     pub gang: GangName,
-    /// The task of a Volcano Job that the pod belongs to.
+    /// The task of a Volcano Job that the pod belongs to, or the PodClique of Grove.
     pub task: Option<Arc<str>>,
 }
 
@@ -94,6 +97,47 @@ pub struct Group {
     pub budget: Option<JobBudget>,
     /// How its pods are placed.
     pub policy: Policy,
+    /// What it says of preemption.
+    pub preemption: GroupPreemption,
+}
+
+/// Which pods of a group are disrupted together: `spec.disruptionMode` of Kubernetes' PodGroup.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum DisruptionMode {
+    /// Each by itself: `Single`, in `v1alpha2` `Pod`.
+    #[default]
+    Single,
+    /// All or none: `All`, in `v1alpha2` `PodGroup`.
+    All,
+}
+
+/// What a PodGroup of Kubernetes says of preemption. PodGroups of others say nothing of it.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct GroupPreemption {
+    /// Which pods of the group are disrupted together.
+    pub disruption: DisruptionMode,
+    /// Its priority; `None`: none is stated, and each pod has its own.
+    pub priority: Option<i32>,
+    /// Whether others may be preempted for it; `None`: each of its pods says that.
+    pub policy: Option<PreemptionPolicy>,
+}
+
+impl GroupPreemption {
+    /// Why a pod of this importance is not placed in the group; `None`: it is as the group says. kube-scheduler places no pod of such a group
+    /// (v1.37 `schedule_one_podgroup.go`, `validatePodGroup`).
+    pub fn contradiction(&self, pod: &Importance) -> Option<String> {
+        if let Some(priority) = self.priority.filter(|priority| *priority != pod.priority) {
+            return Some(format!(
+                "spec.priority is {priority}, but that of this pod is {}; both must be equal",
+                pod.priority
+            ));
+        }
+        let policy = self.policy.filter(|policy| *policy != pod.preemption_policy)?;
+        Some(format!(
+            "spec.preemptionPolicy is {policy}, but that of this pod is {}; both must be equal",
+            pod.preemption_policy
+        ))
+    }
 }
 
 /// What becomes of the pods of a group, as far as its PodGroup is known.

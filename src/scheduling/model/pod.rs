@@ -4,6 +4,7 @@ use std::{fmt, sync::Arc};
 
 use jiff::Timestamp;
 
+pub use super::importance::{Deletion, Importance, PreemptionPolicy};
 use super::{
     extended_resources::StatedClaim,
     feature::Feature,
@@ -123,6 +124,8 @@ pub struct Demand {
     pub uid: Uid,
     /// Whether it may preempt pods of lower priority.
     pub preemption_policy: PreemptionPolicy,
+    /// The full name of its PodGroup of Kubernetes: it does not preempt that group.
+    pub group: Option<Arc<str>>,
     /// The node that is kept for it, as its status says: it is tried first.
     pub nominated: Option<NodeName>,
     /// What it is made from: it moves scores alone.
@@ -186,43 +189,6 @@ pub struct Holding {
     pub binding: Binding,
     /// Since when it holds that, and whose it is; `None`: it is not bound.
     pub tenure: Option<Arc<Tenure>>,
-}
-
-/// Whether a pod may take the room of pods of lower priority: `spec.preemptionPolicy`.
-#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
-pub enum PreemptionPolicy {
-    /// It may.
-    #[default]
-    PreemptLowerPriority,
-    /// It waits until they end.
-    Never,
-}
-
-/// Whether a pod is being deleted, and for what.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum Deletion {
-    /// It is not.
-    #[default]
-    None,
-    /// It is, for any reason but preemption.
-    Requested,
-    /// A scheduler deletes it to make room for another pod: its condition `DisruptionTarget` has the reason `PreemptionByScheduler`.
-    Preempted,
-}
-
-/// What decides whether a pod preempts others, and whether, and in which order, it is a victim of preemption.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Importance {
-    /// Its priority. A pod is a victim of pods of higher priority only.
-    pub priority: i32,
-    /// When it was started; `None`: it is not yet.
-    pub started: Option<Timestamp>,
-    /// Whether it is marked as preemptable (`volcano.sh/preemptable: "true"`).
-    pub preemptable: bool,
-    /// Whether it is being deleted.
-    pub deletion: Deletion,
-    /// Whether it may preempt pods of lower priority.
-    pub preemption_policy: PreemptionPolicy,
 }
 
 /// Who places a pod.
@@ -313,6 +279,7 @@ impl PodInfo {
                 footprint: self.footprint.clone(),
                 priority: self.importance.priority,
                 preemption_policy: self.importance.preemption_policy,
+                group: self.importance.group.clone(),
                 uid: self.key.uid.clone(),
                 nominated: self.status.nominated.clone(),
                 origin: self.origin.clone(),

@@ -1,16 +1,17 @@
 //! Preemption: which pods of one node must go so that a pod of higher priority fits there, and on which node that does the least harm.
 //!
-//! Source: v1.36 `pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go`, `framework/preemption/preemption.go`. Each
+//! Source: v1.37 `pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go`, `framework/preemption/preemption.go`. Each
 //! node is tried in a plan that is undone; `preempt` carries out the choice. Claims of victims are
-//! free in it where only victims use them, which upstream does not have.
+//! free in it where only victims use them, which upstream does not have. Where a PodGroup says so, its pods on other nodes go too (`unit`).
 
 mod budgets;
 #[cfg(test)]
 mod tests;
+mod unit;
 
 use std::{
     cmp::Reverse,
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     hash::{DefaultHasher, Hash, Hasher},
     sync::Arc,
 };
@@ -27,19 +28,22 @@ use crate::scheduling::{
     },
     model::{
         name::{NodeName, Uid},
-        pod::{Deletion, Demand, Importance, Placer, PreemptionPolicy},
-        steps::{Allowance, FOLD_CLAIM, JUDGE, PER_MILLISECOND},
+        pod::{Deletion, Demand, Importance, PreemptionPolicy},
+        steps::{Allowance, COMPARE, FOLD, FOLD_CLAIM, JUDGE, LOOK, PER_MILLISECOND, TRY_POD},
     },
     plugin::{filter::filter, pod_counts::PodCounts, rejection::Cure},
     snapshot::Snapshot,
     world::{
-        ledger::{Charge, Commitment, Held},
+        ledger::{Charge, Held},
         node_state::NodeState,
         quota::Exceeded,
         resource_claims::{awaits_freeing, beside_those_of},
     },
 };
 use budgets::Budgets;
+use unit::{PreemptionUnit, WholeGroup};
+
+pub use unit::{preempted_with, whole_group};
 
 /// At least so many nodes are compared, and at least a tenth of all (v1.36 `DefaultPreemptionArgs`).
 const FEWEST_CANDIDATES: usize = 100;
@@ -48,6 +52,10 @@ const FEWEST_CANDIDATES: usize = 100;
 /// the pod with devices.
 const OF_SEARCH: Allowance = Allowance::of(60 * PER_MILLISECOND);
 const OF_NODE: Allowance = Allowance::of(20 * PER_MILLISECOND);
+
+/// Groups that go as a whole may take so many steps in one search for victims, about 30 ms: looking through their pods, and taking off those on
+/// other nodes.
+const OF_GROUPS: Allowance = Allowance::of(30 * PER_MILLISECOND);
 
 /// Which pods may be preempted, and which of them first.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -66,7 +74,7 @@ impl Default for Rules {
 
 impl Rules {
     /// The place of a pod among victims, the most important first.
-    pub(in crate::scheduling) fn place(self, importance: Importance) -> (Reverse<i32>, bool, Timestamp) {
+    pub(in crate::scheduling) fn place(self, importance: &Importance) -> (Reverse<i32>, bool, Timestamp) {
         let preemptable = self.preemptable_first && importance.preemptable;
         (Reverse(importance.priority), preemptable, started(importance))
     }
@@ -77,8 +85,16 @@ impl Rules {
 pub struct Victim {
     /// The pod.
     pub pod: Uid,
+    /// On which node it is.
+    pub node: NodeName,
     /// How much it matters.
     pub importance: Importance,
+}
+
+impl Victim {
+    fn of(pod: &Uid, charge: &Charge) -> Self {
+        Self { pod: pod.clone(), node: charge.node.clone(), importance: charge.importance.clone() }
+    }
 }
 
 /// A node on which the pod fits once these pods are gone.
@@ -86,7 +102,7 @@ pub struct Victim {
 pub struct Candidate {
     /// The node.
     pub node: NodeName,
-    /// The pods, the most important first; at least one.
+    /// The pods, the most important first; at least one. Those on other nodes go since one of their group goes.
     pub victims: Vec<Victim>,
     /// How many of them a PodDisruptionBudget covers that allows no further disruption.
     pub violations: usize,
@@ -115,7 +131,8 @@ pub fn awaits_victims(demand: &Demand, snapshot: &Snapshot) -> bool {
     let Some(node) = nominated else { return false };
     let Some(state) = snapshot.node(node) else { return false };
     let is_waited_for = |charge: &Charge| {
-        charge.importance.priority < demand.priority && charge.importance.deletion == Deletion::Preempted
+        charge.importance.deletion == Deletion::Preempted
+            && unit::priority(&charge.importance, snapshot.objects()) < demand.priority
     };
     let waits = snapshot.ledger().on_node(node).any(|(_, charge)| is_waited_for(charge));
     (waits || awaits_claims(demand, state, snapshot)) && !is_lost(demand, state, snapshot.device_resources())
@@ -169,8 +186,6 @@ pub fn exceeded_beside_nominated(demand: &Demand, snapshot: &Snapshot) -> Option
 /// The node on which room is made for the pod, by kube-scheduler's rules: the fewest violated budgets, the lowest of the highest
 /// priorities, the lowest sum of priorities, the fewest victims, the one whose most important victim was started last; equals go by name.
 ///
-/// `names` gives the names of pods, by which budgets know them.
-///
 /// # Errors
 ///
 /// No node would have the pod, whichever pods of lower priority were gone.
@@ -179,9 +194,8 @@ pub fn choose(
     snapshot: &mut Snapshot,
     counts: &mut PodCounts,
     rules: Rules,
-    names: &dyn Fn(&Uid) -> Option<Arc<str>>,
 ) -> Result<Candidate, Hopeless> {
-    choose_among(demand, &mut Plan::new(snapshot), counts, rules, names, &|_| true)
+    choose_among(demand, &mut Plan::new(snapshot), counts, rules, &|_| true)
 }
 
 /// As [`choose`], in a plan, which is as it was afterwards, and among some of the nodes.
@@ -194,15 +208,24 @@ pub fn choose_among(
     plan: &mut Plan<'_>,
     counts: &mut PodCounts,
     rules: Rules,
-    names: &dyn Fn(&Uid) -> Option<Arc<str>>,
     allowed: &dyn Fn(&NodeName) -> bool,
 ) -> Result<Candidate, Hopeless> {
     let snapshot: &Snapshot = plan;
-    if snapshot.ledger().lowest_priority().is_none_or(|lowest| lowest >= demand.priority) {
+    // The priority of a group may be lower than those of its pods.
+    let has_lower = snapshot.ledger().lowest_priority().is_some_and(|lowest| lowest < demand.priority);
+    if !has_lower && !snapshot.ledger().has_groups() {
         return Err(Hopeless { without_victims: snapshot.nodes().count(), ..Hopeless::default() });
     }
     let budgets = Budgets::of(snapshot.objects());
-    let mut search = VictimSearch { demand, counts, rules, budgets, names, allowance: OF_SEARCH };
+    let mut search = VictimSearch {
+        demand,
+        counts,
+        rules,
+        budgets,
+        allowance: OF_SEARCH,
+        groups: BTreeMap::new(),
+        of_groups: OF_GROUPS,
+    };
     let mut candidates: Vec<Candidate> = Vec::new();
     let mut hopeless = Hopeless::default();
     let nodes = from_offset(snapshot, &demand.uid);
@@ -215,7 +238,8 @@ pub fn choose_among(
         match dry_run {
             NodeTrial::NoVictims => hopeless.without_victims += 1,
             NodeTrial::Fails => hopeless.not_helpful += 1,
-            NodeTrial::Unfinished => hopeless.unfinished += 1,
+            NodeTrial::Unfinished(TooLong::Claims) => hopeless.unfinished += 1,
+            NodeTrial::Unfinished(TooLong::Groups) => hopeless.too_large += 1,
             NodeTrial::Fits(candidate) => candidates.push(candidate),
         }
         if candidates.len() >= enough && candidates.iter().any(|candidate| candidate.violations == 0) {
@@ -247,14 +271,14 @@ impl Candidate {
         let unmarked = self.victims.iter().filter(|victim| !victim.importance.preemptable);
         let unmarked = if rules.preemptable_first { unmarked.count() } else { 0 };
         let most_important = self.victims.iter().filter(|victim| victim.importance.priority == highest);
-        let earliest = most_important.map(|victim| started(victim.importance)).min();
+        let earliest = most_important.map(|victim| started(&victim.importance)).min();
         let earliest = Reverse(earliest.unwrap_or(Timestamp::MAX));
         (self.violations, highest, sum, unmarked, self.victims.len(), earliest, self.node.clone())
     }
 }
 
 /// When the pod was started; one that is not yet counts as the latest.
-fn started(importance: Importance) -> Timestamp {
+fn started(importance: &Importance) -> Timestamp {
     importance.started.unwrap_or(Timestamp::MAX)
 }
 
@@ -262,105 +286,157 @@ fn started(importance: Importance) -> Timestamp {
 enum NodeTrial {
     NoVictims,
     Fails,
-    /// Comparing claims with devices takes longer than it may.
-    Unfinished,
+    Unfinished(TooLong),
     Fits(Candidate),
 }
 
-/// Comparing claims with devices was not finished within the steps that it may take.
-struct TooLong;
+/// What was not finished within the steps that it may take.
+#[derive(Clone, Copy, Debug)]
+enum TooLong {
+    /// Comparing claims with devices.
+    Claims,
+    /// Looking through the pods of groups that go as a whole.
+    Groups,
+}
 
 struct VictimSearch<'a> {
     demand: &'a Demand,
     counts: &'a mut PodCounts,
     rules: Rules,
     budgets: Budgets,
-    names: &'a dyn Fn(&Uid) -> Option<Arc<str>>,
     /// How much comparing claims with devices may still take.
     allowance: Allowance,
+    /// The groups that go as a whole, as far as they were met; none: it may not go.
+    groups: BTreeMap<Arc<str>, Option<Arc<WholeGroup>>>,
+    /// How much looking through them may still take.
+    of_groups: Allowance,
 }
 
 impl VictimSearch<'_> {
     /// Takes every pod that may be preempted off the node, and puts back as many as the node can have beside the pod: those first
-    /// whose budget would be violated, of these the most important first.
+    /// whose budget would be violated, of these the most important first. Pods that go together are put back together.
     fn dry_run(&mut self, plan: &mut Plan<'_>, node: &NodeName) -> NodeTrial {
-        let potential = self.potential_victims(plan, node);
-        if potential.is_empty() {
-            return NodeTrial::NoVictims;
-        }
+        let potential = match self.potential_victims(plan, node) {
+            Ok(potential) if potential.is_empty() => return NodeTrial::NoVictims,
+            Ok(potential) => potential,
+            Err(too_long) => return NodeTrial::Unfinished(too_long),
+        };
         let mut allowance = self.allowance.at_most(OF_NODE);
         let before = allowance;
         let found = self.victims_on(plan, node, potential, &mut allowance);
         self.allowance = self.allowance.less(before.left() - allowance.left());
-        found.unwrap_or(NodeTrial::Unfinished)
+        found.unwrap_or_else(NodeTrial::Unfinished)
     }
 
     fn victims_on(
         &mut self,
         plan: &mut Plan<'_>,
         node: &NodeName,
-        potential: Vec<(Uid, Charge)>,
+        mut potential: Vec<PreemptionUnit>,
         allowance: &mut Allowance,
     ) -> Result<NodeTrial, TooLong> {
         let claims = plan.resource_claims();
-        let folded: usize = potential.iter().map(|(pod, _)| beside_those_of(claims, pod)).sum();
+        let tried = potential.iter().flat_map(PreemptionUnit::tried);
+        let folded: usize = tried.map(|pod| beside_those_of(claims, pod)).sum();
         let folding = FOLD_CLAIM.saturating_mul(folded as u64);
         if folding > allowance.left() {
-            return Err(TooLong);
+            return Err(TooLong::Claims);
         }
         self.counts.steps().add(folding, 1);
         *allowance = allowance.less(folding);
-        for (pod, _) in &potential {
-            plan.end(pod, self.demand);
+        for unit in &mut potential {
+            unit.take_off(plan, self.demand);
         }
         if !self.fits(plan, node, allowance)? {
             return Ok(NodeTrial::Fails);
         }
         let mut budgets = self.budgets.clone();
-        let (violating, others): (Vec<_>, Vec<_>) = potential
-            .into_iter()
-            .partition(|(pod, charge)| budgets.violate(charge, (self.names)(pod).as_deref()));
-        let mut victims = self.reprieve(plan, node, violating, allowance)?;
-        let violations = victims.len();
-        victims.extend(self.reprieve(plan, node, others, allowance)?);
-        victims.sort_by_key(|victim| self.rules.place(victim.importance));
-        if victims.is_empty() {
+        let judged = potential.into_iter().map(|unit| (unit.violate(&mut budgets), unit));
+        let (violating, others): (Vec<_>, Vec<_>) = judged.partition(|(violations, _)| *violations > 0);
+        let mut gone = self.reprieve(plan, node, violating, allowance)?;
+        let violations = gone.iter().map(|(violations, _)| violations).sum();
+        gone.extend(self.reprieve(plan, node, others, allowance)?);
+        gone.sort_by_key(|(_, unit)| unit.place());
+        if gone.is_empty() {
             return Ok(NodeTrial::Fails);
         }
+        let victims = gone.iter().flat_map(|(_, unit)| unit.victims()).cloned().collect();
         Ok(NodeTrial::Fits(Candidate { node: node.clone(), victims, violations }))
     }
 
-    /// The pods of the node that may be preempted, the most important first.
-    fn potential_victims(&self, plan: &Plan<'_>, node: &NodeName) -> Vec<(Uid, Charge)> {
-        let may_go = |charge: &Charge| {
-            charge.importance.priority < self.demand.priority
-                && charge.commitment != Commitment::Intended
-                && (self.rules.other_schedulers || charge.placer == Placer::Berth)
-        };
-        let on_node = plan.ledger().on_node(node).filter(|(_, charge)| may_go(charge));
-        let mut potential: Vec<_> = on_node.map(|(pod, charge)| (pod.clone(), charge.clone())).collect();
-        potential.sort_by_key(|(_, charge)| self.rules.place(charge.importance));
-        potential
+    /// The pods of the node that may be preempted, the most important first, with those that go with them.
+    fn potential_victims(
+        &mut self,
+        plan: &Plan<'_>,
+        node: &NodeName,
+    ) -> Result<Vec<PreemptionUnit>, TooLong> {
+        let mut met: BTreeSet<&Arc<str>> = BTreeSet::new();
+        let mut potential = Vec::new();
+        for (pod, charge) in plan.ledger().on_node(node) {
+            match whole_group(&charge.importance, plan.objects()) {
+                None => {
+                    let one = PreemptionUnit::one(pod, charge, self.demand, plan.objects(), self.rules);
+                    potential.extend(one);
+                }
+                Some(group) if met.insert(group) => potential.extend(self.group(plan, node, group)?),
+                Some(_) => {}
+            }
+        }
+        potential.sort_by_key(PreemptionUnit::place);
+        Ok(potential)
     }
 
-    /// Puts back each of these pods beside which the node would still have the pod; the others are victims.
+    /// The pods of a group that goes as a whole; `None`: it may not go.
+    fn group(
+        &mut self,
+        plan: &Plan<'_>,
+        node: &NodeName,
+        group: &Arc<str>,
+    ) -> Result<Option<PreemptionUnit>, TooLong> {
+        let known = if let Some(known) = self.groups.get(group) {
+            known.clone()
+        } else {
+            let each = FOLD + COMPARE * self.budgets.len() as u64;
+            self.take_of_groups(each, plan.ledger().of_group(group).count())?;
+            let found = WholeGroup::of(group, self.demand, plan, self.rules, &self.budgets).map(Arc::new);
+            self.groups.entry(group.clone()).or_insert(found).clone()
+        };
+        let Some(known) = known else { return Ok(None) };
+        self.take_of_groups(LOOK, known.size())?;
+        let most_far = usize::try_from(self.of_groups.left() / TRY_POD).unwrap_or(usize::MAX);
+        let unit = PreemptionUnit::group(&known, node, most_far);
+        self.take_of_groups(TRY_POD, unit.tried().len().min(most_far))?;
+        Ok(Some(unit))
+    }
+
+    /// Takes the steps of looking through so many pods of a group, each of which takes so many.
+    fn take_of_groups(&mut self, each: u64, pods: usize) -> Result<(), TooLong> {
+        let steps = each.saturating_mul(pods as u64);
+        if steps > self.of_groups.left() {
+            return Err(TooLong::Groups);
+        }
+        self.counts.steps().add(each, pods);
+        self.of_groups = self.of_groups.less(steps);
+        Ok(())
+    }
+
+    /// Puts back each of these beside which the node would still have the pod; the others are victims.
     fn reprieve(
         &mut self,
         plan: &mut Plan<'_>,
         node: &NodeName,
-        pods: Vec<(Uid, Charge)>,
+        units: Vec<(usize, PreemptionUnit)>,
         allowance: &mut Allowance,
-    ) -> Result<Vec<Victim>, TooLong> {
-        let mut victims = Vec::new();
-        for (pod, charge) in pods {
-            let importance = charge.importance;
-            plan.place(&pod, charge);
+    ) -> Result<Vec<(usize, PreemptionUnit)>, TooLong> {
+        let mut gone = Vec::new();
+        for (violations, mut unit) in units {
+            unit.put_back(plan);
             if !self.fits(plan, node, allowance)? {
-                plan.end(&pod, self.demand);
-                victims.push(Victim { pod, importance });
+                unit.take_off(plan, self.demand);
+                gone.push((violations, unit));
             }
         }
-        Ok(victims)
+        Ok(gone)
     }
 
     fn fits(&mut self, plan: &Plan<'_>, node: &NodeName, allowance: &mut Allowance) -> Result<bool, TooLong> {
@@ -368,7 +444,7 @@ impl VictimSearch<'_> {
         match trial_fit(self.demand, plan, node, self.counts, allowance) {
             TrialFit::Fits => Ok(true),
             TrialFit::Fails => Ok(false),
-            TrialFit::Unfinished => Err(TooLong),
+            TrialFit::Unfinished => Err(TooLong::Claims),
         }
     }
 }

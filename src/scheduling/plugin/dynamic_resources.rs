@@ -450,6 +450,7 @@ pub(in crate::scheduling) mod tests {
             priority: 0,
             uid: pod.into(),
             preemption_policy: PreemptionPolicy::PreemptLowerPriority,
+            group: None,
             nominated: None,
             origin: None,
             served: None,

@@ -8,11 +8,16 @@ use super::{Need, Nominated, PreemptInput, PreemptRequest, PreemptView, Preempti
 use crate::scheduling::{
     Claim, Importance, NodeInfo, PodInfo, Snapshot, Uid,
     fixtures::{ask, charge, key, pod},
-    model::outcome::{Setback, WriteOutcome},
+    model::{
+        gang::{DisruptionMode, Group, GroupPreemption, Policy},
+        kind::PodGroupKind,
+        outcome::{Setback, WriteOutcome},
+    },
     node_flow::Course,
     plan::preemption::{Candidate, Rules, Victim},
     world::{
         ledger::{Charge, Commitment},
+        object::Object,
         pod_lister::PodLister,
     },
 };
@@ -97,7 +102,11 @@ impl Cluster {
 
     /// A node was chosen for the pod, and these go.
     fn choose(&mut self, pod: &str, node: &str, victims: &[&str]) -> Vec<String> {
-        let victim = |name: &&str| Victim { pod: (*name).into(), importance: Importance::default() };
+        let victim = |name: &&str| Victim {
+            pod: (*name).into(),
+            node: node.into(),
+            importance: Importance::default(),
+        };
         let victims = victims.iter().map(victim).collect();
         let candidate = Candidate { node: node.into(), victims, violations: 0 };
         let priority = self.pods.0[pod].importance.priority;
@@ -168,6 +177,32 @@ fn nothing_is_deleted_for_a_pod_that_needs_it_no_more_or_by_a_scheduler_that_sto
         assert_eq!(cluster.confirm("high", need), [""; 0]);
         assert!(!cluster.awaits_victims("high"));
     }
+}
+
+#[test]
+fn all_pods_of_a_group_that_goes_as_a_whole_are_deleted_those_on_other_nodes_first() {
+    let mut cluster = Cluster::new();
+    cluster.see("high", 100);
+    let preemption = GroupPreemption { disruption: DisruptionMode::All, ..GroupPreemption::default() };
+    let group = Group { budget: None, policy: Policy::Alone, preemption };
+    let group = Object::PodGroup(PodGroupKind::Kubernetes, "default/g".into(), group.into());
+    cluster.snapshot.set_object(group);
+    let place = |cluster: &mut Cluster, name: &str, node: &str| {
+        cluster.see(name, 0);
+        let importance = Importance { group: Some("default/g".into()), ..Importance::default() };
+        cluster.snapshot.charge(name.into(), Charge { importance, ..charge(node, Vec::new()) });
+    };
+    place(&mut cluster, "a", "n1");
+    place(&mut cluster, "b", "n2");
+    cluster.choose("high", "n1", &["a", "b"]);
+    cluster.nominated("high", Some("n1"), &written());
+    // One more pod of the group was bound meanwhile.
+    place(&mut cluster, "c", "n2");
+    let expected = ["delete b on n1 for high", "delete c on n1 for high", "delete a on n1 for high"];
+    assert_eq!(cluster.confirm("high", Need::Still), expected);
+    cluster.preempting.note_going(&"a".into());
+    cluster.preempting.note_going(&"b".into());
+    assert!(cluster.awaits_victims("high"), "the third is awaited, too");
 }
 
 #[test]

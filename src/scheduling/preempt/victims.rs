@@ -1,21 +1,25 @@
 //! Deleting the pods that go for another.
 
+use std::collections::BTreeSet;
+
 use super::{
     Preempting, Preemption, PreemptionStep, input::Need, request::PreemptRequest, view::PreemptView,
 };
 use crate::scheduling::{
     model::{
-        name::NodeName,
+        name::{NodeName, Uid},
         outcome::WriteOutcome,
         pod::{Deletion, PodKey},
     },
     node_flow::Course,
-    world::ledger::Commitment,
+    plan::preemption::{preempted_with, whole_group},
+    world::ledger::{Charge, Commitment},
 };
 
 impl Preempting {
     /// Deletes the victims of a pod that still waits and still fits nowhere. One that is not bound yet is decided anew instead; one that
-    /// is just being bound is deleted once it is.
+    /// is just being bound is deleted once it is. Of a group that goes as a whole, pods that were bound since then go too, and those on other nodes
+    /// are deleted first: while one is left on the pod's node, a scheduler that is started anew finds that the pod still preempts.
     pub(super) fn confirmed(&mut self, preemptor: &PodKey, need: Need, view: &PreemptView<'_>) {
         let goes_on = need == Need::Still && view.course == Course::Onward;
         let Some(preemption) = self.under_way.get_mut(&preemptor.uid).filter(|_| goes_on) else {
@@ -23,17 +27,27 @@ impl Preempting {
             return;
         };
         preemption.step = PreemptionStep::Deleting;
-        let (node, victims) = (preemption.node.clone(), preemption.victims.clone());
+        let node = preemption.node.clone();
+        let ledger = view.snapshot.ledger();
+        let charges = preemption.victims.iter().filter_map(|victim| Some((victim, ledger.get(victim)?)));
+        let mates = charges.map(|(victim, charge)| preempted_with(victim, charge, view.snapshot));
+        let mates: BTreeSet<Uid> = mates.flatten().collect();
+        preemption.victims.extend(mates);
+        let mut victims: Vec<Uid> = preemption.victims.iter().cloned().collect();
+        victims.sort_by_key(|victim| ledger.get(victim).is_some_and(|charge| charge.node == node));
         for victim in victims {
-            let stays = view.snapshot.ledger().get(&victim).filter(|charge| charge.node == node);
-            let stays = stays.filter(|charge| charge.importance.deletion == Deletion::None);
+            let is_victim = |charge: &&Charge| {
+                let goes_with = whole_group(&charge.importance, view.snapshot.objects()).is_some();
+                (charge.node == node || goes_with) && charge.importance.deletion == Deletion::None
+            };
+            let stays = ledger.get(&victim).filter(is_victim);
             let (Some(charge), Some(pod)) = (stays, view.pods.pod(&victim)) else {
                 self.note_going(&victim);
                 continue;
             };
             match charge.commitment {
                 Commitment::Assumed => {
-                    self.requests.push(PreemptRequest::BackOffIfNotServed(victim, node.clone()));
+                    self.requests.push(PreemptRequest::BackOffIfNotServed(victim, charge.node.clone()));
                 }
                 Commitment::Intended | Commitment::Bound => self.delete(&pod.key, preemptor, &node, view),
             }

@@ -146,7 +146,7 @@ impl<'a> SchedulerView<'a> {
         let victims = nominations.victims(pod).filter(|_| nominations.room_since(pod).is_none());
         let mut infos: Vec<_> = victims.filter_map(|uid| Some(&self.cycle.pods.get(uid)?.info)).collect();
         let rules = self.cycle.preempting.rules().unwrap_or_default();
-        infos.sort_by_key(|info| rules.place(info.importance));
+        infos.sort_by_key(|info| rules.place(&info.importance));
         infos.into_iter().map(|info| &info.key).collect()
     }
 

@@ -55,6 +55,8 @@ pub struct Ledger {
     choosing: BTreeSet<Uid>,
     /// By full name of a claim of devices, the pods that use it.
     claimed: BTreeMap<Arc<str>, BTreeSet<Uid>>,
+    /// The pods of each PodGroup of Kubernetes, by its full name.
+    by_group: BTreeMap<Arc<str>, BTreeSet<Uid>>,
     /// How many pods there are of each priority.
     priorities: BTreeMap<i32, usize>,
     /// How the cards of each node are cut, where some are: a slice holds its own size.
@@ -74,6 +76,9 @@ impl Ledger {
         let namespace = self.by_namespace.entry(charge.pod.namespace.clone()).or_default();
         namespace.insert(uid.clone(), charge.peaks(self.cuts.get(&charge.node)));
         *self.priorities.entry(charge.importance.priority).or_default() += 1;
+        if let Some(group) = &charge.importance.group {
+            self.by_group.entry(group.clone()).or_default().insert(uid.clone());
+        }
         self.put(uid, charge);
         before
     }
@@ -87,6 +92,17 @@ impl Ledger {
     /// The lowest priority of a pod that holds something.
     pub(in crate::scheduling) fn lowest_priority(&self) -> Option<i32> {
         self.priorities.first_key_value().map(|(priority, _)| *priority)
+    }
+
+    /// Whether a pod of a PodGroup of Kubernetes holds something.
+    pub(in crate::scheduling) fn has_groups(&self) -> bool {
+        !self.by_group.is_empty()
+    }
+
+    /// The charges of the pods of a PodGroup of Kubernetes, by uid.
+    pub(in crate::scheduling) fn of_group(&self, group: &str) -> impl Iterator<Item = (&Uid, &Charge)> {
+        let pods = self.by_group.get(group).into_iter().flatten();
+        pods.filter_map(|uid| Some((uid, self.get(uid)?)))
     }
 
     /// Takes in how the cards of a node are cut; returns the namespaces of its pods where that has changed.
@@ -122,6 +138,14 @@ impl Ledger {
             *pods -= 1;
             if *pods == 0 {
                 self.priorities.remove(&charge.importance.priority);
+            }
+        }
+        if let Some(group) = &charge.importance.group
+            && let Some(pods) = self.by_group.get_mut(group)
+        {
+            pods.remove(uid);
+            if pods.is_empty() {
+                self.by_group.remove(group);
             }
         }
         if let Some(pods) = self.by_node.get_mut(&charge.node) {

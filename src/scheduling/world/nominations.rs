@@ -76,6 +76,7 @@ impl Nominee {
             priority: self.priority,
             uid: self.pod.clone(),
             preemption_policy: PreemptionPolicy::Never,
+            group: None,
             nominated: None,
             origin: None,
             served: None,

@@ -174,6 +174,7 @@ fn the_budget_of_the_pod_group_is_that_of_the_job() {
         std::sync::Arc::new(crate::scheduling::model::gang::Group {
             budget: Some(most),
             policy: crate::scheduling::model::gang::Policy::Alone,
+            preemption: crate::scheduling::model::gang::GroupPreemption::default(),
         }),
     ));
     let grouped = |name| member(pod(name), |member| member.group = Some("team/pg1".into()));

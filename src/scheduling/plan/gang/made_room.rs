@@ -1,6 +1,6 @@
 //! Room for a gang that is made by evicting pods of lower priority, on trial.
 
-use std::{collections::BTreeMap, fmt, sync::Arc};
+use std::{collections::BTreeMap, fmt};
 
 use super::{
     place::{OUTSIDE, TrialRoom},
@@ -8,7 +8,10 @@ use super::{
 };
 use crate::scheduling::{
     decide::{Decision, class::Classes, fit_error::FitError},
-    model::name::{NodeName, Uid},
+    model::{
+        name::{NodeName, Uid},
+        steps::TRY_POD,
+    },
     plan::{
         Plan,
         preemption::{self, Candidate, Rules, Victim},
@@ -23,21 +26,15 @@ pub type Candidates = BTreeMap<Uid, Candidate>;
 pub struct MadeRoom<'a, C> {
     classes: &'a mut Classes,
     rules: Rules,
-    names: &'a dyn Fn(&Uid) -> Option<Arc<str>>,
     charge: C,
     /// For which pods others go.
     candidates: Candidates,
 }
 
 impl<'a, C: Fn(&Uid, &Decision) -> Charge> MadeRoom<'a, C> {
-    /// Nothing is made yet; `names` gives the names of pods, by which budgets know them.
-    pub fn new(
-        classes: &'a mut Classes,
-        rules: Rules,
-        names: &'a dyn Fn(&Uid) -> Option<Arc<str>>,
-        charge: C,
-    ) -> Self {
-        Self { classes, rules, names, charge, candidates: Candidates::default() }
+    /// Nothing is made yet.
+    pub fn new(classes: &'a mut Classes, rules: Rules, charge: C) -> Self {
+        Self { classes, rules, charge, candidates: Candidates::default() }
     }
 
     /// As this, in a search that goes on: for these pods others were to go.
@@ -83,8 +80,9 @@ impl<C: Fn(&Uid, &Decision) -> Charge> TrialRoom for MadeRoom<'_, C> {
             return Err(error);
         }
         let (counts, allowed) = (self.classes.counts(), |node: &NodeName| !outside(node));
-        let chosen = preemption::choose_among(demand, plan, counts, self.rules, self.names, &allowed);
+        let chosen = preemption::choose_among(demand, plan, counts, self.rules, &allowed);
         let Ok(candidate) = chosen else { return Err(error) };
+        self.classes.counts().steps().add(TRY_POD, candidate.victims.len());
         for victim in &candidate.victims {
             plan.end(&victim.pod, demand);
         }
@@ -94,11 +92,11 @@ impl<C: Fn(&Uid, &Decision) -> Charge> TrialRoom for MadeRoom<'_, C> {
         Ok(decision)
     }
 
-    /// The pods that went for it must still be on the node.
+    /// The pods that went for it must still be on their nodes.
     fn confirm(&mut self, applicant: &Applicant, plan: &mut Plan<'_>, found: &Decision) -> Option<Decision> {
         let victims = self.candidates.get(applicant.uid()).map_or(&[][..], |candidate| &candidate.victims);
         let is_there =
-            |victim: &Victim| plan.ledger().get(&victim.pod).is_some_and(|held| held.node == found.node);
+            |victim: &Victim| plan.ledger().get(&victim.pod).is_some_and(|held| held.node == victim.node);
         if !victims.iter().all(is_there) {
             return None;
         }

@@ -13,7 +13,7 @@ use crate::scheduling::{
         name::{NodeName, Uid},
         pod::{Deletion, PodInfo, Stage},
     },
-    plan::eviction::budgets::EvictionBudgets,
+    plan::{eviction::budgets::EvictionBudgets, preemption::whole_group},
     snapshot::Snapshot,
     world::{
         ledger::{Charge, Commitment},
@@ -146,6 +146,9 @@ fn is_settled(info: &PodInfo, charge: &Charge) -> bool {
 }
 
 fn is_of_gang(info: &PodInfo, objects: &Objects) -> bool {
+    if whole_group(&info.importance, objects).is_some() {
+        return true;
+    }
     let membership = info.groups.gang.as_ref().map(|member| objects.membership(&member.gang));
     membership.is_some_and(|membership| membership != Membership::Policy(Policy::Alone))
 }

@@ -148,7 +148,7 @@ impl<'a> MoveTrial<'a> {
             init: InitPhase::Ahead,
             footprint: pod.demand.footprint.clone(),
             steps: Vec::new(),
-            importance: pod.info.importance,
+            importance: pod.info.importance.clone(),
             placer: Placer::Berth,
             commitment: Commitment::Bound,
             stage: Stage::Running,

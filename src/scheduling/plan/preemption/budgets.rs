@@ -17,26 +17,37 @@ impl Budgets {
         Self(objects.disruption_budgets().map(allowed).collect())
     }
 
-    /// Counts the disruption of a pod of this name, and answers whether a budget does not allow it.
+    /// Those that cover the pod.
     ///
-    /// As kube-scheduler counts (v1.36 `filterPodsWithPDBViolation`): a budget with an empty selector covers no pod, no budget covers a
+    /// As kube-scheduler has it (v1.36 `filterPodsWithPDBViolation`): a budget with an empty selector covers no pod, no budget covers a
     /// pod without labels, and a disruption that the API server has granted is not counted again.
-    pub(super) fn violate(&mut self, charge: &Charge, name: Option<&str>) -> bool {
+    pub(super) fn covering(&self, charge: &Charge) -> Vec<usize> {
         let pod = &charge.footprint;
         let covers = |budget: &PodDisruptionBudget| {
             let selects = budget.spec.selector.as_ref().is_some_and(|selector| !selector.is_empty());
             selects
                 && !pod.labels.is_empty()
                 && budget.covers(&pod.namespace, &pod.labels)
-                && !name.is_some_and(|name| budget.has_disrupted(name))
+                && !budget.has_disrupted(&charge.pod.name)
         };
+        let budgets = self.0.iter().enumerate();
+        budgets.filter(|(_, (budget, _))| covers(budget)).map(|(at, _)| at).collect()
+    }
+
+    /// Counts the disruption of a pod that these cover, and answers whether one does not allow it.
+    pub(super) fn violate(&mut self, covering: &[usize]) -> bool {
         let mut violated = false;
-        for (budget, allowed) in &mut self.0 {
-            if covers(budget) {
+        for at in covering {
+            if let Some((_, allowed)) = self.0.get_mut(*at) {
                 *allowed -= 1;
                 violated |= *allowed < 0;
             }
         }
         violated
+    }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
     }
 }

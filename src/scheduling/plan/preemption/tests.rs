@@ -1,6 +1,7 @@
 //! Which pods must go, by cards, quotas, budgets and marks; and what is kept for the pod that they go for.
 
 mod claims;
+mod groups;
 
 use std::collections::BTreeSet;
 
@@ -12,7 +13,7 @@ use crate::{
         Footprint, PodInfo, QuotaInfo, QuotaKey, WaitingPodStatus,
         decide::class::Classes,
         fixtures::{self, PROFILE, allocation, ask, demand, node, share},
-        model::pod::Claim,
+        model::pod::{Claim, Placer, PodKey},
         plugin::score::weights::ScoreWeights,
         world::{object::Object, quota::Bound},
     },
@@ -37,7 +38,8 @@ fn cluster(nodes: &[&str], pods: &[(&str, Charge)]) -> Snapshot {
         snapshot.set_node(node(name, 2, 16_000));
     }
     for (pod, charge) in pods {
-        snapshot.charge((*pod).into(), charge.clone());
+        let key = PodKey { name: (*pod).into(), ..charge.pod.clone() };
+        snapshot.charge((*pod).into(), Charge { pod: key, ..charge.clone() });
     }
     snapshot
 }
@@ -51,8 +53,7 @@ fn chosen(
     snapshot: &mut Snapshot,
     rules: Rules,
 ) -> Result<(String, Vec<String>, usize), Hopeless> {
-    let name = |pod: &Uid| Some(pod.clone());
-    let candidate = choose(demand, snapshot, &mut PodCounts::default(), rules, &name)?;
+    let candidate = choose(demand, snapshot, &mut PodCounts::default(), rules)?;
     let victims = candidate.victims.iter().map(|victim| victim.pod.to_string()).collect();
     Ok((candidate.node.to_string(), victims, candidate.violations))
 }

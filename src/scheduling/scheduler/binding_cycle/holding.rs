@@ -102,7 +102,7 @@ impl BindingCycle {
             init: holding.init,
             footprint: pod.footprint.clone(),
             steps: Vec::new(),
-            importance: pod.importance,
+            importance: pod.importance.clone(),
             placer: pod.placer,
             commitment: if bound { Commitment::Bound } else { Commitment::Intended },
             stage: pod.stage,

@@ -58,7 +58,7 @@ pub(in crate::scheduling::scheduler) fn assumed(
         init: InitPhase::Ahead,
         footprint: pod.footprint.clone(),
         steps,
-        importance: pod.importance,
+        importance: pod.importance.clone(),
         placer: pod.placer,
         commitment: Commitment::Assumed,
         stage: Stage::Pending,

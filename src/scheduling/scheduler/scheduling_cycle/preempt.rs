@@ -25,11 +25,9 @@ impl SchedulingCycle {
             Ok(rules) => rules,
             Err(no_room) => return Some(Err(no_room)),
         };
-        let pods = &self.pods;
-        let name = |pod: &Uid| pods.get(pod).map(|entry| entry.info.key.name.clone());
         let before = Versions::of(&self.snapshot);
         let counts = self.classes.counts();
-        let chosen = preemption::choose(&demand, &mut self.snapshot, counts, rules, &name);
+        let chosen = preemption::choose(&demand, &mut self.snapshot, counts, rules);
         self.queue.rejections.keep(before, &self.snapshot);
         let why = |hopeless| match preemption::exceeded_beside_nominated(&demand, &self.snapshot) {
             Some(exceeded) => NoRoom::Quota(exceeded),

@@ -17,7 +17,9 @@ use crate::{
         WriteOutcome,
         event::BindOutcome,
         model::{
-            gang::{Gang, GangName, Group, GroupApi, Member, Policy, SharedTopology, Strictness},
+            gang::{
+                Gang, GangName, Group, GroupApi, GroupPreemption, Member, Policy, SharedTopology, Strictness,
+            },
             kind::{Kind, PodGroupKind},
             pod::{Deletion, PodKey, Stage},
         },
@@ -28,7 +30,8 @@ use crate::{
 const NODE: &str = "n1";
 
 fn group(gang: Gang) -> Object {
-    let group = Group { budget: None, policy: Policy::Gang(Arc::new(gang)) };
+    let group =
+        Group { budget: None, policy: Policy::Gang(Arc::new(gang)), preemption: GroupPreemption::default() };
     Object::PodGroup(PodGroupKind::Volcano, "default/g".into(), Arc::new(group))
 }
 
@@ -166,7 +169,11 @@ fn pods_that_do_not_fit_in_the_order_of_the_queue_are_tried_by_their_size() {
 #[test]
 fn two_gangs_do_not_hold_halves_against_each_other() {
     let mut play = of(2);
-    let other = Group { budget: None, policy: Policy::Gang(Arc::new(least(2))) };
+    let other = Group {
+        budget: None,
+        policy: Policy::Gang(Arc::new(least(2))),
+        preemption: GroupPreemption::default(),
+    };
     play.happens(Event::Object(ObjectChange::Seen(Object::PodGroup(
         PodGroupKind::Volcano,
         "default/h".into(),
@@ -397,5 +404,44 @@ fn a_binding_that_fails_is_tried_again_for_the_same_gang() {
     play.wait(seconds(15));
     for name in ["a", "b"] {
         assert!(play.is_charged(name, Commitment::Assumed), "{name}: {}", reason(&play, name));
+    }
+}
+
+#[test]
+fn a_pod_whose_priority_or_policy_is_not_that_of_its_group_is_not_placed() {
+    let of_kubernetes = |play: &Play, name: &str, priority| {
+        let gang = GangName { api: GroupApi::Kubernetes, group: "default/k".into() };
+        let mut pod = PodInfo {
+            groups: PodGroups { gang: Some(Arc::new(Member { gang, task: None })), ..PodGroups::default() },
+            ..pod(name, 1_000, play.now)
+        };
+        pod.importance.group = Some("default/k".into());
+        pod.importance.priority = priority;
+        pod
+    };
+    let stated = GroupPreemption {
+        priority: Some(5),
+        policy: Some(PreemptionPolicy::PreemptLowerPriority),
+        ..GroupPreemption::default()
+    };
+    for policy in [Policy::Alone, Policy::Gang(Arc::new(least(1)))] {
+        let mut play = Play::new();
+        let group = Group { budget: None, policy, preemption: stated };
+        let group = Object::PodGroup(PodGroupKind::Kubernetes, "default/k".into(), Arc::new(group));
+        play.happens(Event::Object(ObjectChange::Seen(group)));
+        let mut other = of_kubernetes(&play, "b", 5);
+        other.importance.preemption_policy = PreemptionPolicy::Never;
+        for pod in [of_kubernetes(&play, "a", 4), other, of_kubernetes(&play, "c", 5)] {
+            play.happens(Event::Pod(PodChange::Seen(Box::new(pod))));
+        }
+        assert_eq!(
+            reason(&play, "a"),
+            "PodGroup default/k: spec.priority is 5, but that of this pod is 4; both must be equal"
+        );
+        assert_eq!(
+            reason(&play, "b"),
+            "PodGroup default/k: spec.preemptionPolicy is PreemptLowerPriority, but that of this pod is Never; both must be equal"
+        );
+        assert!(play.is_charged("c", Commitment::Assumed), "{}", reason(&play, "c"));
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Object, Objects};
 use crate::scheduling::model::{
-    gang::{GangName, Group, Membership, Policy},
+    gang::{GangName, Group, GroupApi, GroupPreemption, Membership, Policy},
     kind::{Kind, PodGroupKind},
     tdm::job::JobBudget,
 };
@@ -11,6 +11,12 @@ impl Objects {
     /// The budget that a PodGroup states for its job.
     pub fn job_budget(&self, group: &str) -> Option<JobBudget> {
         self.group(Kind::PodGroup(PodGroupKind::Volcano), group)?.budget
+    }
+
+    /// What a PodGroup of Kubernetes says of preemption, by its full name; `None`: there is no such PodGroup.
+    pub fn group_preemption(&self, group: &str) -> Option<GroupPreemption> {
+        let mut kinds = Kind::of_groups(GroupApi::Kubernetes).iter();
+        Some(kinds.find_map(|kind| self.group(*kind, group))?.preemption)
     }
 
     fn group(&self, kind: Kind, name: &str) -> Option<&Group> {

@@ -32,7 +32,7 @@ pub(super) fn charge(pod: &PodInfo, commitment: Commitment, since: Timestamp) ->
     Charge {
         pod: pod.key.clone(),
         footprint: pod.footprint.clone(),
-        importance: pod.importance,
+        importance: pod.importance.clone(),
         placer: pod.placer,
         commitment,
         stage: pod.stage,

@@ -157,11 +157,10 @@ fn the_pods_that_would_go_are_remembered_with_the_places() {
     };
     let (mut classes, mut search, mut candidates) =
         (Classes::default(), GangSearch::default(), BTreeMap::new());
-    let names = |pod: &Uid| Some(pod.clone());
     let mut interrupted = 0;
     let nominations = loop {
-        let mut room = MadeRoom::new(&mut classes, Rules::default(), &names, charge)
-            .going_on(std::mem::take(&mut candidates));
+        let mut room =
+            MadeRoom::new(&mut classes, Rules::default(), charge).going_on(std::mem::take(&mut candidates));
         let mut plan = Plan::new(&mut snapshot);
         match search.go_on(&pool, &mut plan, &mut room, &|_| 0, 0) {
             Some(placed) => break room.nominations(placed.unwrap()),

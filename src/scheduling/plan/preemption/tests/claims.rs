@@ -147,7 +147,7 @@ fn search(nodes: &[&str], selector: &str) -> (Result<Candidate, Hopeless>, u64) 
         snapshot.charge((*node).into(), user(node, &claim));
     }
     let mut counts = PodCounts::default();
-    let found = choose(&claiming(), &mut snapshot, &mut counts, Rules::default(), &|_| None);
+    let found = choose(&claiming(), &mut snapshot, &mut counts, Rules::default());
     (found, counts.steps().count())
 }
 

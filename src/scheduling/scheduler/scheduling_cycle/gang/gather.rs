@@ -104,6 +104,9 @@ impl GangView<'_> {
                 let holds = self.snapshot.ledger().get(mate).is_some();
                 let demand = self.snapshot.nominations().demand(&entry.info);
                 let demand = demand.filter(|_| (waits || mate == uid) && !holds)?;
+                if self.contradiction(&entry.info).is_some() {
+                    return None;
+                }
                 let member = (**entry.info.groups.gang.as_ref()?).clone();
                 let place = (Reverse(demand.priority), entry.info.lifetime.created, entry.seen);
                 Some((place, Applicant { demand, member }))

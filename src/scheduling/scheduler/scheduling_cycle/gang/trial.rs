@@ -152,10 +152,9 @@ impl GangTrial<'_> {
     ) -> Option<Result<Vec<(Uid, Candidate)>, GangShortfall>> {
         let before = Versions::of(self.snapshot);
         let pods = self.pods;
-        let names = |pod: &Uid| pods.get(pod).map(|entry| entry.info.key.name.clone());
         let charge = charge_of(pods, Timestamp::UNIX_EPOCH);
         let candidates = std::mem::take(&mut attempt.candidates);
-        let mut room = MadeRoom::new(self.classes, rules, &names, charge).going_on(candidates);
+        let mut room = MadeRoom::new(self.classes, rules, charge).going_on(candidates);
         let mut plan = Plan::new(self.snapshot);
         let found = attempt.search.go_on(pool, &mut plan, &mut room, &|_| 0, MOST_STEPS);
         drop(plan);

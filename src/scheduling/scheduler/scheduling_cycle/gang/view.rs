@@ -7,7 +7,7 @@ use crate::scheduling::{
     model::{
         gang::{Gang, GangName, Member, Membership, Policy, Tally},
         name::{NodeName, Uid},
-        pod::Stage,
+        pod::{PodInfo, Stage},
     },
     node_flow::NodeFlows,
     prebind::Prebinding,
@@ -68,11 +68,21 @@ impl<'a> GangView<'a> {
     /// What a pod is in its gang, and what its PodGroup says; `None`: it is placed alone.
     pub(super) fn membership(self, uid: &Uid) -> Option<(&'a Arc<Member>, Membership)> {
         self.gangs.timeout.filter(|_| !self.directed)?;
-        let member = self.pods.get(uid)?.info.groups.gang.as_ref()?;
+        let info = &self.pods.get(uid)?.info;
+        let member = info.groups.gang.as_ref()?;
+        if let Some(why) = self.contradiction(info) {
+            return Some((member, Membership::Policy(Policy::Unserved(why.into()))));
+        }
         match self.snapshot.objects().membership(&member.gang) {
             Membership::Policy(Policy::Alone) => None,
             membership => Some((member, membership)),
         }
+    }
+
+    /// Why a pod is not placed, since it is not as its PodGroup says; `None`: it is.
+    pub(super) fn contradiction(self, pod: &PodInfo) -> Option<String> {
+        let group = self.snapshot.objects().group_preemption(pod.importance.group.as_ref()?)?;
+        group.contradiction(&pod.importance).filter(|_| pod.holding.is_none())
     }
 
     /// Whether the pod is placed together with others, or waits for its PodGroup.

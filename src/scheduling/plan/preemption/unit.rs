@@ -1,0 +1,218 @@
+//! Which pods are preempted together: a pod by itself, or all pods of a group whose PodGroup says that they are disrupted only together.
+//!
+//! Source: v1.37 `pkg/scheduler/framework/preemption/types.go` (`getCrossNodesVictims`) and `util.go` (`MoreImportantVictim`,
+//! `FilterVictimsWithPDBViolation`). 1.36 does so for groups of Pods alone; a single pod that preempts takes its victims one by one there.
+
+use std::{cmp::Reverse, collections::BTreeSet, sync::Arc};
+
+use jiff::Timestamp;
+
+use super::{Rules, Victim, budgets::Budgets, started};
+use crate::scheduling::{
+    model::{
+        gang::{DisruptionMode, GroupPreemption},
+        name::{NodeName, Uid},
+        pod::{Demand, Importance, Placer},
+    },
+    plan::Plan,
+    snapshot::Snapshot,
+    world::{
+        ledger::{Charge, Commitment},
+        object::Objects,
+    },
+};
+
+/// Where pods that go together stand among others, the most important first: by priority, by Volcano's mark, those of groups before others, the
+/// larger before the smaller, and by the time at which the first was started.
+type Place = (Reverse<i32>, bool, Reverse<bool>, Reverse<usize>, Timestamp);
+
+/// All pods of a group that is disrupted only as a whole, wherever they run.
+#[derive(Debug)]
+pub(super) struct WholeGroup {
+    /// The pods, the most important first.
+    victims: Vec<Victim>,
+    place: Place,
+    /// The pods that are in the way of the preempting pod from other nodes, too: by what they hold of a quota, or by their terms or those of the pod.
+    far: BTreeSet<Uid>,
+    /// For each pod the budgets that cover it.
+    covering: Vec<Vec<usize>>,
+}
+
+/// Pods that are preempted together or not at all.
+#[derive(Debug)]
+pub(super) struct PreemptionUnit {
+    pods: UnitPods,
+    /// Those that are taken off on trial.
+    tried: Vec<Uid>,
+    /// What these hold, while they are taken off.
+    off: Vec<(Uid, Arc<Charge>)>,
+}
+
+#[derive(Debug)]
+enum UnitPods {
+    One(Victim, Place),
+    Group(Arc<WholeGroup>),
+}
+
+/// What the PodGroup of a pod says of preemption, if it is one of Kubernetes' and known.
+fn stated(importance: &Importance, objects: &Objects) -> Option<GroupPreemption> {
+    objects.group_preemption(importance.group.as_ref()?)
+}
+
+/// The priority of a pod where others preempt: that of its PodGroup, if one is stated (v1.37 `GetPodPriority`).
+pub(super) fn priority(importance: &Importance, objects: &Objects) -> i32 {
+    let stated = stated(importance, objects).and_then(|group| group.priority);
+    stated.unwrap_or(importance.priority)
+}
+
+/// The group of the pod, if it is disrupted only as a whole.
+pub fn whole_group<'a>(importance: &'a Importance, objects: &Objects) -> Option<&'a Arc<str>> {
+    let group = stated(importance, objects)?;
+    importance.group.as_ref().filter(|_| group.disruption == DisruptionMode::All)
+}
+
+/// The pods that go if this one is preempted, itself among them.
+pub fn preempted_with(pod: &Uid, charge: &Charge, snapshot: &Snapshot) -> BTreeSet<Uid> {
+    match whole_group(&charge.importance, snapshot.objects()) {
+        Some(group) => snapshot.ledger().of_group(group).map(|(mate, _)| mate.clone()).collect(),
+        None => BTreeSet::from([pod.clone()]),
+    }
+}
+
+/// Whether the pod may be preempted at all for one of this priority.
+fn may_go(charge: &Charge, priority: i32, demand: &Demand, rules: Rules) -> bool {
+    priority < demand.priority
+        && charge.commitment != Commitment::Intended
+        && (rules.other_schedulers || charge.placer == Placer::Berth)
+}
+
+impl WholeGroup {
+    /// The pods of a group that may go for the pod of this demand; `None`: not all of them may.
+    pub(super) fn of(
+        group: &str,
+        demand: &Demand,
+        plan: &Plan<'_>,
+        rules: Rules,
+        budgets: &Budgets,
+    ) -> Option<Self> {
+        let stated = plan.objects().group_preemption(group)?;
+        let charges = || plan.ledger().of_group(group).map(|(_, charge)| charge);
+        let priority = stated.priority.or(charges().map(|charge| charge.importance.priority).max())?;
+        let is_own = demand.group.as_deref() == Some(group);
+        if is_own || !charges().all(|charge| may_go(charge, priority, demand, rules)) {
+            return None;
+        }
+        let looks_far = demand.footprint.is_cross_node() || demand.footprint.may_use_devices();
+        let quotas = plan.quotas().used();
+        let counts =
+            |namespace: &Arc<str>| *namespace == demand.footprint.namespace && quotas.contains_key(namespace);
+        let is_far = |charge: &Charge| {
+            let terms = &charge.footprint.neighbours.anti_affinity;
+            looks_far || !terms.is_empty() || counts(&charge.pod.namespace)
+        };
+        let mut pods: Vec<_> = plan.ledger().of_group(group).collect();
+        pods.sort_by_key(|(_, charge)| rules.place(&charge.importance));
+        let place = (
+            Reverse(priority),
+            rules.preemptable_first && pods.iter().all(|(_, charge)| charge.importance.preemptable),
+            Reverse(true),
+            Reverse(pods.len()),
+            charges().map(|charge| started(&charge.importance)).min().unwrap_or(Timestamp::MAX),
+        );
+        Some(Self {
+            place,
+            far: pods.iter().filter(|(_, charge)| is_far(charge)).map(|(pod, _)| (*pod).clone()).collect(),
+            covering: pods.iter().map(|(_, charge)| budgets.covering(charge)).collect(),
+            victims: pods.into_iter().map(|(pod, charge)| Victim::of(pod, charge)).collect(),
+        })
+    }
+
+    /// How many pods there are.
+    pub(super) fn size(&self) -> usize {
+        self.victims.len()
+    }
+}
+
+impl PreemptionUnit {
+    /// A pod that goes by itself; `None`: it may not go.
+    pub(super) fn one(
+        pod: &Uid,
+        charge: &Charge,
+        demand: &Demand,
+        objects: &Objects,
+        rules: Rules,
+    ) -> Option<Self> {
+        let importance = &charge.importance;
+        let group = stated(importance, objects);
+        let priority = group.and_then(|group| group.priority).unwrap_or(importance.priority);
+        if !may_go(charge, priority, demand, rules) {
+            return None;
+        }
+        let (_, preemptable, started) = rules.place(importance);
+        let place = (Reverse(priority), preemptable, Reverse(group.is_some()), Reverse(1), started);
+        Some(Self {
+            pods: UnitPods::One(Victim::of(pod, charge), place),
+            tried: vec![pod.clone()],
+            off: Vec::new(),
+        })
+    }
+
+    /// A group that goes as a whole. Of its pods on other nodes, those are taken off on trial that are in the way from there, if there are so few.
+    pub(super) fn group(group: &Arc<WholeGroup>, node: &NodeName, most_far: usize) -> Self {
+        let takes_far = group.far.len() <= most_far;
+        let is_tried =
+            |victim: &&Victim| victim.node == *node || takes_far && group.far.contains(&victim.pod);
+        let tried = group.victims.iter().filter(is_tried).map(|victim| victim.pod.clone()).collect();
+        Self { pods: UnitPods::Group(group.clone()), tried, off: Vec::new() }
+    }
+
+    /// The pods, the most important first.
+    pub(super) fn victims(&self) -> &[Victim] {
+        match &self.pods {
+            UnitPods::One(victim, _) => std::slice::from_ref(victim),
+            UnitPods::Group(group) => &group.victims,
+        }
+    }
+
+    /// Its place among others, the most important first.
+    pub(super) fn place(&self) -> Place {
+        match &self.pods {
+            UnitPods::One(_, place) => *place,
+            UnitPods::Group(group) => group.place,
+        }
+    }
+
+    /// The pods that are taken off on trial.
+    pub(super) fn tried(&self) -> &[Uid] {
+        &self.tried
+    }
+
+    /// Takes the pods off their nodes.
+    pub(super) fn take_off(&mut self, plan: &mut Plan<'_>, demand: &Demand) {
+        let taken = self.tried.iter().map(|pod| Some((pod.clone(), plan.end(pod, demand)?)));
+        self.off = taken.flatten().collect();
+    }
+
+    /// Puts the pods back.
+    pub(super) fn put_back(&mut self, plan: &mut Plan<'_>) {
+        for (pod, charge) in self.off.drain(..) {
+            plan.place(&pod, charge);
+        }
+    }
+
+    /// Counts the disruption of the pods, which are off; of how many a budget does not allow it.
+    pub(super) fn violate(&self, budgets: &mut Budgets) -> usize {
+        match &self.pods {
+            UnitPods::One(..) => {
+                let violates = |(_, charge): &&(Uid, Arc<Charge>)| {
+                    let covering = budgets.covering(charge);
+                    budgets.violate(&covering)
+                };
+                self.off.iter().filter(violates).count()
+            }
+            UnitPods::Group(group) => {
+                group.covering.iter().filter(|covering| budgets.violate(covering)).count()
+            }
+        }
+    }
+}
