@@ -31,7 +31,7 @@ pub mod world;
 pub use decide::dry_runs::DryRuns;
 pub use decide::fit_error::FitError;
 pub use decide::outlook::{Outlook, Prospect};
-pub use effect::{Effect, ReadRequest};
+pub use effect::{AgentFailure, Effect, ReadRequest};
 pub use event::{
     BindOutcome, Computed, Event, EvictionOutcome, LockOutcome, NodeChange, ObjectChange, PodChange,
     QuotaChange, ReadAnswer, ReleaseOutcome, Setback, TellOutcome, WithdrawOutcome, WriteOutcome,

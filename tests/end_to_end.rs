@@ -118,6 +118,11 @@ mod with_kube_scheduler {
     }
 
     #[tokio::test]
+    async fn a_group_of_kubernetes_own_api_that_is_preempted_as_a_whole() {
+        super::gangs::a_group_of_kubernetes_own_api_that_is_preempted_as_a_whole().await;
+    }
+
+    #[tokio::test]
     async fn what_an_extender_costs() {
         super::extender::what_an_extender_costs().await;
     }

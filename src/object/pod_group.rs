@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::{LabelSelector, metadata::Metadata, nullable};
+use super::{LabelSelector, metadata::Metadata, nullable, pod::Condition};
 
 /// A group of pods. Which fields there are depends on the API.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
@@ -147,4 +147,7 @@ pub struct TopologyConstraint {
 pub struct PodGroupStatus {
     /// How many pods have ended well (Volcano, coscheduling).
     pub succeeded: Option<i32>,
+    /// What schedulers say of them.
+    #[serde(deserialize_with = "nullable")]
+    pub conditions: Vec<Condition>,
 }

@@ -7,7 +7,9 @@ use jiff::Timestamp;
 use super::{
     decide::comparison::ClaimComparison,
     finding::{Concern, Finding, NodeFindings},
-    model::{gang::GangName, kept_room::RoomStatus, name::NodeName, pod::PodKey},
+    model::{
+        gang::GangName, group_statement::GroupStatement, kept_room::RoomStatus, name::NodeName, pod::PodKey,
+    },
     node_flow::LineWait,
     packing::renewal::Renewal,
     pending::PendingReason,
@@ -31,6 +33,15 @@ pub enum ReadRequest {
         /// Since when it is held.
         since: Timestamp,
     },
+}
+
+/// What a node's agent has not done for a pod.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum AgentFailure {
+    /// It could not give the pod its cards.
+    Allocation,
+    /// It gave no sign in time.
+    Silence,
 }
 
 /// Something to be done at the API server.
@@ -149,26 +160,23 @@ pub enum Effect {
         /// Why.
         reason: PendingReason,
     },
-    /// Say that a node's agent could not give a pod its cards.
-    TellFailedAllocation {
+    /// Say what a node's agent has not done for a pod.
+    TellAgent {
         /// Which pod.
         pod: PodKey,
-        /// On which node.
+        /// Whose agent.
         node: NodeName,
+        /// What it has not done.
+        failure: AgentFailure,
     },
+    /// Say in the status of a PodGroup of Kubernetes whether its pods are placed.
+    TellGroup(GroupStatement),
     /// Say what a pod at the head of a line waits for.
     TellWaiting {
         /// Which pod.
         pod: PodKey,
         /// What for.
         wait: LineWait,
-    },
-    /// Say that a node's agent gave no sign for a pod in time.
-    TellSilent {
-        /// Which pod.
-        pod: PodKey,
-        /// Whose agent.
-        node: NodeName,
     },
     /// Report a new finding on the object that it concerns.
     ReportFinding {

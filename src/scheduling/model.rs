@@ -8,6 +8,8 @@ pub mod extended_resources;
 pub mod feature;
 pub mod footprint;
 pub mod gang;
+pub mod group_condition;
+pub mod group_statement;
 pub mod images;
 pub mod importance;
 pub mod kept_room;

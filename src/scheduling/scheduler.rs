@@ -148,8 +148,12 @@ impl Scheduler {
             }
             Event::Object(ObjectChange::Seen(object)) => {
                 let (kind, name) = (object.kind(), object.name());
+                let before = self.snapshot().objects().version();
                 self.put_object(object, now);
-                self.binding.cycle.wake_gangs(kind, Some(&name));
+                // What Berth writes into the status of a PodGroup changes nothing for its pods.
+                if self.snapshot().objects().version() != before {
+                    self.binding.cycle.wake_gangs(kind, Some(&name));
+                }
             }
             Event::Object(ObjectChange::Gone(kind, name)) => {
                 self.take_object(kind, &name, now);

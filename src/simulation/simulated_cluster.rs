@@ -235,9 +235,9 @@ impl SimulatedCluster {
             | Effect::EvictFromZone { .. }
             | Effect::TellEvictionPostponed { .. }
             | Effect::TellScheduled { .. }
-            | Effect::TellFailedAllocation { .. }
+            | Effect::TellAgent { .. }
+            | Effect::TellGroup(_)
             | Effect::TellWaiting { .. }
-            | Effect::TellSilent { .. }
             | Effect::ReportFinding { .. }
             | Effect::CountFindings { .. } => {}
         }

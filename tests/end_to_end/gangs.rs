@@ -1,9 +1,12 @@
 //! Gangs: the pods of a PodGroup are placed together or not at all, whichever API the group is of, also when the binder is killed on the way.
 
+use std::collections::BTreeSet;
+
 use berth_sandbox::agent::{Answer, Behaviour};
 use k8s_openapi::api::core::v1 as core;
 use kube::{
-    api::{Patch, PatchParams, PostParams},
+    Api,
+    api::{DynamicObject, Patch, PatchParams, PostParams},
     runtime::wait::await_condition,
 };
 use serde_json::{Value, json};
@@ -12,7 +15,7 @@ use crate::{
     deaths::{Death, Moment, Write},
     groups::{COSCHEDULING, GroupVersion, VOLCANO, kubernetes, pod_group},
     machines::hami_node,
-    support::{controlplane::Options, floor::Floor},
+    support::{build::Release, controlplane::Options, floor::Floor},
     world::{LIMIT, World, node_of, pod},
 };
 
@@ -207,14 +210,40 @@ pub(crate) async fn a_gang_that_is_not_complete_in_time_is_rolled_back_and_place
     world.agents_are_content();
 }
 
-/// Kubernetes' own PodGroups, which kube-apiserver serves where it is told to.
+impl World {
+    /// A world with an API server that serves Kubernetes' own PodGroups, with further feature gates.
+    async fn with_groups_of_kubernetes(nodes: &[&str], gates: &str) -> Option<Self> {
+        let api = kubernetes();
+        let served = format!("--runtime-config={}/{}=true", api.0, api.1);
+        let flags = vec![served, format!("--feature-gates=GenericWorkload=true{gates}")];
+        let options = Options { apiserver_flags: flags, ..Options::default() };
+        let nodes = nodes.iter().map(|name| hami_node(name, 2)).collect();
+        World::without_berth_on(Floor::Real, nodes, options).await
+    }
+}
+
+/// The condition of the group that says whether its pods are placed, once it has this status: its reason and its message.
+async fn group_condition(groups: &Api<DynamicObject>, name: &str, status: &str) -> (String, String) {
+    let kind = match Release::of_tests().unwrap() {
+        Release::Usual => "PodGroupScheduled",
+        Release::V1_37 => "PodGroupInitiallyScheduled",
+    };
+    let found = |group: &DynamicObject| -> Option<(String, String)> {
+        let conditions = group.data["status"]["conditions"].as_array()?;
+        let one = conditions.iter().find(|one| one["type"] == kind && one["status"] == status)?;
+        let text = |field: &str| one[field].as_str().unwrap_or_default().to_owned();
+        Some((text("reason"), text("message")))
+    };
+    let has_it = |group: Option<&DynamicObject>| group.is_some_and(|group| found(group).is_some());
+    let group = tokio::time::timeout(LIMIT, await_condition(groups.clone(), name, has_it)).await;
+    let group = group.expect("the condition is written in time").unwrap();
+    found(&group.expect("the group is there")).expect("the condition was seen")
+}
+
+/// Kubernetes' own PodGroups, which kube-apiserver serves where it is told to. Their status says whether the pods are placed.
 pub(crate) async fn a_gang_of_kubernetes_own_api() {
     let api = kubernetes();
-    let served = format!("--runtime-config={}/{}=true", api.0, api.1);
-    let flags = vec![served, "--feature-gates=GenericWorkload=true".to_owned()];
-    let options = Options { apiserver_flags: flags, ..Options::default() };
-    let nodes = vec![hami_node("gpu-1", 2)];
-    let Some(mut world) = World::without_berth_on(Floor::Real, nodes, options).await else { return };
+    let Some(mut world) = World::with_groups_of_kubernetes(&["gpu-1"], "").await else { return };
     world.start_berth();
     let groups = world.serve_groups(Floor::Real, api).await;
     let gang = json!({"schedulingPolicy": {"gang": {"minCount": 2}}});
@@ -223,9 +252,57 @@ pub(crate) async fn a_gang_of_kubernetes_own_api() {
     groups.create(&PostParams::default(), &pod_group(api, "train", &gang)).await.unwrap();
     let waits = "PodGroup default/train: waiting for more pods: there are 1 (minimum 2)";
     world.unschedulable_with("a", waits).await;
+    world.patch_node("gpu-1", json!({"spec": {"unschedulable": true}})).await;
     world.create_members(api, &["b"], 16_000).await;
+    let short = "PodGroup default/train: 0 of 2 pods fit (minimum 2)";
+    assert_eq!(
+        group_condition(&groups, "train", "False").await,
+        ("Unschedulable".to_owned(), short.to_owned())
+    );
+    world.patch_node("gpu-1", json!({"spec": {"unschedulable": false}})).await;
     for name in ["a", "b"] {
         world.running(name).await;
     }
+    assert_eq!(group_condition(&groups, "train", "True").await, ("Scheduled".to_owned(), String::new()));
+    world.agents_are_content();
+}
+
+/// Of a PodGroup whose pods are disrupted together, all pods go for one that needs the room of one of them; those on the other node too. A pod with
+/// another priority than its PodGroup is not placed.
+pub(crate) async fn a_group_of_kubernetes_own_api_that_is_preempted_as_a_whole() {
+    let api = kubernetes();
+    let (mode, gates) = match Release::of_tests().unwrap() {
+        Release::Usual => (json!("PodGroup"), ",GangScheduling=true,WorkloadAwarePreemption=true"),
+        Release::V1_37 => (json!({"all": {}}), ""),
+    };
+    let Some(mut world) = World::with_groups_of_kubernetes(&["gpu-1", "gpu-2"], gates).await else { return };
+    world.create_priority_classes().await;
+    world.start_berth();
+    let groups = world.serve_groups(Floor::Real, api).await;
+    let spec = json!({"schedulingPolicy": {"gang": {"minCount": 4}}, "disruptionMode": mode});
+    groups.create(&PostParams::default(), &pod_group(api, "train", &spec)).await.unwrap();
+    let names = ["a", "b", "c", "d"];
+    world.create_members(api, &names, 16_000).await;
+    let mut nodes = BTreeSet::new();
+    for name in names {
+        nodes.insert(node_of(&world.running(name).await).to_owned());
+    }
+    assert_eq!(nodes.len(), 2, "{nodes:?}");
+    let mut stranger = member(api, "stranger", 100);
+    stranger["spec"]["priorityClassName"] = json!("high");
+    world.create(stranger).await;
+    let refused =
+        "PodGroup default/train: spec.priority is 0, but that of this pod is 1000; both must be equal";
+    world.unschedulable_with("stranger", refused).await;
+    let mut urgent = pod("urgent", &json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "16000"}));
+    urgent["spec"]["priorityClassName"] = json!("high");
+    world.create(urgent).await;
+    for name in names {
+        let gone = await_condition(world.pods(), name, |pod: Option<&core::Pod>| {
+            pod.is_none_or(|pod| pod.metadata.deletion_timestamp.is_some())
+        });
+        tokio::time::timeout(LIMIT, gone).await.expect("the pod goes in time").unwrap();
+    }
+    world.running("urgent").await;
     world.agents_are_content();
 }

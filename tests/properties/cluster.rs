@@ -16,7 +16,7 @@ use berth::{
         Claim, Computed, Effect, Event, Finding, Importance, Lifetime, NodeChange, NodeInfo, ObjectChange,
         PodChange, PodGroups, PodInfo, QuotaChange, ReadRequest, Scheduler, Stage, WaitingPodStatus,
         model::{
-            gang::{Gang, GangName, Group, GroupApi, GroupPreemption, Member, Policy},
+            gang::{Gang, GangName, Group, GroupApi, Member, Policy},
             kept_room::{RoomStatus, RoomTerms},
             kind::{Kind, PodGroupKind},
             pod::Deletion,
@@ -183,11 +183,7 @@ impl Cluster {
         for kind in Kind::ALL {
             let groups = self.groups.iter().filter(|_| *kind == Kind::PodGroup(PodGroupKind::Volcano)).map(
                 |(name, gang)| {
-                    let group = Group {
-                        budget: None,
-                        policy: Policy::Gang(Arc::new(gang.clone())),
-                        preemption: GroupPreemption::default(),
-                    };
+                    let group = Group::of(Policy::Gang(Arc::new(gang.clone())));
                     Object::PodGroup(PodGroupKind::Volcano, format!("default/{name}").into(), Arc::new(group))
                 },
             );

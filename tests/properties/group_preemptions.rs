@@ -110,7 +110,7 @@ impl Cluster {
         }
         for (at, stated) in self.groups.iter().enumerate() {
             let Some(preemption) = *stated else { continue };
-            let group = Arc::new(Group { budget: None, policy: Policy::Alone, preemption });
+            let group = Arc::new(Group { preemption, ..Group::of(Policy::Alone) });
             snapshot.set_object(Object::PodGroup(PodGroupKind::Kubernetes, group_name(at), group));
         }
         let mut budget = PodDisruptionBudget::default();

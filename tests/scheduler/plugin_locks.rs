@@ -3,7 +3,7 @@
 use berth::{
     config::Config,
     device::LockOwner,
-    scheduling::{BindOutcome, Effect, Event, LockOutcome, PodKey, ReadAnswer, ReadRequest},
+    scheduling::{AgentFailure, BindOutcome, Effect, Event, LockOutcome, PodKey, ReadAnswer, ReadRequest},
 };
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -200,7 +200,7 @@ fn a_plugin_that_does_not_free_its_node_gets_no_further_pod_until_it_does() {
     assert!(
         effects
             .iter()
-            .any(|effect| matches!(effect, Effect::TellSilent { pod, .. } if *pod.name == *"first")),
+            .any(|effect| matches!(effect, Effect::TellAgent { pod, failure: AgentFailure::Silence, .. } if *pod.name == *"first")),
         "{effects:?}"
     );
     machine.show_pod(&sgpu("second"));

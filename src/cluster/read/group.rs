@@ -24,6 +24,7 @@ use crate::{
                 DisruptionMode, Gang, GangName, Group, GroupApi, GroupPreemption, Member, Policy,
                 SharedTopology, Strictness,
             },
+            group_condition::{GroupCondition, GroupOutcome, GroupStatus},
             importance::PreemptionPolicy,
             kind::PodGroupKind,
             name::full_name,
@@ -57,8 +58,53 @@ pub fn pod_group(kind: PodGroupKind, group: &PodGroup) -> Object {
         budget: budget(metadata),
         policy: policy.unwrap_or_else(|why| Policy::Unserved(why.into())),
         preemption,
+        status: status(kind, group),
     };
     Object::PodGroup(kind, full_name(&metadata.namespace, &metadata.name), Arc::new(said))
+}
+
+/// The reasons of the condition, and what they say (k8s.io/api v0.37 `scheduling/v1beta1/types.go`).
+const OUTCOMES: [(&str, GroupOutcome); 3] = [
+    ("Scheduled", GroupOutcome::Scheduled),
+    ("Unschedulable", GroupOutcome::Unschedulable),
+    ("SchedulerError", GroupOutcome::Error),
+];
+
+/// The condition of a PodGroup of Kubernetes that says whether its pods are placed.
+pub(in crate::cluster) fn condition_type(kind: PodGroupKind) -> &'static str {
+    if kind == PodGroupKind::KubernetesAlpha { "PodGroupScheduled" } else { "PodGroupInitiallyScheduled" }
+}
+
+/// The version of the API that has this kind of PodGroup of Kubernetes.
+pub(in crate::cluster) fn version_of(kind: PodGroupKind) -> &'static str {
+    if kind == PodGroupKind::KubernetesAlpha { "v1alpha2" } else { "v1beta1" }
+}
+
+/// The reason of that condition.
+pub(in crate::cluster) fn condition_reason(outcome: GroupOutcome) -> &'static str {
+    let found = OUTCOMES.into_iter().find(|(_, known)| *known == outcome);
+    found.map_or("SchedulerError", |(reason, _)| reason)
+}
+
+/// What the status says of a PodGroup of Kubernetes. A condition that is true says for good that the pods are placed, whatever its reason.
+fn status(kind: PodGroupKind, group: &PodGroup) -> GroupStatus {
+    let stated = || {
+        let mut conditions = group.status.conditions.iter();
+        let condition = conditions.find(|condition| condition.kind == condition_type(kind))?;
+        let by_reason = OUTCOMES.into_iter().find(|(reason, _)| *reason == condition.reason);
+        let outcome = match &*condition.status {
+            "True" => GroupOutcome::Scheduled,
+            _ => by_reason.map(|(_, outcome)| outcome).filter(|outcome| !outcome.is_scheduled())?,
+        };
+        Some((
+            GroupCondition { outcome, message: condition.message.clone() },
+            condition.last_transition_time?,
+        ))
+    };
+    if kind.api() != GroupApi::Kubernetes {
+        return GroupStatus::default();
+    }
+    GroupStatus { uid: group.metadata.uid.as_str().into(), stated: stated() }
 }
 
 /// What the PodGroup says of preemption, and why none of its pods is placed. Where the mode can't be read, they are disrupted together.

@@ -30,9 +30,11 @@ use crate::{
     excerpt::{MESSAGE, SUMMARY, brief, excerpt},
     object::{Node, Pod},
     scheduling::{
-        BindOutcome, Computed, Concern, Details, Effect, Event, Finding, NodeFindings, NodeName,
-        PendingReason, PodInfo, PodKey, ReadAnswer, ReadRequest, Setback, TellOutcome, WithdrawOutcome,
-        WriteOutcome, effect::PrebindWrite, model::message::Message,
+        AgentFailure, BindOutcome, Computed, Concern, Details, Effect, Event, Finding, NodeFindings,
+        NodeName, PendingReason, PodInfo, PodKey, ReadAnswer, ReadRequest, Setback, TellOutcome,
+        WithdrawOutcome, WriteOutcome,
+        effect::PrebindWrite,
+        model::{group_statement::GroupStatement, message::Message},
     },
 };
 
@@ -117,12 +119,15 @@ impl Hands {
                 Some(self.tell_unschedulable(pod, &resource_version, told, &reason).await)
             }
             Effect::TellScheduled { pod, node } => self.say(pod, News::Scheduled { node: &node }).await,
-            Effect::TellFailedAllocation { pod, node } => self.tell_failed_allocation(pod, &node).await,
+            Effect::TellAgent { pod, node, failure: AgentFailure::Allocation } => {
+                self.tell_failed_allocation(pod, &node).await
+            }
+            Effect::TellGroup(statement) => self.tell_group(&statement).await,
             Effect::TellWaiting { pod, wait } => {
                 let message = self.worded(&pod, wait.message());
                 self.say(pod, News::Waiting { message: &message }).await
             }
-            Effect::TellSilent { pod, node } => {
+            Effect::TellAgent { pod, node, failure: AgentFailure::Silence } => {
                 tracing::warn!(%pod, %node, "the node's device plugin has not answered");
                 self.say(pod, News::SilentAgent { node: &node }).await
             }
@@ -284,6 +289,22 @@ impl Hands {
                 TellOutcome::Failed { wait: error.wait() }
             }
         }
+    }
+
+    /// Writes the condition of a PodGroup. If that fails, it is said again with the next change, or by the next leader.
+    async fn tell_group(&self, statement: &GroupStatement) -> Option<Event> {
+        let now = self.clock.now();
+        let said = || {
+            self.metrics.write(Written::condition);
+            tell::group(self.client.clone(), statement, now)
+        };
+        match try_again(said).await {
+            Err(error) if !matches!(error.code(), Some(404 | 409)) => {
+                tracing::warn!(group = &*statement.group, %error, "setting a condition of a PodGroup failed");
+            }
+            _ => {}
+        }
+        None
     }
 
     async fn tell_failed_allocation(&self, pod: PodKey, node: &NodeName) -> Option<Event> {

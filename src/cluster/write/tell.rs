@@ -16,8 +16,9 @@ use serde_json::{Value, json};
 
 use super::send::{SendError, send};
 use crate::{
+    cluster::read::group::{condition_reason, condition_type, version_of},
     excerpt::{NOTE, SUMMARY, excerpt, shortened},
-    scheduling::{Concern, Details, PendingReason, PodKey},
+    scheduling::{Concern, Details, PendingReason, PodKey, model::group_statement::GroupStatement},
 };
 
 /// The longest time to wait for an answer.
@@ -161,6 +162,23 @@ pub async fn failed_allocation(
 ) -> Result<(), SendError> {
     let words = [ALLOCATED, "FailedAllocation", &failure(pod, node, details)];
     condition(client, pod, json!({"uid": &*pod.uid}), words, now).await
+}
+
+/// Sets the condition of a PodGroup of Kubernetes that says whether its pods are placed, if it still is the same PodGroup.
+pub async fn group(client: Client, statement: &GroupStatement, now: Timestamp) -> Result<(), SendError> {
+    let GroupStatement { kind, group, uid, condition, since } = statement;
+    let (namespace, name) = group.split_once('/').unwrap_or_default();
+    let condition = json!({
+        "type": condition_type(*kind),
+        "status": if condition.outcome.is_scheduled() { "True" } else { "False" },
+        "reason": condition_reason(condition.outcome),
+        "message": excerpt(&condition.message, SUMMARY),
+        "lastTransitionTime": since.unwrap_or(now).strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+    });
+    let patch = json!({"metadata": {"uid": &**uid}, "status": {"conditions": [condition]}});
+    let version = version_of(*kind);
+    let status = format!("/apis/scheduling.k8s.io/{version}/namespaces/{namespace}/podgroups/{name}/status");
+    write(client, Method::PATCH, status, "application/strategic-merge-patch+json", &patch).await
 }
 
 /// Sets a condition of a pod to false.

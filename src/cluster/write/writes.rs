@@ -18,7 +18,9 @@ use tokio::{
 use super::act::Hands;
 use crate::{
     cluster::binder::ClusterError,
-    scheduling::{Concern, Effect, Event, Finding, LockOutcome, ReadRequest, plan::eviction::Postponed},
+    scheduling::{
+        AgentFailure, Concern, Effect, Event, Finding, LockOutcome, ReadRequest, plan::eviction::Postponed,
+    },
 };
 
 /// So many reports are written at a time. The API server takes up to 0.2 s of a processor for one of a pod of 400 KB, and every request of anybody waits
@@ -162,7 +164,8 @@ impl Writes {
                 | Effect::EvictFromZone { .. }
                 | Effect::TellEvictionPostponed { .. }
                 | Effect::TellUnschedulable { .. }
-                | Effect::TellSilent { .. }
+                | Effect::TellAgent { failure: AgentFailure::Silence, .. }
+                | Effect::TellGroup(_)
                 | Effect::TellWaiting { .. } => {}
                 Effect::ReportFinding { ref finding, .. } if !matches!(finding, Finding::Drift(_)) => {}
                 effect if urgency(&effect) == Urgency::Reports => self.reporting.push(effect),
@@ -242,9 +245,9 @@ fn urgency(effect: &Effect) -> Urgency {
         Effect::TellEvictionPostponed { .. }
         | Effect::TellScheduled { .. }
         | Effect::TellUnschedulable { .. }
-        | Effect::TellFailedAllocation { .. }
+        | Effect::TellAgent { .. }
+        | Effect::TellGroup(_)
         | Effect::TellWaiting { .. }
-        | Effect::TellSilent { .. }
         | Effect::ReportFinding { .. }
         | Effect::CountFindings { .. } => Urgency::Reports,
         Effect::CompareClaims(_) | Effect::RenewMix(_) => Urgency::Compares,
@@ -264,11 +267,13 @@ fn namespace_of(effect: &Effect) -> Arc<str> {
         | Effect::Read(ReadRequest::Pod(pod))
         | Effect::TellScheduled { pod, .. }
         | Effect::TellUnschedulable { pod, .. }
-        | Effect::TellFailedAllocation { pod, .. }
+        | Effect::TellAgent { pod, .. }
         | Effect::TellWaiting { pod, .. }
-        | Effect::TellSilent { pod, .. }
         | Effect::ReportFinding { of: Concern::Pod(pod), .. } => pod.namespace.clone(),
         Effect::CompareClaims(comparison) => comparison.namespace().clone(),
+        Effect::TellGroup(statement) => {
+            statement.group.split_once('/').map_or_else(Arc::default, |(namespace, _)| namespace.into())
+        }
         Effect::EvictFromZone { eviction }
         | Effect::TellEvictionPostponed { postponed: Postponed { eviction, .. } } => {
             eviction.pod.namespace.clone()

@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 use jiff::SignedDuration;
 
 use super::{
+    group_condition::GroupStatus,
     importance::{Importance, PreemptionPolicy},
     tdm::job::JobBudget,
 };
@@ -99,6 +100,21 @@ pub struct Group {
     pub policy: Policy,
     /// What it says of preemption.
     pub preemption: GroupPreemption,
+    /// What its status says.
+    pub status: GroupStatus,
+}
+
+impl Group {
+    /// One that says only how its pods are placed.
+    pub fn of(policy: Policy) -> Self {
+        Self { budget: None, policy, preemption: GroupPreemption::default(), status: GroupStatus::default() }
+    }
+
+    /// Whether the other says the same of its pods, whatever its status says.
+    pub fn is_alike(&self, other: &Self) -> bool {
+        let Self { budget, policy, preemption, status: _ } = self;
+        (budget, policy, preemption) == (&other.budget, &other.policy, &other.preemption)
+    }
 }
 
 /// Which pods of a group are disrupted together: `spec.disruptionMode` of Kubernetes' PodGroup.

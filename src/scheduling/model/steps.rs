@@ -28,6 +28,9 @@ pub const FOLD: u64 = 8;
 /// Adding up anew what the claims of a pool hold, for each of them, as often as a pod is taken off and put back in a search for victims.
 pub const FOLD_CLAIM: u64 = 80;
 
+/// Adding a pod of a group to those that go.
+pub const LIST_VICTIM: u64 = 6;
+
 /// Taking a pod off its node on trial, and putting it back.
 pub const TRY_POD: u64 = 1_300;
 

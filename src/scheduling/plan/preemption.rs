@@ -29,7 +29,7 @@ use crate::scheduling::{
     model::{
         name::{NodeName, Uid},
         pod::{Deletion, Demand, Importance, PreemptionPolicy},
-        steps::{Allowance, COMPARE, FOLD, FOLD_CLAIM, JUDGE, LOOK, PER_MILLISECOND, TRY_POD},
+        steps::{Allowance, COMPARE, FOLD, FOLD_CLAIM, JUDGE, LIST_VICTIM, PER_MILLISECOND, TRY_POD},
     },
     plugin::{filter::filter, pod_counts::PodCounts, rejection::Cure},
     snapshot::Snapshot,
@@ -43,7 +43,7 @@ use crate::scheduling::{
 use budgets::Budgets;
 use unit::{PreemptionUnit, WholeGroup};
 
-pub use unit::{preempted_with, whole_group};
+pub use unit::{mates, whole_group};
 
 /// At least so many nodes are compared, and at least a tenth of all (v1.36 `DefaultPreemptionArgs`).
 const FEWEST_CANDIDATES: usize = 100;
@@ -402,7 +402,7 @@ impl VictimSearch<'_> {
             self.groups.entry(group.clone()).or_insert(found).clone()
         };
         let Some(known) = known else { return Ok(None) };
-        self.take_of_groups(LOOK, known.size())?;
+        self.take_of_groups(LIST_VICTIM, known.size())?;
         let most_far = usize::try_from(self.of_groups.left() / TRY_POD).unwrap_or(usize::MAX);
         let unit = PreemptionUnit::group(&known, node, most_far);
         self.take_of_groups(TRY_POD, unit.tried().len().min(most_far))?;

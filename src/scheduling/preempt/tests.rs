@@ -184,7 +184,7 @@ fn all_pods_of_a_group_that_goes_as_a_whole_are_deleted_those_on_other_nodes_fir
     let mut cluster = Cluster::new();
     cluster.see("high", 100);
     let preemption = GroupPreemption { disruption: DisruptionMode::All, ..GroupPreemption::default() };
-    let group = Group { budget: None, policy: Policy::Alone, preemption };
+    let group = Group { preemption, ..Group::of(Policy::Alone) };
     let group = Object::PodGroup(PodGroupKind::Kubernetes, "default/g".into(), group.into());
     cluster.snapshot.set_object(group);
     let place = |cluster: &mut Cluster, name: &str, node: &str| {

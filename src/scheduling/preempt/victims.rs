@@ -12,7 +12,7 @@ use crate::scheduling::{
         pod::{Deletion, PodKey},
     },
     node_flow::Course,
-    plan::preemption::{preempted_with, whole_group},
+    plan::preemption::{mates, whole_group},
     world::ledger::{Charge, Commitment},
 };
 
@@ -29,9 +29,7 @@ impl Preempting {
         preemption.step = PreemptionStep::Deleting;
         let node = preemption.node.clone();
         let ledger = view.snapshot.ledger();
-        let charges = preemption.victims.iter().filter_map(|victim| Some((victim, ledger.get(victim)?)));
-        let mates = charges.map(|(victim, charge)| preempted_with(victim, charge, view.snapshot));
-        let mates: BTreeSet<Uid> = mates.flatten().collect();
+        let mates = mates(preemption.victims.iter(), view.snapshot);
         preemption.victims.extend(mates);
         let mut victims: Vec<Uid> = preemption.victims.iter().cloned().collect();
         victims.sort_by_key(|victim| ledger.get(victim).is_some_and(|charge| charge.node == node));

@@ -10,7 +10,7 @@ use super::{
     BindingCycle, Scheduler,
     scheduling_cycle::{
         SchedulingCycle,
-        gang::{GangOutcome, GangRequest, Gathering, UnfinishedAttempt, is_in_vain},
+        gang::{GangOutcome, GangRequest, Gathering, UnfinishedAttempt, is_in_vain, refused},
         scheduling_queue::PodProgress,
         views::prebind_view,
     },
@@ -20,6 +20,7 @@ use crate::scheduling::{
     effect::Effect,
     model::{
         gang::GangName,
+        group_condition::GroupCondition,
         measure::{Attempt, GangAttempt, Measure},
         name::Uid,
         pod::Claim,
@@ -40,6 +41,9 @@ impl Scheduler {
             }
             let requests = self.binding.gang_view().helped(&name, found.as_ref());
             self.carry_out_for_gang(requests, now);
+            if let Some(condition) = self.binding.gang_view().scheduled(&name) {
+                state_group(&mut self.binding, &name, &condition);
+            }
         }
     }
 
@@ -101,7 +105,10 @@ impl Scheduler {
     pub(super) fn decide_in_gang(&mut self, uid: &Uid, now: Timestamp) -> bool {
         match self.binding.gang_view().gather(uid) {
             Gathering::Alone => return false,
-            Gathering::Postponed(requests) => self.carry_out_for_gang(requests, now),
+            Gathering::Postponed(requests) => {
+                state_refusal(&mut self.binding, &requests);
+                self.carry_out_for_gang(requests, now);
+            }
             Gathering::Together(gathered) => {
                 gathered.with_pool(|name, pool| self.place_gang(name, uid, pool, now));
             }
@@ -148,6 +155,7 @@ impl Scheduler {
         self.binding.cycle.outbox.measures.push(Measure::Attempt(Attempt::Unschedulable));
         let paused = preempts_not_before(&self.binding.cycle, pool);
         let refusals = self.binding.gang_view().refusals(name, pool, shortfall, paused);
+        state_refusal(&mut self.binding, &refusals);
         self.carry_out_for_gang(refusals, now);
         if attempt.has_missed_changes(&self.binding.cycle.snapshot) {
             self.binding.cycle.decide_waiting_again(uid);
@@ -217,6 +225,21 @@ impl Scheduler {
         if let Some(applicant) = pool.applicants.first() {
             self.binding.end_nominations_beyond_quota(&applicant.demand.footprint.namespace);
         }
+    }
+}
+
+/// Has the status of the PodGroup say why its pods wait.
+fn state_refusal(binding: &mut BindingCycle, requests: &[GangRequest]) {
+    if let Some((name, condition)) = refused(requests) {
+        state_group(binding, &name, &condition);
+    }
+}
+
+/// Has the status of the PodGroup say this, unless it does.
+fn state_group(binding: &mut BindingCycle, name: &GangName, condition: &GroupCondition) {
+    let Some(statement) = binding.gang_view().statement(name, condition) else { return };
+    if binding.cycle.gangs.begin_to_state(name, &statement) {
+        binding.cycle.outbox.effects.push(Effect::TellGroup(statement));
     }
 }
 

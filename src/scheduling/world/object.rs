@@ -101,6 +101,16 @@ impl Object {
         }
     }
 
+    /// Whether both are one PodGroup that says the same of its pods.
+    fn is_alike(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::PodGroup(kind, name, group), Self::PodGroup(other_kind, other_name, other)) => {
+                (kind, name) == (other_kind, other_name) && group.is_alike(other)
+            }
+            _ => false,
+        }
+    }
+
     /// The object's name; behind its namespace and a `/` where its kind has one.
     pub fn name(&self) -> Arc<str> {
         let metadata = match self {
@@ -144,7 +154,7 @@ pub struct Objects {
 }
 
 impl Objects {
-    /// Takes in an object, new or changed; whether it differs from what was known.
+    /// Takes in an object, new or changed; whether it differs from what was known. The status of a PodGroup, which Berth writes, does not count.
     pub fn set(&mut self, object: Object) -> bool {
         if matches!(object, Object::Unread(..)) {
             return false;
@@ -152,6 +162,10 @@ impl Objects {
         let (kind, name) = (object.kind(), object.name());
         let known = self.by_kind.entry(kind).or_default();
         if known.get(&name) == Some(&object) {
+            return false;
+        }
+        if known.get(&name).is_some_and(|before| before.is_alike(&object)) {
+            known.insert(name, object);
             return false;
         }
         if let Some(before) = known.get(&name) {

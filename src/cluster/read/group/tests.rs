@@ -105,3 +105,24 @@ fn each_pod_clique_of_a_pod_gang_has_its_own_minimum() {
     let pod: Pod = serde_json::from_value(pod).unwrap();
     assert_eq!(member(&pod).unwrap().task.as_deref(), Some("a-decode"));
 }
+
+#[test]
+fn the_condition_is_read_by_the_name_that_each_version_has_for_it() {
+    let stated = |kind: PodGroupKind, name: &str, status: &str, reason: &str| {
+        let condition = json!({"type": name, "status": status, "reason": reason, "message": "why",
+            "lastTransitionTime": "2026-01-01T00:00:00Z"});
+        let group = json!({"metadata": {"name": "train", "namespace": "team-a", "uid": "u"},
+            "status": {"conditions": [condition]}});
+        let group = pod_group(kind, &serde_json::from_value(group).unwrap());
+        let Object::PodGroup(_, _, group) = group else { panic!("{group:?}") };
+        group.status.stated.as_ref().map(|(condition, _)| condition.outcome)
+    };
+    let (new, alpha) = (PodGroupKind::Kubernetes, PodGroupKind::KubernetesAlpha);
+    let (of_new, of_alpha) = ("PodGroupInitiallyScheduled", "PodGroupScheduled");
+    assert_eq!(stated(new, of_new, "True", "Scheduled"), Some(GroupOutcome::Scheduled));
+    assert_eq!(stated(alpha, of_alpha, "False", "Unschedulable"), Some(GroupOutcome::Unschedulable));
+    assert_eq!(stated(new, of_new, "False", "SchedulerError"), Some(GroupOutcome::Error));
+    assert_eq!(stated(new, of_new, "False", "Scheduled"), None);
+    assert_eq!(stated(new, of_alpha, "True", "Scheduled"), None);
+    assert_eq!(stated(alpha, of_new, "True", "Scheduled"), None);
+}

@@ -173,8 +173,7 @@ fn the_budget_of_the_pod_group_is_that_of_the_job() {
         "team/pg1".into(),
         std::sync::Arc::new(crate::scheduling::model::gang::Group {
             budget: Some(most),
-            policy: crate::scheduling::model::gang::Policy::Alone,
-            preemption: crate::scheduling::model::gang::GroupPreemption::default(),
+            ..crate::scheduling::model::gang::Group::of(crate::scheduling::model::gang::Policy::Alone)
         }),
     ));
     let grouped = |name| member(pod(name), |member| member.group = Some("team/pg1".into()));

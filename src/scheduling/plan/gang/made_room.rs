@@ -19,6 +19,9 @@ use crate::scheduling::{
     world::ledger::Charge,
 };
 
+/// At most so many pods go for one pod of a gang: a turn has to take them all off on trial, and to put them back.
+const MOST_VICTIMS: usize = 2_000;
+
 /// The node of each pod for which others go, and these.
 pub type Candidates = BTreeMap<Uid, Candidate>;
 
@@ -81,7 +84,9 @@ impl<C: Fn(&Uid, &Decision) -> Charge> TrialRoom for MadeRoom<'_, C> {
         }
         let (counts, allowed) = (self.classes.counts(), |node: &NodeName| !outside(node));
         let chosen = preemption::choose_among(demand, plan, counts, self.rules, &allowed);
-        let Ok(candidate) = chosen else { return Err(error) };
+        let Some(candidate) = chosen.ok().filter(|candidate| candidate.victims.len() <= MOST_VICTIMS) else {
+            return Err(error);
+        };
         self.classes.counts().steps().add(TRY_POD, candidate.victims.len());
         for victim in &candidate.victims {
             plan.end(&victim.pod, demand);

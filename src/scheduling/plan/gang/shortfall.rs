@@ -192,6 +192,16 @@ impl GangNoRoom {
         }
     }
 
+    /// The gang.
+    pub fn name(&self) -> &GangName {
+        &self.name
+    }
+
+    /// How many of its pods fit, without naming a node.
+    pub fn summary(&self) -> String {
+        self.sum(Details::Own)
+    }
+
     /// What the pod is told.
     pub fn message(&self) -> Message {
         Message::with_own(self.words(Details::Full), self.words(Details::Own))

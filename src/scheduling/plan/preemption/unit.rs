@@ -32,8 +32,11 @@ pub(super) struct WholeGroup {
     /// The pods, the most important first.
     victims: Vec<Victim>,
     place: Place,
-    /// The pods that are in the way of the preempting pod from other nodes, too: by what they hold of a quota, or by their terms or those of the pod.
-    far: BTreeSet<Uid>,
+    /// Of each pod, whether it is in the way of the preempting pod from another node, too: by what it holds of a quota, or by its terms or those of the
+    /// preempting pod.
+    is_far: Vec<bool>,
+    /// How many are.
+    far: usize,
     /// For each pod the budgets that cover it.
     covering: Vec<Vec<usize>>,
 }
@@ -71,12 +74,13 @@ pub fn whole_group<'a>(importance: &'a Importance, objects: &Objects) -> Option<
     importance.group.as_ref().filter(|_| group.disruption == DisruptionMode::All)
 }
 
-/// The pods that go if this one is preempted, itself among them.
-pub fn preempted_with(pod: &Uid, charge: &Charge, snapshot: &Snapshot) -> BTreeSet<Uid> {
-    match whole_group(&charge.importance, snapshot.objects()) {
-        Some(group) => snapshot.ledger().of_group(group).map(|(mate, _)| mate.clone()).collect(),
-        None => BTreeSet::from([pod.clone()]),
-    }
+/// All pods of the groups of which these pods are and that are disrupted only as a whole.
+pub fn mates<'a>(pods: impl Iterator<Item = &'a Uid>, snapshot: &Snapshot) -> BTreeSet<Uid> {
+    let charges = pods.filter_map(|pod| snapshot.ledger().get(pod));
+    let groups: BTreeSet<&Arc<str>> =
+        charges.filter_map(|charge| whole_group(&charge.importance, snapshot.objects())).collect();
+    let pods = groups.into_iter().flat_map(|group| snapshot.ledger().of_group(group));
+    pods.map(|(pod, _)| pod.clone()).collect()
 }
 
 /// Whether the pod may be preempted at all for one of this priority.
@@ -121,7 +125,8 @@ impl WholeGroup {
         );
         Some(Self {
             place,
-            far: pods.iter().filter(|(_, charge)| is_far(charge)).map(|(pod, _)| (*pod).clone()).collect(),
+            far: pods.iter().filter(|(_, charge)| is_far(charge)).count(),
+            is_far: pods.iter().map(|(_, charge)| is_far(charge)).collect(),
             covering: pods.iter().map(|(_, charge)| budgets.covering(charge)).collect(),
             victims: pods.into_iter().map(|(pod, charge)| Victim::of(pod, charge)).collect(),
         })
@@ -159,10 +164,10 @@ impl PreemptionUnit {
 
     /// A group that goes as a whole. Of its pods on other nodes, those are taken off on trial that are in the way from there, if there are so few.
     pub(super) fn group(group: &Arc<WholeGroup>, node: &NodeName, most_far: usize) -> Self {
-        let takes_far = group.far.len() <= most_far;
-        let is_tried =
-            |victim: &&Victim| victim.node == *node || takes_far && group.far.contains(&victim.pod);
-        let tried = group.victims.iter().filter(is_tried).map(|victim| victim.pod.clone()).collect();
+        let takes_far = group.far <= most_far;
+        let pods = group.victims.iter().zip(&group.is_far);
+        let tried = pods.filter(|(victim, is_far)| victim.node == *node || takes_far && **is_far);
+        let tried = tried.map(|(victim, _)| victim.pod.clone()).collect();
         Self { pods: UnitPods::Group(group.clone()), tried, off: Vec::new() }
     }
 

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use super::BindingCycle;
 use crate::scheduling::{
     decide::Decision,
-    effect::{Effect, ReadRequest},
+    effect::{AgentFailure, Effect, ReadRequest},
     model::{
         name::{NodeName, Uid},
         pod::{Demand, PodInfo, PodKey},
@@ -197,8 +197,10 @@ fn effect(node: NodeName, request: NodeFlowRequest) -> Option<Effect> {
         NodeFlowRequest::ReadNode => Effect::Read(ReadRequest::Node(node)),
         NodeFlowRequest::ReadHolder { owner, since } => Effect::Read(ReadRequest::Holder { owner, since }),
         NodeFlowRequest::TellScheduled(pod) => Effect::TellScheduled { pod, node },
-        NodeFlowRequest::TellSilent(pod) => Effect::TellSilent { pod, node },
-        NodeFlowRequest::TellFailedAllocation(pod) => Effect::TellFailedAllocation { pod, node },
+        NodeFlowRequest::TellSilent(pod) => Effect::TellAgent { pod, node, failure: AgentFailure::Silence },
+        NodeFlowRequest::TellFailedAllocation(pod) => {
+            Effect::TellAgent { pod, node, failure: AgentFailure::Allocation }
+        }
         NodeFlowRequest::Decide(_)
         | NodeFlowRequest::Judge(_)
         | NodeFlowRequest::ConfirmBound(_)

@@ -4,6 +4,7 @@
 //! others are not, and whether it was whole at one time. [`Gangs`] owns that; a [`GangView`] reads it beside what else is known, and a
 //! [`GangTrial`] looks for places on trial. What follows for pods is requested ([`GangRequest`]) and carried out by the scheduler.
 
+mod condition;
 mod gather;
 mod mend;
 mod request;
@@ -22,6 +23,7 @@ use super::scheduling_queue::Pace;
 use crate::scheduling::{
     model::{
         gang::{Gang, GangName},
+        group_statement::GroupStatement,
         kind::Kind,
         name::Uid,
         pod::PodInfo,
@@ -31,6 +33,7 @@ use crate::scheduling::{
 };
 use unfinished::UnfinishedAttempts;
 
+pub(in crate::scheduling::scheduler) use condition::refused;
 pub(in crate::scheduling::scheduler) use gather::Gathering;
 pub(in crate::scheduling::scheduler) use request::GangRequest;
 pub(in crate::scheduling::scheduler) use trial::{GangOutcome, GangTrial, is_in_vain};
@@ -66,6 +69,8 @@ pub(in crate::scheduling::scheduler) struct Gangs {
     stands_by: bool,
     /// Attempts to place a gang that are to go on.
     unfinished: UnfinishedAttempts,
+    /// What was written last into the status of each PodGroup of Kubernetes.
+    stated: BTreeMap<GangName, GroupStatement>,
 }
 
 impl Gangs {
@@ -145,6 +150,7 @@ impl Gangs {
             if members.is_empty() {
                 self.members.remove(&member.gang);
                 self.unfinished.forget(&member.gang);
+                self.stated.remove(&member.gang);
                 self.set_progress(&member.gang, None, SignedDuration::ZERO);
                 return;
             }

@@ -18,8 +18,10 @@ use crate::{
         event::BindOutcome,
         model::{
             gang::{
-                Gang, GangName, Group, GroupApi, GroupPreemption, Member, Policy, SharedTopology, Strictness,
+                Gang, GangName, Group, GroupApi, GroupPreemption, Member, Policy,
+                SharedTopology, Strictness,
             },
+            group_condition::{GroupCondition, GroupOutcome, GroupStatus},
             kind::{Kind, PodGroupKind},
             pod::{Deletion, PodKey, Stage},
         },
@@ -30,8 +32,7 @@ use crate::{
 const NODE: &str = "n1";
 
 fn group(gang: Gang) -> Object {
-    let group =
-        Group { budget: None, policy: Policy::Gang(Arc::new(gang)), preemption: GroupPreemption::default() };
+    let group = Group::of(Policy::Gang(Arc::new(gang)));
     Object::PodGroup(PodGroupKind::Volcano, "default/g".into(), Arc::new(group))
 }
 
@@ -169,11 +170,7 @@ fn pods_that_do_not_fit_in_the_order_of_the_queue_are_tried_by_their_size() {
 #[test]
 fn two_gangs_do_not_hold_halves_against_each_other() {
     let mut play = of(2);
-    let other = Group {
-        budget: None,
-        policy: Policy::Gang(Arc::new(least(2))),
-        preemption: GroupPreemption::default(),
-    };
+    let other = Group::of(Policy::Gang(Arc::new(least(2))));
     play.happens(Event::Object(ObjectChange::Seen(Object::PodGroup(
         PodGroupKind::Volcano,
         "default/h".into(),
@@ -426,7 +423,7 @@ fn a_pod_whose_priority_or_policy_is_not_that_of_its_group_is_not_placed() {
     };
     for policy in [Policy::Alone, Policy::Gang(Arc::new(least(1)))] {
         let mut play = Play::new();
-        let group = Group { budget: None, policy, preemption: stated };
+        let group = Group { preemption: stated, ..Group::of(policy) };
         let group = Object::PodGroup(PodGroupKind::Kubernetes, "default/k".into(), Arc::new(group));
         play.happens(Event::Object(ObjectChange::Seen(group)));
         let mut other = of_kubernetes(&play, "b", 5);
@@ -444,4 +441,58 @@ fn a_pod_whose_priority_or_policy_is_not_that_of_its_group_is_not_placed() {
         );
         assert!(play.is_charged("c", Commitment::Assumed), "{}", reason(&play, "c"));
     }
+}
+
+#[test]
+fn the_status_of_a_group_says_once_why_its_pods_wait_and_once_that_they_are_placed() {
+    let told = |play: &mut Play| -> Vec<GroupOutcome> {
+        let outcome = |sent| if let Sent::Group(outcome) = sent { Some(outcome) } else { None };
+        play.sent().into_iter().filter_map(outcome).collect()
+    };
+    let of_kubernetes = |play: &Play, name: &str, memory| {
+        let gang = GangName { api: GroupApi::Kubernetes, group: "default/k".into() };
+        let member = Member { gang, task: None };
+        let mut pod = pod(name, memory, play.now);
+        pod.groups.gang = Some(Arc::new(member));
+        pod.importance.group = Some("default/k".into());
+        pod
+    };
+    let seen = |play: &mut Play, status: GroupStatus| {
+        let group = Group { status, ..Group::of(Policy::Gang(Arc::new(least(2)))) };
+        let group = Object::PodGroup(PodGroupKind::Kubernetes, "default/k".into(), Arc::new(group));
+        play.happens(Event::Object(ObjectChange::Seen(group)));
+    };
+    let status = |stated| GroupStatus { uid: "k".into(), stated };
+    let mut play = Play::new();
+    seen(&mut play, status(None));
+    let first = of_kubernetes(&play, "a", 6_000);
+    play.happens(Event::Pod(PodChange::Seen(Box::new(first))));
+    assert_eq!(told(&mut play), [], "nothing was tried");
+    let second = of_kubernetes(&play, "b", 6_000);
+    play.happens(Event::Pod(PodChange::Seen(Box::new(second))));
+    assert_eq!(told(&mut play), [GroupOutcome::Unschedulable]);
+    // What was written is seen, and the gang is decided again.
+    let message = "PodGroup default/k: 1 of 2 pods fit (minimum 2)".to_owned();
+    let waits = GroupCondition { outcome: GroupOutcome::Unschedulable, message };
+    let since = play.now;
+    seen(&mut play, status(Some((waits, since))));
+    play.wait(SignedDuration::from_mins(6));
+    assert_eq!(told(&mut play), []);
+    for name in ["a", "b"] {
+        let smaller = PodInfo { resource_version: "9".to_owned(), ..of_kubernetes(&play, name, 1_000) };
+        play.happens(Event::Pod(PodChange::Seen(Box::new(smaller))));
+    }
+    for name in ["a", "b"] {
+        assert!(play.is_charged(name, Commitment::Assumed), "{}", reason(&play, name));
+        play.lock_taken(name);
+        play.bind_answered(name, BindOutcome::Bound);
+        let bound = play.bound_pod(name, Answer::Succeeded);
+        let known = PodInfo { resource_version: "10".to_owned(), ..of_kubernetes(&play, name, 1_000) };
+        let bound = PodInfo { claim: bound.claim, holding: bound.holding, ..known };
+        play.happens(Event::Pod(PodChange::Seen(Box::new(bound))));
+        play.unlocked();
+    }
+    assert_eq!(told(&mut play), [GroupOutcome::Scheduled]);
+    play.wait(SignedDuration::from_mins(6));
+    assert_eq!(told(&mut play), []);
 }

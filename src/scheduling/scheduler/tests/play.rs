@@ -13,11 +13,12 @@ use jiff::{SignedDuration, Timestamp};
 use crate::{
     device::{Allocation, Answer, Card, Lock, LockName, LockNeed},
     scheduling::{
-        Claim, Computed, Concern, Effect, Event, Finding, Lifetime, NodeChange, NodeInfo, ObjectChange,
-        PodChange, PodInfo, QuotaChange, ReadAnswer, ReadRequest,
+        AgentFailure, Claim, Computed, Concern, Effect, Event, Finding, Lifetime, NodeChange, NodeInfo,
+        ObjectChange, PodChange, PodInfo, QuotaChange, ReadAnswer, ReadRequest,
         event::{BindOutcome, Setback, TellOutcome},
         fixtures::{self, PROFILE, key},
         model::{
+            group_condition::GroupOutcome,
             kind::Kind,
             node::{NodeLock, RequiredLocks, Signature},
             pod::Placer,
@@ -66,6 +67,7 @@ pub(super) enum Sent<'a> {
     Nominate(&'a str, bool),
     Preempt(&'a str),
     Drift,
+    Group(GroupOutcome),
 }
 
 fn lock_name() -> LockName {
@@ -226,8 +228,13 @@ impl Play {
             Effect::RenewMix(_) => unreachable!("it is answered at once"),
             Effect::TellScheduled { pod, .. } => Sent::Told(self.name(&pod.name)),
             Effect::TellUnschedulable { pod, .. } => Sent::Unschedulable(self.name(&pod.name)),
-            Effect::TellFailedAllocation { pod, .. } => Sent::FailedAllocation(self.name(&pod.name)),
-            Effect::TellSilent { pod, .. } => Sent::Silent(self.name(&pod.name)),
+            Effect::TellAgent { pod, failure: AgentFailure::Allocation, .. } => {
+                Sent::FailedAllocation(self.name(&pod.name))
+            }
+            Effect::TellAgent { pod, failure: AgentFailure::Silence, .. } => {
+                Sent::Silent(self.name(&pod.name))
+            }
+            Effect::TellGroup(statement) => Sent::Group(statement.condition.outcome),
             Effect::TellWaiting { pod, .. } => Sent::Waiting(self.name(&pod.name)),
             Effect::ReportFinding { of, finding } => match (of, finding) {
                 (Concern::Pod(pod), Finding::Overcommitted(_)) => Sent::Excess(self.name(&pod.name)),

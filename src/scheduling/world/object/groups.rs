@@ -2,7 +2,8 @@
 
 use super::{Object, Objects};
 use crate::scheduling::model::{
-    gang::{GangName, Group, GroupApi, GroupPreemption, Membership, Policy},
+    gang::{GangName, Group, GroupPreemption, Membership, Policy},
+    group_condition::GroupStatus,
     kind::{Kind, PodGroupKind},
     tdm::job::JobBudget,
 };
@@ -15,8 +16,18 @@ impl Objects {
 
     /// What a PodGroup of Kubernetes says of preemption, by its full name; `None`: there is no such PodGroup.
     pub fn group_preemption(&self, group: &str) -> Option<GroupPreemption> {
-        let mut kinds = Kind::of_groups(GroupApi::Kubernetes).iter();
-        Some(kinds.find_map(|kind| self.group(*kind, group))?.preemption)
+        Some(self.of_kubernetes(group)?.1.preemption)
+    }
+
+    /// What the status of a PodGroup of Kubernetes says, by its full name, and which kind it is of; `None`: there is no such PodGroup.
+    pub fn group_status(&self, group: &str) -> Option<(PodGroupKind, &GroupStatus)> {
+        let (kind, group) = self.of_kubernetes(group)?;
+        Some((kind, &group.status))
+    }
+
+    fn of_kubernetes(&self, name: &str) -> Option<(PodGroupKind, &Group)> {
+        let kinds = [PodGroupKind::Kubernetes, PodGroupKind::KubernetesAlpha];
+        kinds.into_iter().find_map(|kind| Some((kind, self.group(Kind::PodGroup(kind), name)?)))
     }
 
     fn group(&self, kind: Kind, name: &str) -> Option<&Group> {

@@ -23,7 +23,7 @@ fn in_group(charge: Charge) -> Charge {
 /// The PodGroup `train` of this mode and priority.
 fn train(kind: PodGroupKind, disruption: DisruptionMode, priority: Option<i32>) -> Object {
     let preemption = GroupPreemption { disruption, priority, policy: None };
-    let group = Group { budget: None, policy: Policy::Alone, preemption };
+    let group = Group { preemption, ..Group::of(Policy::Alone) };
     Object::PodGroup(kind, "default/train".into(), Arc::new(group))
 }
 
