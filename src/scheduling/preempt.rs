@@ -16,6 +16,8 @@
 //!     Nominating --> [*] : as above; Confirmed, NoLonger
 //!     Nominating --> [*] : Nominated, Failed or Refused / EndNomination, Nominate none, BackOffIfWaiting
 //!     Deleting --> Deleting : Bound, a victim whose Binding was under way / Delete
+//!     [*] --> Deleting : LeftOver / Delete
+//!     Deleting --> Deleting : LeftOver, unless that was asked for / Delete
 //!     Deleting --> [*] : every victim is seen to go
 //!     Deleting --> [*] : Deleted, Failed or Refused / EndNomination, Nominate none, BackOffIfWaiting
 //!     Nominating --> [*] : Withdrawn / EndNomination, Nominate none
@@ -133,6 +135,9 @@ impl Preempting {
             PreemptInput::Withdrawn(uid) => self.withdraw(uid, view),
             PreemptInput::Nominated { pod, stated, outcome } => self.nominated(pod, stated, outcome, view),
             PreemptInput::Confirmed(pod, need) => self.confirmed(&pod, need, view),
+            PreemptInput::LeftOver { pod, preemptor, node } => {
+                self.delete_left_over(pod, preemptor, node, view);
+            }
             PreemptInput::Bound(pod) => self.delete_if_victim(pod, view),
             PreemptInput::Deleted { pod, preemptor, outcome } => self.deleted(pod, preemptor, outcome, view),
             PreemptInput::TimePassed => self.watch_kept(view.now()),

@@ -65,6 +65,15 @@ pub(in crate::scheduling) enum PreemptInput<'a> {
     },
     /// The answer to [`Confirm`](super::request::PreemptRequest::Confirm).
     Confirmed(PodKey, Need),
+    /// A pod is left of a group that goes as a whole, of which others were preempted already.
+    LeftOver {
+        /// Which pod.
+        pod: &'a PodKey,
+        /// For which pod the others went.
+        preemptor: &'a PodKey,
+        /// On which node.
+        node: &'a NodeName,
+    },
     /// A pod is bound.
     Bound(&'a PodKey),
     /// What came of deleting a victim. That it goes is seen by itself.

@@ -68,6 +68,31 @@ impl Preempting {
         }
     }
 
+    /// Deletes a pod that is left of a group which goes as a whole, unless that was asked for.
+    pub(super) fn delete_left_over(
+        &mut self,
+        pod: &PodKey,
+        preemptor: &PodKey,
+        node: &NodeName,
+        view: &PreemptView<'_>,
+    ) {
+        let is_asked = self.under_way.values().any(|preemption| preemption.asked.contains(&pod.uid));
+        if is_asked || self.rules.is_none() || view.course != Course::Onward {
+            return;
+        }
+        let new = || Preemption {
+            node: node.clone(),
+            step: PreemptionStep::Deleting,
+            victims: BTreeSet::new(),
+            asked: BTreeSet::new(),
+        };
+        let preemption = self.under_way.entry(preemptor.uid.clone()).or_insert_with(new);
+        if preemption.step == PreemptionStep::Deleting {
+            preemption.victims.insert(pod.uid.clone());
+            self.delete(pod, preemptor, node, view);
+        }
+    }
+
     fn delete(&mut self, pod: &PodKey, preemptor: &PodKey, node: &NodeName, view: &PreemptView<'_>) {
         if let Some(preemption) = self.under_way.get_mut(&preemptor.uid) {
             if preemption.asked.is_empty() {

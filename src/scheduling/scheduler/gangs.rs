@@ -10,7 +10,7 @@ use super::{
     BindingCycle, Scheduler,
     scheduling_cycle::{
         SchedulingCycle,
-        gang::{GangOutcome, GangRequest, Gathering, UnfinishedAttempt, is_in_vain, refused},
+        gang::{GangOutcome, GangRequest, Gathering, LeftOver, UnfinishedAttempt, is_in_vain, refused},
         scheduling_queue::PodProgress,
         views::prebind_view,
     },
@@ -43,6 +43,10 @@ impl Scheduler {
             self.carry_out_for_gang(requests, now);
             if let Some(condition) = self.binding.gang_view().scheduled(&name) {
                 state_group(&mut self.binding, &name, &condition);
+            }
+            for LeftOver { pod, preemptor, node } in self.binding.gang_view().left_over(&name) {
+                let left = PreemptInput::LeftOver { pod: &pod, preemptor: &preemptor, node: &node };
+                self.binding.advance_preempt(left);
             }
         }
     }

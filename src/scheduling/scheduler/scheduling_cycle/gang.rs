@@ -6,6 +6,7 @@
 
 mod condition;
 mod gather;
+mod left_over;
 mod mend;
 mod request;
 mod trial;
@@ -35,6 +36,7 @@ use unfinished::UnfinishedAttempts;
 
 pub(in crate::scheduling::scheduler) use condition::refused;
 pub(in crate::scheduling::scheduler) use gather::Gathering;
+pub(in crate::scheduling::scheduler) use left_over::LeftOver;
 pub(in crate::scheduling::scheduler) use request::GangRequest;
 pub(in crate::scheduling::scheduler) use trial::{GangOutcome, GangTrial, is_in_vain};
 pub(in crate::scheduling::scheduler) use unfinished::UnfinishedAttempt;

@@ -18,7 +18,7 @@ use crate::{
         event::BindOutcome,
         model::{
             gang::{
-                Gang, GangName, Group, GroupApi, GroupPreemption, Member, Policy,
+                DisruptionMode, Gang, GangName, Group, GroupApi, GroupPreemption, Member, Policy,
                 SharedTopology, Strictness,
             },
             group_condition::{GroupCondition, GroupOutcome, GroupStatus},
@@ -495,4 +495,37 @@ fn the_status_of_a_group_says_once_why_its_pods_wait_and_once_that_they_are_plac
     assert_eq!(told(&mut play), [GroupOutcome::Scheduled]);
     play.wait(SignedDuration::from_mins(6));
     assert_eq!(told(&mut play), []);
+}
+
+#[test]
+fn a_scheduler_that_is_started_anew_deletes_what_is_left_of_a_group_that_goes_as_a_whole() {
+    let begin = |disruption| {
+        let mut play = Play::new();
+        let preemption = GroupPreemption { disruption, ..GroupPreemption::default() };
+        let group = Group { preemption, ..Group::of(Policy::Alone) };
+        let group = Object::PodGroup(PodGroupKind::Kubernetes, "default/k".into(), Arc::new(group));
+        play.happens(Event::Object(ObjectChange::Seen(group)));
+        let of_group = |name: &str| {
+            let gang = GangName { api: GroupApi::Kubernetes, group: "default/k".into() };
+            let mut pod = bound(&play, name, 4_000, Answer::Succeeded);
+            pod.groups.gang = Some(Arc::new(Member { gang, task: None }));
+            pod.importance.group = Some("default/k".into());
+            pod.stage = Stage::Running;
+            pod
+        };
+        let mut going = of_group("a");
+        going.importance.deletion = Deletion::Preempted;
+        going.lifetime.leaving = Some(play.now);
+        let mut high = pod("high", 9_000, play.now);
+        high.importance.priority = 10;
+        high.status.nominated = Some(NODE.into());
+        let listed = vec![going, of_group("b"), high];
+        play.happens(Event::Pod(PodChange::Listed(listed)));
+        play
+    };
+    let mut play = begin(DisruptionMode::All);
+    assert!(play.sent().contains(&Sent::Preempt("b")));
+    play.wait(SignedDuration::from_mins(1));
+    assert!(!play.sent().contains(&Sent::Preempt("b")), "it was asked for");
+    assert!(!begin(DisruptionMode::Single).sent().contains(&Sent::Preempt("b")));
 }
