@@ -113,8 +113,8 @@ impl Range {
     fn refuses(&self, amount: Amount) -> bool {
         let above = self.max.as_ref().is_some_and(|max| amount > max.amount);
         let off_step = self.step.as_ref().is_some_and(|step| {
-            let min = self.min.as_ref().map_or(0, |min| min.amount.units_rounded_up());
-            amount.units_rounded_up().saturating_sub(min) % step.amount.units_rounded_up() != 0
+            let min = self.min.as_ref().map(|min| min.amount).unwrap_or_default();
+            amount.rounded_up(min, step.amount) != amount
         });
         above || off_step
     }
@@ -127,16 +127,14 @@ pub fn percent(part: i64, all: i64) -> u32 {
     u32::try_from(percent).unwrap_or(u32::MAX)
 }
 
-/// Steps count whole units, as upstream's `Quantity.Value` does: parts of a unit are rounded up before.
+/// The least amount that is the minimum or some steps above it. Steps may be parts of a unit, as since 1.37 (`DRAFractionalCapacityRange`); 1.36 rounded
+/// them up to whole units before.
 fn rounded_up(requested: &WrittenAmount, min: &WrittenAmount, step: Option<&WrittenAmount>) -> WrittenAmount {
     if requested.amount < min.amount {
         return min.clone();
     }
     let Some(step) = step else { return requested.clone() };
-    let [asked, min, step] = [requested, min, step].map(|measure| measure.amount.units_rounded_up());
-    let above = asked.saturating_sub(min);
-    let steps = above / step + i64::from(above % step != 0);
-    let amount = Amount::units(min.saturating_add(step.saturating_mul(steps)));
-    let quantity = if amount == requested.amount { requested.quantity.clone() } else { amount.binary() };
+    let amount = requested.amount.rounded_up(min.amount, step.amount);
+    let quantity = if amount == requested.amount { requested.quantity.clone() } else { amount.exact() };
     WrittenAmount { amount, quantity }
 }

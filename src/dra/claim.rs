@@ -162,6 +162,13 @@ impl RequestReader<'_> {
             request: name.to_owned(),
             reason,
         };
+        if !devices.derived_attributes.is_empty() {
+            return Err(AllocationError::Claim {
+                claim: self.claim.to_owned(),
+                field: format!("{field}.derivedAttributes"),
+                reason: "derived attributes are not served".to_owned(),
+            });
+        }
         let object = format!("claim {}", self.claim);
         let selectors = Selector::read_all(
             &object,

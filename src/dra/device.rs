@@ -5,7 +5,11 @@ mod hardware;
 mod kind;
 mod view;
 
-use std::{collections::BTreeMap, fmt, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    sync::Arc,
+};
 
 use super::{
     capacity::Capacity,
@@ -54,12 +58,25 @@ pub(super) struct Reading(pub(super) u64);
 /// A counter of a pool: its set and its name.
 pub(super) type CounterName = (Arc<str>, Arc<str>);
 
-/// How much a device takes of a counter.
+/// What a device takes of a set of counters.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub(super) struct CounterUse {
+pub(super) struct SetUse {
     pub(super) set: Arc<str>,
-    pub(super) counter: Arc<str>,
-    pub(super) amount: Amount,
+    /// How much of each counter.
+    pub(super) counters: BTreeMap<Arc<str>, Amount>,
+    /// The groups of which it must have one in common with all others that take of the set.
+    pub(super) groups: BTreeSet<Arc<str>>,
+}
+
+/// What must hold before a pod with the device is bound (KEP-5007).
+#[derive(Clone, Debug, Default)]
+pub(super) struct DeviceBinding {
+    /// Whether an allocation holds for its node alone.
+    pub(super) to_node: bool,
+    /// Conditions that must be true.
+    pub(super) conditions: Vec<String>,
+    /// Conditions of which none may be true.
+    pub(super) failure_conditions: Vec<String>,
 }
 
 /// A device.
@@ -73,19 +90,19 @@ pub struct PoolDevice {
     pub(super) attributes: BTreeMap<String, Option<AttributeValues>>,
     /// Capacities by their names, as the slice spells them.
     pub(super) capacity: BTreeMap<String, Capacity>,
-    pub(super) consumes: Vec<CounterUse>,
+    pub(super) consumes: Vec<SetUse>,
     /// The id of the hardware of its node that it is, or is a part of; `None`: not known, or it is of no one node.
     pub hardware: Option<Arc<str>>,
     /// From which nodes it can be reached.
     pub(super) selection: NodeSelection,
     pub(super) taints: Vec<DeviceTaint>,
-    pub(super) binds_to_node: bool,
-    pub(super) binding_conditions: Vec<String>,
-    pub(super) binding_failure_conditions: Vec<String>,
+    pub(super) binding: DeviceBinding,
     /// Whether several requests can share it.
     pub shareable: bool,
     /// What selectors see of it.
     pub(super) view: Result<DeviceVariable, EvaluationError>,
+    /// A field of it, or of its slice, for whose sake it can't be given: this version does not do what the field asks for.
+    pub(super) unserved: Option<&'static str>,
 }
 
 impl PoolDevice {
@@ -114,11 +131,14 @@ impl PoolDevice {
             attributes,
             selection,
             taints: device.taints.clone(),
-            binds_to_node: device.binds_to_node,
-            binding_conditions: device.binding_conditions.clone(),
-            binding_failure_conditions: device.binding_failure_conditions.clone(),
+            binding: DeviceBinding {
+                to_node: device.binds_to_node,
+                conditions: device.binding_conditions.clone(),
+                failure_conditions: device.binding_failure_conditions.clone(),
+            },
             shareable: device.allow_multiple_allocations,
             view: view::of(&spec.driver, device),
+            unserved: unserved(spec, device),
             reading: Reading::default(),
             id,
         })
@@ -157,15 +177,30 @@ fn capacity_named<'a>(
     found.map(|(spelled, capacity)| (spelled.as_str(), capacity.value.amount))
 }
 
-fn consumed(device: &SliceDevice) -> Result<Vec<CounterUse>, String> {
-    let uses = device.consumes_counters.iter().flat_map(|consumption| {
-        consumption.counters.iter().map(|(counter, amount)| {
-            let set = &consumption.counter_set;
+fn consumed(device: &SliceDevice) -> Result<Vec<SetUse>, String> {
+    let uses = device.consumes_counters.iter().map(|consumption| {
+        let set = &consumption.counter_set;
+        let counters = consumption.counters.iter().map(|(counter, amount)| {
             let amount = amount.value.amount();
             let amount = amount
                 .map_err(|reason| format!("device {}: counter {set}/{counter}: {reason}", device.name))?;
-            Ok(CounterUse { set: set.as_str().into(), counter: counter.as_str().into(), amount })
+            Ok((counter.as_str().into(), amount))
+        });
+        Ok(SetUse {
+            set: set.as_str().into(),
+            counters: counters.collect::<Result<_, String>>()?,
+            groups: consumption.compatibility_groups.iter().map(|group| group.as_str().into()).collect(),
         })
     });
     uses.collect()
+}
+
+/// The field for whose sake the device can't be given. kube-scheduler takes what `nodeAllocatableResources` says off the node (KEP-5517), and has
+/// kubelet leave out what `skipNodeOperations` names, on nodes that declare the feature.
+fn unserved(spec: &ResourceSliceSpec, device: &SliceDevice) -> Option<&'static str> {
+    let fields = [
+        ("nodeAllocatableResources", !device.node_allocatable_resources.is_empty()),
+        ("spec.skipNodeOperations of its slice", !spec.skip_node_operations.is_empty()),
+    ];
+    fields.into_iter().find_map(|(field, is_set)| is_set.then_some(field))
 }

@@ -63,6 +63,14 @@ pub enum AllocationError {
         /// What is wrong.
         reason: Box<EvaluationError>,
     },
+    /// A device that would do can't be given, since this version does not do what a field of it asks for.
+    #[error("device {device}: {field} is not served")]
+    UnservedDevice {
+        /// The device.
+        device: Box<DeviceId>,
+        /// The field of the device, or of its slice.
+        field: &'static str,
+    },
     /// A claim asks for more devices than it can be given.
     #[error("claim {claim}: number of requested devices {count} exceeds the claim limit of {MOST_RESULTS}")]
     TooManyDevices {
@@ -116,6 +124,7 @@ impl AllocationError {
             Self::Evaluation { object, field, .. } => {
                 Some(format!("{object}: {field}: CEL runtime error on a device"))
             }
+            Self::UnservedDevice { field, .. } => Some(format!("{field} of a device is not served")),
             Self::UnsettledPool { claim, request, .. } => Some(format!(
                 "claim {claim}, request {request}: asks for all devices, but a resource pool is currently not complete"
             )),

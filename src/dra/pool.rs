@@ -340,6 +340,6 @@ impl VisiblePool<'_> {
     }
 
     fn has_binding_conditions(&self) -> bool {
-        self.devices.iter().any(|device| !device.binding_conditions.is_empty())
+        self.devices.iter().any(|device| !device.binding.conditions.is_empty())
     }
 }

@@ -104,6 +104,24 @@ impl Amount {
         Quantity(format!("{units}{}", suffix.unwrap_or(&"")).into())
     }
 
+    /// As a quantity that is exactly this amount: as [`Self::binary`] has it, or else in thousandths or billionths of a unit.
+    pub fn exact(self) -> Quantity {
+        const NANOS_OF_A_MILLI: i128 = NANO / 1000;
+        match (self.0 % NANO, self.0 % NANOS_OF_A_MILLI) {
+            (0, _) => self.binary(),
+            (_, 0) => Quantity(format!("{}m", self.0 / NANOS_OF_A_MILLI).into()),
+            _ => Quantity(format!("{}n", self.0).into()),
+        }
+    }
+
+    /// The least amount that is not less than this one and some steps from another; a step must be more than 0.
+    #[must_use]
+    pub const fn rounded_up(self, from: Self, step: Self) -> Self {
+        let above = self.0.saturating_sub(from.0);
+        let beyond = above.rem_euclid(step.0);
+        if beyond == 0 { self } else { Self(self.0.saturating_add(step.0 - beyond)) }
+    }
+
     /// The nearest number of units that a floating point number can hold.
     #[expect(clippy::cast_precision_loss, reason = "it is asked for as an approximation")]
     pub fn approximate(self) -> f64 {
@@ -283,6 +301,23 @@ mod tests {
             ("6Ei", "6Ei"),
         ] {
             assert_eq!(Quantity::from(text).amount().unwrap().binary().as_str(), written);
+        }
+    }
+
+    #[test]
+    fn an_amount_is_written_exactly_and_rounded_up_to_some_steps_from_another() {
+        let amount = |text: &str| Quantity::from(text).amount().unwrap();
+        for (text, written) in [("4096Mi", "4Gi"), ("1.5", "1500m"), ("0.25u", "250n"), ("-0.5", "-500m")] {
+            assert_eq!(amount(text).exact().as_str(), written);
+        }
+        for (asked, from, step, given) in [
+            ("1.2", "500m", "250m", "1.25"),
+            ("1.25", "500m", "250m", "1.25"),
+            ("7", "1", "4", "9"),
+            ("1", "1", "4", "1"),
+            ("1n", "0", "1", "1"),
+        ] {
+            assert_eq!(amount(asked).rounded_up(amount(from), amount(step)), amount(given), "{asked}");
         }
     }
 

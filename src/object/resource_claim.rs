@@ -1,6 +1,6 @@
 //! A ResourceClaim: the devices that pods ask for, and those that they were given.
 //!
-//! Source: kubernetes `staging/src/k8s.io/api/resource/v1/types.go`, 1.36. `v1beta2` has the same fields.
+//! Source: kubernetes `staging/src/k8s.io/api/resource/v1/types.go`, 1.36 and 1.37. `v1beta2` has the same fields.
 
 mod allocation;
 
@@ -123,6 +123,21 @@ pub struct RequestedDevices {
     /// How much is needed of each device.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capacity: Option<CapacityRequirements>,
+    /// Attributes that are computed of each device, for constraints, since 1.37 (KEP-6080).
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "Vec::is_empty")]
+    pub derived_attributes: Vec<DerivedAttribute>,
+}
+
+/// An attribute that is computed of a device.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(default)]
+pub struct DerivedAttribute {
+    /// The attribute's full name.
+    #[serde(deserialize_with = "nullable")]
+    pub name: String,
+    /// What it is, in CEL.
+    #[serde(deserialize_with = "nullable")]
+    pub expression: String,
 }
 
 /// How much is needed of each device.

@@ -1,10 +1,17 @@
 //! A ResourceSlice: devices that a driver publishes for Dynamic Resource Allocation.
 //!
-//! Source: kubernetes `staging/src/k8s.io/api/resource/v1/types.go`, 1.36. `v1beta2` has the same fields.
+//! Source: kubernetes `staging/src/k8s.io/api/resource/v1/types.go`, 1.36 and 1.37. `v1beta2` has the same fields. Left out, since it changes no
+//! allocation: `partitionTypeAttribute`, by which Kubernetes reports the devices of a pool (KEP-5677).
 
-use std::collections::BTreeMap;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
 
-use serde::Deserialize;
+use serde::{
+    Deserialize, Deserializer,
+    de::{self, IgnoredAny, MapAccess, Visitor},
+};
 
 use super::{affinity::NodeSelector, metadata::Metadata, nullable, quantity::Quantity};
 
@@ -45,6 +52,9 @@ pub struct ResourceSliceSpec {
     /// Sets of counters from which devices of the pool take; a slice has these or devices.
     #[serde(deserialize_with = "nullable")]
     pub shared_counters: Vec<CounterSet>,
+    /// What kubelet need not ask the driver to do for these devices, since 1.37 (`DRAOptionalNodeOperations`).
+    #[serde(deserialize_with = "nullable")]
+    pub skip_node_operations: Vec<String>,
 }
 
 /// The pool of a slice.
@@ -100,6 +110,34 @@ pub struct SliceDevice {
     /// Whether several requests can share it, each with a part of its capacity.
     #[serde(deserialize_with = "nullable")]
     pub allow_multiple_allocations: bool,
+    /// The node's resources of which an allocation takes a part, by name (KEP-5517), under its names of 1.37 and 1.36. How much it takes is not read.
+    #[serde(alias = "nodeAllocatableResourceMappings", deserialize_with = "keys")]
+    pub node_allocatable_resources: BTreeSet<String>,
+}
+
+/// The keys of an object, `null` included: none.
+fn keys<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeSet<String>, D::Error> {
+    struct Keys;
+    impl<'de> Visitor<'de> for Keys {
+        type Value = BTreeSet<String>;
+
+        fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+            formatter.write_str("an object")
+        }
+
+        fn visit_unit<E: de::Error>(self) -> Result<Self::Value, E> {
+            Ok(BTreeSet::new())
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<Self::Value, A::Error> {
+            let mut keys = BTreeSet::new();
+            while let Some((key, _)) = object.next_entry::<String, IgnoredAny>()? {
+                keys.insert(key);
+            }
+            Ok(keys)
+        }
+    }
+    deserializer.deserialize_any(Keys)
 }
 
 /// The value of an attribute. One field is set; what a later version of the API adds leaves all of them absent.
@@ -180,6 +218,10 @@ pub struct CounterConsumption {
     /// How much it takes of each counter.
     #[serde(deserialize_with = "nullable")]
     pub counters: BTreeMap<String, Counter>,
+    /// The groups of which devices that take of the set at the same time must have one in common, since 1.37 (KEP-5963). A device without groups shares
+    /// the set only with others that have none.
+    #[serde(deserialize_with = "nullable")]
+    pub compatibility_groups: Vec<String>,
 }
 
 /// An amount of a counter.

@@ -21,7 +21,7 @@ const MORE_METHODS: &[(&str, usize)] = &[];
 /// Structs that have more fields, and how many at most. The list can only shrink, but for structs that copy a form from outside:
 /// an object of Kubernetes, a section of settings, the options of a command.
 const MORE_FIELDS: &[(&str, usize)] = &[
-    ("PoolDevice", 13),
+    ("SliceDevice", 13),
     ("HamiConfig", 18),
     ("MigrationRow", 13),
     ("PodSpec", 21),

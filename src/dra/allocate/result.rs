@@ -36,8 +36,8 @@ pub(super) fn of(
                 device: device.id.device.to_string(),
                 admin_access: alternative.admin_access.filter(|admin| *admin),
                 tolerations: alternative.tolerations.clone(),
-                binding_conditions: device.binding_conditions.clone(),
-                binding_failure_conditions: device.binding_failure_conditions.clone(),
+                binding_conditions: device.binding.conditions.clone(),
+                binding_failure_conditions: device.binding.failure_conditions.clone(),
                 share_id: device.shareable.then(|| share_id::of(claim, number, &device.id)),
                 consumed_capacity: if device.shareable { consumed.collect() } else { BTreeMap::new() },
             }
@@ -59,7 +59,7 @@ pub(super) fn of(
 /// node; `None`: every node.
 fn node_selector(devices: &[&PoolDevice], node: TargetNode<'_>) -> Option<NodeSelector> {
     let local =
-        |device: &&PoolDevice| device.binds_to_node || matches!(device.selection, NodeSelection::Name(_));
+        |device: &&PoolDevice| device.binding.to_node || matches!(device.selection, NodeSelection::Name(_));
     if devices.iter().any(local) {
         let name = Requirement {
             key: "metadata.name".to_owned(),

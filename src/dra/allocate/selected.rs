@@ -47,8 +47,23 @@ impl Selected {
         }
     }
 
-    /// Whether all selectors admit the device in this place among the candidates.
+    /// Whether all selectors admit the device in this place among the candidates. One that they admit and that can't be given is an error.
     pub(super) fn admits(
+        &mut self,
+        at: usize,
+        alternative: &Alternative,
+        device: &PoolDevice,
+        go_on: GoOn<'_>,
+    ) -> Result<bool, AllocationError> {
+        match (self.select(at, alternative, device, go_on)?, device.unserved) {
+            (true, Some(field)) => {
+                Err(AllocationError::UnservedDevice { device: device.id.clone().into(), field })
+            }
+            (admits, _) => Ok(admits),
+        }
+    }
+
+    fn select(
         &mut self,
         at: usize,
         alternative: &Alternative,

@@ -147,6 +147,12 @@ fn what_a_claim_asks_for_and_nothing_serves_is_told_with_its_field() {
         error(&request(json!({"deviceClassName": "gpu", "count": 0}))),
         "claim team/c, request r: count must be greater than 0"
     );
+    let derived = json!([{"name": "derived/numa", "expression": "1"}]);
+    let alternative = json!({"name": "one", "deviceClassName": "gpu", "derivedAttributes": derived});
+    assert_eq!(
+        error(&json!({"requests": [{"name": "r", "firstAvailable": [alternative]}]})),
+        "claim team/c: spec.devices.requests[0].firstAvailable[0].derivedAttributes: derived attributes are not served"
+    );
     assert_eq!(
         error(&with_selector("device.", "ExactCount")),
         "claim team/c: spec.devices.requests[0].exactly.selectors[0]: CEL compile error: at line 1, \
@@ -198,6 +204,75 @@ fn hardware_that_others_use_is_not_given_and_takes_no_counters() {
     }
     assert_eq!(names(&allocated(&slices, &exactly(1), &held).unwrap().unwrap()), ["b-0"]);
     assert_eq!(allocated(&slices, &exactly(2), &held), Ok(None));
+}
+
+/// A pool whose devices take 1 of the counter of the set `s`, which has 8, each with these groups.
+fn grouped(devices: &[(&str, &[&str])]) -> [ResourceSlice; 2] {
+    let device = |(name, groups): &(&str, &[&str])| {
+        let taken = json!([{"counterSet": "s", "counters": {"c": {"value": "1"}}, "compatibilityGroups": groups}]);
+        json!({"name": name, "consumesCounters": taken})
+    };
+    let devices: Vec<Value> = devices.iter().map(device).collect();
+    let sets = json!([{"name": "s", "counters": {"c": {"value": "8"}}}]);
+    let pool = json!({"name": "p", "generation": 1, "resourceSliceCount": 2});
+    let slice = |name: &str, field: &str, of: Value| -> ResourceSlice {
+        let mut spec = json!({"driver": "gpu.example.com", "pool": pool, "nodeName": "n1"});
+        spec[field] = of;
+        serde_json::from_value(json!({"metadata": {"name": name}, "spec": spec})).unwrap()
+    };
+    [slice("devices", "devices", json!(devices)), slice("counters", "sharedCounters", sets)]
+}
+
+#[test]
+fn devices_that_take_of_one_counter_set_have_a_group_in_common() {
+    let slices = grouped(&[("a", &["mig"]), ("b", &["vgpu", "both"]), ("c", &["both", "mig"]), ("d", &[])]);
+    let given = |count: u32, held: &HeldDevices| {
+        let given = allocated(&slices, &exactly(count), held).unwrap();
+        given.map(|given| names(&given).into_iter().map(str::to_owned).collect::<Vec<_>>())
+    };
+    let nothing = HeldDevices::default();
+    assert_eq!(given(2, &nothing).unwrap(), ["a", "c"], "a and b have no group in common");
+    assert_eq!(given(3, &nothing), None, "each two of a, b and c may have one, and no three do");
+    let held_by_another = |device: &str| {
+        let result = json!({"request": "r", "driver": "gpu.example.com", "pool": "p", "device": device});
+        let mut held = HeldDevices::default();
+        held.add(&serde_json::from_value(json!({"devices": {"results": [result]}})).unwrap());
+        held
+    };
+    assert_eq!(given(1, &held_by_another("b")).unwrap(), ["c"]);
+    assert_eq!(given(1, &held_by_another("d")), None, "one without groups goes with none that has some");
+    let ungrouped = grouped(&[("a", &["mig"]), ("d", &[]), ("e", &[])]);
+    let given = allocated(&ungrouped, &exactly(2), &nothing).unwrap().unwrap();
+    assert_eq!(names(&given), ["d", "e"], "what was taken on the way is given back");
+}
+
+#[test]
+fn a_device_with_a_field_that_is_not_served_is_not_given_and_costs_no_other() {
+    let resources = json!({"cpu": {"mapping": {"deviceMultiplier": "2"}}});
+    for field in ["nodeAllocatableResources", "nodeAllocatableResourceMappings"] {
+        let mut first = json!({"name": "a", "attributes": {"model": {"string": "A100"}}});
+        first[field] = resources.clone();
+        let both = [slice("p", &[first.clone(), json!({"name": "b"})])];
+        let nothing = HeldDevices::default();
+        let message = "device gpu.example.com/p/a: nodeAllocatableResources is not served";
+        let given = allocated(&both, &exactly(1), &nothing).unwrap().unwrap();
+        assert_eq!(names(&given), ["b"]);
+        assert_eq!(given.left_out.iter().map(ToString::to_string).collect::<Vec<_>>(), [message]);
+        let alone = allocated(&[slice("p", &[first])], &exactly(1), &nothing).unwrap_err();
+        assert_eq!(alone.to_string(), message);
+        assert_eq!(alone.without_devices().unwrap(), "nodeAllocatableResources of a device is not served");
+        let all = |selector: &str| allocated(&both, &with_selector(selector, "All"), &nothing);
+        assert_eq!(all("true").unwrap_err().to_string(), message, "all cannot be given");
+        let others = all("!('model' in device.attributes['gpu.example.com'])").unwrap().unwrap();
+        assert_eq!(names(&others), ["b"], "it is not one of those that are asked for");
+    }
+    let mut skipping = slice("p", &[json!({"name": "a"})]);
+    skipping.spec.skip_node_operations = vec!["*".to_owned()];
+    let refused = allocated(&[skipping], &exactly(1), &HeldDevices::default()).unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "device gpu.example.com/p/a: spec.skipNodeOperations of its slice is not served"
+    );
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::{
 
 use semver::Version;
 
-use super::{AttributeValues, PoolDevice, Reading, capacity_named, hardware::PARENT};
+use super::{AttributeValues, DeviceBinding, PoolDevice, Reading, capacity_named, hardware::PARENT};
 use crate::{
     dra::{
         capacity::Capacity,
@@ -53,13 +53,14 @@ pub struct DeviceKind {
 }
 
 impl PoolDevice {
-    /// The kind of a device that is a card: a whole piece of hardware of one node, with memory. `None`: it is not, selectors have no value for it, or
-    /// a taint keeps pods from it.
+    /// The kind of a device that is a card: a whole piece of hardware of one node, with memory. `None`: it is not, selectors have no value for it, it
+    /// can't be given, or a taint keeps pods from it.
     pub fn as_card(&self) -> Option<DeviceKind> {
         self.hardware.as_ref()?;
         let (_, memory) = self.capacity(MEMORY)?;
         let is_part = self.attributes.contains_key(&self.own(PARENT));
-        let serves = self.view.is_ok() && !taint::keep_away(&self.taints, &[]);
+        let serves =
+            self.view.is_ok() && self.unserved.is_none() && !taint::keep_away(&self.taints, &[]);
         if memory <= Amount::default() || is_part || !serves {
             return None;
         }
@@ -107,10 +108,9 @@ impl DeviceKind {
             hardware: None,
             selection: NodeSelection::Unknown,
             taints: Vec::new(),
-            binds_to_node: false,
-            binding_conditions: Vec::new(),
-            binding_failure_conditions: Vec::new(),
+            binding: DeviceBinding::default(),
             shareable: self.shareable,
+            unserved: None,
         }
     }
 

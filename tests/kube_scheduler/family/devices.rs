@@ -10,6 +10,8 @@ use crate::kube_scheduler::{
 const DRIVER: &str = "gpu.example.com";
 /// The driver of devices that several nodes can reach.
 const FABRIC: &str = "fabric.example.com";
+/// The counters of a card whose devices are parts of it.
+const SET: &str = "card";
 
 /// What a cluster has or its claims ask for, since kube-scheduler 1.36 answers both together otherwise than its documentation.
 #[derive(Clone, Copy, Eq, PartialEq)]
@@ -154,14 +156,24 @@ fn publish(world: &mut World, side: Side) -> Vec<(String, String, bool)> {
     for node in names {
         let count = world.dice.pick(&[(0, 2), (1, 3), (2, 3), (4, 2)]);
         let shared = world.dice.in_thousand(300);
-        let devices: Vec<Value> = (0..count).map(|at| device(world, at, shared)).collect();
+        let mut devices: Vec<Value> = (0..count).map(|at| device(world, at, shared)).collect();
         for device in &devices {
             let name = device["name"].as_str().expect("a name").to_owned();
             published.push((node.clone(), name, shared));
         }
         // A pool of which a slice is missing gives nothing.
         let missing = world.dice.in_thousand(300) && side == Side::Incomplete;
-        let slices = if missing { 2 } else { 1 };
+        let parts = world.dice.in_thousand(300);
+        let slices = 1 + u64::from(parts) + u64::from(missing);
+        if parts {
+            for device in &mut devices {
+                device["consumesCounters"] = consumed(world);
+            }
+            let mut counters = slice(DRIVER, &node, slices, &json!({"nodeName": node}), &[]);
+            counters["metadata"]["name"] = json!(format!("{node}-{DRIVER}-counters"));
+            counters["spec"]["sharedCounters"] = json!([{"name": SET, "counters": {"parts": {"value": "3"}}}]);
+            world.objects.push(counters);
+        }
         world.objects.push(slice(DRIVER, &node, slices, &json!({"nodeName": node}), &devices));
     }
     let zone = json!({"key": ZONE, "operator": "In", "values": ["a", "b"]});
@@ -174,6 +186,12 @@ fn publish(world: &mut World, side: Side) -> Vec<(String, String, bool)> {
         (0..world.dice.below(3)).map(|at| json!({"name": format!("link-{at}")})).collect();
     world.objects.push(slice(FABRIC, "fabric", 1, &reach, &devices));
     published
+}
+
+/// What a part of a card takes of the card.
+fn consumed(world: &mut World) -> Value {
+    let parts = world.dice.pick(&[("1", 2), ("2", 1)]);
+    json!([{"counterSet": SET, "counters": {"parts": {"value": parts}}}])
 }
 
 fn slice(driver: &str, pool: &str, slices: u64, reach: &Value, devices: &[Value]) -> Value {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::dra::{
     HeldDevices, WaitingClaim,
     allocate::{CandidateDevice, options::DeviceOptions},
-    device::{AttributeValues, CounterUse, PCIE_ROOT},
+    device::{AttributeValues, PCIE_ROOT, SetUse},
 };
 
 /// The kind of each candidate.
@@ -20,7 +20,7 @@ struct Features<'a> {
     /// The values of each attribute that a constraint or the score compares.
     values: Vec<Option<&'a AttributeValues>>,
     /// Counters of this pool.
-    counters: Option<(usize, Vec<&'a CounterUse>)>,
+    counters: Option<(usize, &'a [SetUse])>,
     /// Which alternatives it would do for.
     serves: Vec<bool>,
 }
@@ -42,8 +42,7 @@ impl Twins {
             let features = Features {
                 alone: (device.shareable || held.of(&device.id).is_some()).then_some(at),
                 values: attributes.iter().map(|attribute| device.attribute(attribute)).collect(),
-                counters: (!device.consumes.is_empty())
-                    .then(|| (candidate.pool, device.consumes.iter().collect())),
+                counters: (!device.consumes.is_empty()).then_some((candidate.pool, &*device.consumes)),
                 serves: alternatives
                     .iter()
                     .map(|options| options.devices.binary_search(&at).is_ok())
