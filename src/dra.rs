@@ -15,7 +15,7 @@ pub mod extended_resources;
 pub mod held;
 pub mod node;
 pub mod pool;
-mod taint;
+pub mod taint;
 
 pub use allocate::{
     AskedDevices, ClaimAllocations, GoOn, KnownKind, RequestShortfall, Selected, Taken, Toll, allocate,

@@ -217,6 +217,7 @@ on_both_floors! {
     device_claims::shares_of_one_card_are_counted_together,
     device_claims::pods_that_share_a_claim_go_to_one_node,
     device_claims::a_card_that_is_published_later_wakes_the_pod,
+    device_claims::devices_that_a_rule_taints_are_given_once_the_rule_is_gone,
     device_claims::a_claim_moves_with_its_pod,
     device_claims::a_binder_that_is_killed_between_any_two_steps_gives_one_card,
     rivals::a_pod_that_is_not_bound_gives_way_to_another_scheduler,

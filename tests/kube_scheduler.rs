@@ -10,6 +10,7 @@
 mod dice;
 mod difference;
 mod family;
+mod gated;
 mod plugins;
 mod preemption;
 mod run;
@@ -67,7 +68,7 @@ fn plan() -> Plan {
 /// kube-scheduler's plugins of this release; `None`: they can't be built here.
 fn judge(release: Release) -> Option<Judge> {
     match build::ours(release) {
-        Ok(program) => Some(Judge { program, release }),
+        Ok(program) => Some(Judge { program, release, gates: "" }),
         Err(reason) => {
             absent("kube-scheduler's plugins", &reason);
             None
@@ -136,6 +137,31 @@ fn pods_are_preempted_as_by(release: Release) {
     );
     let least = [unfit, preempting, choosing, violating].map(|count| count > 10);
     assert_eq!(least, [true; 4], "the clusters decide too little");
+}
+
+#[test]
+fn berth_finds_the_nodes_feasible_that_kube_scheduler_does_with_rules_that_taint_devices() {
+    gated_nodes_are_found_feasible_as_by(Release::Usual);
+}
+
+#[test]
+fn berth_finds_the_nodes_feasible_that_kube_scheduler_1_37_does_with_groups_and_rules_of_devices() {
+    gated_nodes_are_found_feasible_as_by(Release::V1_37);
+}
+
+fn gated_nodes_are_found_feasible_as_by(release: Release) {
+    let Some(judge) = judge(release) else { return };
+    let judge = Judge { gates: gated::gates(release), ..judge };
+    let (clusters, seed) = (number("BERTH_PARITY_GATED", 300), number("BERTH_PARITY_SEED", SEED));
+    let gated::Findings { kept_away, fit, differences } = gated::run(&judge, clusters, seed);
+    say(&format!("{kept_away} nodes are refused for groups and rules of devices, {fit} fit all the same"));
+    assert!(
+        differences.is_empty(),
+        "{} differences:\n{}",
+        differences.len(),
+        differences[..8.min(differences.len())].join("\n")
+    );
+    assert!(kept_away > 50 && fit > 50, "the clusters decide too little: {kept_away} and {fit}");
 }
 
 /// The first differences, each with a file that holds a smaller cluster.

@@ -23,7 +23,7 @@ const fn list(path: &'static str, version: &'static str, kind: &'static str) -> 
 }
 
 /// What decides where pods go: everything that `berth simulate` reads. Only nodes and pods must be there.
-const LISTS: [LiveList; 28] = [
+const LISTS: [LiveList; 30] = [
     LiveList { path: "/api/v1/nodes", version: "v1", kind: "Node", need: Need::Needed },
     LiveList { path: "/api/v1/pods", version: "v1", kind: "Pod", need: Need::Needed },
     list("/api/v1/namespaces", "v1", "Namespace"),
@@ -31,6 +31,8 @@ const LISTS: [LiveList; 28] = [
     list("/apis/scheduling.k8s.io/v1/priorityclasses", "scheduling.k8s.io/v1", "PriorityClass"),
     list("/apis/resource.k8s.io/v1/resourceslices", "resource.k8s.io/v1", "ResourceSlice"),
     list("/apis/resource.k8s.io/v1/deviceclasses", "resource.k8s.io/v1", "DeviceClass"),
+    list("/apis/resource.k8s.io/v1/devicetaintrules", "resource.k8s.io/v1", "DeviceTaintRule"),
+    list("/apis/resource.k8s.io/v1beta2/devicetaintrules", "resource.k8s.io/v1beta2", "DeviceTaintRule"),
     list("/apis/resource.k8s.io/v1/resourceclaims", "resource.k8s.io/v1", "ResourceClaim"),
     list("/api/v1/persistentvolumes", "v1", "PersistentVolume"),
     list("/api/v1/persistentvolumeclaims", "v1", "PersistentVolumeClaim"),

@@ -15,10 +15,11 @@ use super::{
     capacity::Capacity,
     cel::{DeviceVariable, EvaluationError},
     node::NodeSelection,
+    taint::DeviceTaints,
 };
 use crate::object::{
     Amount,
-    resource_slice::{DeviceTaint, ResourceSliceSpec, SliceDevice},
+    resource_slice::{ResourceSliceSpec, SliceDevice},
 };
 
 pub use attribute::AttributeValues;
@@ -95,7 +96,7 @@ pub struct PoolDevice {
     pub hardware: Option<Arc<str>>,
     /// From which nodes it can be reached.
     pub(super) selection: NodeSelection,
-    pub(super) taints: Vec<DeviceTaint>,
+    pub(super) taints: DeviceTaints,
     pub(super) binding: DeviceBinding,
     /// Whether several requests can share it.
     pub shareable: bool,
@@ -130,7 +131,7 @@ impl PoolDevice {
             hardware: hardware::of(&spec.driver, &attributes, &selection),
             attributes,
             selection,
-            taints: device.taints.clone(),
+            taints: DeviceTaints::published(&device.taints),
             binding: DeviceBinding {
                 to_node: device.binds_to_node,
                 conditions: device.binding_conditions.clone(),

@@ -13,8 +13,9 @@ use hardware::HardwareIndex;
 use super::{
     device::{CounterName, PoolDevice, Reading},
     node::{NodeSelection, TargetNode},
+    taint::{PoolTaints, TaintRules, TaintedDevices},
 };
-use crate::object::{Amount, ResourceSlice};
+use crate::object::{Amount, DeviceTaintRule, ResourceSlice};
 
 /// Every pool of the cluster.
 #[derive(Clone, Debug, Default)]
@@ -27,6 +28,7 @@ pub struct DevicePools {
     /// The pools with slices that select nodes in another way.
     of_many: BTreeSet<PoolId>,
     hardware: HardwareIndex,
+    taints: Arc<TaintRules>,
     /// How many devices have been read so far.
     readings: u64,
 }
@@ -120,6 +122,19 @@ impl DevicePools {
         Some(pool)
     }
 
+    /// Takes in a rule by a name that no other has; `None`: it is gone. Returns the pools that have changed.
+    pub fn set_rule(&mut self, name: &Arc<str>, rule: Option<Arc<DeviceTaintRule>>) -> Vec<PoolId> {
+        let mut changed = BTreeSet::new();
+        for devices in Arc::make_mut(&mut self.taints).set(name, rule) {
+            for (pool, generations) in self.pools.iter_mut().filter(|(pool, _)| devices.are_in(pool)) {
+                if generations.taint(&self.taints.of_pool(pool), &devices) {
+                    changed.insert(pool.clone());
+                }
+            }
+        }
+        changed.into_iter().collect()
+    }
+
     fn file(&mut self, name: Arc<str>, slice: Arc<ResourceSlice>) -> Vec<PoolId> {
         let before = self.unfile(&name);
         let pool: PoolId = (slice.spec.driver.as_str().into(), slice.spec.pool.name.as_str().into());
@@ -150,7 +165,7 @@ impl DevicePools {
         }
         let Some(generations) = self.pools.get_mut(pool) else { return };
         self.hardware.remove(pool, generations.slices().flat_map(|slice| &slice.devices));
-        generations.read(&mut self.readings);
+        generations.read(&mut self.readings, &self.taints.of_pool(pool));
         if generations.slices.is_empty() {
             self.pools.remove(pool);
             return;
@@ -188,7 +203,7 @@ impl DevicePools {
 }
 
 impl Generations {
-    fn read(&mut self, readings: &mut u64) {
+    fn read(&mut self, readings: &mut u64, taints: &PoolTaints<'_>) {
         let mut generations: BTreeMap<Reverse<i64>, Vec<&ResourceSlice>> = BTreeMap::new();
         for slice in self.slices.values() {
             generations.entry(Reverse(slice.spec.pool.generation)).or_default().push(slice);
@@ -197,8 +212,26 @@ impl Generations {
         for device in published.iter_mut().flat_map(Published::devices_mut) {
             *readings += 1;
             device.reading = Reading(*readings);
+            device.taints.ruled = taints.of(&device.id.device);
         }
         self.published = published.into();
+    }
+
+    /// Gives the devices the taints that rules add to them now; whether one of them had others.
+    fn taint(&mut self, taints: &PoolTaints<'_>, devices: &TaintedDevices) -> bool {
+        let is_meant =
+            |device: &PoolDevice| devices.device.as_ref().is_none_or(|name| *name == device.id.device);
+        let is_other =
+            |device: &PoolDevice| is_meant(device) && device.taints.ruled != taints.of(&device.id.device);
+        if !self.slices().flat_map(|slice| &slice.devices).any(is_other) {
+            return false;
+        }
+        let published = Arc::make_mut(&mut self.published);
+        for device in published.iter_mut().flat_map(Published::devices_mut).filter(|device| is_meant(device))
+        {
+            device.taints.ruled = taints.of(&device.id.device);
+        }
+        true
     }
 
     fn slices(&self) -> impl Iterator<Item = &PoolSlice> {

@@ -1,14 +1,38 @@
 //! Taints of devices, and requests that tolerate them (kubernetes `dynamic-resource-allocation/resourceclaim/tolerations.go`).
 
+mod rules;
+
 use crate::object::{resource_claim::DeviceToleration, resource_slice::DeviceTaint};
 
-/// Whether a taint keeps the request away from the device.
-pub(super) fn keep_away(taints: &[DeviceTaint], tolerations: &[DeviceToleration]) -> bool {
-    let counts = |taint: &&DeviceTaint| matches!(taint.effect.as_str(), "NoSchedule" | "NoExecute");
-    taints
-        .iter()
-        .filter(counts)
-        .any(|taint| !tolerations.iter().any(|toleration| tolerates(toleration, taint)))
+pub use rules::MOST_RULED;
+pub(super) use rules::{PoolTaints, RuledTaints, TaintRules, TaintedDevices};
+
+/// The taints of a device.
+#[derive(Clone, Debug, Default)]
+pub(super) struct DeviceTaints {
+    /// Those that its driver publishes.
+    pub(super) published: Vec<DeviceTaint>,
+    /// Those that rules add.
+    pub(super) ruled: RuledTaints,
+}
+
+impl DeviceTaints {
+    /// Those that a driver publishes.
+    pub(super) fn published(taints: &[DeviceTaint]) -> Self {
+        Self { published: taints.to_vec(), ruled: RuledTaints::default() }
+    }
+
+    /// Whether one of them keeps the request away from the device.
+    pub(super) fn keep_away(&self, tolerations: &[DeviceToleration]) -> bool {
+        let RuledTaints::Known(ruled) = &self.ruled else { return true };
+        let mut counting = self.published.iter().filter(|taint| counts(taint)).chain(&**ruled);
+        counting.any(|taint| !tolerations.iter().any(|toleration| tolerates(toleration, taint)))
+    }
+}
+
+/// Whether the taint keeps requests away at all: `None` is for administrators to look at, and other effects are not known.
+fn counts(taint: &DeviceTaint) -> bool {
+    matches!(taint.effect.as_str(), "NoSchedule" | "NoExecute")
 }
 
 fn tolerates(toleration: &DeviceToleration, taint: &DeviceTaint) -> bool {

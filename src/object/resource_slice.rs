@@ -233,7 +233,7 @@ pub struct Counter {
 }
 
 /// A taint of a device.
-#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, Deserialize, Eq, Ord, PartialEq, PartialOrd)]
 #[serde(default)]
 pub struct DeviceTaint {
     /// The taint's key.

@@ -96,7 +96,9 @@ impl PendingReason {
 }
 
 fn unlisted(kinds: &[Kind]) -> String {
-    let missing: Vec<&str> = kinds.iter().map(|kind| kind.resource()).collect();
+    let mut missing: Vec<&str> = kinds.iter().map(|kind| kind.resource()).collect();
+    // A kind that is read in two versions is named once.
+    missing.dedup();
     let missing = missing.join(", ");
     if kinds == [Kind::Reservation] {
         format!(

@@ -68,6 +68,7 @@ func runFeasible(args []string, input io.Reader, output io.Writer) error {
 	flags := flag.NewFlagSet("feasible", flag.ExitOnError)
 	devices := flags.String("devices", "nvidia.com/,volcano.sh/,berth.dev/",
 		"prefixes of resources that the plugins do not see, separated by commas")
+	gates := flags.String("gates", "", "feature gates of kube-scheduler, as its flag --feature-gates has them")
 	workers := flags.Int("workers", runtime.GOMAXPROCS(0), "clusters that are computed at the same time")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -75,6 +76,9 @@ func runFeasible(args []string, input io.Reader, output io.Writer) error {
 	klog.LogToStderr(true)
 	// Off by default until 1.37: the score of VolumeBinding.
 	if err := utilfeature.DefaultMutableFeatureGate.Set(string(features.StorageCapacityScoring) + "=true"); err != nil {
+		return err
+	}
+	if err := utilfeature.DefaultMutableFeatureGate.Set(*gates); err != nil {
 		return err
 	}
 	prefixes := strings.Split(*devices, ",")

@@ -61,6 +61,16 @@ var strategies = map[reflect.Type]rest.RESTCreateStrategy{
 	reflect.TypeFor[*resourcev1.DeviceClass]():       nil,
 }
 
+// DeviceTaintRules, in the versions that this release has.
+func init() {
+	for _, version := range []string{"v1", "v1beta2"} {
+		kind := schema.GroupVersionKind{Group: resourcev1.GroupName, Version: version, Kind: "DeviceTaintRule"}
+		if rule, err := legacyscheme.Scheme.New(kind); err == nil {
+			strategies[reflect.TypeOf(rule)] = nil
+		}
+	}
+}
+
 // An unknown field is an error: an object with one tests something else than it says.
 var decoder = serializer.NewCodecFactory(legacyscheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
 

@@ -11,7 +11,13 @@ use k8s_openapi::api::{
     core::v1::Pod,
     resource::v1::{DeviceRequestAllocationResult, ResourceClaim, ResourceClaimTemplate},
 };
-use kube::{Api, ResourceExt as _, api::PostParams};
+use kube::{
+    Api, ResourceExt as _,
+    api::{
+        ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams,
+        PostParams,
+    },
+};
 use serde_json::{Value, json};
 
 use crate::{
@@ -161,6 +167,44 @@ pub(crate) async fn a_card_that_is_published_later_wakes_the_pod(floor: Floor) {
     world.unschedulable_with("train", "0/1 nodes are available: 1 cannot allocate all claims.").await;
     Driver::Nvidia.publish(&world.cluster.client, "gpu-1", &cards("gpu-1", 1), 2).await.unwrap();
     world.running("train").await;
+    all_are_content(&world, &claims);
+}
+
+/// The rules that taint devices, in the version that the API server serves.
+async fn taint_rules(world: &World) -> Api<DynamicObject> {
+    let in_version = |version: &str| -> Api<DynamicObject> {
+        let kind = GroupVersionKind::gvk("resource.k8s.io", version, "DeviceTaintRule");
+        Api::all_with(world.cluster.client.clone(), &ApiResource::from_gvk(&kind))
+    };
+    let newest = in_version("v1");
+    match newest.list(&ListParams::default()).await {
+        Ok(_) => newest,
+        Err(kube::Error::Api(status)) if status.code == 404 => in_version("v1beta2"),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+pub(crate) async fn devices_that_a_rule_taints_are_given_once_the_rule_is_gone(floor: Floor) {
+    let nodes = [("gpu-1", 1), ("gpu-2", 1)];
+    let Some((mut world, claims)) = without_berth(floor, Driver::Nvidia, &nodes).await else { return };
+    let rules = taint_rules(&world).await;
+    for node in ["gpu-1", "gpu-2"] {
+        let taint = json!({"key": "example.com/broken", "effect": "NoSchedule"});
+        let spec = json!({"deviceSelector": {"driver": Driver::Nvidia.name(), "pool": node}, "taint": taint});
+        let rule = serde_json::from_value(json!({"metadata": {"name": node}, "spec": spec})).unwrap();
+        rules.create(&PostParams::default(), &rule).await.unwrap();
+    }
+    create_template(&world, "gpu", request(Driver::Nvidia, None)).await;
+    world.start_berth();
+    world.create(of_template("train", "gpu")).await;
+    world.unschedulable_with("train", "0/2 nodes are available: 2 cannot allocate all claims.").await;
+    let observed = json!({"spec": {"taint": {"effect": "None"}}});
+    rules.patch("gpu-2", &PatchParams::default(), &Patch::Merge(observed)).await.unwrap();
+    assert_eq!(node_of(&world.running("train").await), "gpu-2");
+    world.create(of_template("next", "gpu")).await;
+    world.unschedulable_with("next", "0/2 nodes are available: 2 cannot allocate all claims.").await;
+    rules.delete("gpu-1", &DeleteParams::default()).await.unwrap();
+    assert_eq!(node_of(&world.running("next").await), "gpu-1");
     all_are_content(&world, &claims);
 }
 

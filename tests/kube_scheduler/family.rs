@@ -3,7 +3,7 @@
 #[path = "family/claims.rs"]
 mod claims;
 #[path = "family/devices.rs"]
-mod devices;
+pub(crate) mod devices;
 #[path = "family/disks.rs"]
 mod disks;
 #[path = "family/nodes.rs"]

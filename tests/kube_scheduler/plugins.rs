@@ -17,6 +17,8 @@ use crate::{kube_scheduler::simulate::Settings, support::build::Release};
 pub(crate) struct Judge {
     pub(crate) program: PathBuf,
     pub(crate) release: Release,
+    /// Feature gates of kube-scheduler, as its flag has them; empty: as they are by default.
+    pub(crate) gates: &'static str,
 }
 
 /// A program that answers line by line.
@@ -124,7 +126,7 @@ impl Plugins {
     /// Starts the program.
     pub(crate) fn start(judge: &Judge) -> Self {
         let mut command = Command::new(&judge.program);
-        let command = command.args(["feasible", "--workers=1"]);
+        let command = command.args(["feasible", "--workers=1", "--gates", judge.gates]);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let questions = child.stdin.take().unwrap();
         let answers = BufReader::new(child.stdout.take().unwrap());

@@ -5,7 +5,10 @@ use berth::{
     object::resource_claim::AllocationResult,
     scheduling::{
         BindOutcome, Details, Effect, Event, ObjectChange, PodChange, Setback, TellOutcome, WriteOutcome,
-        effect::PrebindWrite, model::kind::Kind, scheduler::Settings, world::object::Object,
+        effect::PrebindWrite,
+        model::kind::{Kind, TaintRuleVersion},
+        scheduler::Settings,
+        world::object::Object,
     },
 };
 use serde_json::{Value, json};
@@ -372,6 +375,48 @@ fn devices_that_have_to_be_prepared_are_awaited() {
     assert_eq!(bindings(&effects), []);
 }
 
+/// The rule `r`, which taints the devices of this node's pool with this effect.
+fn taint_rule(version: TaintRuleVersion, node: &str, effect: &str) -> Event {
+    let taint = json!({"key": "broken", "effect": effect});
+    let spec = json!({"deviceSelector": {"driver": "gpu.example.com", "pool": node}, "taint": taint});
+    let rule = parsed(&json!({"metadata": {"name": "r"}, "spec": spec}));
+    Event::Object(ObjectChange::Seen(Object::DeviceTaintRule(version, rule)))
+}
+
+#[test]
+fn devices_that_a_rule_taints_are_not_given_until_the_rule_goes() {
+    for version in [TaintRuleVersion::V1, TaintRuleVersion::V1Beta2] {
+        for effect in ["NoSchedule", "NoExecute"] {
+            let mut machine = with_pod([free("c"), taint_rule(version, "n1", effect)]);
+            let message = told(&machine.settle(), "p");
+            assert!(message.contains("cannot allocate all claims"), "{message}");
+            machine.tell(taint_rule(version, "n1", "None"));
+            machine.pass(20);
+            assert_eq!(
+                asked(&machine.settle()),
+                ["protect c"],
+                "{effect}: the rule is only looked at by now"
+            );
+        }
+        let mut machine = with_pod([free("c"), taint_rule(version, "n1", "NoSchedule")]);
+        machine.settle();
+        let gone = ObjectChange::Gone(Kind::DeviceTaintRule(version), "r".into());
+        machine.tell(Event::Object(gone));
+        machine.pass(20);
+        assert_eq!(asked(&machine.settle()), ["protect c"], "the rule is gone");
+    }
+    let objects = [free("c"), taint_rule(TaintRuleVersion::V1, "n1", "NoSchedule")];
+    let mut machine = machine(&[("n1", 1), ("n2", 1)], objects);
+    machine.show_pod(&user("p", "c"));
+    let effects = machine.settle();
+    done(&mut machine, &effects, 2, &json!({}));
+    assert_eq!(
+        given(&machine.settle()).devices.results[0].pool,
+        "n2",
+        "only devices of the pool are tainted"
+    );
+}
+
 #[test]
 fn nothing_is_decided_before_claims_are_listed() {
     let mut machine = Machine::new(&Config::default(), &[node("n1", &json!({}))], &[]);
@@ -381,7 +426,10 @@ fn nothing_is_decided_before_claims_are_listed() {
     assert_eq!(told(&machine.settle(), "p"), "");
     machine.pass(31);
     let message = told(&machine.settle(), "p");
-    assert!(message.contains("resourceclaims, resourceslices, deviceclasses"), "{message}");
+    assert!(
+        message.contains("resourceclaims, resourceslices, deviceclasses, devicetaintrules; "),
+        "{message}"
+    );
     machine.tell(Event::Told { pod: key("p"), message, outcome: TellOutcome::Done });
     let missing = "the Pod has claims, and these are not listed yet";
     for kind in Kind::DEVICE_CLAIMS {

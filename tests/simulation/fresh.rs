@@ -129,6 +129,9 @@ fn claimed(sandbox: &Sandbox, kind: Kind) -> Vec<Object> {
     match kind {
         Kind::ResourceClaim => read(&of("resourceclaims"), Object::ResourceClaim),
         Kind::ResourceSlice => read(&of("resourceslices"), Object::ResourceSlice),
+        Kind::DeviceTaintRule(version) => {
+            read(&of("devicetaintrules"), |rule| Object::DeviceTaintRule(version, rule))
+        }
         _ => read(&of("deviceclasses"), Object::DeviceClass),
     }
 }

@@ -276,6 +276,9 @@ impl ControlPlane {
             format!("--token-auth-file={}", file("tokens.csv")),
             "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition".to_owned(),
             "--endpoint-reconciler-type=none".to_owned(),
+            // Served since 1.36, and without being asked for since 1.37.
+            "--feature-gates=DRADeviceTaintRules=true".to_owned(),
+            "--runtime-config=resource.k8s.io/v1beta2/devicetaintrules=true".to_owned(),
         ]
     }
 }

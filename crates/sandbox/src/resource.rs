@@ -184,6 +184,9 @@ pub static RESOURCES: &[Resource] = &[
     Resource::namespaced(RBAC, "v1", "rolebindings", "RoleBinding"),
     Resource::namespaced(RBAC, "v1", "roles", "Role"),
     Resource::cluster("resource.k8s.io", "v1", "deviceclasses", "DeviceClass").counted(),
+    Resource::cluster("resource.k8s.io", "v1", "devicetaintrules", "DeviceTaintRule")
+        .below(&["status"])
+        .counted(),
     Resource::namespaced("resource.k8s.io", "v1", "resourceclaims", "ResourceClaim").below(&["status"]),
     Resource::namespaced("resource.k8s.io", "v1", "resourceclaimtemplates", "ResourceClaimTemplate")
         .counted(),

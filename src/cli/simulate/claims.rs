@@ -7,7 +7,8 @@ use serde_json::Value;
 use crate::{
     cli::documents::{Document, DocumentError},
     object::{
-        DeviceClass, Metadata, ResourceClaim, ResourceClaimTemplate, ResourceSlice, resource_claim::VERSIONS,
+        DeviceClass, DeviceTaintRule, Metadata, ResourceClaim, ResourceClaimTemplate, ResourceSlice,
+        resource_claim::VERSIONS,
     },
 };
 
@@ -16,6 +17,8 @@ use crate::{
 pub(super) struct ClaimObjects {
     /// What drivers publish.
     pub(super) slices: Vec<Arc<ResourceSlice>>,
+    /// Rules that taint devices.
+    pub(super) taint_rules: Vec<Arc<DeviceTaintRule>>,
     /// Classes of devices.
     pub(super) classes: Vec<Arc<DeviceClass>>,
     /// Each claim, and where it stood.
@@ -34,6 +37,7 @@ impl ClaimObjects {
         }
         match document.kind() {
             "ResourceSlice" => self.slices.push(Arc::new(document.read()?)),
+            "DeviceTaintRule" => self.taint_rules.push(Arc::new(document.read()?)),
             "DeviceClass" => self.classes.push(Arc::new(document.read()?)),
             "ResourceClaimTemplate" => {
                 let mut template: ResourceClaimTemplate = document.read()?;

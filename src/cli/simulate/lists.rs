@@ -13,7 +13,7 @@ use crate::{
     object::ResourceClaim,
     scheduling::{
         Uid,
-        model::claim_use::DeviceClaims,
+        model::{claim_use::DeviceClaims, kind::TaintRuleVersion},
         world::{object::Object, resource_claims::unreadable},
     },
     simulation::ClusterLists,
@@ -94,6 +94,8 @@ impl SimulationLists {
     fn add_device_claims(&mut self, input: &SimulationInput) {
         let objects = &input.claims;
         self.lists.objects.extend(objects.slices.iter().cloned().map(Object::ResourceSlice));
+        let rules = objects.taint_rules.iter().cloned();
+        self.lists.objects.extend(rules.map(|rule| Object::DeviceTaintRule(TaintRuleVersion::V1, rule)));
         for class in &objects.classes {
             self.extended.set(class);
             self.lists.objects.push(Object::DeviceClass(class.clone()));

@@ -15,7 +15,9 @@ use serde::de::DeserializeOwned;
 use super::{
     reflector::{ObjectSelection, ReflectorEvent, reflect, reflect_if_served},
     unread::{Unread, UnreadObjects},
-    wire::{CoschedulingPodGroup, KubernetesPodGroup, KubernetesPodGroupAlpha, Watched, Wire},
+    wire::{
+        CoschedulingPodGroup, DeviceTaintRuleBeta, KubernetesPodGroup, KubernetesPodGroupAlpha, Watched, Wire,
+    },
 };
 use crate::{
     cluster::read::{
@@ -23,14 +25,14 @@ use crate::{
     },
     dialect::{Unreadable, koordinator::templates},
     object::{
-        ConfigMap, Device, DeviceClass, Metadata, Namespace, Node, Pod, PodGroup, Reservation, ResourceClaim,
-        ResourceQuota, ResourceSlice,
+        ConfigMap, Device, DeviceClass, DeviceTaintRule, Metadata, Namespace, Node, Pod, PodGroup,
+        Reservation, ResourceClaim, ResourceQuota, ResourceSlice,
     },
     scheduling::{
         Event, NodeChange, ObjectChange, PodChange, QuotaChange, QuotaKey,
         model::{
             claim_use::DeviceClaims,
-            kind::{Kind, PodGroupKind, SelectingKind},
+            kind::{Kind, PodGroupKind, SelectingKind, TaintRuleVersion},
             name::full_name,
         },
         plugin::Plugin,
@@ -176,7 +178,8 @@ impl WatchSource {
         .boxed()
     }
 
-    /// Claims of devices and what decides on them. An API server before Kubernetes 1.34 serves none of these kinds.
+    /// Claims of devices and what decides on them. An API server before Kubernetes 1.34 serves none of these kinds, and one before 1.37 no rules that
+    /// taint devices unless it was told to.
     fn device_claims(&self) -> BoxStream<'static, Event> {
         let claim = |claim: &ResourceClaim| {
             let name = full_name(&claim.metadata.namespace, &claim.metadata.name);
@@ -193,6 +196,15 @@ impl WatchSource {
             self.served_objects(Kind::DeviceClass, |class: &DeviceClass| {
                 Object::DeviceClass(Arc::new(class.clone()))
             }),
+            self.served_objects(Kind::DeviceTaintRule(TaintRuleVersion::V1), |rule: &DeviceTaintRule| {
+                Object::DeviceTaintRule(TaintRuleVersion::V1, Arc::new(rule.clone()))
+            }),
+            self.served_objects(
+                Kind::DeviceTaintRule(TaintRuleVersion::V1Beta2),
+                |rule: &DeviceTaintRuleBeta| {
+                    Object::DeviceTaintRule(TaintRuleVersion::V1Beta2, Arc::new(rule.0.clone()))
+                },
+            ),
         ];
         stream::select_all(all).boxed()
     }
@@ -436,9 +448,11 @@ mod tests {
     #[test]
     fn nothing_is_watched_of_claims_that_are_off() {
         let (served, others) = asked(DeviceClaims::Served);
-        let paths = ["deviceclasses", "resourceclaims", "resourceslices"];
+        let paths = ["deviceclasses", "devicetaintrules", "resourceclaims", "resourceslices"];
         let paths = paths.map(|kind| format!("/apis/resource.k8s.io/v1/{kind}"));
-        assert_eq!(served, BTreeSet::from(paths));
+        let mut paths = BTreeSet::from(paths);
+        paths.insert("/apis/resource.k8s.io/v1beta2/devicetaintrules".to_owned());
+        assert_eq!(served, paths);
         assert!(others > 10, "{others}");
         assert_eq!(asked(DeviceClaims::Off), (BTreeSet::new(), others));
     }

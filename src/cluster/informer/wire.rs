@@ -13,8 +13,8 @@ use serde::{Deserialize, de::DeserializeOwned};
 use crate::{
     dialect::{koordinator, marks},
     object::{
-        ConfigMap, Device, DeviceClass, Metadata, Namespace, Node, Pod, PodDisruptionBudget, PodGroup,
-        Reservation, ResourceClaim, ResourceQuota, ResourceSlice,
+        ConfigMap, Device, DeviceClass, DeviceTaintRule, Metadata, Namespace, Node, Pod, PodDisruptionBudget,
+        PodGroup, Reservation, ResourceClaim, ResourceQuota, ResourceSlice,
         selecting::{DaemonSet, ReplicaSet, ReplicationController, Service, StatefulSet},
         storage::{
             CsiDriver, CsiNode, CsiStorageCapacity, PersistentVolume, PersistentVolumeClaim, StorageClass,
@@ -178,6 +178,23 @@ impl AsRef<Self> for PodGroup {
     }
 }
 
+/// A DeviceTaintRule of Kubernetes 1.36.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(transparent)]
+pub struct DeviceTaintRuleBeta(pub DeviceTaintRule);
+
+impl Wire for DeviceTaintRuleBeta {
+    type Scope = ClusterResourceScope;
+    const GROUP: &'static str = "resource.k8s.io";
+    const VERSION: &'static str = "v1beta2";
+    const KIND: &'static str = "DeviceTaintRule";
+    const PLURAL: &'static str = "devicetaintrules";
+
+    fn metadata(&self) -> &Metadata {
+        &self.0.metadata
+    }
+}
+
 /// A kind whose object keeps its metadata under that name.
 macro_rules! wire {
     ($type:ty, $scope:ty, $group:literal, $kind:literal, $plural:literal) => {
@@ -212,6 +229,7 @@ wire!(PodDisruptionBudget, NamespaceResourceScope, "policy", "PodDisruptionBudge
 wire!(ResourceClaim, NamespaceResourceScope, "resource.k8s.io", "ResourceClaim", "resourceclaims");
 wire!(ResourceSlice, ClusterResourceScope, "resource.k8s.io", "ResourceSlice", "resourceslices");
 wire!(DeviceClass, ClusterResourceScope, "resource.k8s.io", "DeviceClass", "deviceclasses");
+wire!(DeviceTaintRule, ClusterResourceScope, "resource.k8s.io", "DeviceTaintRule", "devicetaintrules");
 wire!(Service, NamespaceResourceScope, "", "Service", "services");
 wire!(ReplicationController, NamespaceResourceScope, "", "ReplicationController", "replicationcontrollers");
 wire!(ReplicaSet, NamespaceResourceScope, "apps", "ReplicaSet", "replicasets");

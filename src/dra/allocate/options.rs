@@ -6,7 +6,6 @@ use crate::dra::{
     claim::{Alternative, CountMode},
     device::PoolDevice,
     pool::{PoolState, VisiblePool},
-    taint,
 };
 
 /// The devices for one alternative of a request.
@@ -116,5 +115,5 @@ pub(super) fn fits(alternative: &Alternative, device: &PoolDevice, held: &HeldDe
 pub(super) fn is_free(alternative: &Alternative, device: &PoolDevice, held: &HeldDevices) -> bool {
     let held = held.of(&device.id);
     let in_use = held.is_some_and(|held| held.whole || !device.shareable);
-    !taint::keep_away(&device.taints, &alternative.tolerations) && (alternative.is_admin() || !in_use)
+    !device.taints.keep_away(&alternative.tolerations) && (alternative.is_admin() || !in_use)
 }

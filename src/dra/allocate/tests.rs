@@ -209,7 +209,8 @@ fn hardware_that_others_use_is_not_given_and_takes_no_counters() {
 /// A pool whose devices take 1 of the counter of the set `s`, which has 8, each with these groups.
 fn grouped(devices: &[(&str, &[&str])]) -> [ResourceSlice; 2] {
     let device = |(name, groups): &(&str, &[&str])| {
-        let taken = json!([{"counterSet": "s", "counters": {"c": {"value": "1"}}, "compatibilityGroups": groups}]);
+        let taken =
+            json!([{"counterSet": "s", "counters": {"c": {"value": "1"}}, "compatibilityGroups": groups}]);
         json!({"name": name, "consumesCounters": taken})
     };
     let devices: Vec<Value> = devices.iter().map(device).collect();

@@ -14,7 +14,7 @@ use crate::{
         cel::{DeviceValue, DeviceVariable},
         device::DeviceId,
         node::NodeSelection,
-        taint,
+        taint::DeviceTaints,
     },
     object::Amount,
 };
@@ -59,8 +59,7 @@ impl PoolDevice {
         self.hardware.as_ref()?;
         let (_, memory) = self.capacity(MEMORY)?;
         let is_part = self.attributes.contains_key(&self.own(PARENT));
-        let serves =
-            self.view.is_ok() && self.unserved.is_none() && !taint::keep_away(&self.taints, &[]);
+        let serves = self.view.is_ok() && self.unserved.is_none() && !self.taints.keep_away(&[]);
         if memory <= Amount::default() || is_part || !serves {
             return None;
         }
@@ -107,7 +106,7 @@ impl DeviceKind {
             consumes: Vec::new(),
             hardware: None,
             selection: NodeSelection::Unknown,
-            taints: Vec::new(),
+            taints: DeviceTaints::default(),
             binding: DeviceBinding::default(),
             shareable: self.shareable,
             unserved: None,

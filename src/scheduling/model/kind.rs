@@ -39,6 +39,15 @@ pub enum SelectingKind {
     StatefulSet,
 }
 
+/// A version of the API of rules that taint devices; an API server may serve both.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub enum TaintRuleVersion {
+    /// Kubernetes 1.37 and later.
+    V1,
+    /// Kubernetes 1.36.
+    V1Beta2,
+}
+
 /// A kind of object that plugins read.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum Kind {
@@ -74,6 +83,8 @@ pub enum Kind {
     ResourceSlice,
     /// Classes of devices.
     DeviceClass,
+    /// Rules that taint devices.
+    DeviceTaintRule(TaintRuleVersion),
     /// Objects that select pods which are spread by default.
     Selecting(SelectingKind),
     /// Controllers that keep a pod on every node: theirs stay when a revocable zone closes.
@@ -102,6 +113,8 @@ impl Kind {
         Self::ResourceClaim,
         Self::ResourceSlice,
         Self::DeviceClass,
+        Self::DeviceTaintRule(TaintRuleVersion::V1),
+        Self::DeviceTaintRule(TaintRuleVersion::V1Beta2),
         Self::Selecting(SelectingKind::Service),
         Self::Selecting(SelectingKind::ReplicationController),
         Self::Selecting(SelectingKind::ReplicaSet),
@@ -120,8 +133,14 @@ impl Kind {
         Self::VolumeAttachment,
     ];
 
-    /// The kinds that decide on claims of devices: pods that have some wait until these were listed.
-    pub const DEVICE_CLAIMS: &[Self] = &[Self::ResourceClaim, Self::ResourceSlice, Self::DeviceClass];
+    /// The kinds that decide on claims of devices: pods that have some wait until these were listed. The API server may not serve the rules.
+    pub const DEVICE_CLAIMS: &[Self] = &[
+        Self::ResourceClaim,
+        Self::ResourceSlice,
+        Self::DeviceClass,
+        Self::DeviceTaintRule(TaintRuleVersion::V1),
+        Self::DeviceTaintRule(TaintRuleVersion::V1Beta2),
+    ];
 
     /// The kinds of groups of pods; the API server may serve none of them.
     pub const POD_GROUPS: &[Self] = &[
@@ -161,6 +180,7 @@ impl Kind {
             Self::ResourceClaim => "resourceclaims",
             Self::ResourceSlice => "resourceslices",
             Self::DeviceClass => "deviceclasses",
+            Self::DeviceTaintRule(_) => "devicetaintrules",
             Self::Selecting(SelectingKind::Service) => "services",
             Self::Selecting(SelectingKind::ReplicationController) => "replicationcontrollers",
             Self::Selecting(SelectingKind::ReplicaSet) => "replicasets",

@@ -68,7 +68,9 @@ impl SchedulingPlugin for DynamicResources {
                 let mut own = own.chain(pod.extended.iter().map(|extended| &extended.claim));
                 name.is_empty() || own.any(|claim| full_name(&pod.namespace, claim) == *name)
             }
-            Change::Object(kind, _) => matches!(kind, Kind::ResourceSlice | Kind::DeviceClass),
+            Change::Object(kind, _) => {
+                matches!(kind, Kind::ResourceSlice | Kind::DeviceClass | Kind::DeviceTaintRule(_))
+            }
             Change::PodAdded(_)
             | Change::Charged(_)
             | Change::CardsClaimed(_)

@@ -46,7 +46,7 @@ impl Prebinding {
                     self.touched.pods.extend(ledger.users_of_claim(name).cloned());
                     self.touched.extended = true;
                 }
-                Change::Object(Kind::ResourceSlice | Kind::DeviceClass, _)
+                Change::Object(Kind::ResourceSlice | Kind::DeviceClass | Kind::DeviceTaintRule(_), _)
                 | Change::PodAdded(_)
                 | Change::Charged(_)
                 | Change::CardsClaimed(_)

@@ -100,8 +100,10 @@ pub(super) fn take_in(
     match (kind, object) {
         (_, Some(Object::ResourceClaim(claim))) => return claims.see(name, Some(claim)),
         (Kind::ResourceClaim, _) => return claims.see(name, None),
-        (_, Some(Object::ResourceSlice(slice))) => claims.set_slice(slice),
-        (Kind::ResourceSlice, _) => claims.remove_slice(name),
+        (_, Some(Object::ResourceSlice(slice))) => claims.set_slice(name, Some(slice)),
+        (Kind::ResourceSlice, _) => claims.set_slice(name, None),
+        (_, Some(Object::DeviceTaintRule(version, rule))) => claims.set_taint_rule(version, name, Some(rule)),
+        (Kind::DeviceTaintRule(version), _) => claims.set_taint_rule(version, name, None),
         (_, Some(Object::DeviceClass(class))) => claims.set_class(&class),
         _ => claims.remove_class(name),
     }

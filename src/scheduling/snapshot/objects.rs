@@ -44,7 +44,7 @@ impl Snapshot {
                 };
                 self.reserved.set(name, reservation)
             }
-            Kind::ResourceClaim | Kind::ResourceSlice | Kind::DeviceClass => {
+            Kind::ResourceClaim | Kind::ResourceSlice | Kind::DeviceClass | Kind::DeviceTaintRule(_) => {
                 self.change_claims(|claims| take_in(claims, kind, name, object));
                 for node in Arc::make_mut(&mut self.world.resource_claims).take_republished() {
                     count_cards(self, &node);

@@ -18,7 +18,7 @@ use super::reservation::ReservationState;
 use crate::{
     device::ModelTemplates,
     object::{
-        DeviceClass, Labels, PodDisruptionBudget, ResourceClaim, ResourceSlice,
+        DeviceClass, DeviceTaintRule, Labels, PodDisruptionBudget, ResourceClaim, ResourceSlice,
         storage::{
             CsiDriver, CsiNode, CsiStorageCapacity, PersistentVolume, PersistentVolumeClaim, StorageClass,
             VolumeAttachment,
@@ -26,7 +26,7 @@ use crate::{
     },
     scheduling::model::{
         gang::Group,
-        kind::{Kind, PodGroupKind},
+        kind::{Kind, PodGroupKind, TaintRuleVersion},
         name::{NodeName, full_name},
         node::Offer,
     },
@@ -63,6 +63,8 @@ pub enum Object {
     ResourceSlice(Arc<ResourceSlice>),
     /// A class of devices.
     DeviceClass(Arc<DeviceClass>),
+    /// A rule that taints devices, in this version.
+    DeviceTaintRule(TaintRuleVersion, Arc<DeviceTaintRule>),
     /// The ConfigMap's full name, and the templates of shares that it lists.
     ShareTemplates(Arc<str>, Arc<ModelTemplates>),
     /// A Reservation's name, and what it holds.
@@ -93,6 +95,7 @@ impl Object {
             Self::ResourceClaim(_) => Kind::ResourceClaim,
             Self::ResourceSlice(_) => Kind::ResourceSlice,
             Self::DeviceClass(_) => Kind::DeviceClass,
+            Self::DeviceTaintRule(version, _) => Kind::DeviceTaintRule(*version),
             Self::ShareTemplates(..) => Kind::ShareTemplates,
             Self::Reservation(..) => Kind::Reservation,
             Self::Selecting(_, object) => Kind::Selecting(object.kind()),
@@ -133,6 +136,7 @@ impl Object {
             Self::ResourceClaim(object) => &object.metadata,
             Self::ResourceSlice(object) => &object.metadata,
             Self::DeviceClass(object) => &object.metadata,
+            Self::DeviceTaintRule(_, object) => &object.metadata,
         };
         full_name(&metadata.namespace, &metadata.name)
     }

@@ -24,8 +24,11 @@ use crate::{
         AllocationError, CompiledClasses, DevicePools, ExtendedResources, HeldDevices, PoolId, WaitingClaim,
         held,
     },
-    object::{DeviceClass, ResourceClaim, ResourceSlice, resource_claim::AllocationResult},
-    scheduling::model::name::{NodeName, Uid, full_name},
+    object::{DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice, resource_claim::AllocationResult},
+    scheduling::model::{
+        kind::TaintRuleVersion,
+        name::{NodeName, Uid, full_name},
+    },
 };
 use cards::ClaimedCards;
 use leaving::ClaimsByUser;
@@ -148,16 +151,30 @@ pub struct ResourceClaims {
 }
 
 impl ResourceClaims {
-    /// Takes in a slice, new or changed.
-    pub(in crate::scheduling) fn set_slice(&mut self, slice: Arc<ResourceSlice>) {
-        let touched = self.inventory.set(slice);
+    /// Takes in a slice, new or changed; `None`: it is gone.
+    pub(in crate::scheduling) fn set_slice(&mut self, name: &str, slice: Option<Arc<ResourceSlice>>) {
+        let touched = match slice {
+            Some(slice) => self.inventory.set(slice),
+            None => self.inventory.remove(name).into_iter().collect(),
+        };
         self.note_published(touched);
     }
 
-    /// Takes a slice out.
-    pub(in crate::scheduling) fn remove_slice(&mut self, name: &str) {
-        let touched = self.inventory.remove(name);
-        self.note_published(touched);
+    /// Takes in a rule that taints devices, new or changed; `None`: it is gone. Where the API server serves two versions, it is seen in both.
+    pub(in crate::scheduling) fn set_taint_rule(
+        &mut self,
+        version: TaintRuleVersion,
+        name: &str,
+        rule: Option<Arc<DeviceTaintRule>>,
+    ) {
+        let version = match version {
+            TaintRuleVersion::V1 => "v1",
+            TaintRuleVersion::V1Beta2 => "v1beta2",
+        };
+        let touched = self.inventory.set_rule(&format!("{version}/{name}").into(), rule);
+        if !touched.is_empty() {
+            self.note_published(touched);
+        }
     }
 
     /// Takes in a class, new or changed.

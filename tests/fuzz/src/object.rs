@@ -6,9 +6,10 @@ use std::sync::Arc;
 use berth::{
     cluster::read::{self, group::pod_group, reservation::reservation},
     config::Config,
-    object::{Device, DeviceClass, PodGroup, Reservation, ResourceClaim, ResourceSlice},
+    object::{Device, DeviceClass, DeviceTaintRule, PodGroup, Reservation, ResourceClaim, ResourceSlice},
     scheduling::{
-        Effect, Event, NodeChange, ObjectChange, PodChange, QuotaChange, Scheduler, model::kind::Kind,
+        Effect, Event, NodeChange, ObjectChange, PodChange, QuotaChange, Scheduler,
+        model::kind::{Kind, TaintRuleVersion},
         world::object::Object,
     },
 };
@@ -43,6 +44,10 @@ pub fn run(data: &[u8]) {
     }
     objects.extend(read_as::<ResourceClaim>(&value).map(|claim| Object::ResourceClaim(Arc::new(claim))));
     objects.extend(read_as::<ResourceSlice>(&value).map(|slice| Object::ResourceSlice(Arc::new(slice))));
+    objects.extend(
+        read_as::<DeviceTaintRule>(&value)
+            .map(|rule| Object::DeviceTaintRule(TaintRuleVersion::V1, Arc::new(rule))),
+    );
     objects.extend(read_as::<DeviceClass>(&value).map(|class| Object::DeviceClass(Arc::new(class))));
     if !objects.is_empty() {
         goes_on(objects);
@@ -111,6 +116,8 @@ pub fn seeds() -> Vec<Vec<u8>> {
         r#"{"apiVersion":"resource.k8s.io/v1","kind":"ResourceClaim","metadata":{"name":"c","namespace":"other","uid":"c"},"spec":{"devices":{"requests":[{"name":"r","exactly":{"deviceClassName":"gpu","count":2,"selectors":[{"cel":{"expression":"device.driver == 'd'"}}]}}],"constraints":[{"requests":["r"],"matchAttribute":"d/x"}]}}}"#,
         r#"{"apiVersion":"resource.k8s.io/v1","kind":"ResourceSlice","metadata":{"name":"s"},"spec":{"driver":"d","nodeName":"gpu-1","pool":{"name":"p","generation":1,"resourceSliceCount":1},"devices":[{"name":"d0","attributes":{"x":{"string":"y"}},"capacity":{"memory":{"value":"80Gi"}}}]}}"#,
         r#"{"apiVersion":"resource.k8s.io/v1","kind":"DeviceClass","metadata":{"name":"gpu"},"spec":{"extendedResourceName":"nvidia.com/gpu","selectors":[{"cel":{"expression":"true"}}]}}"#,
+        r#"{"apiVersion":"resource.k8s.io/v1","kind":"ResourceSlice","metadata":{"name":"s"},"spec":{"driver":"d","nodeName":"gpu-1","pool":{"name":"p","generation":1,"resourceSliceCount":2},"skipNodeOperations":["*"],"devices":[{"name":"d0","consumesCounters":[{"counterSet":"c","counters":{"n":{"value":"1"}},"compatibilityGroups":["mig"]}],"nodeAllocatableResources":{"cpu":{"overhead":{"perPod":"1"}}}}]}}"#,
+        r#"{"apiVersion":"resource.k8s.io/v1","kind":"DeviceTaintRule","metadata":{"name":"r"},"spec":{"deviceSelector":{"driver":"d","pool":"p","device":"d0"},"taint":{"key":"k","value":"v","effect":"NoExecute","timeAdded":"2026-01-01T00:00:00Z"}}}"#,
         r#"{"kind":"PodGroup","metadata":{"name":7},"spec":[]}"#,
     ])
 }

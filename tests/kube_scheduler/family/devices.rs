@@ -7,9 +7,9 @@ use crate::kube_scheduler::{
     world::{World, ZONE, push},
 };
 
-const DRIVER: &str = "gpu.example.com";
+pub(crate) const DRIVER: &str = "gpu.example.com";
 /// The driver of devices that several nodes can reach.
-const FABRIC: &str = "fabric.example.com";
+pub(crate) const FABRIC: &str = "fabric.example.com";
 /// The counters of a card whose devices are parts of it.
 const SET: &str = "card";
 
@@ -171,7 +171,8 @@ fn publish(world: &mut World, side: Side) -> Vec<(String, String, bool)> {
             }
             let mut counters = slice(DRIVER, &node, slices, &json!({"nodeName": node}), &[]);
             counters["metadata"]["name"] = json!(format!("{node}-{DRIVER}-counters"));
-            counters["spec"]["sharedCounters"] = json!([{"name": SET, "counters": {"parts": {"value": "3"}}}]);
+            counters["spec"]["sharedCounters"] =
+                json!([{"name": SET, "counters": {"parts": {"value": "3"}}}]);
             world.objects.push(counters);
         }
         world.objects.push(slice(DRIVER, &node, slices, &json!({"nodeName": node}), &devices));

@@ -1,0 +1,110 @@
+//! What kube-scheduler has behind feature gates, put into clusters with devices: compatibility groups of devices, and rules that taint them.
+
+use serde_json::{Value, json};
+
+use crate::{
+    kube_scheduler::{
+        dice::Dice,
+        family::{
+            Family,
+            devices::{DRIVER, FABRIC},
+        },
+        plugins::{Answer, Judge, Plugins},
+        run::compare,
+        world::Case,
+    },
+    support::build::Release,
+};
+
+/// The gates that are on for it, where they are not by default.
+pub(crate) const fn gates(release: Release) -> &'static str {
+    match release {
+        Release::Usual => "DRADeviceTaintRules=true",
+        Release::V1_37 => "DRADeviceCompatibilityGroups=true",
+    }
+}
+
+/// What was found.
+#[derive(Debug, Default)]
+pub(crate) struct Findings {
+    /// Nodes that fit for kube-scheduler but for the groups and the rules.
+    pub(crate) kept_away: usize,
+    /// Nodes that fit all the same.
+    pub(crate) fit: usize,
+    /// Each difference, with its seed; and why there was no answer.
+    pub(crate) differences: Vec<String>,
+}
+
+/// Compares so many clusters.
+pub(crate) fn run(judge: &Judge, clusters: u64, seed: u64) -> Findings {
+    let mut plugins = Plugins::start(judge);
+    let mut findings = Findings::default();
+    for seed in (0..clusters).map(|at| seed.wrapping_add(at)) {
+        let plain = Case::generate(seed, &[Family::DeviceClaims, Family::ExtendedResources]);
+        let mut case = plain.clone();
+        put_into(&mut case, judge.release);
+        match (compare(&mut plugins, &plain), compare(&mut plugins, &case)) {
+            (Ok((before, _)), Ok((after, differences))) => {
+                let (fit_before, fit) = (fitting(&before), fitting(&after));
+                findings.fit += fit;
+                findings.kept_away += fit_before.saturating_sub(fit);
+                let told = differences.into_iter().map(|difference| format!("seed {seed}: {difference}"));
+                findings.differences.extend(told);
+            }
+            (Err(reason), _) | (_, Err(reason)) => {
+                findings.differences.push(format!("seed {seed}: {reason}"));
+            }
+        }
+    }
+    findings
+}
+
+fn fitting(answer: &Answer) -> usize {
+    let nodes = answer.pods.iter().flatten().flat_map(|pod| &pod.nodes);
+    nodes.filter(|node| node.fits).count()
+}
+
+/// Gives devices that take of counters groups, and adds rules that taint devices.
+fn put_into(case: &mut Case, release: Release) {
+    let mut dice = Dice::new(case.seed ^ 0x6761_7465_6421);
+    let mut pools = Vec::new();
+    for slice in case.items.iter_mut().filter(|item| item["kind"] == "ResourceSlice") {
+        pools.push(slice["spec"]["pool"]["name"].as_str().expect("a name").to_owned());
+        let devices = slice["spec"]["devices"].as_array_mut();
+        let taking = devices.into_iter().flatten().filter(|device| !device["consumesCounters"].is_null());
+        for device in taking.filter(|_| release == Release::V1_37) {
+            let groups = dice.pick::<&[&str]>(&[(&[], 2), (&["a"], 3), (&["b"], 2), (&["a", "b"], 2)]);
+            device["consumesCounters"][0]["compatibilityGroups"] = json!(groups);
+        }
+    }
+    if pools.is_empty() {
+        return;
+    }
+    let version = match release {
+        Release::Usual => "resource.k8s.io/v1beta2",
+        Release::V1_37 => "resource.k8s.io/v1",
+    };
+    for at in 0..dice.below(4) {
+        let mut selector = json!({});
+        if dice.in_thousand(600) {
+            selector["driver"] = json!(dice.pick(&[(DRIVER, 4), (FABRIC, 1), ("none.example.com", 1)]));
+        }
+        if dice.in_thousand(700) {
+            selector["pool"] = json!(dice.one_of(&pools.iter().map(String::as_str).collect::<Vec<_>>()));
+        }
+        if dice.in_thousand(500) {
+            selector["device"] = json!(dice.one_of(&["gpu-0", "gpu-1", "link-0"]));
+        }
+        // A rule without a selector is about no device, by the API's documentation; 1.36 takes it for one about all, which 1.37 has mended.
+        let selectorless = release == Release::V1_37 && dice.in_thousand(100);
+        let selector = if selectorless { Value::Null } else { selector };
+        let taint = json!({
+            "key": dice.pick(&[("broken", 1), ("drained", 2)]),
+            "effect": dice.pick(&[("NoSchedule", 3), ("NoExecute", 2), ("None", 1)]),
+        });
+        case.items.push(json!({
+            "apiVersion": version, "kind": "DeviceTaintRule", "metadata": {"name": format!("rule-{at}")},
+            "spec": {"deviceSelector": selector, "taint": taint},
+        }));
+    }
+}
