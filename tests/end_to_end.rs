@@ -229,6 +229,7 @@ on_both_floors! {
     extended_resources::where_a_device_plugin_provides_the_resource_no_claim_is_made,
     extended_resources::a_binder_that_is_killed_between_any_two_writes_makes_one_claim,
     extended_resources::a_claim_of_another_node_is_deleted_and_made_anew,
+    extended_resources::a_claim_that_another_scheduler_has_made_is_taken_up,
     extended_resources::a_claim_that_is_not_needed_after_all_is_deleted,
     extended_resources::a_pod_whose_status_names_a_claim_for_good_goes_where_it_is_served,
     extended_resources::a_pod_that_is_deleted_in_between_leaves_no_claim,

@@ -16,7 +16,7 @@ use k8s_openapi::api::{
 };
 use kube::{
     Api, ResourceExt,
-    api::{ListParams, Patch, PatchParams, PostParams},
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
 };
 use serde_json::{Value, json};
 
@@ -188,6 +188,53 @@ pub(crate) async fn a_claim_of_another_node_is_deleted_and_made_anew(floor: Floo
     assert_ne!(claim.uid(), before.uid());
     assert_eq!(devices(&claim)[0].0, node_of(&pod));
     assert_eq!(all(&world).await.len(), 1);
+    all_are_content(&world, &watch);
+}
+
+/// Another scheduler has made a claim for the pod, under a name of its own, and ended before it bound the pod.
+pub(crate) async fn a_claim_that_another_scheduler_has_made_is_taken_up(floor: Floor) {
+    let nodes = [("gpu-1", 2), ("gpu-2", 2)];
+    let Some((mut world, watch)) = without_berth(floor, &nodes, Vec::new()).await else { return };
+    let death = Death::at(world.cluster.client.clone(), Write::StateClaim, Moment::Before);
+    world.start_berth_through(death.client());
+    world.create(asking("extended-one", 1)).await;
+    death.reached().await;
+    world.kill_berth().await;
+    let made = claims(&world).list(&ListParams::default()).await.unwrap().items.remove(0);
+    claims(&world).delete(&made.name_any(), &DeleteParams::default()).await.unwrap();
+    let unprotected = json!({"metadata": {"finalizers": null}});
+    claims(&world)
+        .patch(&made.name_any(), &PatchParams::default(), &Patch::Merge(unprotected))
+        .await
+        .unwrap();
+    none_are_left(&world).await;
+    let mut theirs = made.clone();
+    theirs.metadata.name = Some("extended-one-extended-resources-x7k2p".to_owned());
+    theirs.metadata.resource_version = None;
+    theirs.metadata.uid = None;
+    let theirs = claims(&world).create(&PostParams::default(), &theirs).await.unwrap();
+    let allocated = json!({"status": made.status});
+    claims(&world)
+        .patch_status(&theirs.name_any(), &PatchParams::default(), &Patch::Merge(allocated))
+        .await
+        .unwrap();
+    let pod = world.pods().get("extended-one").await.unwrap();
+    let mapping = json!({
+        "containerName": pod.spec.as_ref().unwrap().containers[0].name,
+        "resourceName": RESOURCE,
+        "requestName": theirs.spec.devices.as_ref().unwrap().requests.as_ref().unwrap()[0].name,
+    });
+    let stated = json!({"resourceClaimName": theirs.name_any(), "requestMappings": [mapping]});
+    let stated = json!({"status": {"extendedResourceClaimStatus": stated}});
+    world.pods().patch_status("extended-one", &PatchParams::default(), &Patch::Merge(stated)).await.unwrap();
+    world.start_berth();
+    let pod = world.running("extended-one").await;
+    let claim = claim_of(&world, &pod).await;
+    assert_eq!(claim.uid(), theirs.uid());
+    assert_eq!((devices(&claim), node_of(&pod)), (devices(&made), &*devices(&made)[0].0));
+    assert_eq!(all(&world).await, [theirs.name_any()]);
+    world.delete("extended-one").await;
+    none_are_left(&world).await;
     all_are_content(&world, &watch);
 }
 

@@ -42,7 +42,7 @@ pub struct StatedClaim {
 /// What a pod asks for in extended resources.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct ExtendedRequests {
-    /// The name of the claim that is made for it.
+    /// The name of the claim that is made for it: the one that its status names, whatever scheduler has made it, or else a name of its own.
     pub claim: Arc<str>,
     /// The containers that ask for some: init containers, then the others.
     containers: Vec<Asking>,
@@ -121,7 +121,10 @@ impl ExtendedRequests {
         let containers = init.chain(apps).enumerate();
         let containers = containers.filter_map(|(at, (container, stays))| Asking::read(at, container, stays));
         let containers: Vec<_> = containers.collect();
-        (!containers.is_empty()).then(|| Self { claim: claim_name(&pod.metadata), containers, shares: None })
+        let stated = pod.status.extended_resource_claim_status.as_ref();
+        let stated = stated.map(|status| &*status.resource_claim_name).filter(|name| !name.is_empty());
+        let claim = stated.map_or_else(|| claim_name(&pod.metadata), Arc::from);
+        (!containers.is_empty()).then_some(Self { claim, containers, shares: None })
     }
 
     /// With shares of a dialect's cards; `None`: a container has one without naming the resource that counts cards, so that the pod's status

@@ -160,3 +160,20 @@ fn an_amount_that_the_api_server_respells_is_the_same() {
     assert!(asks_for_same(&spec("4096Mi"), &spec("4Gi")));
     assert!(!asks_for_same(&spec("4096Mi"), &spec("5Gi")));
 }
+
+#[test]
+fn a_claim_that_the_pods_status_names_is_taken_up_whatever_scheduler_has_made_it() {
+    let spec = json!({"containers": [container("main", &json!({"a.b/gpu": 1}))]});
+    let named = |status: &Value| {
+        let metadata = json!({"name": "train", "uid": "u-1"});
+        let pod = json!({"metadata": metadata, "spec": spec, "status": status});
+        let pod: Pod = serde_json::from_value(pod).unwrap();
+        ExtendedRequests::of_pod(&pod).unwrap().claim.to_string()
+    };
+    let stated = |name: &str| json!({"extendedResourceClaimStatus": {"resourceClaimName": name, "requestMappings": []}});
+    let own = named(&json!({}));
+    assert!(own.starts_with("train-extended-resources-"), "{own}");
+    assert_eq!(named(&stated(&own)), own);
+    assert_eq!(named(&stated("train-extended-resources-x7k2p")), "train-extended-resources-x7k2p");
+    assert_eq!(named(&stated("")), own);
+}
