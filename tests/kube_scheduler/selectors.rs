@@ -8,7 +8,9 @@ use std::{
     process::{Command, Stdio},
 };
 
-use berth::dra::cel::{COST_LIMIT, DeviceValue, DeviceVariable, Expression, Functions};
+use berth::dra::cel::{
+    COST_LIMIT, CompileError, DeviceValue, DeviceVariable, EvaluationError, Expression, Functions,
+};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -183,11 +185,32 @@ const EXPRESSIONS: &[&str] = &[
     "quantity('1.5Gi').isGreaterThan(quantity('1G')) && quantity('5').add(quantity('95')).asInteger() == 100",
     "quantity('1k').compareTo(quantity('1000')) == 0 && quantity('1e3').isInteger()",
     "quantity('0.5').asApproximateFloat() == 0.5 && quantity('2').sub(1) == quantity('1')",
+    "sign(quantity('1')) == 1 && sign(quantity('-2k')) == -1 && sign(quantity('0')) == 0",
+    "type(1) in [int] && [type($address)] == [string]",
+    "type(1) == $address",
     "isQuantity('1.3Gi') && !isQuantity('1.3GiB') && !isQuantity('')",
     "quantity('0.5').asInteger() == 1",
     "semver('1.2.3').isLessThan(semver('1.10.0')) && semver('1.0.0-rc.1').isLessThan(semver('1.0.0'))",
     "semver('1.2.3+a').compareTo(semver('1.2.3+b')) == 0 && semver('v1.2', true).minor() == 2",
     "isSemver('1.2.3') && !isSemver('v1.2.3') && isSemver('v01.2', true) && !isSemver('1.2') && !isSemver('1.02.3')",
+];
+
+/// Expressions that the API server does not store: those that do not compile there, or that are too expensive by its estimate.
+const REFUSED: &[&str] = &[
+    "type(1) == int",
+    "type($address) != string",
+    "string == int",
+    "dyn(type(1)) == dyn(int)",
+    "type(1) == dyn(string)",
+    "(true ? int : string) == int",
+    "quantity('1').sign() == 1",
+    "sign(1) == 1",
+    "'abc'.reverse() == 'cba'",
+    "device.driver.reverse() == 'x'",
+    "$address.reverse() == '3.2.1.01'",
+    "cel.bind(x, 'abc', x.reverse()) == 'cba'",
+    "['abc'].all(x, x.reverse() == 'cba')",
+    "reverse([1]) == [1]",
 ];
 
 /// What kube-scheduler makes of an expression.
@@ -204,10 +227,17 @@ struct SelectorValue {
     cost: u64,
 }
 
-#[test]
-fn selectors_have_the_values_that_kube_scheduler_finds() {
-    let Some(judge) = judge(Release::Usual) else { return };
-    let expressions: Vec<String> = EXPRESSIONS.iter().map(|text| written_out(text)).collect();
+/// An expression, what kube-scheduler makes of it for the table's device, and what Berth does.
+struct Judged {
+    expression: String,
+    theirs: SelectorValue,
+    ours: Result<Result<bool, EvaluationError>, CompileError>,
+}
+
+/// Each expression with both answers; `None`: kube-scheduler's plugins can't be built here.
+fn judged(texts: &[&str]) -> Option<Vec<Judged>> {
+    let judge = judge(Release::Usual)?;
+    let expressions: Vec<String> = texts.iter().map(|text| written_out(text)).collect();
     let attributes: serde_json::Map<_, _> =
         ATTRIBUTES.iter().map(|(name, text)| ((*name).to_owned(), json!({"string": text}))).collect();
     let question = json!({"driver": DRIVER, "attributes": attributes, "expressions": expressions});
@@ -218,14 +248,26 @@ fn selectors_have_the_values_that_kube_scheduler_finds() {
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success(), "{}", output.status);
     let values: Vec<SelectorValue> = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(values.len(), expressions.len());
 
     let attributes = ATTRIBUTES.iter().map(|(name, text)| (*name, DeviceValue::Text((*text).to_owned())));
     let device = DeviceVariable::new(DRIVER, attributes, [], false).unwrap();
     let functions = Functions::default();
+    let ours = |expression: &String| {
+        Expression::compile(expression, &functions).map(|compiled| compiled.is_true(&device))
+    };
+    let judged = expressions.into_iter().zip(values).map(|(expression, theirs)| {
+        let ours = ours(&expression);
+        Judged { expression, theirs, ours }
+    });
+    Some(judged.collect())
+}
+
+#[test]
+fn selectors_have_the_values_that_kube_scheduler_finds() {
+    let Some(judged) = judged(EXPRESSIONS) else { return };
     let mut wrong = Vec::new();
-    assert_eq!(values.len(), expressions.len());
-    for (expression, theirs) in expressions.iter().zip(&values) {
-        let ours = Expression::compile(expression, &functions).map(|compiled| compiled.is_true(&device));
+    for Judged { expression, theirs, ours } in &judged {
         let is_same = match &ours {
             Ok(Ok(value)) => theirs.failed.is_empty() && *value == theirs.matches,
             Ok(Err(_)) => !theirs.failed.is_empty(),
@@ -236,9 +278,18 @@ fn selectors_have_the_values_that_kube_scheduler_finds() {
         }
     }
     assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
-    let count = |is_so: fn(&SelectorValue) -> bool| values.iter().filter(|value| is_so(value)).count();
+    let count = |is_so: fn(&SelectorValue) -> bool| judged.iter().filter(|one| is_so(&one.theirs)).count();
     let (matched, failed) = (count(|value| value.matches), count(|value| !value.failed.is_empty()));
     assert!(matched > 90 && failed > 10, "{matched} are true, {failed} have no value");
+}
+
+#[test]
+fn selectors_that_the_api_server_refuses_are_true_of_no_device() {
+    let Some(judged) = judged(REFUSED) else { return };
+    for Judged { expression, theirs, ours } in judged {
+        assert!(!theirs.refused.is_empty() || theirs.cost > COST_LIMIT, "{expression}: {theirs:?}");
+        assert!(matches!(ours, Err(_) | Ok(Err(_))), "{expression}: {ours:?}");
+    }
 }
 
 /// An expression with the attributes that it names.

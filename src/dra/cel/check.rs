@@ -4,7 +4,7 @@
 
 use cel::{
     IdedExpr,
-    common::ast::{ComprehensionExpr, EntryExpr, Expr, ListExpr, LiteralValue},
+    common::ast::{ComprehensionExpr, EntryExpr, Expr, ListExpr, LiteralValue, operators},
     parser::Expression,
 };
 
@@ -112,7 +112,32 @@ impl ExpressionCheck {
             }
         }
         call.args = self.all(call.args)?;
+        if matches!(&*call.func_name, operators::EQUALS | operators::NOT_EQUALS)
+            && call.args.iter().all(|operand| self.is_type(operand))
+        {
+            return Err(CompileError::NotServed("comparisons of two types"));
+        }
+        if (name.as_str(), style) == ("reverse", Style::Member) {
+            function::REVERSE.clone_into(&mut call.func_name);
+            call.args = call.target.take().map(|target| *target).into_iter().collect();
+        }
         Ok(Expr::Call(call))
+    }
+
+    /// Whether the value is a type: the API server takes comparing two of them for more expensive than any selector may be.
+    fn is_type(&self, node: &IdedExpr) -> bool {
+        match &node.expr {
+            Expr::Ident(name) => TYPES.contains(&&**name) && !self.variables.contains(name),
+            Expr::Call(call) if call.func_name == operators::CONDITIONAL => {
+                call.args.iter().skip(1).any(|branch| self.is_type(branch))
+            }
+            Expr::Call(call) if call.target.is_none() => match &*call.func_name {
+                "type" => true,
+                "dyn" => call.args.iter().any(|value| self.is_type(value)),
+                _ => false,
+            },
+            _ => false,
+        }
     }
 
     fn comprehension(&mut self, mut one: ComprehensionExpr) -> Result<Expr, CompileError> {

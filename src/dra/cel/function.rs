@@ -73,6 +73,9 @@ type Extension = fn(&mut Env) -> Result<(), DeclarationError>;
 /// Name, style, the fewest and the most arguments with the receiver, and the outcome.
 type Row = (&'static str, Style, usize, usize, FunctionOutcome);
 
+/// `list.reverse()`: Kubernetes' selectors have it for lists alone, and the crate for texts too. No expression can spell the name.
+pub(super) const REVERSE: &str = "list reverse";
+
 const TABLE: &[Row] = {
     use FunctionOutcome::{
         AllFound, Counted, Crossed, Element, Escaped, First, Flattened, Found, Joined, Matched, OneOf, Parts,
@@ -104,6 +107,7 @@ const TABLE: &[Row] = {
         ("upperAscii", Member, 1, 1, First),
         ("trim", Member, 1, 1, First),
         ("reverse", Member, 1, 1, First),
+        (REVERSE, Global, 1, 1, First),
         ("charAt", Member, 2, 2, First),
         ("indexOf", Member, 2, 3, Place),
         ("lastIndexOf", Member, 2, 3, Place),
@@ -130,7 +134,7 @@ const TABLE: &[Row] = {
         ("findAll", Member, 2, 3, AllFound),
         ("quantity", Global, 1, 1, Single),
         ("isQuantity", Global, 1, 1, Single),
-        ("sign", Member, 1, 1, Single),
+        ("sign", Global, 1, 1, Single),
         ("isInteger", Member, 1, 1, Single),
         ("asInteger", Member, 1, 1, Single),
         ("asApproximateFloat", Member, 1, 1, Single),

@@ -70,7 +70,7 @@ fn the_language_is_that_of_cel() {
         r#"{"a": 1, "b": 2}["b"] == 2 && {"a": 1}.a == 1 && {"a": 1} == {"a": 1u}"#,
         r#""hello".substring(1, 3) == "el" && "a,b".split(",") == ["a", "b"] && ["a", "b"].join("-") == "a-b""#,
         r#""hello".indexOf("l") == 2 && "hello".lastIndexOf("l") == 3 && "a-b".replace("-", "+") == "a+b""#,
-        r#"int("7") == 7 && string(7) == "7" && double("1.5") == 1.5 && type(1) == int"#,
+        r#"int("7") == 7 && string(7) == "7" && double("1.5") == 1.5 && type(1) in [int]"#,
         "[[1, 2], [3]].exists(list, list.exists(x, x == 3)) // a comment",
         r#""a-1".matches(r"^\w-\d$") && "x1y22".findAll(r"\d+") == ["1", "22"] && "x1".find("[0-9]") == "1""#,
         "[1, 2].sum() == 3 && [1.5, 2.0].sum() == 3.5 && [3, 1].min() == 1 && ['a', 'b'].max() == 'b'",
@@ -154,6 +154,8 @@ fn what_has_no_value_is_an_error_and_not_false() {
         "9223372036854775807 + 1 > 0",
         r#"quantity("x").isInteger()"#,
         r#"semver("1.2").major() == 1"#,
+        "device.driver.reverse() == 'x'",
+        "sign(1) == 1",
         "[1][1] == 1",
         r#""a".matches("(")"#,
     ] {
@@ -167,10 +169,23 @@ fn what_is_not_served_does_not_compile() {
     assert_eq!(compile("noSuchVar"), CompileError::UndeclaredReference("noSuchVar".to_owned()));
     // Even where its value would not be asked for.
     assert_eq!(compile("true || noSuchVar"), CompileError::UndeclaredReference("noSuchVar".to_owned()));
-    for text in
-        [r#"format.named("uri").hasValue()"#, "device.driver.noSuchFunction()", "size() == 0", "size(1, 2)"]
-    {
+    for text in [
+        r#"format.named("uri").hasValue()"#,
+        "device.driver.noSuchFunction()",
+        "size() == 0",
+        "size(1, 2)",
+        "quantity('1').sign() == 1",
+        "reverse([1]) == [1]",
+    ] {
         assert!(matches!(compile(text), CompileError::UndeclaredFunction { .. }), "{text}");
+    }
+    for text in [
+        "type(1) == int",
+        "string != type(device.driver)",
+        "dyn(type(1)) == (true ? int : string)",
+        "false && int == int",
+    ] {
+        assert_eq!(compile(text), CompileError::NotServed("comparisons of two types"), "{text}");
     }
     for text in [
         "",

@@ -11,7 +11,7 @@ use std::cmp::Ordering;
 use cel::{
     DeclarationError, Env, ExecutionError,
     common::{
-        types::{CelBool, CelInt, CelOptional, DYN_TYPE, Kind, LIST_TYPE},
+        types::{CelBool, CelInt, CelList, CelOptional, DYN_TYPE, Kind, LIST_TYPE},
         value::{CowVal, Val},
     },
 };
@@ -32,6 +32,7 @@ pub(super) fn extension(env: &mut Env) -> Result<(), DeclarationError> {
         vec![DYN_TYPE],
         last_index_of,
     )?;
+    env.add_overload(super::REVERSE, "reverse(list)", vec![LIST_TYPE], reverse)?;
     env.add_member_overload("first", "list.first()", LIST_TYPE, vec![], first)?;
     env.add_member_overload("last", "list.last()", LIST_TYPE, vec![], last)?;
     env.add_member_overload("isSorted", "list.isSorted()", LIST_TYPE, vec![], is_sorted)?;
@@ -52,6 +53,12 @@ pub(super) fn of<'b, 'v>(
     function: &str,
 ) -> Result<Vec<&'b (dyn Val + 'v)>, ExecutionError> {
     elements(list).ok_or_else(|| unreadable(function, "the value is no list"))
+}
+
+fn reverse<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Called<'b, 'v> {
+    let elements = of(&*arguments[0], "reverse")?;
+    let reversed = elements.into_iter().rev().map(Val::clone_as_boxed).collect::<Vec<_>>();
+    Ok(CowVal::owned(CelList::from(reversed)))
 }
 
 /// Kubernetes, KEP-5491: one of the values where there are several, else the value itself.

@@ -15,7 +15,7 @@ use crate::{
 pub(super) fn extension(env: &mut Env) -> Result<(), DeclarationError> {
     add_overload!(env, fn quantity: (CelString) -> Result<CelQuantity>)?;
     add_overload!(env, fn is_quantity: (CelString) -> CelBool)?;
-    add_member_overload!(env, fn sign: (CelQuantity) -> CelInt)?;
+    add_overload!(env, fn sign: (CelQuantity) -> CelInt)?;
     add_member_overload!(env, fn is_integer: (CelQuantity) -> CelBool)?;
     add_member_overload!(env, fn as_integer: (CelQuantity) -> Result<CelInt>)?;
     add_member_overload!(env, fn as_approximate_float: (CelQuantity) -> CelDouble)?;
