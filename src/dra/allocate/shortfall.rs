@@ -19,7 +19,9 @@ pub struct RequestShortfall {
     pub wanted: usize,
     /// How many would do if nothing were in use.
     pub matching: usize,
-    /// Those of them that are in use, or of which too little is left.
+    /// Those of them that have a taint which the request does not tolerate.
+    pub tainted: usize,
+    /// Those of the others that are in use, or of which too little is left.
     pub in_use: Vec<DeviceId>,
 }
 
@@ -57,12 +59,14 @@ pub fn shortfall(
             }
             let ((first, left), all) = alternatives().next()?;
             let free = free(first, left);
-            let in_use = all.devices.iter().filter(|at| !free.contains(at));
+            let is_tainted = |at: &&usize| device(at).taints.keep_away(&first.tolerations);
+            let in_use = all.devices.iter().filter(|at| !free.contains(at) && !is_tainted(at));
             return Some(RequestShortfall {
                 claim: place,
                 request: first.full_name.clone(),
                 wanted: wanted(all),
                 matching: all.devices.len(),
+                tainted: all.devices.iter().filter(is_tainted).count(),
                 in_use: in_use.map(|at| device(at).id.clone()).collect(),
             });
         }

@@ -380,6 +380,7 @@ impl<'a> PodClaims<'a> {
             request: found.request.as_str().into(),
             wanted: found.wanted,
             matching: found.matching,
+            tainted: found.tainted,
             in_use: found.in_use.len(),
             holders: Holders { all, namespace: self.namespace.clone() },
         })

@@ -20,7 +20,9 @@ pub enum ClaimShortage {
         wanted: usize,
         /// How many of the node would do.
         matching: usize,
-        /// How many of them are in use.
+        /// How many of them have a taint which the request does not tolerate.
+        tainted: usize,
+        /// How many of the others are in use.
         in_use: usize,
         /// What holds these.
         holders: Holders,
@@ -56,18 +58,19 @@ impl Holders {
 impl ClaimShortage {
     fn words(&self, named: impl Fn(&DeviceHolder) -> bool) -> String {
         match self {
-            Self::Request { claim, request, wanted, matching, in_use, holders } => {
+            Self::Request { claim, request, wanted, matching, tainted, in_use, holders } => {
                 let claim = match claim {
                     Some(claim) => format!("claim {claim}"),
                     None => "claim for extended resources".to_owned(),
                 };
-                let free = matching.saturating_sub(*in_use);
-                let amounts = match (matching, in_use) {
+                let free = matching.saturating_sub(*in_use + *tainted);
+                let amounts = match (matching, in_use + tainted) {
                     (0, _) => "no device matches".to_owned(),
                     (_, 0) => format!("{matching} matching device(s), {wanted} needed"),
                     _ => format!("{free} of {matching} matching device(s) free, {wanted} needed"),
                 };
-                format!("{claim}, request {request}: {amounts}{}", holders.words(named))
+                let tainted = if *tainted > 0 { format!("; {tainted} tainted") } else { String::new() };
+                format!("{claim}, request {request}: {amounts}{tainted}{}", holders.words(named))
             }
             Self::Together(claims) => {
                 let first: Vec<&str> = claims.iter().take(MOST_NAMED).map(|claim| &**claim).collect();
@@ -112,9 +115,26 @@ mod tests {
             request: "gpu".into(),
             wanted: 2,
             matching,
+            tainted: 0,
             in_use,
             holders,
         }
+    }
+
+    #[test]
+    fn devices_that_a_taint_keeps_from_the_request_are_counted_apart() {
+        let tainted = |count: usize, all: Vec<DeviceHolder>| {
+            let mut shortage = shortage(3, all.len(), all);
+            if let ClaimShortage::Request { tainted, .. } = &mut shortage {
+                *tainted = count;
+            }
+            shortage.to_string()
+        };
+        let words = "claim c, request gpu: ";
+        let alone = format!("{words}0 of 3 matching device(s) free, 2 needed; 3 tainted");
+        assert_eq!(tainted(3, Vec::new()), alone);
+        let both = format!("{words}1 of 3 matching device(s) free, 2 needed; 1 tainted; held by other/a");
+        assert_eq!(tainted(1, vec![pod("other", "a")]), both);
     }
 
     #[test]
