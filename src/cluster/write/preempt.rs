@@ -24,7 +24,7 @@ pub(super) async fn nominate(
 ) -> WriteOutcome {
     let mut body = json!({"metadata": {"uid": &*pod.uid}, "status": {"nominatedNodeName": node}});
     if let Some(room) = room {
-        body["status"]["conditions"] = json!([room_kept(room, node)]);
+        body["status"]["conditions"] = json!([room_kept(room)]);
     }
     outcome(send::<Value>(client, status(pod, &body), CLIENT_TIMEOUT).await)
 }
@@ -47,13 +47,13 @@ pub(super) async fn preempt(client: Client, pod: &PodKey, scheduler: &str, now: 
 }
 
 /// The condition that says what became of a pod's room.
-fn room_kept(room: RoomStatus, node: Option<&str>) -> Value {
+fn room_kept(room: RoomStatus) -> Value {
     let message = match room.course {
-        RoomCourse::Kept => format!("node {} is kept for the Pod, which waits long", node.unwrap_or_default()),
-        RoomCourse::GivenUp => "the Pod did not find its place in the time for which room is kept".to_owned(),
+        // Which node that is says `nominatedNodeName`: with `messages.details: own`, no message does.
+        RoomCourse::Kept => "the node to which the Pod is nominated is kept for it, since it waits long",
+        RoomCourse::GivenUp => "the Pod did not find its place in the time for which room is kept",
         RoomCourse::Lost => {
             "the node that was kept for the Pod is gone, can't have it any more, or is needed for a Pod of higher priority"
-                .to_owned()
         }
     };
     json!({
@@ -144,7 +144,7 @@ mod tests {
         let since = Timestamp::from_second(1_800_000_000).unwrap();
         for course in [RoomCourse::Kept, RoomCourse::GivenUp, RoomCourse::Lost] {
             let room = RoomStatus { course, since };
-            let condition = room_kept(room, Some("n1"));
+            let condition = room_kept(room);
             let kept = if course == RoomCourse::Kept { "True" } else { "False" };
             assert_eq!(condition["status"], kept);
             let pod = json!({"metadata": {"name": "p", "uid": "u"}, "status": {"conditions": [condition]}});
