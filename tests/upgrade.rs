@@ -289,7 +289,7 @@ async fn deployments(client: &Client) -> (Vec<String>, Vec<(String, String)>) {
     let selector = services.get("berth").await.unwrap().spec.unwrap().selector.unwrap();
     let (mut selected, mut accounts) = (Vec::new(), Vec::new());
     for deployment in all.list(&ListParams::default()).await.unwrap() {
-        let (name, template) = (deployment.metadata.name.unwrap(), deployment.spec.unwrap().template);
+        let (name, template) = (deployment.metadata.name.unwrap(), deployment.spec.template);
         let labels = template.metadata.unwrap().labels.unwrap();
         if selector.iter().all(|(key, value)| labels.get(key) == Some(value)) {
             selected.push(name.clone());

@@ -54,7 +54,7 @@ pub async fn run(mut args: DemoArgs, config: Config) -> anyhow::Result<()> {
     args.keep |= args.web;
     let page = if args.web { Some(web::DemoPage::bind(&args).await?) } else { None };
     let mut stage = stage::DemoStage::set(&args, config).await?;
-    stage.while_it_stands(story::tell(&args)).await?;
+    Box::pin(stage.while_it_stands(story::tell(&args))).await?;
     match page {
         Some(page) => {
             let seen = async |stage: &stage::DemoStage| {

@@ -46,7 +46,7 @@ async fn without_berth(
     let world = World::without_berth(floor, machines).await?;
     let client = &world.cluster.client;
     let mut class = Driver::Nvidia.class();
-    class.spec.extended_resource_name = Some(RESOURCE.to_owned());
+    class.spec.get_or_insert_default().extended_resource_name = Some(RESOURCE.to_owned());
     Api::<DeviceClass>::all(client.clone()).create(&PostParams::default(), &class).await.unwrap();
     for (name, count) in nodes {
         Driver::Nvidia.publish(client, name, &cards(name, *count), 1).await.unwrap();
@@ -222,7 +222,7 @@ pub(crate) async fn a_claim_that_another_scheduler_has_made_is_taken_up(floor: F
     let mapping = json!({
         "containerName": pod.spec.as_ref().unwrap().containers[0].name,
         "resourceName": RESOURCE,
-        "requestName": theirs.spec.devices.as_ref().unwrap().requests.as_ref().unwrap()[0].name,
+        "requestName": theirs.spec.as_ref().unwrap().devices.as_ref().unwrap().requests.as_ref().unwrap()[0].name,
     });
     let stated = json!({"resourceClaimName": theirs.name_any(), "requestMappings": [mapping]});
     let stated = json!({"status": {"extendedResourceClaimStatus": stated}});

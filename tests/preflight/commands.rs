@@ -43,7 +43,7 @@ fn of_kubectl(command: &str) -> String {
 async fn replicas(cluster: &Cluster) -> Option<i32> {
     use k8s_openapi::api::apps::v1::Deployment;
     let api: Api<Deployment> = Api::namespaced(cluster.client.clone(), "kube-system");
-    api.get("hami-scheduler").await.unwrap().spec.unwrap().replicas
+    api.get("hami-scheduler").await.unwrap().spec.replicas
 }
 
 async fn webhook_rules(cluster: &Cluster) -> Value {

@@ -140,7 +140,7 @@ fn typed_readers_take_every_webhook_and_workload() {
     assert_eq!(validating.object_selector, None, "protection has no opt-out");
     assert_eq!(validating.match_conditions, mutating.match_conditions);
     let deployment: Deployment = serde_json::from_value(one("Deployment")).unwrap();
-    let pod = deployment.spec.unwrap().template.spec.unwrap();
+    let pod = deployment.spec.template.spec.unwrap();
     assert_eq!(pod.security_context.unwrap().run_as_non_root, Some(true));
 }
 

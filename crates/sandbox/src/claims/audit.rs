@@ -103,7 +103,8 @@ pub(super) fn unmapped(
 }
 
 fn stands_for(classes: &[DeviceClass], resource: &str) -> bool {
-    classes.iter().any(|class| class.spec.extended_resource_name.as_deref() == Some(resource))
+    let mut specs = classes.iter().filter_map(|class| class.spec.as_ref());
+    specs.any(|spec| spec.extended_resource_name.as_deref() == Some(resource))
 }
 
 fn is_provided(node: &Node, resource: &str) -> bool {

@@ -107,7 +107,7 @@ async fn create(
             "generateName": format!("{}-{}-", pod.name_any(), entry.name), "ownerReferences": [owner],
             "annotations": {"resource.kubernetes.io/pod-claim-name": entry.name},
         },
-        "spec": template.spec.spec,
+        "spec": template.spec.as_ref().map(|template| &template.spec),
     });
     let claim: ResourceClaim = serde_json::from_value(claim).map_err(kube::Error::SerdeError)?;
     let claims: Api<ResourceClaim> = Api::namespaced(client.clone(), &namespace);
