@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::{LabelSelector, metadata::Metadata, nullable, pod::Condition};
+use super::{LabelSelector, Present, metadata::Metadata, nullable, pod::Condition};
 
 /// A group of pods. Which fields there are depends on the API.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
@@ -48,7 +48,7 @@ pub struct PodGroupSpec {
     pub preemption_policy: Option<String>,
     /// Claims of devices that the pods share (Kubernetes).
     #[serde(deserialize_with = "nullable")]
-    pub resource_claims: Vec<NoFields>,
+    pub resource_claims: Vec<Present>,
     /// The CompositePodGroup that the group is in (Kubernetes, `v1beta1`).
     pub parent_composite_pod_group_name: Option<String>,
 }
@@ -73,7 +73,7 @@ pub struct DisruptionModes {
     pub all: Option<NoFields>,
 }
 
-/// An object that says by its presence alone what it says.
+/// An object of which no field is read. Unlike [`Present`], it must be an object.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
 pub struct NoFields {}
 

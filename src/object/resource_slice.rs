@@ -3,17 +3,11 @@
 //! Source: kubernetes `staging/src/k8s.io/api/resource/v1/types.go`, 1.36 and 1.37. `v1beta2` has the same fields. Left out, since it changes no
 //! allocation: `partitionTypeAttribute`, by which Kubernetes reports the devices of a pool (KEP-5677).
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
-use serde::{
-    Deserialize, Deserializer,
-    de::{self, IgnoredAny, MapAccess, Visitor},
-};
+use serde::{Deserialize, Deserializer};
 
-use super::{affinity::NodeSelector, metadata::Metadata, nullable, quantity::Quantity};
+use super::{Present, affinity::NodeSelector, metadata::Metadata, nullable, quantity::Quantity};
 
 /// Some of the devices of a pool.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
@@ -115,29 +109,11 @@ pub struct SliceDevice {
     pub node_allocatable_resources: BTreeSet<String>,
 }
 
-/// The keys of an object, `null` included: none.
+/// The keys of an object; of `null`, none.
 fn keys<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeSet<String>, D::Error> {
-    struct Keys;
-    impl<'de> Visitor<'de> for Keys {
-        type Value = BTreeSet<String>;
-
-        fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-            formatter.write_str("an object")
-        }
-
-        fn visit_unit<E: de::Error>(self) -> Result<Self::Value, E> {
-            Ok(BTreeSet::new())
-        }
-
-        fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<Self::Value, A::Error> {
-            let mut keys = BTreeSet::new();
-            while let Some((key, _)) = object.next_entry::<String, IgnoredAny>()? {
-                keys.insert(key);
-            }
-            Ok(keys)
-        }
-    }
-    deserializer.deserialize_any(Keys)
+    #[expect(clippy::zero_sized_map_values, reason = "a map is read, of which the keys are kept")]
+    let object: BTreeMap<String, Present> = nullable(deserializer)?;
+    Ok(object.into_keys().collect())
 }
 
 /// The value of an attribute. One field is set; what a later version of the API adds leaves all of them absent.

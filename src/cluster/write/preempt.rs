@@ -5,7 +5,10 @@ use jiff::Timestamp;
 use kube::Client;
 use serde_json::{Value, json};
 
-use super::send::{CLIENT_TIMEOUT, SERVER_TIMEOUT, SendError, send};
+use super::{
+    send::{CLIENT_TIMEOUT, SERVER_TIMEOUT, SendError, send},
+    tell::seconds,
+};
 use crate::{
     cluster::read::{PREEMPTION_BY_SCHEDULER, ROOM_KEPT, room_reason},
     scheduling::{
@@ -63,11 +66,6 @@ fn room_kept(room: RoomStatus) -> Value {
         "message": message,
         "lastTransitionTime": seconds(room.since),
     })
-}
-
-/// As conditions state times.
-fn seconds(time: Timestamp) -> String {
-    time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
 fn outcome(answer: Result<Value, SendError>) -> WriteOutcome {

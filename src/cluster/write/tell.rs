@@ -173,12 +173,17 @@ pub async fn group(client: Client, statement: &GroupStatement, now: Timestamp) -
         "status": if condition.outcome.is_scheduled() { "True" } else { "False" },
         "reason": condition_reason(condition.outcome),
         "message": excerpt(&condition.message, SUMMARY),
-        "lastTransitionTime": since.unwrap_or(now).strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+        "lastTransitionTime": seconds(since.unwrap_or(now)),
     });
     let patch = json!({"metadata": {"uid": &**uid}, "status": {"conditions": [condition]}});
     let version = version_of(*kind);
     let status = format!("/apis/scheduling.k8s.io/{version}/namespaces/{namespace}/podgroups/{name}/status");
     write(client, Method::PATCH, status, "application/strategic-merge-patch+json", &patch).await
+}
+
+/// As conditions state times.
+pub(super) fn seconds(time: Timestamp) -> String {
+    time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
 /// Sets a condition of a pod to false.
@@ -194,7 +199,7 @@ async fn condition(
         "status": "False",
         "reason": reason,
         "message": excerpt(message, SUMMARY),
-        "lastTransitionTime": now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+        "lastTransitionTime": seconds(now),
     });
     let patch = json!({"metadata": metadata, "status": {"conditions": [condition]}});
     let status = format!("/api/v1/namespaces/{}/pods/{}/status", pod.namespace, pod.name);

@@ -4,7 +4,7 @@
 
 use cel::{
     IdedExpr,
-    common::ast::{ComprehensionExpr, EntryExpr, Expr, ListExpr, LiteralValue, operators},
+    common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, ListExpr, LiteralValue, operators},
     parser::Expression,
 };
 
@@ -35,7 +35,7 @@ pub(super) fn checked(root: Expression) -> Result<Expression, CompileError> {
 
 /// The name of the function that a call names, how it is called, and how many arguments it has with the receiver. `a.f()` names `a.f` where that
 /// is a function.
-pub(super) fn called(call: &cel::common::ast::CallExpr) -> (String, Style, usize) {
+pub(super) fn called(call: &CallExpr) -> (String, Style, usize) {
     match call.target.as_deref() {
         None => (call.func_name.clone(), Style::Global, call.args.len()),
         Some(IdedExpr { expr: Expr::Ident(name), .. }) if function::is_of(name, &call.func_name) => {
@@ -98,7 +98,7 @@ impl ExpressionCheck {
         nodes.into_iter().map(|node| self.checked(node)).collect()
     }
 
-    fn call(&mut self, mut call: cel::common::ast::CallExpr) -> Result<Expr, CompileError> {
+    fn call(&mut self, mut call: CallExpr) -> Result<Expr, CompileError> {
         let (name, style, arguments) = called(&call);
         if !is_operator(&name) {
             if function::outcome(&name, style, arguments).is_none() {
@@ -154,7 +154,7 @@ impl ExpressionCheck {
     }
 
     /// `cel.bind(variable, value, body)`: the result, with the variable, of a loop over nothing that begins with the value.
-    fn bind(&mut self, mut call: cel::common::ast::CallExpr) -> Result<Expr, CompileError> {
+    fn bind(&mut self, mut call: CallExpr) -> Result<Expr, CompileError> {
         let mut take = |at: usize| std::mem::take(&mut call.args[at]);
         let (variable, value, body) = (take(0), take(1), take(2));
         let id = variable.id;
@@ -176,7 +176,7 @@ impl ExpressionCheck {
     }
 }
 
-fn is_bind(call: &cel::common::ast::CallExpr) -> bool {
+fn is_bind(call: &CallExpr) -> bool {
     let target = call.target.as_deref().map(|target| &target.expr);
     call.func_name == "bind"
         && call.args.len() == 3
