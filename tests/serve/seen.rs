@@ -130,8 +130,6 @@ async fn a_user_with_rights_in_one_namespace_is_told_all_of_her_pods_and_amounts
     let replica = Replica::start_as(&plane, ACCOUNT, "first", everywhere(address.port()), &[]);
     create(&client, "team-a", "one", "1000").await;
     create(&client, "team-b", "two", "3000").await;
-    create(&client, "team-a", "large", "20000").await;
-    create(&client, "team-b", "larger", "30000").await;
     let other = json!({
         "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "other", "namespace": "team-a"},
         "spec": {"schedulerName": "other", "containers": [{"name": "main", "image": "none"}]},
@@ -148,12 +146,15 @@ async fn a_user_with_rights_in_one_namespace_is_told_all_of_her_pods_and_amounts
     };
     let shares =
         |fleet: &Value| fleet["nodes"][0]["cards"][0]["shares"].as_array().cloned().unwrap_or_default();
-    let settled = async || {
-        let fleet = fleet_of(address).await?;
-        let told = fleet["waiting"]["reasons"] == json!([{"reason": "CardInsufficientMemory", "pods": 2}]);
-        (shares(&fleet).len() == 2 && told).then_some(())
+    let placed = async || (shares(&fleet_of(address).await?).len() == 2).then_some(());
+    until("two pods hold shares", placed).await;
+    create(&client, "team-a", "large", "20000").await;
+    create(&client, "team-b", "larger", "30000").await;
+    let told = async || {
+        let reasons = &fleet_of(address).await?["waiting"]["reasons"];
+        (*reasons == json!([{"reason": "CardInsufficientMemory", "pods": 2}])).then_some(())
     };
-    until("two pods hold shares, and two wait", settled).await;
+    until("two wait", told).await;
     // As a kubelet does, which the simulated node is not.
     for (namespace, name) in [("team-a", "one"), ("team-b", "two")] {
         let pods: Api<core::Pod> = Api::namespaced(client.clone(), namespace);
