@@ -264,7 +264,7 @@ fn unanswered() -> (Machine, AllocationResult, Vec<Effect>) {
     assert_eq!(asked(&machine.settle()), [""; 0], "it may still arrive");
     machine.pass(12);
     let effects = machine.settle();
-    assert_eq!(asked(&effects), ["leave c"]);
+    assert_eq!(asked(&effects), ["protect c"], "which it is already");
     (machine, given, effects)
 }
 
@@ -285,7 +285,7 @@ fn a_write_without_an_answer_that_has_arrived_holds_the_devices_however_late_it_
         assert_eq!(asked(&machine.settle()), [""; 0]);
         machine.pass(7);
         effects = machine.settle();
-        assert_eq!(asked(&effects), ["leave c"]);
+        assert_eq!(asked(&effects), ["protect c"]);
     }
     machine.tell(claim("c", 3, &status(&given, &["p"])));
     answer(&mut machine, &effects, &WriteOutcome::Failed(Setback::default()));
@@ -334,6 +334,47 @@ fn a_claim_that_was_not_given_up_after_all_is_used_as_it_is() {
     let (mut machine, effects) = open_again();
     answer(&mut machine, &effects, &WriteOutcome::Failed(Setback::default()));
     assert_eq!(bindings(&machine.settle()), [], "the write may still arrive");
+    machine.pass(7);
+    let effects = machine.settle();
+    assert_eq!(
+        (asked(&effects), bindings(&effects)),
+        (vec!["protect c".to_owned()], vec![]),
+        "unseen, it may have"
+    );
+    // Nothing of the claim changes, so its version does not either.
+    answer(&mut machine, &effects, &written(3));
+    assert_eq!(bindings(&machine.settle()), [("p".to_owned(), "n1".to_owned())]);
+}
+
+#[test]
+fn a_claim_that_was_given_up_by_a_write_without_an_answer_is_not_used_as_it_was_before_that() {
+    let (mut machine, mut effects) = open_again();
+    for _ in 0..9 {
+        answer(&mut machine, &effects, &WriteOutcome::Failed(Setback::default()));
+        assert_eq!(bindings(&machine.settle()), []);
+        machine.pass(7);
+        effects = machine.settle();
+        assert_eq!((asked(&effects), bindings(&effects)), (vec!["protect c".to_owned()], vec![]));
+    }
+    machine.tell(claim("c", 4, &json!({})));
+    answer(&mut machine, &effects, &WriteOutcome::Failed(Setback::default()));
+    assert_eq!(bindings(&machine.settle()), []);
+    let effects = later(&mut machine);
+    assert_eq!(
+        (asked(&effects), bindings(&effects)),
+        (vec!["protect c".to_owned()], vec![]),
+        "the last had no answer"
+    );
+    answer(&mut machine, &effects, &written(4));
+    machine.settle();
+    assert_eq!(asked(&later(&mut machine)), ["give c"]);
+}
+
+#[test]
+fn a_claim_that_may_not_be_given_up_is_used_as_it_is() {
+    let (mut machine, effects) = open_again();
+    answer(&mut machine, &effects, &WriteOutcome::Refused("403".to_owned()));
+    assert_eq!(bindings(&machine.settle()), []);
     machine.pass(7);
     assert_eq!(bindings(&machine.settle()), [("p".to_owned(), "n1".to_owned())]);
 }
@@ -467,6 +508,23 @@ fn a_pod_of_another_scheduler_holds_what_its_claim_has() {
     machine.show_pod(&bound(other, "n1", json!({})));
     machine.show_pod(&user("p", "c"));
     assert_eq!(told(&machine.settle(), "p"), "0/1 nodes are available: 1 cannot allocate all claims.");
+}
+
+#[test]
+fn a_pod_waits_for_a_claim_of_which_another_one_has_the_device_and_is_told_whether_others_are_looked_for() {
+    let words = |machine: &mut Machine| told(&two_turns(machine), "p");
+    let twice = |users: &[&str]| claim("d", 4, &status(&device_of("n1"), users));
+    let mut theirs = with_pod([claim("c", 3, &status(&device_of("n1"), &[])), twice(&["o"])]);
+    assert_eq!(
+        words(&mut theirs),
+        "resourceclaim \"c\": device \"gpu-0\" is allocated to another claim, too"
+    );
+    let mut ours = with_pod([free("c")]);
+    let (effects, allocation) = reserving(&mut ours);
+    ours.tell(twice(&["o"]));
+    done(&mut ours, &effects, 5, &status(&allocation, &["p"]));
+    let begins = "resourceclaim \"c\": device \"gpu-0\" was given to another claim at the same time; ";
+    assert_eq!(words(&mut ours), format!("{begins}other devices are looked for"));
 }
 
 /// What is said of the pod, the nearest node included, with `details`.

@@ -222,6 +222,58 @@ fn a_claim_that_a_former_binder_has_made_is_taken_up_or_deleted() {
     assert_eq!(creation(&one.settle()).0, made.0);
 }
 
+/// A node that takes no new pods, or does again.
+fn cordoned(name: &str, is_closed: bool) -> Value {
+    let mut node = node(name, &json!({}));
+    node["spec"] = json!({"unschedulable": is_closed});
+    node
+}
+
+/// Pod `p` fits nowhere, its claim and status being as they are to be, and the claim is being deleted; then its node is open again.
+fn open_again() -> (Machine, ResourceClaim, Vec<Effect>) {
+    let mut machine = machine(&[("n1", 1)]);
+    let (made, allocation, effects) = given(&mut machine, "p");
+    answer(&mut machine, &effects, &written(4));
+    machine.show_node(&cordoned("n1", true));
+    machine.show_pod(&stating(asking("p"), &effects));
+    let effects = [machine.settle(), later(&mut machine)].concat();
+    assert!(matches!(&writes(&effects)[..], [PrebindWrite::DeleteClaim { .. }]), "{effects:?}");
+    assert!(!is_bound(&effects, "p"), "{effects:?}");
+    machine.show_node(&cordoned("n1", false));
+    let after = later(&mut machine);
+    assert!(writes(&after).is_empty() && !is_bound(&after, "p"), "{after:?}");
+    (machine, claim(&made, "p", 3, &status(&allocation, &["p"])), effects)
+}
+
+fn later(machine: &mut Machine) -> Vec<Effect> {
+    machine.pass(15);
+    machine.settle()
+}
+
+#[test]
+fn a_claim_that_was_deleted_is_not_used_before_that_is_seen() {
+    let (mut machine, known, effects) = open_again();
+    // It had no finalizer any more, so it is gone at once.
+    answer(&mut machine, &effects, &WriteOutcome::Written { resource_version: String::new() });
+    let after = [machine.settle(), later(&mut machine)].concat();
+    assert!(writes(&after).is_empty() && !is_bound(&after, "p"), "{after:?}");
+    let name = format!("default/{}", known.metadata.name).into();
+    machine.tell(Event::Object(ObjectChange::Gone(Kind::ResourceClaim, name)));
+    creation(&[machine.settle(), later(&mut machine)].concat());
+}
+
+#[test]
+fn a_claim_whose_deletion_has_no_answer_is_used_once_it_is_known_to_be_there() {
+    let (mut machine, known, effects) = open_again();
+    answer(&mut machine, &effects, &lost());
+    assert_eq!(writes(&machine.settle()), [], "the deletion may still arrive");
+    let effects = later(&mut machine);
+    assert_eq!(writes(&effects), [PrebindWrite::ProtectClaim { claim: Arc::new(known) }]);
+    assert!(!is_bound(&effects, "p"), "{effects:?}");
+    answer(&mut machine, &effects, &written(3));
+    assert!(is_bound(&machine.settle(), "p"));
+}
+
 #[test]
 fn where_a_device_plugin_begins_to_provide_the_resource_the_pod_needs_no_claim() {
     let mut machine = machine(&[("n1", 0)]);

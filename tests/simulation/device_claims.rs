@@ -94,13 +94,15 @@ impl Claims {
         }
         self.since.retain(|uid, _| self.standing.contains_key(uid));
         violations.extend(self.overcommitted());
-        let known = |(claim, key, other): (&Claim, &Key, &Claim)| {
-            let (_, given) = self.since[&claim.uid];
-            (self.since[&other.uid].1 < given - (now.duration_since(since))).then(|| {
-                format!("claim {} was given {key:?}, which {} has had for long", claim.name, other.name)
-            })
+        let memory = now.duration_since(since);
+        let is_known = |(claim, _, other): &(&Claim, &Key, &Claim)| {
+            let [(_, given), (_, had)] = [claim, other].map(|claim| self.since[&claim.uid]);
+            had + memory < given
         };
-        violations.extend(self.preceded().filter_map(known));
+        let words = |(claim, key, other): (&Claim, &Key, &Claim)| {
+            format!("claim {} was given {key:?}, which {} has had for long", claim.name, other.name)
+        };
+        violations.extend(self.preceded().filter(is_known).map(words));
         violations
     }
 
@@ -222,6 +224,23 @@ impl Claims {
 
     fn called(&self, name: &str) -> Option<&Claim> {
         self.standing.values().find(|claim| claim.name == name)
+    }
+
+    /// Whether a pod waits for a claim, as this reason says, of which another claim has a device, too.
+    pub(crate) fn is_given_twice(&self, reason: &str) -> bool {
+        let held = self.held();
+        let doubled = |given: &Given| held[&given.key].len() > 1;
+        let says = |claim: &&Claim| {
+            let devices = claim.given().filter(|given| doubled(given)).map(|given| &given.key.2);
+            let mut texts = devices.map(|device| {
+                format!(
+                    "resourceclaim {:?}: device {device:?} is allocated to another claim, too",
+                    claim.name
+                )
+            });
+            texts.any(|text| text == reason)
+        };
+        self.standing.values().any(|claim| says(&claim))
     }
 
     /// What keeps kubelet from starting a pod that has just been bound.

@@ -59,10 +59,8 @@ impl PrebindFlow {
                 let failure = DevicesFailure::ChangesTooOften;
                 ClaimProgress::Failed(PrebindReason::devices(step.choice.claim(), failure))
             }
-            PrebindStep::Devices(choice) => {
-                let is_being_released = || undos.are_releasing(&self.pod, choice);
-                devices::progress(&self.pod, node, (choice, &step.state), is_being_released, view)
-            }
+            step if undos.are_releasing(&self.pod, step.claim(), view) => ClaimProgress::Awaited,
+            PrebindStep::Devices(choice) => devices::progress(&self.pod, node, (choice, &step.state), view),
             PrebindStep::Extended(choice) => extended::progress(&self.pod, node, (choice, step), view),
         }
     }

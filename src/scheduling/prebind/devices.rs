@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use super::{
-    reason::{DevicesFailure, PrebindReason},
+    reason::{DevicesFailure, OtherDevices, PrebindReason},
     step::{ClaimProgress, ClaimState},
     view::PrebindView,
 };
@@ -40,7 +40,6 @@ pub(super) fn progress(
     pod: &PodKey,
     node: &NodeState,
     (choice, state): (&ClaimChoice, &ClaimState),
-    is_being_released: impl FnOnce() -> bool,
     view: &PrebindView<'_>,
 ) -> ClaimProgress {
     let (claims, name) = (view.snapshot.resource_claims(), &choice.claim);
@@ -57,11 +56,10 @@ pub(super) fn progress(
         }
         ClaimState::Unsent | ClaimState::Written(_) => {}
     }
-    if is_being_released() {
-        return ClaimProgress::Awaited;
-    }
     if let Some(allocation) = &claim.status.allocation {
-        return with_devices(claim, allocation, pod, node, view);
+        let others =
+            if gives_back(pod, choice, claim, view) { OtherDevices::Sought } else { OtherDevices::None };
+        return with_devices((claim, allocation), others, pod, node, view);
     }
     let Some(chosen) = &choice.allocation else {
         // Another pod that is being placed gives it its devices.
@@ -81,48 +79,37 @@ pub(super) fn progress(
 
 /// The write that takes the pod from a claim's users, and its devices from the claim unless others use it; `None`: there is nothing
 /// to take back, or the pod is being placed where it can use the claim.
-///
-/// After a write without an answer, what is known of the claim may be from before it: then a write that changes nothing tells, since it is a
-/// conflict where the other has arrived.
-pub(super) fn taken_back(
-    pod: &PodKey,
-    (choice, state): (&ClaimChoice, &ClaimState),
-    view: &PrebindView<'_>,
-) -> Option<PrebindWrite> {
+pub(super) fn taken_back(pod: &PodKey, choice: &ClaimChoice, view: &PrebindView<'_>) -> Option<PrebindWrite> {
     let claims = view.snapshot.resource_claims();
     let claim = claims.claim(&pod.namespace, &choice.claim);
     let claim = claim.filter(|claim| *claim.metadata.uid == *choice.uid)?;
     let reserved = is_reserved(claim, pod);
-    if is_in_doubt(claim, (choice, state)) && !reserved {
-        return Some(PrebindWrite::ReleaseClaim { claim: claim.clone(), deallocate: false });
-    }
     if view.snapshot.ledger().get(&pod.uid).is_some() {
         return None;
     }
-    let unused = claims.users(&pod.namespace, &choice.claim).iter().all(|user| *user == &*pod.uid);
-    let ours =
-        choice.allocation.is_some() && claim.status.allocation.as_ref() == choice.allocation.as_deref();
-    let deallocate = unused && ours;
+    let deallocate = gives_back(pod, choice, claim, view);
     (reserved || deallocate).then(|| PrebindWrite::ReleaseClaim { claim: claim.clone(), deallocate })
 }
 
-/// Whether a write without an answer may have given the claim these devices: it is known without any.
-pub(super) fn is_in_doubt(claim: &ResourceClaim, (choice, state): (&ClaimChoice, &ClaimState)) -> bool {
-    let unanswered = matches!(state, ClaimState::Due(_));
-    unanswered && choice.allocation.is_some() && claim.status.allocation.is_none()
+/// Whether the claim is left without devices if the pod goes elsewhere: they were given it for the pod, and no other pod uses it.
+fn gives_back(pod: &PodKey, choice: &ClaimChoice, claim: &ResourceClaim, view: &PrebindView<'_>) -> bool {
+    let users = view.snapshot.resource_claims().users(&pod.namespace, &choice.claim);
+    let ours =
+        choice.allocation.is_some() && claim.status.allocation.as_ref() == choice.allocation.as_deref();
+    ours && users.iter().all(|user| *user == &*pod.uid)
 }
 
-/// A claim that has devices: the pod must be one of its users, and the devices ready.
+/// A claim that has devices: the pod must be one of its users, and the devices ready. `others`: what follows where another claim has one of them.
 pub(super) fn with_devices(
-    claim: &Arc<ResourceClaim>,
-    allocation: &AllocationResult,
+    (claim, allocation): (&Arc<ResourceClaim>, &AllocationResult),
+    others: OtherDevices,
     pod: &PodKey,
     node: &NodeState,
     view: &PrebindView<'_>,
 ) -> ClaimProgress {
     let name = &claim.metadata.name;
     if let Some(device) = given_away(claim, view) {
-        return failed(name, DevicesFailure::DoubleAllocation(device));
+        return failed(name, DevicesFailure::DoubleAllocation(device, others));
     }
     let selector = allocation.node_selector.as_ref();
     let on = dra::TargetNode { name: &node.info.name, labels: &node.info.labels };

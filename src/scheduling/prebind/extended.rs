@@ -1,7 +1,8 @@
 //! The claim that serves extended resources of a pod: it is made, given its devices, and named in the pod's status, before the pod is bound.
 //!
-//! Its name is the pod's own ([`crate::scheduling::model::extended_resources`]), so that a claim whose creation had no answer is not made twice,
-//! and one that an earlier attempt or an earlier process has made is taken up. One that is no longer needed is deleted.
+//! Its name is the one that the pod's status states, or else follows from the pod ([`crate::scheduling::model::extended_resources`]). So a claim whose
+//! creation had no answer is not made twice, and one that an earlier attempt, an earlier process or another scheduler has made is taken up. One that is
+//! no longer needed is deleted.
 //! Source: v1.36 `pkg/scheduler/framework/plugins/dynamicresources/extendeddynamicresources.go`.
 
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use std::sync::Arc;
 use super::{
     devices::{failed, is_protected, with_devices},
     flow::PrebindFlow,
-    reason::DevicesFailure,
+    reason::{DevicesFailure, OtherDevices},
     step::{ClaimProgress, ClaimState, ClaimStep},
     view::PrebindView,
 };
@@ -81,7 +82,7 @@ fn made_progress(
         let (claim, allocation) = (claim.clone(), Some(devices.clone()));
         return ClaimProgress::Write(PrebindWrite::ReserveClaim { claim, allocation });
     };
-    match with_devices(claim, allocation, pod, node, view) {
+    match with_devices((claim, allocation), OtherDevices::Sought, pod, node, view) {
         ClaimProgress::Bound => stated_progress(pod, Some(made), step, name, view),
         other => other,
     }

@@ -84,6 +84,15 @@ pub enum VolumeFailure {
     Refused(String),
 }
 
+/// Whether a claim is given others in place of devices that another claim has, too.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum OtherDevices {
+    /// It is.
+    Sought,
+    /// It is not: another scheduler has given it these, or other pods use it.
+    None,
+}
+
 /// Why a claim of devices can't be used.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum DevicesFailure {
@@ -110,8 +119,8 @@ pub enum DevicesFailure {
         /// The type of its condition.
         condition: Arc<str>,
     },
-    /// Another scheduler has given a device of it to another claim at the same time.
-    DoubleAllocation(Arc<str>),
+    /// Another scheduler has given this device of it to another claim, too.
+    DoubleAllocation(Arc<str>, OtherDevices),
     /// It changes faster than it can be written.
     ChangesTooOften,
     /// It was not ready in time on this node.
@@ -232,9 +241,12 @@ impl DevicesFailure {
             Self::Condition { device, condition } => {
                 format!(": device {device:?} has the condition {condition}")
             }
-            Self::DoubleAllocation(device) => format!(
+            Self::DoubleAllocation(device, OtherDevices::Sought) => format!(
                 ": device {device:?} was given to another claim at the same time; other devices are looked for"
             ),
+            Self::DoubleAllocation(device, OtherDevices::None) => {
+                format!(": device {device:?} is allocated to another claim, too")
+            }
             Self::ChangesTooOften => " changes too often".to_owned(),
             Self::TimedOut(node) => format!(": timed out{}", or(format!(" on node {node}"), "")),
             Self::Refused(answer) => format!(": the write was refused{}", or(format!(": {answer}"), "")),

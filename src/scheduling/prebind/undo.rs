@@ -35,6 +35,8 @@ struct Undo {
     pod: PodKey,
     tries: u32,
     state: ClaimState,
+    /// Whether a write got no answer, or a conflict, and none after it has been written: what is known of the claim may be from before it.
+    is_in_doubt: bool,
 }
 
 /// What was written for claims of pods that went elsewhere.
@@ -46,21 +48,21 @@ impl Undos {
     fn add(&mut self, pod: &PodKey, choice: PrebindStep) {
         let is_same = |undo: &Undo| undo.choice.claim() == choice.claim() && undo.pod == *pod;
         if !self.0.iter().any(is_same) {
-            let (node, pod, state) = (NodeName::default(), pod.clone(), ClaimState::Unsent);
-            self.0.push(Undo { node, choice, pod, tries: 0, state });
+            self.0.push(Undo::new(NodeName::default(), choice, pod.clone(), ClaimState::Unsent));
         }
     }
 
-    /// The claims of devices that a write, which may still arrive or is not seen yet, takes from a pod: what is known of them is from before it.
-    fn releasing(&self, pod: &Uid) -> impl Iterator<Item = &ClaimChoice> {
+    /// What a write, which may still arrive or is not seen yet, takes from a pod: what is known of the claims is from before it.
+    fn releasing(&self, pod: &Uid) -> impl Iterator<Item = &Undo> {
         let undos = self.0.iter().filter(move |undo| undo.pod.uid == *pod);
-        let written = undos.filter(|undo| undo.tries > 0 || undo.state != ClaimState::Unsent);
-        written.filter_map(|undo| undo.choice.devices())
+        undos.filter(|undo| undo.tries > 0 || undo.state != ClaimState::Unsent)
     }
 
-    /// Whether such a write is of this claim.
-    pub(super) fn are_releasing(&self, pod: &PodKey, choice: &ClaimChoice) -> bool {
-        self.releasing(&pod.uid).any(|one| (&one.claim, &one.uid) == (&choice.claim, &choice.uid))
+    /// Whether such a write is of this claim of devices of the pod's namespace, which is not known to be going.
+    pub(super) fn are_releasing(&self, pod: &PodKey, claim: &str, view: &PrebindView<'_>) -> bool {
+        let mut releasing = self.releasing(&pod.uid).filter(|undo| **undo.choice.claim() == *claim);
+        releasing
+            .any(|undo| undo.claim(view).is_some_and(|claim| claim.metadata.deletion_timestamp.is_none()))
     }
 
     /// When the next write is to be tried again.
@@ -70,6 +72,12 @@ impl Undos {
 }
 
 impl Undo {
+    /// Nothing is written yet to take this back; `state` is how far it was written.
+    fn new(node: NodeName, choice: PrebindStep, pod: PodKey, state: ClaimState) -> Self {
+        let is_in_doubt = matches!(state, ClaimState::Due(_));
+        Self { node, choice, pod, tries: 0, state, is_in_doubt }
+    }
+
     /// Whether the answer of the write is awaited, or the object as it was written, or the time of the next try.
     fn is_pending(&self, view: &PrebindView<'_>) -> bool {
         let (objects, namespace) = (view.snapshot.objects(), &self.pod.namespace);
@@ -89,25 +97,53 @@ impl Undo {
             ClaimState::Sent => true,
             ClaimState::Unsent => false,
             ClaimState::Due(at) => *at > view.now(),
+            // What has no version was deleted.
+            ClaimState::Written(version) if version.is_empty() => known.is_some(),
             ClaimState::Written(version) => {
                 known.is_some_and(|known| is_older(&known.resource_version, version))
             }
         }
     }
 
-    /// Whether its claim may have been given devices by a write that is not seen yet: these are nobody else's before that is known.
-    fn may_hold_devices(&self, view: &PrebindView<'_>) -> bool {
-        let PrebindStep::Devices(choice) = &self.choice else { return false };
-        let claim = view.snapshot.resource_claims().claim(&self.pod.namespace, &choice.claim);
-        claim.is_some_and(|claim| devices::is_in_doubt(claim, (choice, &self.state)))
+    /// Whether it takes this claim of devices back, of the pod's namespace.
+    fn is_of(&self, claim: &ResourceClaim) -> bool {
+        let names = &claim.metadata;
+        match &self.choice {
+            PrebindStep::Volume(_) => false,
+            PrebindStep::Devices(choice) => (&*choice.claim, &*choice.uid) == (&names.name, &names.uid),
+            PrebindStep::Extended(choice) => {
+                *choice.claim == *names.name && extended::is_own(claim, &self.pod.uid)
+            }
+        }
+    }
+
+    /// Its claim of devices as it is known.
+    fn claim<'a>(&self, view: &PrebindView<'a>) -> Option<&'a Arc<ResourceClaim>> {
+        let claims = view.snapshot.resource_claims();
+        claims.claim(&self.pod.namespace, self.choice.claim()).filter(|claim| self.is_of(claim))
+    }
+
+    /// The write that tells whether one without an answer has arrived, once that can no longer arrive later: it changes nothing, and is a conflict
+    /// until the claim is seen as the other has left it. `None`: there is no doubt, or the claim has neither devices nor had any.
+    fn verification(&self, view: &PrebindView<'_>) -> Option<PrebindWrite> {
+        let claim = self.claim(view).filter(|claim| self.is_in_doubt && devices::is_protected(claim))?;
+        Some(PrebindWrite::ProtectClaim { claim: claim.clone() })
     }
 
     /// What came of its write.
     fn note(&mut self, write: &PrebindWrite, outcome: &WriteOutcome, now: Timestamp) {
         let later = || ClaimState::Due(now.checked_add(REACH).unwrap_or(now));
+        match outcome {
+            WriteOutcome::Written { .. } => self.is_in_doubt = false,
+            WriteOutcome::Failed(_) => self.is_in_doubt = true,
+            // This write was not written; of an earlier one that says nothing.
+            WriteOutcome::Refused(_) => {}
+        }
         self.state = match outcome {
             // It has not been seen yet.
             WriteOutcome::Written { .. } if matches!(write, PrebindWrite::CreateClaim { .. }) => later(),
+            // Everything of the claim itself was seen before that.
+            WriteOutcome::Written { .. } if write.is_of_pod() => ClaimState::Unsent,
             WriteOutcome::Written { resource_version } => ClaimState::Written(resource_version.clone()),
             // It may still arrive.
             WriteOutcome::Failed(_) | WriteOutcome::Refused(_) => later(),
@@ -119,13 +155,17 @@ impl Prebinding {
     /// Takes back what was written for a pod. Devices that a write may still give to a claim are held until that is settled.
     pub(super) fn take_back(&mut self, flow: PrebindFlow) {
         let PrebindFlow { node, pod, steps, .. } = flow;
-        for ClaimStep { choice, gave, state, .. } in steps.into_iter().filter(|step| step.tries > 0) {
+        for ClaimStep { choice, gave, stated, state, .. } in steps.into_iter().filter(|step| step.tries > 0) {
             if let Some((claim, allocation)) = choice.given().filter(|_| gave) {
                 let name = full_name(&pod.namespace, claim);
                 self.requests.push(PrebindRequest::Linger(name, Some(allocation.clone())));
             }
-            let (node, pod, state) = (node.clone(), pod.clone(), state.when_undone());
-            self.undos.0.push(Undo { node, choice, pod, tries: 0, state });
+            let state = match state {
+                // The version is the pod's.
+                ClaimState::Written(_) if stated => ClaimState::Unsent,
+                state => state.when_undone(),
+            };
+            self.undos.0.push(Undo::new(node.clone(), choice, pod.clone(), state));
         }
     }
 
@@ -135,9 +175,11 @@ impl Prebinding {
             if undo.is_pending(view) {
                 self.undos.0.push(undo);
             } else if let Some(write) = self.taken_back(&undo, view).filter(|_| undo.tries < MOST_UNDOS) {
-                // A write that only tells whether another has arrived is no try.
-                let tries = u32::from(!undo.may_hold_devices(view));
-                (undo.state, undo.tries) = (ClaimState::Sent, undo.tries + tries);
+                (undo.state, undo.tries) = (ClaimState::Sent, undo.tries + 1);
+                self.requests.push(PrebindRequest::Write(undo.pod.clone(), write));
+                self.undos.0.push(undo);
+            } else if let Some(write) = undo.verification(view) {
+                undo.state = ClaimState::Sent;
                 self.requests.push(PrebindRequest::Write(undo.pod.clone(), write));
                 self.undos.0.push(undo);
             } else if undo.choice.volume().is_none() {
@@ -155,7 +197,7 @@ impl Prebinding {
         match &undo.choice {
             PrebindStep::Volume(choice) if self.uses_volume(&pod.namespace, choice) => None,
             PrebindStep::Volume(choice) => volume::taken_back(pod, &undo.node, choice, view),
-            PrebindStep::Devices(choice) => devices::taken_back(pod, (choice, &undo.state), view),
+            PrebindStep::Devices(choice) => devices::taken_back(pod, choice, view),
             PrebindStep::Extended(choice) => {
                 extended::taken_back(pod, (choice, &undo.state), self.flows.get(&pod.uid), view)
             }
@@ -227,17 +269,24 @@ impl Prebinding {
         self.undos.add(pod, PrebindStep::Extended(ExtendedChoice { claim, made: None }));
     }
 
-    /// What was taken back of claims of devices that a pod uses and none of these steps is for: the pod is added to their users if it is no
-    /// longer one.
+    /// What is being taken back of claims that a pod uses and none of these steps is for: the pod is added to their users once that is settled, if it
+    /// is no longer one.
     pub(in crate::scheduling) fn released_claims(
         &self,
         pod: &Uid,
         steps: &[PrebindStep],
+        view: &PrebindView<'_>,
     ) -> Vec<PrebindStep> {
-        let left = |choice: &&ClaimChoice| steps.iter().all(|step| *step.claim() != choice.claim);
-        let released = self.undos.releasing(pod).filter(left);
-        released
-            .map(|choice| PrebindStep::Devices(ClaimChoice { allocation: None, ..choice.clone() }))
-            .collect()
+        let left = |undo: &&Undo| steps.iter().all(|step| step.claim() != undo.choice.claim());
+        let choice = |undo: &Undo| match &undo.choice {
+            PrebindStep::Volume(_) => None,
+            PrebindStep::Devices(choice) => Some(ClaimChoice { allocation: None, ..choice.clone() }),
+            PrebindStep::Extended(choice) => {
+                let uid = undo.claim(view)?.metadata.uid.as_str().into();
+                Some(ClaimChoice { claim: choice.claim.clone(), uid, allocation: None })
+            }
+        };
+        let released = self.undos.releasing(pod).filter(left).filter_map(choice);
+        released.map(PrebindStep::Devices).collect()
     }
 }

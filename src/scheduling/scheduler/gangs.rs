@@ -222,7 +222,8 @@ impl Scheduler {
         for (uid, Decision { node, steps, .. }) in placed {
             self.binding.cycle.outbox.measures.push(Measure::Attempt(Attempt::Scheduled));
             self.binding.cycle.note_decided(&uid);
-            let steps = [self.binding.prebinding.released_claims(&uid, &steps), steps].concat();
+            let view = prebind_view(&self.binding.cycle);
+            let steps = [self.binding.prebinding.released_claims(&uid, &steps, &view), steps].concat();
             self.binding.begin_prebind(&uid, node, steps);
         }
         self.binding.advance_prebinds(now);

@@ -81,7 +81,8 @@ impl Checker {
         let maybe_over = self.quotas.exceeds(pod, &holders, Pod::may_take);
         let true_of_it = (reason.starts_with(&told) && (!surely_over || !pod.readable))
             || (unreadable && !pod.readable)
-            || (maybe_over && reason.starts_with("exceeded quota: "));
+            || (maybe_over && reason.starts_with("exceeded quota: "))
+            || self.device_claims.is_given_twice(reason);
         if !true_of_it {
             self.violations.push(format!("{} waits for a reason that is not true: {reason}", pod.name));
         }

@@ -16,7 +16,7 @@ use crate::{
         },
         node_flow::NodeFlowInput,
         prebind::PrebindInput,
-        scheduler::scheduling_cycle::{decide::assumed, scheduling_queue::PodProgress},
+        scheduler::scheduling_cycle::{decide::assumed, scheduling_queue::PodProgress, views::prebind_view},
         world::ledger::Commitment,
     },
 };
@@ -32,7 +32,8 @@ impl BindingCycle {
     ) {
         self.cycle.outbox.measures.push(Measure::Attempt(Attempt::Scheduled));
         self.cycle.note_decided(uid);
-        let steps = [self.prebinding.released_claims(uid, &steps), steps].concat();
+        let released = self.prebinding.released_claims(uid, &steps, &prebind_view(&self.cycle));
+        let steps = [released, steps].concat();
         if steps.is_empty() && !self.gang_view().is_in_gang(uid) {
             self.join_line(uid, &node, now);
         } else {
