@@ -174,8 +174,13 @@ impl Prebinding {
 
     fn advance(&mut self, uid: &Uid, view: &PrebindView<'_>) {
         let Some(flow) = self.flows.get_mut(uid) else { return };
-        if let Err(reason) = flow.advance(&self.undos, view, &mut self.requests) {
-            self.fail(uid, reason);
+        let Err(reason) = flow.advance(&self.undos, view, &mut self.requests) else { return };
+        let pod = flow.pod.clone();
+        let claims = view.snapshot.resource_claims();
+        let given_up = reason.given_up().and_then(|claim| claims.claim(&pod.namespace, claim));
+        self.fail(uid, reason);
+        if let Some(claim) = given_up {
+            self.give_up(&pod, claim);
         }
     }
 

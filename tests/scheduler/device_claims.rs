@@ -510,21 +510,44 @@ fn a_pod_of_another_scheduler_holds_what_its_claim_has() {
     assert_eq!(told(&machine.settle(), "p"), "0/1 nodes are available: 1 cannot allocate all claims.");
 }
 
+/// What a pod says whose claim `c` is given another device than that which another claim has, too.
+const SOUGHT: &str = "resourceclaim \"c\": device \"gpu-0\" was given to another claim at the same time; other devices are looked for";
+
+/// Claim `d`, which has the device of node `n1`, and a user that runs.
+fn taken() -> Event {
+    claim("d", 4, &status(&device_of("n1"), &["o"]))
+}
+
 #[test]
-fn a_pod_waits_for_a_claim_of_which_another_one_has_the_device_and_is_told_whether_others_are_looked_for() {
-    let words = |machine: &mut Machine| told(&two_turns(machine), "p");
-    let twice = |users: &[&str]| claim("d", 4, &status(&device_of("n1"), users));
-    let mut theirs = with_pod([claim("c", 3, &status(&device_of("n1"), &[])), twice(&["o"])]);
-    assert_eq!(
-        words(&mut theirs),
-        "resourceclaim \"c\": device \"gpu-0\" is allocated to another claim, too"
-    );
+fn a_claim_of_which_another_one_has_the_device_is_freed_whoever_has_given_it() {
     let mut ours = with_pod([free("c")]);
     let (effects, allocation) = reserving(&mut ours);
-    ours.tell(twice(&["o"]));
+    ours.tell(taken());
     done(&mut ours, &effects, 5, &status(&allocation, &["p"]));
-    let begins = "resourceclaim \"c\": device \"gpu-0\" was given to another claim at the same time; ";
-    assert_eq!(words(&mut ours), format!("{begins}other devices are looked for"));
+    let effects = two_turns(&mut ours);
+    assert_eq!((told(&effects, "p").as_str(), asked(&effects)), (SOUGHT, vec!["free c".to_owned()]));
+    // After a restart it is not known who has given it; the pod is a user of it, or not yet.
+    for users in [&["p"][..], &[]] {
+        let mut restarted = with_pod([claim("c", 3, &status(&device_of("n1"), users)), taken()]);
+        let effects = two_turns(&mut restarted);
+        assert_eq!((told(&effects, "p").as_str(), asked(&effects)), (SOUGHT, vec!["free c".to_owned()]));
+        done(&mut restarted, &effects, 5, &json!({}));
+        let effects = [restarted.settle(), later(&mut restarted)].concat();
+        assert_eq!((asked(&effects), bindings(&effects)), (vec![], vec![]), "the device is taken");
+        restarted.tell(claim("d", 6, &json!({})));
+        assert_eq!(asked(&[restarted.settle(), later(&mut restarted)].concat()), ["give c"]);
+    }
+}
+
+#[test]
+fn a_pod_waits_for_a_claim_that_others_use_and_of_which_another_claim_has_the_device() {
+    for users in [&["q"][..], &["p", "q"]] {
+        let mut shared = with_pod([claim("c", 3, &status(&device_of("n1"), users)), taken()]);
+        let effects = two_turns(&mut shared);
+        let waits = "resourceclaim \"c\": device \"gpu-0\" is allocated to another claim, too";
+        assert_eq!((told(&effects, "p").as_str(), asked(&effects)), (waits, vec![]));
+        assert_eq!(bindings(&[effects, later(&mut shared)].concat()), []);
+    }
 }
 
 /// What is said of the pod, the nearest node included, with `details`.

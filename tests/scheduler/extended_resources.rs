@@ -275,6 +275,25 @@ fn a_claim_whose_deletion_has_no_answer_is_used_once_it_is_known_to_be_there() {
 }
 
 #[test]
+fn a_claim_of_which_another_one_has_the_device_is_deleted_although_the_pod_names_it() {
+    let (made, allocation, stated) = {
+        let mut machine = machine(&[("n1", 1)]);
+        let (made, allocation, effects) = given(&mut machine, "p");
+        (made, allocation, stating(asking("p"), &effects))
+    };
+    let mut restarted = machine(&[("n1", 1)]);
+    let held = claim(&made, "p", 3, &status(&allocation, &["p"]));
+    let mut other = claim(&made, "o", 4, &status(&allocation, &["o"]));
+    other.metadata.name = "other".to_owned();
+    restarted.tell(seen(held.clone()));
+    restarted.tell(seen(other));
+    restarted.show_pod(&stated);
+    let effects = [restarted.settle(), restarted.settle()].concat();
+    assert_eq!(writes(&effects), [PrebindWrite::DeleteClaim { claim: Arc::new(held) }]);
+    assert!(!is_bound(&effects, "p"), "{effects:?}");
+}
+
+#[test]
 fn where_a_device_plugin_begins_to_provide_the_resource_the_pod_needs_no_claim() {
     let mut machine = machine(&[("n1", 0)]);
     machine.show_pod(&asking("p"));

@@ -57,8 +57,7 @@ pub(super) fn progress(
         ClaimState::Unsent | ClaimState::Written(_) => {}
     }
     if let Some(allocation) = &claim.status.allocation {
-        let others =
-            if gives_back(pod, choice, claim, view) { OtherDevices::Sought } else { OtherDevices::None };
+        let others = if is_only_user(pod, name, view) { OtherDevices::Sought } else { OtherDevices::None };
         return with_devices((claim, allocation), others, pod, node, view);
     }
     let Some(chosen) = &choice.allocation else {
@@ -87,16 +86,16 @@ pub(super) fn taken_back(pod: &PodKey, choice: &ClaimChoice, view: &PrebindView<
     if view.snapshot.ledger().get(&pod.uid).is_some() {
         return None;
     }
-    let deallocate = gives_back(pod, choice, claim, view);
+    let ours =
+        choice.allocation.is_some() && claim.status.allocation.as_ref() == choice.allocation.as_deref();
+    let deallocate = ours && is_only_user(pod, &choice.claim, view);
     (reserved || deallocate).then(|| PrebindWrite::ReleaseClaim { claim: claim.clone(), deallocate })
 }
 
-/// Whether the claim is left without devices if the pod goes elsewhere: they were given it for the pod, and no other pod uses it.
-fn gives_back(pod: &PodKey, choice: &ClaimChoice, claim: &ResourceClaim, view: &PrebindView<'_>) -> bool {
-    let users = view.snapshot.resource_claims().users(&pod.namespace, &choice.claim);
-    let ours =
-        choice.allocation.is_some() && claim.status.allocation.as_ref() == choice.allocation.as_deref();
-    ours && users.iter().all(|user| *user == &*pod.uid)
+/// Whether no other pod uses the claim or is going to.
+pub(super) fn is_only_user(pod: &PodKey, claim: &str, view: &PrebindView<'_>) -> bool {
+    let users = view.snapshot.resource_claims().users(&pod.namespace, claim);
+    users.iter().all(|user| *user == &*pod.uid)
 }
 
 /// A claim that has devices: the pod must be one of its users, and the devices ready. `others`: what follows where another claim has one of them.

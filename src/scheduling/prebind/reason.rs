@@ -89,7 +89,7 @@ pub enum VolumeFailure {
 pub enum OtherDevices {
     /// It is.
     Sought,
-    /// It is not: another scheduler has given it these, or other pods use it.
+    /// It is not, since other pods use it.
     None,
 }
 
@@ -164,6 +164,16 @@ impl PrebindReason {
     /// A claim of devices can't be used.
     pub(super) fn devices(claim: &str, failure: DevicesFailure) -> Self {
         Self::Devices { claim: claim.into(), failure }
+    }
+
+    /// The claim that is given other devices.
+    pub(super) fn given_up(&self) -> Option<&Arc<str>> {
+        match self {
+            Self::Devices { claim, failure: DevicesFailure::DoubleAllocation(_, OtherDevices::Sought) } => {
+                Some(claim)
+            }
+            _ => None,
+        }
     }
 
     /// What the pod is told.

@@ -14,13 +14,16 @@ use super::{
 };
 use crate::{
     object::ResourceClaim,
-    scheduling::model::{
-        extended_resources::ExtendedChoice,
-        name::{NodeName, Uid, full_name},
-        outcome::{REACH, WriteOutcome},
-        pod::{Placer, PodKey, is_older},
-        prebind_step::{ClaimChoice, PrebindStep, VolumeChoice},
-        prebind_write::PrebindWrite,
+    scheduling::{
+        model::{
+            extended_resources::ExtendedChoice,
+            name::{NodeName, Uid, full_name},
+            outcome::{REACH, WriteOutcome},
+            pod::{Placer, PodInfo, PodKey, is_older},
+            prebind_step::{ClaimChoice, PrebindStep, VolumeChoice},
+            prebind_write::PrebindWrite,
+        },
+        world::resource_claims::double_allocation::double_allocations,
     },
 };
 
@@ -235,21 +238,30 @@ impl Prebinding {
         for claim in pod.footprint.resource_claims.iter().filter_map(|used| used.claim.clone()) {
             let Some(known) = claims.claim(&key.namespace, &claim) else { continue };
             let pinned = known.status.allocation.as_ref().is_some_and(|held| held.node_selector.is_some());
-            let unused = claims.users(&key.namespace, &claim).iter().all(|user| *user == &*key.uid);
+            let unused = devices::is_only_user(key, &claim, view);
             let reserved = known.status.reserved_for.iter().any(|user| *user.uid == *key.uid);
             if pinned && (unused || reserved) {
-                let choice = ClaimChoice {
-                    claim,
-                    uid: known.metadata.uid.as_str().into(),
-                    allocation: known.status.allocation.clone().map(Into::into),
-                };
-                self.undos.add(key, PrebindStep::Devices(choice));
+                self.give_up(key, known);
             }
         }
-        let Some(made) = &pod.footprint.extended else { return };
-        let known = claims.claim(&key.namespace, &made.claim);
-        if known.is_some_and(|claim| extended::is_own(claim, uid) && extended::deletion(claim).is_some()) {
-            self.delete_claim(key, made.claim.clone());
+        let made = pod.footprint.extended.as_ref();
+        if let Some(known) = made.and_then(|made| claims.claim(&key.namespace, &made.claim)) {
+            if extended::is_own(known, uid) {
+                self.give_up(key, known);
+            }
+        }
+    }
+
+    /// Frees the devices of a claim that no other pod uses, whoever has given them; of one that others use, the pod is no longer a user. A claim that
+    /// serves extended resources of the pod is deleted.
+    pub(super) fn give_up(&mut self, pod: &PodKey, claim: &Arc<ResourceClaim>) {
+        let name = Arc::from(claim.metadata.name.as_str());
+        if !extended::is_own(claim, &pod.uid) {
+            let uid = claim.metadata.uid.as_str().into();
+            let allocation = claim.status.allocation.clone().map(Into::into);
+            self.undos.add(pod, PrebindStep::Devices(ClaimChoice { claim: name, uid, allocation }));
+        } else if extended::deletion(claim).is_some() {
+            self.delete_claim(pod, name);
         }
     }
 
@@ -269,24 +281,31 @@ impl Prebinding {
         self.undos.add(pod, PrebindStep::Extended(ExtendedChoice { claim, made: None }));
     }
 
-    /// What is being taken back of claims that a pod uses and none of these steps is for: the pod is added to their users once that is settled, if it
-    /// is no longer one.
-    pub(in crate::scheduling) fn released_claims(
+    /// The claims that a pod uses, that none of these steps is for, and that it can't use as they are known: what is being taken back of them is to be
+    /// settled, or another claim has one of their devices, too.
+    pub(in crate::scheduling) fn unsettled_claims(
         &self,
-        pod: &Uid,
+        uid: &Uid,
         steps: &[PrebindStep],
         view: &PrebindView<'_>,
     ) -> Vec<PrebindStep> {
-        let left = |undo: &&Undo| steps.iter().all(|step| step.claim() != undo.choice.claim());
-        let choice = |undo: &Undo| match &undo.choice {
-            PrebindStep::Volume(_) => None,
-            PrebindStep::Devices(choice) => Some(ClaimChoice { allocation: None, ..choice.clone() }),
-            PrebindStep::Extended(choice) => {
-                let uid = undo.claim(view)?.metadata.uid.as_str().into();
-                Some(ClaimChoice { claim: choice.claim.clone(), uid, allocation: None })
-            }
+        let Some(pod) = view.pods.pod(uid) else { return Vec::new() };
+        let (key, claims) = (&pod.key, view.snapshot.resource_claims());
+        let is_unsettled = |claim: &str| {
+            self.undos.are_releasing(key, claim, view)
+                || !double_allocations(&full_name(&key.namespace, claim), claims).is_empty()
         };
-        let released = self.undos.releasing(pod).filter(left).filter_map(choice);
-        released.map(PrebindStep::Devices).collect()
+        let names = claims_of(pod).filter(|claim| steps.iter().all(|step| step.claim() != claim));
+        let known = names.filter(|claim| is_unsettled(claim)).filter_map(|claim| {
+            let uid = claims.claim(&key.namespace, &claim)?.metadata.uid.as_str().into();
+            Some(PrebindStep::Devices(ClaimChoice { claim, uid, allocation: None }))
+        });
+        known.collect()
     }
+}
+
+/// The names of the claims of devices that the pod uses.
+fn claims_of(pod: &PodInfo) -> impl Iterator<Item = Arc<str>> {
+    let named = pod.footprint.resource_claims.iter().filter_map(|used| used.claim.clone());
+    named.chain(pod.footprint.extended.iter().map(|extended| extended.claim.clone()))
 }

@@ -223,7 +223,7 @@ impl Scheduler {
             self.binding.cycle.outbox.measures.push(Measure::Attempt(Attempt::Scheduled));
             self.binding.cycle.note_decided(&uid);
             let view = prebind_view(&self.binding.cycle);
-            let steps = [self.binding.prebinding.released_claims(&uid, &steps, &view), steps].concat();
+            let steps = [self.binding.prebinding.unsettled_claims(&uid, &steps, &view), steps].concat();
             self.binding.begin_prebind(&uid, node, steps);
         }
         self.binding.advance_prebinds(now);

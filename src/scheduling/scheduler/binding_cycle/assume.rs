@@ -32,8 +32,8 @@ impl BindingCycle {
     ) {
         self.cycle.outbox.measures.push(Measure::Attempt(Attempt::Scheduled));
         self.cycle.note_decided(uid);
-        let released = self.prebinding.released_claims(uid, &steps, &prebind_view(&self.cycle));
-        let steps = [released, steps].concat();
+        let unsettled = self.prebinding.unsettled_claims(uid, &steps, &prebind_view(&self.cycle));
+        let steps = [unsettled, steps].concat();
         if steps.is_empty() && !self.gang_view().is_in_gang(uid) {
             self.join_line(uid, &node, now);
         } else {
