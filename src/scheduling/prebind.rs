@@ -200,7 +200,7 @@ impl Prebinding {
         self.touched.add(&pod.uid);
         let Some(step) = flow.steps.iter_mut().find(|step| write.is_of(&step.choice)) else { return };
         match outcome {
-            WriteOutcome::Written { resource_version } => step.state = ClaimState::Written(resource_version),
+            WriteOutcome::Written { resource_version } => step.written(resource_version),
             WriteOutcome::Failed(setback) => step.pause(&setback, now),
             WriteOutcome::Refused(answer) => {
                 step.state = ClaimState::Unsent;

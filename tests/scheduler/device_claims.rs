@@ -4,7 +4,8 @@ use berth::{
     config::Config,
     object::resource_claim::AllocationResult,
     scheduling::{
-        BindOutcome, Details, Effect, Event, ObjectChange, PodChange, Setback, TellOutcome, WriteOutcome,
+        BindOutcome, Details, Effect, Event, NodeChange, ObjectChange, PodChange, Setback, TellOutcome,
+        WriteOutcome,
         effect::PrebindWrite,
         model::kind::{Kind, TaintRuleVersion},
         scheduler::Settings,
@@ -293,6 +294,23 @@ fn a_write_without_an_answer_that_has_arrived_holds_the_devices_however_late_it_
     assert_eq!(asked(&effects), ["free c"]);
     done(&mut machine, &effects, 4, &json!({}));
     assert_eq!(asked(&later(&mut machine)), ["protect d"]);
+}
+
+#[test]
+fn a_write_without_an_answer_is_waited_for_where_its_node_is_gone_when_it_is_to_be_repeated() {
+    let mut machine = with_pod([free("c")]);
+    let (effects, given) = reserving(&mut machine);
+    answer(&mut machine, &effects, &WriteOutcome::Failed(Setback::default()));
+    assert_eq!(asked(&machine.settle()), [""; 0]);
+    machine.pass(3);
+    machine.tell(Event::Node(NodeChange::Gone("n1".into())));
+    assert_eq!(asked(&two_turns(&mut machine)), [""; 0], "it may still arrive");
+    machine.pass(7);
+    let effects = machine.settle();
+    assert_eq!(asked(&effects), ["protect c"], "which it is already");
+    answer(&mut machine, &effects, &WriteOutcome::Failed(Setback::default()));
+    machine.tell(claim("c", 3, &status(&given, &["p"])));
+    assert_eq!(asked(&later(&mut machine)), ["free c"]);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use super::{
     flow::PrebindFlow,
     reason::{DevicesFailure, PrebindReason},
     request::PrebindRequest,
-    step::{ClaimProgress, ClaimState, ClaimStep},
+    step::{ClaimProgress, ClaimStep},
     undo::Undos,
     view::PrebindView,
     {devices, extended, volume},
@@ -35,7 +35,7 @@ impl PrebindFlow {
                     return Err(PrebindReason::timed_out(&step.choice, &self.node));
                 }
                 ClaimProgress::Awaited => {}
-                ClaimProgress::Adopted(version) => step.state = ClaimState::Written(version),
+                ClaimProgress::Adopted(version) => step.written(version),
                 ClaimProgress::Write(write) => {
                     step.send(&write);
                     requests.push(PrebindRequest::Write(self.pod.clone(), write));

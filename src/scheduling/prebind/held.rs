@@ -9,11 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 
 use super::{
-    Prebinding,
-    flow::PrebindFlow,
-    reason::PrebindReason,
-    request::PrebindRequest,
-    step::{ClaimState, ClaimStep},
+    Prebinding, flow::PrebindFlow, reason::PrebindReason, request::PrebindRequest, step::ClaimStep,
     view::PrebindView,
 };
 use crate::{
@@ -117,9 +113,8 @@ impl Prebinding {
 
     /// Keeps in mind what was written for volumes of a pod that has lost its place.
     fn park(&mut self, uid: &Uid, mut parked: PrebindFlow, now: Timestamp) {
-        for step in parked.steps.iter_mut().filter(|step| step.state == ClaimState::Sent) {
-            // Its answer is not heard any more.
-            step.state = ClaimState::Due(now);
+        for step in &mut parked.steps {
+            step.cease_to_listen(now);
         }
         self.parked.insert(uid.clone(), parked);
     }

@@ -21,12 +21,14 @@ pub(super) struct ClaimStep {
     /// Whether the pod's status was written.
     pub(super) stated: bool,
     pub(super) state: ClaimState,
+    /// Until when a write without an answer may still arrive; `None`: each has an answer, or a later one has been written.
+    pub(super) in_doubt: Option<Timestamp>,
 }
 
 impl ClaimStep {
     /// A claim for which so many writes were sent before.
     pub(super) fn new(choice: PrebindStep, tries: u32) -> Self {
-        Self { choice, tries, gave: false, stated: false, state: ClaimState::Unsent }
+        Self { choice, tries, gave: false, stated: false, state: ClaimState::Unsent, in_doubt: None }
     }
 
     /// This write is sent.
@@ -40,6 +42,32 @@ impl ClaimStep {
     pub(super) fn pause(&mut self, setback: &Setback, now: Timestamp) {
         let pause = backoff(self.tries).max(setback.wait);
         self.state = ClaimState::Due(now.checked_add(pause).unwrap_or(now));
+        self.in_doubt = Some(now.checked_add(REACH).unwrap_or(now));
+    }
+
+    /// The answer of a write that is under way is not heard any more.
+    pub(super) fn cease_to_listen(&mut self, now: Timestamp) {
+        if self.state == ClaimState::Sent {
+            (self.state, self.in_doubt) = (ClaimState::Due(now), Some(now.checked_add(REACH).unwrap_or(now)));
+        }
+    }
+
+    /// The last write is written, at this version of the object.
+    pub(super) fn written(&mut self, version: String) {
+        (self.state, self.in_doubt) = (ClaimState::Written(version), None);
+    }
+
+    /// How far the undoing of its writes is: what is under way is undone once it is answered, what is written once it is seen, and what has no answer
+    /// once it can no longer arrive.
+    pub(super) fn when_undone(&self) -> ClaimState {
+        match &self.state {
+            // The version is the pod's, and everything of the claim itself was seen before that.
+            ClaimState::Written(_) if self.stated => ClaimState::Unsent,
+            ClaimState::Unsent | ClaimState::Due(_) => {
+                self.in_doubt.map_or(ClaimState::Unsent, ClaimState::Due)
+            }
+            ClaimState::Sent | ClaimState::Written(_) => self.state.clone(),
+        }
     }
 }
 
@@ -70,15 +98,6 @@ impl ClaimState {
         match self {
             Self::Due(at) => Some(*at),
             Self::Unsent | Self::Sent | Self::Written(_) => None,
-        }
-    }
-
-    /// How far the undoing of a write is that is so far: what is under way is undone once it is answered, what is written once it is
-    /// seen, and what failed once it can no longer arrive.
-    pub(super) fn when_undone(self) -> Self {
-        match self {
-            Self::Due(at) => Self::Due(at.checked_add(REACH).unwrap_or(at)),
-            Self::Unsent | Self::Sent | Self::Written(_) => self,
         }
     }
 }

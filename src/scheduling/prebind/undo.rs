@@ -5,12 +5,8 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::{
-    Prebinding, devices, extended,
-    flow::PrebindFlow,
-    request::PrebindRequest,
-    step::{ClaimState, ClaimStep},
-    view::PrebindView,
-    volume,
+    Prebinding, devices, extended, flow::PrebindFlow, request::PrebindRequest, step::ClaimState,
+    view::PrebindView, volume,
 };
 use crate::{
     object::ResourceClaim,
@@ -51,7 +47,8 @@ impl Undos {
     fn add(&mut self, pod: &PodKey, choice: PrebindStep) {
         let is_same = |undo: &Undo| undo.choice.claim() == choice.claim() && undo.pod == *pod;
         if !self.0.iter().any(is_same) {
-            self.0.push(Undo::new(NodeName::default(), choice, pod.clone(), ClaimState::Unsent));
+            let (node, pod, state) = (NodeName::default(), pod.clone(), ClaimState::Unsent);
+            self.0.push(Undo { node, choice, pod, tries: 0, state, is_in_doubt: false });
         }
     }
 
@@ -75,12 +72,6 @@ impl Undos {
 }
 
 impl Undo {
-    /// Nothing is written yet to take this back; `state` is how far it was written.
-    fn new(node: NodeName, choice: PrebindStep, pod: PodKey, state: ClaimState) -> Self {
-        let is_in_doubt = matches!(state, ClaimState::Due(_));
-        Self { node, choice, pod, tries: 0, state, is_in_doubt }
-    }
-
     /// Whether the answer of the write is awaited, or the object as it was written, or the time of the next try.
     fn is_pending(&self, view: &PrebindView<'_>) -> bool {
         let (objects, namespace) = (view.snapshot.objects(), &self.pod.namespace);
@@ -158,17 +149,14 @@ impl Prebinding {
     /// Takes back what was written for a pod. Devices that a write may still give to a claim are held until that is settled.
     pub(super) fn take_back(&mut self, flow: PrebindFlow) {
         let PrebindFlow { node, pod, steps, .. } = flow;
-        for ClaimStep { choice, gave, stated, state, .. } in steps.into_iter().filter(|step| step.tries > 0) {
-            if let Some((claim, allocation)) = choice.given().filter(|_| gave) {
+        for step in steps.into_iter().filter(|step| step.tries > 0) {
+            if let Some((claim, allocation)) = step.choice.given().filter(|_| step.gave) {
                 let name = full_name(&pod.namespace, claim);
                 self.requests.push(PrebindRequest::Linger(name, Some(allocation.clone())));
             }
-            let state = match state {
-                // The version is the pod's.
-                ClaimState::Written(_) if stated => ClaimState::Unsent,
-                state => state.when_undone(),
-            };
-            self.undos.0.push(Undo::new(node.clone(), choice, pod.clone(), state));
+            let (node, pod, state) = (node.clone(), pod.clone(), step.when_undone());
+            let is_in_doubt = step.in_doubt.is_some();
+            self.undos.0.push(Undo { node, choice: step.choice, pod, tries: 0, state, is_in_doubt });
         }
     }
 
