@@ -16,6 +16,7 @@ mod discreet;
 mod extended_resources;
 mod extender;
 mod gang_attempts;
+mod group_claims;
 mod handshake;
 mod held_places;
 mod held_up;

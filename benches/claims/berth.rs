@@ -153,8 +153,12 @@ impl Berth {
             PrebindWrite::ReserveClaim { allocation, .. } => {
                 claim.status.allocation = allocation.as_deref().cloned();
                 let (name, uid) = (pod.name.to_string(), pod.uid.to_string());
-                claim.status.reserved_for =
-                    vec![ConsumerReference { resource: "pods".to_owned(), name, uid }];
+                claim.status.reserved_for = vec![ConsumerReference {
+                    resource: "pods".to_owned(),
+                    name,
+                    uid,
+                    ..ConsumerReference::default()
+                }];
             }
             _ => claim.metadata.finalizers.push(FINALIZER.into()),
         }

@@ -4,7 +4,12 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::{LabelSelector, Present, metadata::Metadata, nullable, pod::Condition};
+use super::{
+    LabelSelector,
+    metadata::Metadata,
+    nullable,
+    pod::{Condition, PodResourceClaim},
+};
 
 /// A group of pods. Which fields there are depends on the API.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
@@ -46,9 +51,9 @@ pub struct PodGroupSpec {
     pub priority: Option<i32>,
     /// Whether pods of lower priority may be preempted for the group: `Never` or `PreemptLowerPriority` (Kubernetes, `v1beta1`).
     pub preemption_policy: Option<String>,
-    /// Claims of devices that the pods share (Kubernetes).
+    /// Claims of devices that the pods share (Kubernetes, `PodGroupResourceClaim`): the fields are those of a pod's entry.
     #[serde(deserialize_with = "nullable")]
-    pub resource_claims: Vec<Present>,
+    pub resource_claims: Vec<PodResourceClaim>,
     /// The CompositePodGroup that the group is in (Kubernetes, `v1beta1`).
     pub parent_composite_pod_group_name: Option<String>,
 }

@@ -261,7 +261,10 @@ pub struct DeviceCondition {
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
 #[serde(default)]
 pub struct ConsumerReference {
-    /// The resource, such as `pods`.
+    /// The API group of the resource; empty for pods.
+    #[serde(rename = "apiGroup", deserialize_with = "nullable")]
+    pub api_group: String,
+    /// The resource: `pods`, or `podgroups` of `scheduling.k8s.io`.
     #[serde(deserialize_with = "nullable")]
     pub resource: String,
     /// The user's name.

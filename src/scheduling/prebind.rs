@@ -180,7 +180,7 @@ impl Prebinding {
         let given_up = reason.given_up().and_then(|claim| claims.claim(&pod.namespace, claim));
         self.fail(uid, reason);
         if let Some(claim) = given_up {
-            self.give_up(&pod, claim);
+            self.give_up(&pod, claim, view);
         }
     }
 

@@ -18,7 +18,10 @@ use berth::{
         Uid, WaitingPodStatus,
         decide::class::Classes,
         model::{
-            claim_use::ResourceClaimUse, extended_resources::ExtendedRequests, kind::Kind, pod::Deletion,
+            claim_use::{ClaimSource, ResourceClaimUse},
+            extended_resources::ExtendedRequests,
+            kind::Kind,
+            pod::Deletion,
             prebind_step::PrebindStep,
         },
         plan::preemption::{Candidate, Rules, choose},
@@ -141,7 +144,7 @@ fn demand(pod: &str, tenant: Tenant) -> Demand {
     let used = claim.map(|claim| ResourceClaimUse {
         entry: "gpu".into(),
         claim: Some(claim.as_str().into()),
-        own: false,
+        source: ClaimSource::Named,
     });
     let ask = match tenant.asks {
         Asks::Share(memory) => ask(1, memory, 0),

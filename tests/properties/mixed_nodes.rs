@@ -12,7 +12,10 @@ use berth::{
     scheduling::{
         Ask, Constraints, Demand, Footprint, NodeInfo, ResourceAmounts, Snapshot, Stage, Uid,
         decide::{Decision, class::Classes},
-        model::{claim_use::ResourceClaimUse, prebind_step::PrebindStep},
+        model::{
+            claim_use::{ClaimSource, ResourceClaimUse},
+            prebind_step::PrebindStep,
+        },
         plugin::score::weights::ScoreWeights,
         world::{
             ledger::{Charge, Commitment},
@@ -195,8 +198,11 @@ impl World {
     }
 
     fn demand(&self, pod: usize) -> Demand {
-        let used =
-            ResourceClaimUse { entry: "gpu".into(), claim: Some(format!("claim-{pod}").into()), own: false };
+        let used = ResourceClaimUse {
+            entry: "gpu".into(),
+            claim: Some(format!("claim-{pod}").into()),
+            source: ClaimSource::Named,
+        };
         let (ask, resource_claims) = match self.asked[pod] {
             Asked::Shares(cards, memory) => (ask(cards, memory, 0), Vec::new()),
             Asked::Whole | Asked::Part(..) => {

@@ -8,7 +8,7 @@ use berth::{
     scheduling::{
         Footprint, NodeInfo, QuotaInfo, QuotaKey, Snapshot, Stage, Uid,
         model::{
-            claim_use::ResourceClaimUse,
+            claim_use::{ClaimConsumer, ClaimSource, ResourceClaimUse},
             prebind_step::{ClaimChoice, PrebindStep, VolumeChoice},
         },
         plan::{Plan, Savepoint},
@@ -56,7 +56,8 @@ fn charge(pod: u8, node: u8, memory: u64) -> Charge {
     let volume = VolumeChoice::Bind { claim: "data".into(), volume: format!("volume-{pod}").into() };
     let volume = pod.is_multiple_of(2).then_some(PrebindStep::Volume(volume));
     // Pods 0 and 3 are of different namespaces, so that each has a claim of its own.
-    let used = ResourceClaimUse { entry: "gpu".into(), claim: Some("claim".into()), own: false };
+    let used =
+        ResourceClaimUse { entry: "gpu".into(), claim: Some("claim".into()), source: ClaimSource::Named };
     let claims: Vec<_> = pod.is_multiple_of(3).then_some(used).into_iter().collect();
     let device = pod.is_multiple_of(3).then(|| device(pod, node));
     Charge {
@@ -80,7 +81,12 @@ fn device(pod: u8, node: u8) -> PrebindStep {
     let devices = DeviceAllocationResult { results: vec![device], ..DeviceAllocationResult::default() };
     let allocation = AllocationResult { devices, node_selector: None };
     let allocation = Some(Arc::new(allocation));
-    PrebindStep::Devices(ClaimChoice { claim: "claim".into(), uid: "uid".into(), allocation })
+    PrebindStep::Devices(ClaimChoice {
+        claim: "claim".into(),
+        uid: "uid".into(),
+        allocation,
+        consumer: ClaimConsumer::Pod,
+    })
 }
 
 /// Three nodes (a fourth is not known), and a quota in one of the namespaces.

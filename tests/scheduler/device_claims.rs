@@ -93,14 +93,14 @@ pub(crate) fn writes(effects: &[Effect]) -> Vec<PrebindWrite> {
 }
 
 /// What is to be written of claims, in short words.
-fn asked(effects: &[Effect]) -> Vec<String> {
+pub(crate) fn asked(effects: &[Effect]) -> Vec<String> {
     let words = |write: PrebindWrite| {
         let (verb, claim) = match write {
             PrebindWrite::ProtectClaim { claim } => ("protect", claim),
-            PrebindWrite::ReserveClaim { claim, allocation: Some(_) } => ("give", claim),
-            PrebindWrite::ReserveClaim { claim, allocation: None } => ("join", claim),
-            PrebindWrite::ReleaseClaim { claim, deallocate: true } => ("free", claim),
-            PrebindWrite::ReleaseClaim { claim, deallocate: false } => ("leave", claim),
+            PrebindWrite::ReserveClaim { claim, allocation: Some(_), .. } => ("give", claim),
+            PrebindWrite::ReserveClaim { claim, allocation: None, .. } => ("join", claim),
+            PrebindWrite::ReleaseClaim { claim, deallocate: true, .. } => ("free", claim),
+            PrebindWrite::ReleaseClaim { claim, deallocate: false, .. } => ("leave", claim),
             other => panic!("{other:?}"),
         };
         format!("{verb} {}", claim.metadata.name)
@@ -109,7 +109,7 @@ fn asked(effects: &[Effect]) -> Vec<String> {
 }
 
 /// What the one claim is given that is to be written.
-fn given(effects: &[Effect]) -> AllocationResult {
+pub(crate) fn given(effects: &[Effect]) -> AllocationResult {
     let allocation = effects.iter().find_map(|effect| match effect {
         Effect::Prebind { write: PrebindWrite::ReserveClaim { allocation, .. }, .. } => allocation.as_deref(),
         _ => None,
@@ -118,7 +118,7 @@ fn given(effects: &[Effect]) -> AllocationResult {
 }
 
 /// Answers the writes that are under way.
-fn answer(machine: &mut Machine, effects: &[Effect], outcome: &WriteOutcome) {
+pub(crate) fn answer(machine: &mut Machine, effects: &[Effect], outcome: &WriteOutcome) {
     for effect in effects {
         if let Effect::Prebind { pod, write } = effect {
             let (pod, write, outcome) = (pod.clone(), write.clone(), outcome.clone());
@@ -133,7 +133,7 @@ fn done(machine: &mut Machine, effects: &[Effect], version: u32, status: &Value)
     machine.tell(claim("c", version, status));
 }
 
-fn written(version: u32) -> WriteOutcome {
+pub(crate) fn written(version: u32) -> WriteOutcome {
     WriteOutcome::Written { resource_version: version.to_string() }
 }
 
@@ -144,7 +144,7 @@ fn status(allocation: &AllocationResult, users: &[&str]) -> Value {
 }
 
 /// The first device of a node, which can be used there alone.
-fn device_of(node: &str) -> AllocationResult {
+pub(crate) fn device_of(node: &str) -> AllocationResult {
     let result = json!({"request": "gpu", "driver": "gpu.example.com", "pool": node, "device": "gpu-0"});
     let name = json!({"key": "metadata.name", "operator": "In", "values": [node]});
     let selector = json!({"nodeSelectorTerms": [{"matchFields": [name]}]});
@@ -165,7 +165,7 @@ fn reserving(machine: &mut Machine) -> (Vec<Effect>, AllocationResult) {
 }
 
 /// The pods that are bound by these effects, with their nodes.
-fn bindings(effects: &[Effect]) -> Vec<(String, String)> {
+pub(crate) fn bindings(effects: &[Effect]) -> Vec<(String, String)> {
     let binding = |effect: &Effect| match effect {
         Effect::Bind { pod, node, .. } => Some((pod.name.to_string(), node.to_string())),
         _ => None,
@@ -174,13 +174,13 @@ fn bindings(effects: &[Effect]) -> Vec<(String, String)> {
 }
 
 /// The effects after a backoff.
-fn later(machine: &mut Machine) -> Vec<Effect> {
+pub(crate) fn later(machine: &mut Machine) -> Vec<Effect> {
     machine.pass(15);
     machine.settle()
 }
 
 /// The effects of two turns.
-fn two_turns(machine: &mut Machine) -> Vec<Effect> {
+pub(crate) fn two_turns(machine: &mut Machine) -> Vec<Effect> {
     [machine.settle(), machine.settle()].concat()
 }
 

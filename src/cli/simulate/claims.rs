@@ -10,6 +10,7 @@ use crate::{
         DeviceClass, DeviceTaintRule, Metadata, ResourceClaim, ResourceClaimTemplate, ResourceSlice,
         resource_claim::VERSIONS,
     },
+    scheduling::{model::gang::Group, world::object::Object},
 };
 
 /// Claims of devices in the input, and what decides on them.
@@ -25,11 +26,24 @@ pub(super) struct ClaimObjects {
     pub(super) claims: Vec<(ResourceClaim, String)>,
     /// By namespace and name.
     pub(super) templates: BTreeMap<(String, String), ResourceClaimTemplate>,
+    /// By full name, the PodGroups of Kubernetes that have claims for their pods.
+    pub(super) groups: BTreeMap<Arc<str>, Arc<Group>>,
     /// By namespace and name, the allocations of the input as they are written.
     pub(super) allocated: BTreeMap<(String, String), Value>,
 }
 
 impl ClaimObjects {
+    /// Takes in which of these objects are PodGroups that have claims for their pods.
+    pub(super) fn note_groups(&mut self, objects: &[Object]) {
+        let group = |object: &Object| match object {
+            Object::PodGroup(_, name, group) if !group.claims.is_empty() => {
+                Some((name.clone(), group.clone()))
+            }
+            _ => None,
+        };
+        self.groups.extend(objects.iter().filter_map(group));
+    }
+
     /// Takes in a document, if it is of one of these kinds; whether it is.
     pub(super) fn read(&mut self, document: &Document, called: &str) -> Result<bool, DocumentError> {
         if !VERSIONS.contains(&document.api_version()) {

@@ -14,6 +14,7 @@ use crate::{
     admission::Facts,
     cluster::Reader,
     object::{Metadata, Pod, ResourceClaim, pod::PodResourceClaimStatus},
+    scheduling::model::{claim_use::ResourceClaimUse, name::full_name},
     simulation::{Entered, SimulatedPod, Wants},
 };
 
@@ -70,10 +71,20 @@ impl PodEntry<'_> {
         Ok(row)
     }
 
-    /// Makes the pod's claims from their templates, as the resourceclaim controller does, and notes them in its status. A claim that is
-    /// there already is the pod's; a template that is missing is an entry without a claim. Returns what is missing.
+    /// Makes the pod's claims and those of its PodGroup from their templates, as the resourceclaim controller does, and notes them in its status. A
+    /// claim that is there already is the pod's or the PodGroup's; a template that is missing is an entry without a claim. Returns what is missing.
     fn make_claims(&self, pod: &mut Pod, lists: &mut SimulationLists) -> Vec<String> {
         let mut missing = Vec::new();
+        let entries = ResourceClaimUse::all(pod);
+        let group = pod.spec.scheduling_group.as_ref().and_then(|group| group.pod_group_name.as_deref());
+        let group = group.and_then(|name| {
+            let group = self.input.claims.groups.get(&full_name(&pod.metadata.namespace, name))?;
+            Some((name, group))
+        });
+        let of_group = |entry: &str| {
+            let used = entries.iter().find(|used| *used.entry == *entry)?;
+            group.filter(|(_, group)| group.claims.iter().any(|claim| claim.is_used_by(used)))
+        };
         for (at, entry) in pod.spec.resource_claims.iter().enumerate() {
             let Some(template) = &entry.resource_claim_template_name else { continue };
             if pod.status.resource_claim_statuses.iter().any(|status| status.name == entry.name) {
@@ -87,8 +98,11 @@ impl PodEntry<'_> {
                 ));
                 continue;
             };
-            let name = format!("{}-{}", pod.metadata.name, entry.name);
-            let uid = format!("{}-{}", pod.metadata.uid, entry.name);
+            let (owner, uid) = match of_group(&entry.name) {
+                Some((name, group)) => (name, &*group.status.uid),
+                None => (pod.metadata.name.as_str(), pod.metadata.uid.as_str()),
+            };
+            let (name, uid) = (format!("{owner}-{}", entry.name), format!("{uid}-{}", entry.name));
             lists.claims.entry((namespace.clone(), name.clone())).or_insert_with(|| {
                 let metadata = Metadata { namespace, name: name.clone(), uid, ..Metadata::default() };
                 let spec = template.spec.spec.clone();

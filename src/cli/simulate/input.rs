@@ -222,6 +222,7 @@ pub(super) fn read(documents: &[Document], config: &Config) -> Result<Simulation
     }
     let made = stateful_set::unless_given(made, &input.objects);
     input.objects.extend(made);
+    input.claims.note_groups(&input.objects);
     twins(&mut input);
     Ok(input)
 }
@@ -241,7 +242,12 @@ fn object(document: &Document) -> Result<Option<Object>, DocumentError> {
         "CSIStorageCapacity" => Object::CsiStorageCapacity(document.read()?),
         "VolumeAttachment" => Object::VolumeAttachment(document.read()?),
         "PodGroup" => {
-            let group = namespaced(document, |one: &mut PodGroup| &mut one.metadata)?;
+            let mut group = namespaced(document, |one: &mut PodGroup| &mut one.metadata)?;
+            let metadata = &mut Arc::make_mut(&mut group).metadata;
+            if metadata.uid.is_empty() {
+                // One that was written by hand may have none.
+                metadata.uid = format!("group-{}-{}", metadata.namespace, metadata.name);
+            }
             let kind = group::kind(document.api_version());
             return Ok(kind.map(|kind| group::pod_group(kind, &group)));
         }

@@ -16,10 +16,12 @@ use crate::{
     dialect::marks,
     object::{
         Pod, PodGroup,
+        pod::PodResourceClaim,
         pod_group::{self as object, PodGroupSpec},
     },
     scheduling::{
         model::{
+            claim_use::{ClaimOrTemplate, GroupClaim},
             gang::{
                 DisruptionMode, Gang, GangName, Group, GroupApi, GroupPreemption, Member, Policy,
                 SharedTopology, Strictness,
@@ -53,14 +55,45 @@ pub(super) fn member(pod: &Pod) -> Option<Member> {
 pub fn pod_group(kind: PodGroupKind, group: &PodGroup) -> Object {
     let metadata = &group.metadata;
     let (preemption, trouble) = preemption(kind, &group.spec);
-    let policy = trouble.map_or_else(|| policy(kind, group), Err);
+    let (claims, of_claims) =
+        claims(kind, &group.spec).map_or_else(|why| (Vec::new(), Some(why)), |claims| (claims, None));
+    let policy = trouble.or(of_claims).map_or_else(|| policy(kind, group), Err);
     let said = Group {
         budget: budget(metadata),
         policy: policy.unwrap_or_else(|why| Policy::Unserved(why.into())),
         preemption,
+        claims,
         status: status(kind, group),
     };
     Object::PodGroup(kind, full_name(&metadata.namespace, &metadata.name), Arc::new(said))
+}
+
+/// So many claims a PodGroup has at most (k8s.io/api v0.37 `scheduling/v1beta1/types.go`, `MaxPodGroupResourceClaims`).
+const MOST_CLAIMS: usize = 4;
+
+/// The claims of devices that a PodGroup has for its pods. Where the feature gate is off, the API server drops the field.
+fn claims(kind: PodGroupKind, spec: &PodGroupSpec) -> Result<Vec<GroupClaim>, String> {
+    if kind.api() != GroupApi::Kubernetes {
+        return Ok(Vec::new());
+    }
+    if spec.resource_claims.len() > MOST_CLAIMS {
+        let count = spec.resource_claims.len();
+        return Err(format!("spec.resourceClaims must have at most {MOST_CLAIMS} entries, but has {count}"));
+    }
+    let read = |claim: &PodResourceClaim| {
+        let named = match (&claim.resource_claim_name, &claim.resource_claim_template_name) {
+            (Some(claim), None) => ClaimOrTemplate::Claim(claim.as_str().into()),
+            (None, Some(template)) => ClaimOrTemplate::Template(template.as_str().into()),
+            _ => {
+                return Err(format!(
+                    "spec.resourceClaims[{}] must name either a ResourceClaim or a ResourceClaimTemplate",
+                    claim.name
+                ));
+            }
+        };
+        Ok(GroupClaim { entry: claim.name.as_str().into(), named })
+    };
+    spec.resource_claims.iter().map(read).collect()
 }
 
 /// The reasons of the condition, and what they say (k8s.io/api v0.37 `scheduling/v1beta1/types.go`).
@@ -134,9 +167,6 @@ fn preemption(kind: PodGroupKind, spec: &PodGroupSpec) -> (GroupPreemption, Opti
 
 /// What the PodGroup demands that Berth does not do.
 fn unserved(spec: &PodGroupSpec) -> Option<String> {
-    if !spec.resource_claims.is_empty() {
-        return Some("spec.resourceClaims is set, and Berth does not serve claims of devices that the pods of a PodGroup share".to_owned());
-    }
     let parent = spec.parent_composite_pod_group_name.as_ref()?;
     Some(format!(
         "spec.parentCompositePodGroupName is {parent}, and Berth does not place the pods of CompositePodGroups"

@@ -51,10 +51,12 @@ fn request(pod: &PodKey, write: &PrebindWrite, now: Timestamp) -> Request<Vec<u8
         PrebindWrite::BindVolume { volume, claim: None } => volume::released(volume),
         PrebindWrite::SelectNode { claim, node } => volume::for_node(claim, node.as_deref()),
         PrebindWrite::ProtectClaim { claim } => claim::protected(claim),
-        PrebindWrite::ReserveClaim { claim, allocation } => {
-            claim::reserved(claim, allocation.as_deref(), pod, now)
+        PrebindWrite::ReserveClaim { claim, consumer, allocation } => {
+            claim::reserved(claim, allocation.as_deref(), (pod, consumer), now)
         }
-        PrebindWrite::ReleaseClaim { claim, deallocate } => claim::released(claim, *deallocate, pod),
+        PrebindWrite::ReleaseClaim { claim, consumer, deallocate } => {
+            claim::released(claim, *deallocate, consumer.uid(&pod.uid))
+        }
         PrebindWrite::UnprotectClaim { claim } => claim::unprotected(claim),
         PrebindWrite::StateClaim { status, .. } => extended::stated(pod, status.as_deref()),
         PrebindWrite::CreateClaim { claim, made } => return extended::creation(pod, claim, made),

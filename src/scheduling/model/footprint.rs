@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use super::{claim_use::ResourceClaimUse, name::full_name};
+use super::{
+    claim_use::{ClaimSource, ResourceClaimUse},
+    name::full_name,
+};
 use super::{
     extended_resources::{ExtendedRequests, ShareRequests},
     pod_reservation::PodReservation,
@@ -267,7 +270,11 @@ impl Footprint {
             |name: &str| served.request_mappings.iter().any(|mapping| mapping.resource_name == *name);
         self.resources = self.resources.without(by_claim);
         let (entry, claim) = (EXTENDED.into(), served.resource_claim_name.as_str().into());
-        self.resource_claims.push(ResourceClaimUse { entry, claim: Some(claim), own: true });
+        self.resource_claims.push(ResourceClaimUse {
+            entry,
+            claim: Some(claim),
+            source: ClaimSource::Extended,
+        });
         self
     }
 

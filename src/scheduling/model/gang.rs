@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 use jiff::SignedDuration;
 
 use super::{
+    claim_use::GroupClaim,
     group_condition::GroupStatus,
     importance::{Importance, PreemptionPolicy},
     tdm::job::JobBudget,
@@ -100,6 +101,8 @@ pub struct Group {
     pub policy: Policy,
     /// What it says of preemption.
     pub preemption: GroupPreemption,
+    /// The claims of devices that it has for its pods.
+    pub claims: Vec<GroupClaim>,
     /// What its status says.
     pub status: GroupStatus,
 }
@@ -107,13 +110,15 @@ pub struct Group {
 impl Group {
     /// One that says only how its pods are placed.
     pub fn of(policy: Policy) -> Self {
-        Self { budget: None, policy, preemption: GroupPreemption::default(), status: GroupStatus::default() }
+        let preemption = GroupPreemption::default();
+        Self { budget: None, policy, preemption, claims: Vec::new(), status: GroupStatus::default() }
     }
 
     /// Whether the other says the same of its pods, whatever its status says.
     pub fn is_alike(&self, other: &Self) -> bool {
-        let Self { budget, policy, preemption, status: _ } = self;
-        (budget, policy, preemption) == (&other.budget, &other.policy, &other.preemption)
+        let Self { budget, policy, preemption, claims, status: _ } = self;
+        (budget, policy, preemption, claims)
+            == (&other.budget, &other.policy, &other.preemption, &other.claims)
     }
 }
 

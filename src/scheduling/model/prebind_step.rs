@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::extended_resources::ExtendedChoice;
+use super::{claim_use::ClaimConsumer, extended_resources::ExtendedChoice};
 use crate::object::resource_claim::AllocationResult;
 
 /// What has to be written for one of a pod's claims before the pod is bound, chosen together with the pod's node.
@@ -40,6 +40,11 @@ impl PrebindStep {
             Self::Devices(choice) => Some(choice),
             Self::Volume(_) | Self::Extended(_) => None,
         }
+    }
+
+    /// Whether it is of a claim of devices whose user is the pod's PodGroup.
+    pub fn is_for_group(&self) -> bool {
+        self.devices().is_some_and(|choice| choice.consumer.group().is_some())
     }
 
     /// The claim that serves extended resources.
@@ -94,4 +99,6 @@ pub struct ClaimChoice {
     pub uid: Arc<str>,
     /// The devices; `None`: the claim has them already, and the pod is to be added to its users.
     pub allocation: Option<Arc<AllocationResult>>,
+    /// Whom the claim's status names as the user.
+    pub consumer: ClaimConsumer,
 }

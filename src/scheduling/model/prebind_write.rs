@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::{
+    claim_use::ClaimConsumer,
     extended_resources::ExtendedClaim,
     name::NodeName,
     prebind_step::{PrebindStep, VolumeChoice},
@@ -36,17 +37,21 @@ pub enum PrebindWrite {
         /// The claim as it is known.
         claim: Arc<ResourceClaim>,
     },
-    /// Add the pod to the users of a claim of devices.
+    /// Add the pod, or its PodGroup, to the users of a claim of devices.
     ReserveClaim {
         /// The claim as it is known.
         claim: Arc<ResourceClaim>,
+        /// Which of the two.
+        consumer: ClaimConsumer,
         /// The devices that the claim is given; `None`: it has some.
         allocation: Option<Arc<AllocationResult>>,
     },
-    /// Take the pod from the users of a claim of devices.
+    /// Take the pod, or its PodGroup, from the users of a claim of devices.
     ReleaseClaim {
         /// The claim as it is known.
         claim: Arc<ResourceClaim>,
+        /// Which of the two.
+        consumer: ClaimConsumer,
         /// Whether its devices are free again.
         deallocate: bool,
     },

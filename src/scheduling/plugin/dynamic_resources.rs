@@ -21,11 +21,11 @@ use super::{
 };
 use crate::{
     dra::{self, AllocationError, GoOn, Selected, WaitingClaim},
-    object::{ResourceClaim, resource_claim::AllocationResult},
+    object::{ResourceClaim, metadata::Controller, resource_claim::AllocationResult},
     scheduling::{
         model::{
             change::Change,
-            claim_use::ResourceClaimUse,
+            claim_use::{ClaimConsumer, ClaimSource, ResourceClaimUse},
             footprint::Footprint,
             kind::Kind,
             name::full_name,
@@ -37,7 +37,7 @@ use crate::{
             World,
             node_state::NodeState,
             object::Objects,
-            resource_claims::{Beside, MOST_CONSUMERS, ResourceClaims},
+            resource_claims::{Beside, MOST_CONSUMERS, ResourceClaims, consumers},
         },
     },
 };
@@ -107,7 +107,7 @@ impl<'a> PreFiltered<'a, ClaimRejection> for PodClaims<'a> {
     }
 
     fn scoring(&self) -> Option<Box<dyn PreScored + 'a>> {
-        let has_lists = self.waiting.iter().any(|(claim, _)| alternatives::has_lists(claim));
+        let has_lists = self.waiting.iter().any(|waiting| alternatives::has_lists(waiting.claim));
         has_lists.then(|| {
             let held = self.held.iter().map(|(claim, allocation)| AlternativePoints::of(claim, allocation));
             Box::new(AlternativeScores::new(self.fits.clone(), held.sum())) as Box<dyn PreScored + 'a>
@@ -128,7 +128,7 @@ pub struct PodClaims<'a> {
     /// The pod is to be added to the users of these claims, which hold devices already.
     joined: Vec<ClaimChoice>,
     /// Claims that are given devices with the pod.
-    waiting: Vec<(&'a ResourceClaim, Arc<WaitingClaim>)>,
+    waiting: Vec<ClaimToAllocate<'a>>,
     /// The claim that serves extended resources.
     extended: Option<PodExtended<'a>>,
     /// What the waiting claims ask for.
@@ -139,6 +139,14 @@ pub struct PodClaims<'a> {
     allowance: Allowance,
     /// How much is left for comparing them with devices beside those that are kept for other pods.
     beside_kept: Cell<Allowance>,
+}
+
+/// A claim that is given devices with the pod.
+#[derive(Debug)]
+struct ClaimToAllocate<'a> {
+    claim: &'a ResourceClaim,
+    asked: Arc<WaitingClaim>,
+    consumer: ClaimConsumer,
 }
 
 /// The nodes for which is read what claims for extended resources ask for.
@@ -220,7 +228,8 @@ impl<'a> PodClaims<'a> {
             beside_kept: Cell::new(allowance),
         };
         for one in uses {
-            claims.add(claim_of(one, demand, known)?, demand)?;
+            let consumer = world.objects().claim_consumer(demand.group.as_deref(), one);
+            claims.add(claim_of(one, demand, (known, &consumer))?, demand, consumer)?;
         }
         Ok(Some(claims))
     }
@@ -245,27 +254,33 @@ impl<'a> PodClaims<'a> {
         (!self.asked.is_empty()).then(|| (self.known.class_version(), beside, self.asked.clone()))
     }
 
-    fn add(&mut self, claim: &'a ResourceClaim, demand: &Demand) -> Result<(), ClaimRejection> {
+    fn add(
+        &mut self,
+        claim: &'a ResourceClaim,
+        demand: &Demand,
+        consumer: ClaimConsumer,
+    ) -> Result<(), ClaimRejection> {
         let name = &claim.metadata.name;
         let Some(allocation) = self.known.allocation(&demand.footprint.namespace, name) else {
             let asked = self.known.asked(&demand.footprint.namespace, name);
             // One that pods would leave on trial which this pod shares it with: to whom it goes then is not known.
             let (spec, asked) = asked.ok_or(ClaimRejection::Unallocatable)?;
-            if self.waiting.iter().all(|(known, _)| known.metadata.name != *name) {
+            if self.waiting.iter().all(|known| known.claim.metadata.name != *name) {
                 let asked = asked.map_err(|error| ClaimRejection::Undecidable(Arc::new(error)))?;
-                self.waiting.push((claim, asked));
+                self.waiting.push(ClaimToAllocate { claim, asked, consumer });
                 self.asked.push(AskedOf::Claim(spec));
             }
             return Ok(());
         };
-        let users = self.known.users(&demand.footprint.namespace, name);
-        if !users.contains(&*demand.uid) && users.len() >= MOST_CONSUMERS {
+        let user = consumer.uid(&demand.uid);
+        let users = consumers(self.known, &demand.footprint.namespace, name);
+        if !users.contains(&**user) && users.len() >= MOST_CONSUMERS {
             return Err(ClaimRejection::FullyReserved(name.as_str().into()));
         }
         self.held.push((claim, allocation));
-        let reserved = claim.status.reserved_for.iter().any(|user| *user.uid == *demand.uid);
+        let reserved = claim.status.reserved_for.iter().any(|one| *one.uid == **user);
         if !reserved && self.joined.iter().all(|joined| *joined.claim != **name) {
-            self.joined.push(choice(claim, None));
+            self.joined.push(choice(claim, None, consumer));
         }
         Ok(())
     }
@@ -332,7 +347,10 @@ impl<'a> PodClaims<'a> {
         let results = results.filter(|results| !self.known.are_one_card(on.name, results));
         let mut results = results.ok_or(ClaimRejection::Unallocatable)?.into_iter();
         let given = self.waiting.iter().zip(&mut results);
-        let given = given.map(|((claim, _), allocation)| choice(claim, Some(Arc::new(allocation)))).collect();
+        let given = given.map(|(waiting, allocation)| {
+            choice(waiting.claim, Some(Arc::new(allocation)), waiting.consumer.clone())
+        });
+        let given = given.collect();
         Ok((given, results.next()))
     }
 
@@ -345,21 +363,21 @@ impl<'a> PodClaims<'a> {
     ) -> Result<AlternativePoints, ClaimRejection> {
         let (given, _) = self.allocate(node, selected, go_on)?;
         let both = self.waiting.iter().zip(&given);
-        let both = both.filter_map(|((claim, _), given)| Some((claim, given.allocation.as_ref()?)));
+        let both = both.filter_map(|(waiting, given)| Some((waiting.claim, given.allocation.as_ref()?)));
         Ok(both.map(|(claim, allocation)| AlternativePoints::of(claim, allocation)).sum())
     }
 
     /// The claims that are to be given devices on the node, the one for extended resources last.
     fn sought(&self, node: &NodeState) -> Result<Vec<&WaitingClaim>, ClaimRejection> {
         let extended = self.extended.as_ref().map_or(Ok(None), |extended| extended.sought(node))?;
-        Ok(self.waiting.iter().map(|(_, claim)| &**claim).chain(extended).collect())
+        Ok(self.waiting.iter().map(|waiting| &*waiting.asked).chain(extended).collect())
     }
 
     /// What the node lacks for the claims; `None`: that takes too long to find out.
     fn shortage(&self, node: &NodeState) -> Option<ClaimShortage> {
         let claims = self.sought(node).ok()?;
         // Claims that ask for the same are read once, whatever their names.
-        let name = |at: usize| Some(self.waiting.get(at)?.0.metadata.name.as_str().into());
+        let name = |at: usize| Some(self.waiting.get(at)?.called());
         let held = self.known.in_use(node, self.beside(node));
         let on = dra::TargetNode { name: &node.info.name, labels: &node.info.labels };
         let (mut selected, mut allowance) = (self.fits.selected(node), self.allowance);
@@ -397,27 +415,45 @@ impl<'a> PodClaims<'a> {
 fn claim_of<'a>(
     used: &ResourceClaimUse,
     demand: &Demand,
-    known: &'a ResourceClaims,
+    (known, consumer): (&'a ResourceClaims, &ClaimConsumer),
 ) -> Result<&'a ResourceClaim, ClaimRejection> {
-    let ResourceClaimUse { entry, claim, own } = used;
+    let ResourceClaimUse { entry, claim, source } = used;
     let Some(name) = claim else {
-        return Err(ClaimRejection::NotCreated(entry.clone()));
+        let (entry, group) = (entry.clone(), consumer.group().cloned());
+        return Err(ClaimRejection::NotCreated { entry, group });
     };
     let claim = known.claim(&demand.footprint.namespace, name);
     let claim = claim.ok_or_else(|| ClaimRejection::NotFound(name.clone()))?;
     if claim.metadata.deletion_timestamp.is_some() {
         return Err(ClaimRejection::Terminating(name.clone()));
     }
-    let of_another = claim.metadata.controller.as_ref().is_some_and(|owner| owner.uid() != &*demand.uid);
-    if *own && of_another {
-        return Err(ClaimRejection::NotOwned(name.clone()));
+    let is_own =
+        |owner: &Controller| owner.uid() == &*demand.uid || owner.uid() == &**consumer.uid(&demand.uid);
+    if *source != ClaimSource::Named && !claim.metadata.controller.as_ref().is_none_or(is_own) {
+        let (claim, group) = (name.clone(), consumer.group().cloned());
+        return Err(ClaimRejection::NotOwned { claim, group });
     }
     Ok(claim)
 }
 
-fn choice(claim: &ResourceClaim, allocation: Option<Arc<AllocationResult>>) -> ClaimChoice {
+fn choice(
+    claim: &ResourceClaim,
+    allocation: Option<Arc<AllocationResult>>,
+    consumer: ClaimConsumer,
+) -> ClaimChoice {
     let (name, uid) = (claim.metadata.name.as_str().into(), claim.metadata.uid.as_str().into());
-    ClaimChoice { claim: name, uid, allocation }
+    ClaimChoice { claim: name, uid, allocation, consumer }
+}
+
+impl ClaimToAllocate<'_> {
+    /// What messages call it, by whose it is.
+    fn called(&self) -> Arc<str> {
+        let name = self.claim.metadata.name.as_str();
+        match self.consumer.group() {
+            Some(group) => format!("{name} of PodGroup {group}").into(),
+            None => name.into(),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -438,7 +474,8 @@ pub(in crate::scheduling) mod tests {
     };
 
     pub(in crate::scheduling) fn demand(pod: &str) -> Demand {
-        let used = ResourceClaimUse { entry: "gpu".into(), claim: Some("shared".into()), own: true };
+        let source = ClaimSource::Template("gpu".into());
+        let used = ResourceClaimUse { entry: "gpu".into(), claim: Some("shared".into()), source };
         let ask = Ask {
             devices: Vec::new(),
             resources: ResourceAmounts::default(),

@@ -108,7 +108,7 @@ mod tests {
         let used = crate::scheduling::model::claim_use::ResourceClaimUse {
             entry: "gpu".into(),
             claim: Some("shared".into()),
-            own: true,
+            source: crate::scheduling::model::claim_use::ClaimSource::Named,
         };
         Arc::make_mut(&mut claiming.footprint).resource_claims.push(used);
         assert!(!rejects(&claiming, "true"), "a claim of devices is a share");

@@ -18,10 +18,10 @@ use crate::{
     },
     scheduling::{
         model::{
-            claim_use::FINALIZER,
+            claim_use::{ClaimConsumer, FINALIZER},
             name::{Uid, full_name},
             pod::{PodKey, is_older},
-            prebind_step::ClaimChoice,
+            prebind_step::{ClaimChoice, PrebindStep},
             prebind_write::PrebindWrite,
         },
         world::{
@@ -57,8 +57,9 @@ pub(super) fn progress(
         ClaimState::Unsent | ClaimState::Written(_) => {}
     }
     if let Some(allocation) = &claim.status.allocation {
-        let others = if is_only_user(pod, name, view) { OtherDevices::Sought } else { OtherDevices::None };
-        return with_devices((claim, allocation), others, pod, node, view);
+        let is_only_user = || is_only_user(pod, (name, &choice.consumer), view);
+        let others = || if is_only_user() { OtherDevices::Sought } else { OtherDevices::None };
+        return with_devices((claim, allocation), (&choice.consumer, &others), pod, node, view);
     }
     let Some(chosen) = &choice.allocation else {
         // Another pod that is being placed gives it its devices.
@@ -72,50 +73,68 @@ pub(super) fn progress(
     }
     ClaimProgress::Write(PrebindWrite::ReserveClaim {
         claim: claim.clone(),
+        consumer: choice.consumer.clone(),
         allocation: Some(chosen.clone()),
     })
 }
 
-/// The write that takes the pod from a claim's users, and its devices from the claim unless others use it; `None`: there is nothing
-/// to take back, or the pod is being placed where it can use the claim.
+/// The write that takes the pod from a claim's users, or its PodGroup, and its devices from the claim unless others use it; `None`: there is nothing
+/// to take back, or the pod is being placed where it can use the claim, or other pods of the PodGroup use it.
 pub(super) fn taken_back(pod: &PodKey, choice: &ClaimChoice, view: &PrebindView<'_>) -> Option<PrebindWrite> {
     let claims = view.snapshot.resource_claims();
     let claim = claims.claim(&pod.namespace, &choice.claim);
     let claim = claim.filter(|claim| *claim.metadata.uid == *choice.uid)?;
-    let reserved = is_reserved(claim, pod);
-    if view.snapshot.ledger().get(&pod.uid).is_some() {
+    let reserved = is_reserved(claim, choice.consumer.uid(&pod.uid));
+    if view.snapshot.ledger().get(&pod.uid).is_some() || group_uses(pod, choice, view) {
         return None;
     }
     let ours =
         choice.allocation.is_some() && claim.status.allocation.as_ref() == choice.allocation.as_deref();
-    let deallocate = ours && is_only_user(pod, &choice.claim, view);
-    (reserved || deallocate).then(|| PrebindWrite::ReleaseClaim { claim: claim.clone(), deallocate })
+    let deallocate = ours && is_only_user(pod, (&choice.claim, &choice.consumer), view);
+    (reserved || deallocate).then(|| PrebindWrite::ReleaseClaim {
+        claim: claim.clone(),
+        consumer: choice.consumer.clone(),
+        deallocate,
+    })
 }
 
-/// Whether no other pod uses the claim or is going to.
-pub(super) fn is_only_user(pod: &PodKey, claim: &str, view: &PrebindView<'_>) -> bool {
+/// Whether another pod of the PodGroup for which the claim is uses it.
+fn group_uses(pod: &PodKey, choice: &ClaimChoice, view: &PrebindView<'_>) -> bool {
+    let Some(group) = choice.consumer.group() else { return false };
+    let (group, ledger) = (full_name(&pod.namespace, group), view.snapshot.ledger());
+    let is_mate = |uid: &Uid| {
+        *uid != pod.uid
+            && ledger.get(uid).is_some_and(|charge| charge.importance.group.as_ref() == Some(&group))
+    };
+    ledger.users_of_claim(&full_name(&pod.namespace, &choice.claim)).any(is_mate)
+}
+
+/// Whether no other pod uses the claim or is going to, and no other PodGroup than the pod's where that is the user.
+fn is_only_user(pod: &PodKey, (claim, consumer): (&str, &ClaimConsumer), view: &PrebindView<'_>) -> bool {
     let users = view.snapshot.resource_claims().users(&pod.namespace, claim);
-    users.iter().all(|user| *user == &*pod.uid)
+    let consumer = consumer.uid(&pod.uid);
+    users.iter().all(|user| *user == &*pod.uid || *user == &**consumer)
 }
 
-/// A claim that has devices: the pod must be one of its users, and the devices ready. `others`: what follows where another claim has one of them.
+/// A claim that has devices: the pod must be one of its users, or its PodGroup, and the devices ready. `others`: what follows where another claim has
+/// one of them.
 pub(super) fn with_devices(
     (claim, allocation): (&Arc<ResourceClaim>, &AllocationResult),
-    others: OtherDevices,
+    (consumer, others): (&ClaimConsumer, &dyn Fn() -> OtherDevices),
     pod: &PodKey,
     node: &NodeState,
     view: &PrebindView<'_>,
 ) -> ClaimProgress {
     let name = &claim.metadata.name;
     if let Some(device) = given_away(claim, view) {
-        return failed(name, DevicesFailure::DoubleAllocation(device, others));
+        return failed(name, DevicesFailure::DoubleAllocation(device, others()));
     }
     let selector = allocation.node_selector.as_ref();
     let on = dra::TargetNode { name: &node.info.name, labels: &node.info.labels };
     if !selector.is_none_or(|selector| on.matches(selector)) {
         return failed(name, DevicesFailure::NotOnNode(node.info.name.clone()));
     }
-    if is_reserved(claim, pod) {
+    if is_reserved(claim, consumer.uid(&pod.uid)) {
         return match readiness(claim, allocation) {
             Ok(DriverReadiness::Ready) => ClaimProgress::Bound,
             Ok(DriverReadiness::Awaited) => ClaimProgress::Awaited,
@@ -125,7 +144,27 @@ pub(super) fn with_devices(
     if claim.status.reserved_for.len() >= MOST_CONSUMERS {
         return failed(name, DevicesFailure::InUse(MOST_CONSUMERS));
     }
-    ClaimProgress::Write(PrebindWrite::ReserveClaim { claim: claim.clone(), allocation: None })
+    if consumer.group().is_some() && !is_first(pod, claim, consumer, view) {
+        // Another pod of the PodGroup has it written.
+        return ClaimProgress::Awaited;
+    }
+    let (claim, consumer) = (claim.clone(), consumer.clone());
+    ClaimProgress::Write(PrebindWrite::ReserveClaim { claim, consumer, allocation: None })
+}
+
+/// Whether the pod is the first by uid of those that are being placed and for which the PodGroup is to become a user of the claim: it is written once.
+fn is_first(pod: &PodKey, claim: &ResourceClaim, consumer: &ClaimConsumer, view: &PrebindView<'_>) -> bool {
+    let ledger = view.snapshot.ledger();
+    let (namespace, name) = (&claim.metadata.namespace, &claim.metadata.name);
+    let awaits = |uid: &&Uid| {
+        let charge = ledger.get(uid).filter(|charge| charge.commitment == Commitment::Assumed);
+        let mut choices =
+            charge.into_iter().flat_map(|charge| &charge.steps).filter_map(PrebindStep::devices);
+        choices.any(|choice| *choice.claim == **name && choice.consumer == *consumer)
+    };
+    let full = full_name(namespace, name);
+    let mut users = ledger.users_of_claim(&full);
+    users.find(awaits).is_none_or(|first| *first == pod.uid)
 }
 
 /// A device of the claim that another claim has too, to which this one gives way; `None`: there is none. What was written before this claim got its
@@ -145,8 +184,8 @@ fn given_away(claim: &ResourceClaim, view: &PrebindView<'_>) -> Option<Arc<str>>
     given.filter(|device| !claims_with(device, claims).iter().all(stays)).map(|device| device.device).next()
 }
 
-fn is_reserved(claim: &ResourceClaim, pod: &PodKey) -> bool {
-    claim.status.reserved_for.iter().any(|user| *user.uid == *pod.uid)
+fn is_reserved(claim: &ResourceClaim, consumer: &Uid) -> bool {
+    claim.status.reserved_for.iter().any(|user| *user.uid == **consumer)
 }
 
 /// How far drivers are with the devices of a claim (KEP-5007).

@@ -18,6 +18,7 @@ use crate::{
     object::{ResourceClaim, resource_claim::AllocationResult},
     scheduling::{
         model::{
+            claim_use::ClaimConsumer,
             extended_resources::{ANNOTATION, ExtendedChoice, ExtendedClaim, asks_for_same},
             name::Uid,
             pod::{PodKey, is_older},
@@ -80,9 +81,11 @@ fn made_progress(
     }
     let Some(allocation) = &claim.status.allocation else {
         let (claim, allocation) = (claim.clone(), Some(devices.clone()));
-        return ClaimProgress::Write(PrebindWrite::ReserveClaim { claim, allocation });
+        let consumer = ClaimConsumer::Pod;
+        return ClaimProgress::Write(PrebindWrite::ReserveClaim { claim, consumer, allocation });
     };
-    match with_devices((claim, allocation), OtherDevices::Sought, pod, node, view) {
+    let others = || OtherDevices::Sought;
+    match with_devices((claim, allocation), (&ClaimConsumer::Pod, &others), pod, node, view) {
         ClaimProgress::Bound => stated_progress(pod, Some(made), step, name, view),
         other => other,
     }

@@ -26,6 +26,11 @@ impl Touched {
         self.pods.insert(pod.clone());
     }
 
+    /// Something has changed that may concern every pod.
+    pub(super) fn add_all(&mut self) {
+        self.all = true;
+    }
+
     fn is_about(&self, pod: &Uid, flow: &PrebindFlow) -> bool {
         self.all
             || self.pods.contains(pod)

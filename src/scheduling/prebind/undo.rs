@@ -12,6 +12,7 @@ use crate::{
     object::ResourceClaim,
     scheduling::{
         model::{
+            claim_use::ClaimConsumer,
             extended_resources::ExtendedChoice,
             name::{NodeName, Uid, full_name},
             outcome::{REACH, WriteOutcome},
@@ -45,22 +46,32 @@ pub(super) struct Undos(Vec<Undo>);
 impl Undos {
     /// Takes this claim of a pod back, unless that is under way. There is no node that it was to be used on.
     fn add(&mut self, pod: &PodKey, choice: PrebindStep) {
-        let is_same = |undo: &Undo| undo.choice.claim() == choice.claim() && undo.pod == *pod;
+        // Of a claim whose user is a PodGroup, one of its pods has it taken back for all.
+        let is_same = |undo: &Undo| {
+            let is_for_same = undo.pod == *pod || (choice.is_for_group() && undo.is_for_group());
+            is_for_same && undo.choice.claim() == choice.claim() && undo.pod.namespace == pod.namespace
+        };
         if !self.0.iter().any(is_same) {
             let (node, pod, state) = (NodeName::default(), pod.clone(), ClaimState::Unsent);
             self.0.push(Undo { node, choice, pod, tries: 0, state, is_in_doubt: false });
         }
     }
 
-    /// What a write, which may still arrive or is not seen yet, takes from a pod: what is known of the claims is from before it.
-    fn releasing(&self, pod: &Uid) -> impl Iterator<Item = &Undo> {
-        let undos = self.0.iter().filter(move |undo| undo.pod.uid == *pod);
-        undos.filter(|undo| undo.tries > 0 || undo.state != ClaimState::Unsent)
+    /// What a write, which may still arrive or is not seen yet, takes from a pod, or from its PodGroup: what is known of the claims is from before it.
+    fn releasing<'a>(&'a self, pod: &'a Uid, view: &PrebindView<'a>) -> impl Iterator<Item = &'a Undo> {
+        let footprint = view.pods.pod(pod).map(|pod| &pod.footprint);
+        let uses = move |undo: &Undo| {
+            let used = footprint.filter(|pod| pod.namespace == undo.pod.namespace);
+            let mut claims = used.into_iter().flat_map(|pod| &pod.resource_claims);
+            claims.any(|used| used.claim.as_ref() == Some(undo.choice.claim()))
+        };
+        let takes = move |undo: &&Undo| undo.pod.uid == *pod || (undo.is_for_group() && uses(undo));
+        self.0.iter().filter(|undo| undo.is_releasing()).filter(takes)
     }
 
     /// Whether such a write is of this claim of devices of the pod's namespace, which is not known to be going.
     pub(super) fn are_releasing(&self, pod: &PodKey, claim: &str, view: &PrebindView<'_>) -> bool {
-        let mut releasing = self.releasing(&pod.uid).filter(|undo| **undo.choice.claim() == *claim);
+        let mut releasing = self.releasing(&pod.uid, view).filter(|undo| **undo.choice.claim() == *claim);
         releasing
             .any(|undo| undo.claim(view).is_some_and(|claim| claim.metadata.deletion_timestamp.is_none()))
     }
@@ -97,6 +108,16 @@ impl Undo {
                 known.is_some_and(|known| is_older(&known.resource_version, version))
             }
         }
+    }
+
+    /// Whether a write that takes something back may still arrive, or is not seen yet.
+    fn is_releasing(&self) -> bool {
+        self.tries > 0 || self.state != ClaimState::Unsent
+    }
+
+    /// Whether it takes a claim of devices back whose user is the pod's PodGroup: other pods of it may be about to use the claim.
+    fn is_for_group(&self) -> bool {
+        self.choice.is_for_group()
     }
 
     /// Whether it takes this claim of devices back, of the pod's namespace.
@@ -149,6 +170,10 @@ impl Prebinding {
     /// Takes back what was written for a pod. Devices that a write may still give to a claim are held until that is settled.
     pub(super) fn take_back(&mut self, flow: PrebindFlow) {
         let PrebindFlow { node, pod, steps, .. } = flow;
+        if steps.iter().any(|step| step.choice.is_for_group()) {
+            // Another pod of its PodGroup may have to write what this one would have written.
+            self.touched.add_all();
+        }
         for step in steps.into_iter().filter(|step| step.tries > 0) {
             if let Some((claim, allocation)) = step.choice.given().filter(|_| step.gave) {
                 let name = full_name(&pod.namespace, claim);
@@ -174,9 +199,13 @@ impl Prebinding {
                 self.requests.push(PrebindRequest::Write(undo.pod.clone(), write));
                 self.undos.0.push(undo);
             } else if undo.choice.volume().is_none() {
-                // The pod may wait to use the claim again.
+                // The pod may wait to use the claim again, or another of its PodGroup.
                 self.touched.add(&undo.pod.uid);
                 let name = full_name(&undo.pod.namespace, undo.choice.claim());
+                if undo.is_for_group() {
+                    let users = view.snapshot.ledger().users_of_claim(&name);
+                    users.for_each(|uid| self.touched.add(uid));
+                }
                 self.requests.push(PrebindRequest::Linger(name, None));
             }
         }
@@ -218,36 +247,35 @@ impl Prebinding {
     }
 
     /// Gives up the claims of a pod that fits nowhere where these can be used: devices are freed that no other pod uses, as kube-scheduler's
-    /// PostFilter of `DynamicResources` does, and of a claim that others use the pod is no longer a user. The claim that an earlier attempt has made
-    /// is deleted.
+    /// PostFilter of `DynamicResources` does, and of a claim that others use the pod is no longer a user. A claim of the pod's PodGroup is given up only
+    /// if no pod of it holds a place. The claim that an earlier attempt has made is deleted.
     pub(super) fn give_up_claims(&mut self, uid: &Uid, view: &PrebindView<'_>) {
         let Some(pod) = view.pods.pod(uid) else { return };
         let (key, claims) = (&pod.key, view.snapshot.resource_claims());
         for claim in pod.footprint.resource_claims.iter().filter_map(|used| used.claim.clone()) {
             let Some(known) = claims.claim(&key.namespace, &claim) else { continue };
+            let choice = as_it_stands(known, consumer_of(pod, &claim, view));
             let pinned = known.status.allocation.as_ref().is_some_and(|held| held.node_selector.is_some());
-            let unused = devices::is_only_user(key, &claim, view);
-            let reserved = known.status.reserved_for.iter().any(|user| *user.uid == *key.uid);
-            if pinned && (unused || reserved) {
-                self.give_up(key, known);
+            if pinned && devices::taken_back(key, &choice, view).is_some() {
+                self.undos.add(key, PrebindStep::Devices(choice));
             }
         }
         let made = pod.footprint.extended.as_ref();
-        if let Some(known) = made.and_then(|made| claims.claim(&key.namespace, &made.claim)) {
-            if extended::is_own(known, uid) {
-                self.give_up(key, known);
-            }
+        if let Some(known) = made.and_then(|made| claims.claim(&key.namespace, &made.claim))
+            && extended::is_own(known, uid)
+        {
+            self.give_up(key, known, view);
         }
     }
 
     /// Frees the devices of a claim that no other pod uses, whoever has given them; of one that others use, the pod is no longer a user. A claim that
     /// serves extended resources of the pod is deleted.
-    pub(super) fn give_up(&mut self, pod: &PodKey, claim: &Arc<ResourceClaim>) {
+    pub(super) fn give_up(&mut self, pod: &PodKey, claim: &Arc<ResourceClaim>, view: &PrebindView<'_>) {
         let name = Arc::from(claim.metadata.name.as_str());
         if !extended::is_own(claim, &pod.uid) {
-            let uid = claim.metadata.uid.as_str().into();
-            let allocation = claim.status.allocation.clone().map(Into::into);
-            self.undos.add(pod, PrebindStep::Devices(ClaimChoice { claim: name, uid, allocation }));
+            let consumer = view.pods.pod(&pod.uid).map(|pod| consumer_of(pod, &name, view));
+            let choice = as_it_stands(claim, consumer.unwrap_or_default());
+            self.undos.add(pod, PrebindStep::Devices(choice));
         } else if extended::deletion(claim).is_some() {
             self.delete_claim(pod, name);
         }
@@ -286,7 +314,12 @@ impl Prebinding {
         let names = claims_of(pod).filter(|claim| steps.iter().all(|step| step.claim() != claim));
         let known = names.filter(|claim| is_unsettled(claim)).filter_map(|claim| {
             let uid = claims.claim(&key.namespace, &claim)?.metadata.uid.as_str().into();
-            Some(PrebindStep::Devices(ClaimChoice { claim, uid, allocation: None }))
+            Some(PrebindStep::Devices(ClaimChoice {
+                uid,
+                allocation: None,
+                consumer: consumer_of(pod, &claim, view),
+                claim,
+            }))
         });
         known.collect()
     }
@@ -296,4 +329,19 @@ impl Prebinding {
 fn claims_of(pod: &PodInfo) -> impl Iterator<Item = Arc<str>> {
     let named = pod.footprint.resource_claims.iter().filter_map(|used| used.claim.clone());
     named.chain(pod.footprint.extended.iter().map(|extended| extended.claim.clone()))
+}
+
+/// Whom the status of a claim names as its user, where the pod uses it.
+fn consumer_of(pod: &PodInfo, claim: &str, view: &PrebindView<'_>) -> ClaimConsumer {
+    let mut used = pod.footprint.resource_claims.iter();
+    let used = used.find(|used| used.claim.as_deref() == Some(claim));
+    let group = pod.importance.group.as_deref();
+    used.map(|used| view.snapshot.objects().claim_consumer(group, used)).unwrap_or_default()
+}
+
+/// The claim with the devices that it has, whoever has given them.
+fn as_it_stands(claim: &ResourceClaim, consumer: ClaimConsumer) -> ClaimChoice {
+    let (name, uid) = (claim.metadata.name.as_str().into(), claim.metadata.uid.as_str().into());
+    let allocation = claim.status.allocation.clone().map(Into::into);
+    ClaimChoice { claim: name, uid, allocation, consumer }
 }

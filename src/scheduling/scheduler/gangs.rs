@@ -87,6 +87,7 @@ impl Scheduler {
                 GangRequest::Refuse { pod: uid, ask, why } => {
                     self.binding.cycle.take_out(&uid);
                     self.binding.cycle.queue.set_progress(&uid, PodProgress::Idle);
+                    self.binding.advance_prebind(PrebindInput::Unschedulable(&uid));
                     if let Some(error) = why.error() {
                         self.binding.cycle.wait(&uid, &ask, error, now);
                     }

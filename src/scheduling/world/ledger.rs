@@ -272,12 +272,18 @@ impl Ledger {
     /// What pods that are placed have of a claim of devices, by the claim's full name.
     pub(in crate::scheduling) fn claim_charge(&self, claim: &str) -> ClaimCharge {
         let Some(users) = self.claimed.get(claim) else { return ClaimCharge::default() };
-        let chosen = users.iter().filter_map(|uid| self.charges.get(uid)).find_map(|charge| {
-            let mut given = charge.steps.iter().filter_map(PrebindStep::given);
-            let own = given.find(|(name, _)| *full_name(&charge.pod.namespace, name) == *claim);
-            own.map(|(_, allocation)| allocation.clone())
-        });
-        ClaimCharge { chosen, users: users.clone() }
+        // All of them are of the claim's namespace, and may be many: no name is put together for each.
+        let name = claim.split_once('/').map_or(claim, |(_, name)| name);
+        let steps = |uid: &Uid| self.charges.get(uid).into_iter().flat_map(|charge| &charge.steps);
+        let chosen = users.iter().flat_map(steps).filter_map(PrebindStep::given);
+        let chosen =
+            chosen.filter(|(given, _)| ***given == *name).map(|(_, allocation)| allocation.clone()).next();
+        let consumer = |uid: &Uid| {
+            let mut choices = steps(uid).filter_map(PrebindStep::devices);
+            let own = choices.find(|choice| *choice.claim == *name)?;
+            Some(own.consumer.uid(uid).clone())
+        };
+        ClaimCharge { chosen, users: users.clone(), reserving: users.iter().filter_map(consumer).collect() }
     }
 
     /// Every pod on a node, by uid.

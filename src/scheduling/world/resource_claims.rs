@@ -5,6 +5,7 @@
 //! (`leaving`).
 
 mod cards;
+mod consumers;
 pub(in crate::scheduling) mod double_allocation;
 mod holders;
 mod kept;
@@ -38,13 +39,14 @@ use versions::DeviceVersions;
 
 pub use crate::dra::held::unreadable;
 pub(in crate::scheduling) use cards::{Doubt, NodeClaims};
+pub(in crate::scheduling) use consumers::consumers;
 pub use holders::DeviceHolder;
 pub(in crate::scheduling) use kept::KeptDevices;
 pub(in crate::scheduling) use leaving::{awaits_freeing, beside_those_of};
 pub(in crate::scheduling) use spec::SpecId;
 pub(in crate::scheduling) use twins::Beside;
 
-/// How many pods may use a claim (kubernetes `api/resource/v1`, `ResourceClaimReservedForMaxSize`).
+/// How many pods and PodGroups the status of a claim may name as its users (kubernetes `api/resource/v1`, `ResourceClaimReservedForMaxSize`).
 pub const MOST_CONSUMERS: usize = 256;
 
 /// What pods that are placed have of a claim.
@@ -54,6 +56,8 @@ pub struct ClaimCharge {
     pub chosen: Option<Arc<AllocationResult>>,
     /// All of them.
     pub users: BTreeSet<Uid>,
+    /// The uids that are to be written into its status for them: their own or those of their PodGroups.
+    pub reserving: BTreeSet<Uid>,
 }
 
 /// What a claim asks for: a number that is equal for claims that ask for the same, and as it is read.

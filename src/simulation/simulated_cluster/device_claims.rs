@@ -11,7 +11,11 @@ use crate::{
     scheduling::{
         ObjectChange, PodInfo, PodKey,
         effect::PrebindWrite,
-        model::{claim_use::FINALIZER, extended_resources::ANNOTATION, kind::Kind},
+        model::{
+            claim_use::{ClaimConsumer, FINALIZER},
+            extended_resources::ANNOTATION,
+            kind::Kind,
+        },
         world::{object::Object, resource_claims::ResourceClaims},
     },
 };
@@ -25,16 +29,15 @@ pub(super) fn written(pod: &PodKey, write: &PrebindWrite, version: &str) -> Opti
         PrebindWrite::UnprotectClaim { claim } => changed(claim, |claim| {
             claim.metadata.finalizers.retain(|finalizer| finalizer != FINALIZER);
         }),
-        PrebindWrite::ReserveClaim { claim, allocation } => changed(claim, |claim| {
-            let (name, uid) = (pod.name.to_string(), pod.uid.to_string());
-            claim.status.reserved_for.push(ConsumerReference { resource: "pods".to_owned(), name, uid });
+        PrebindWrite::ReserveClaim { claim, consumer, allocation } => changed(claim, |claim| {
+            claim.status.reserved_for.push(reference(pod, consumer));
             if let Some(allocation) = allocation {
                 claim.status.devices = prepared(allocation);
                 claim.status.allocation = Some(AllocationResult::clone(allocation));
             }
         }),
-        PrebindWrite::ReleaseClaim { claim, deallocate } => changed(claim, |claim| {
-            claim.status.reserved_for.retain(|user| *user.uid != *pod.uid);
+        PrebindWrite::ReleaseClaim { claim, consumer, deallocate } => changed(claim, |claim| {
+            claim.status.reserved_for.retain(|user| *user.uid != **consumer.uid(&pod.uid));
             if *deallocate {
                 (claim.status.allocation, claim.status.devices) = (None, Vec::new());
             }
@@ -62,7 +65,17 @@ pub(super) fn written(pod: &PodKey, write: &PrebindWrite, version: &str) -> Opti
     Some(ObjectChange::Seen(Object::ResourceClaim(Arc::new(claim))))
 }
 
+fn reference(pod: &PodKey, consumer: &ClaimConsumer) -> ConsumerReference {
+    let (api_group, resource, name) = match consumer {
+        ClaimConsumer::Pod => ("", "pods", &pod.name),
+        ClaimConsumer::PodGroup { name, .. } => ("scheduling.k8s.io", "podgroups", name),
+    };
+    let (name, uid) = (name.to_string(), consumer.uid(&pod.uid).to_string());
+    ConsumerReference { api_group: api_group.to_owned(), resource: resource.to_owned(), name, uid }
+}
+
 /// The claims of a pod that has ended, as Kubernetes' resourceclaim controller leaves them: without the pod, and without devices where no other uses them.
+/// One whose user is the pod's PodGroup stays as it is until the PodGroup is deleted.
 pub(super) fn left(pod: &PodInfo, known: &ResourceClaims) -> Vec<ResourceClaim> {
     let is_user = |user: &ConsumerReference| *user.uid == *pod.key.uid;
     let named = pod.footprint.resource_claims.iter().filter_map(|used| used.claim.as_ref());
@@ -109,7 +122,10 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::scheduling::{Claim, Footprint, Snapshot, fixtures, model::claim_use::ResourceClaimUse};
+    use crate::scheduling::{
+        Claim, Footprint, Snapshot, fixtures,
+        model::claim_use::{ClaimSource, ResourceClaimUse},
+    };
 
     #[test]
     fn the_last_user_of_a_claim_leaves_its_devices_free() {
@@ -121,7 +137,8 @@ mod tests {
             let mut snapshot = Snapshot::default();
             let claim: ResourceClaim = serde_json::from_value(claim).unwrap();
             snapshot.set_object(Object::ResourceClaim(Arc::new(claim)));
-            let used = ResourceClaimUse { entry: "gpu".into(), claim: Some("c".into()), own: false };
+            let used =
+                ResourceClaimUse { entry: "gpu".into(), claim: Some("c".into()), source: ClaimSource::Named };
             let footprint = Footprint { resource_claims: vec![used], ..Footprint::default() };
             let pod = PodInfo { footprint: Arc::new(footprint), ..fixtures::pod("ended", Claim::None) };
             let left = left(&pod, snapshot.resource_claims());

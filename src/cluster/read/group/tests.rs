@@ -3,8 +3,9 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::scheduling::model::claim_use::ResourceClaimUse;
 
-fn read(kind: PodGroupKind, spec: &Value) -> Group {
+fn read_kind(kind: PodGroupKind, spec: &Value) -> Group {
     let metadata = json!({"name": "train", "namespace": "team-a"});
     let group = serde_json::from_value(json!({"metadata": metadata, "spec": spec})).unwrap();
     match pod_group(kind, &group) {
@@ -14,7 +15,7 @@ fn read(kind: PodGroupKind, spec: &Value) -> Group {
 }
 
 fn kubernetes(spec: &Value) -> Group {
-    read(PodGroupKind::Kubernetes, spec)
+    read_kind(PodGroupKind::Kubernetes, spec)
 }
 
 fn unserved(group: Group) -> String {
@@ -38,7 +39,7 @@ fn the_disruption_mode_is_read_in_the_form_of_each_version() {
         assert_eq!(group.preemption.disruption, DisruptionMode::All, "what can't be read goes as a whole");
         assert!(unserved(group).starts_with("spec.disruptionMode is none of the modes"), "{other}");
     }
-    let volcano = read(PodGroupKind::Volcano, &json!({"minMember": 2, "disruptionMode": "PodGroup"}));
+    let volcano = read_kind(PodGroupKind::Volcano, &json!({"minMember": 2, "disruptionMode": "PodGroup"}));
     assert_eq!(volcano.preemption, GroupPreemption::default(), "it is no field of Volcano's");
 }
 
@@ -59,17 +60,60 @@ fn priority_and_preemption_policy_are_those_of_the_spec() {
 }
 
 #[test]
-fn a_group_with_claims_or_a_parent_is_not_served() {
-    let claims = json!({"resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "gpus"}]});
-    assert_eq!(
-        unserved(kubernetes(&claims)),
-        "spec.resourceClaims is set, and Berth does not serve claims of devices that the pods of a PodGroup share"
-    );
+fn a_group_with_a_parent_is_not_served() {
     let parent = json!({"parentCompositePodGroupName": "all", "schedulingPolicy": {"gang": {"minCount": 2}}});
     assert_eq!(
         unserved(kubernetes(&parent)),
         "spec.parentCompositePodGroupName is all, and Berth does not place the pods of CompositePodGroups"
     );
+}
+
+#[test]
+fn the_claims_of_a_group_are_read_with_what_each_names() {
+    let claims = |claims: &Value| json!({"resourceClaims": claims});
+    let named = json!({"name": "net", "resourceClaimName": "fabric"});
+    let group = kubernetes(&claims(&json!([{"name": "gpu", "resourceClaimTemplateName": "gpus"}, named])));
+    let read = |entry: &str, named| GroupClaim { entry: entry.into(), named };
+    let expected = [
+        read("gpu", ClaimOrTemplate::Template("gpus".into())),
+        read("net", ClaimOrTemplate::Claim("fabric".into())),
+    ];
+    assert_eq!((group.claims.as_slice(), group.policy), (expected.as_slice(), Policy::Alone));
+    assert_eq!(
+        unserved(kubernetes(&claims(&json!([{"name": "gpu"}])))),
+        "spec.resourceClaims[gpu] must name either a ResourceClaim or a ResourceClaimTemplate"
+    );
+    let all: Vec<_> = (0..5).map(|at| json!({"name": format!("c{at}"), "resourceClaimName": "c"})).collect();
+    assert_eq!(kubernetes(&claims(&json!(all[..4]))).claims.len(), 4);
+    assert_eq!(
+        unserved(kubernetes(&claims(&json!(all)))),
+        "spec.resourceClaims must have at most 4 entries, but has 5"
+    );
+    let volcano = read_kind(PodGroupKind::Volcano, &claims(&json!([named])));
+    assert!(volcano.claims.is_empty(), "it is no field of Volcano's");
+}
+
+#[test]
+fn a_pod_uses_a_claim_of_its_group_by_an_entry_that_is_equal_in_all_fields() {
+    let group = kubernetes(&json!({"resourceClaims": [
+        {"name": "gpu", "resourceClaimTemplateName": "gpus"}, {"name": "net", "resourceClaimName": "fabric"},
+    ]}));
+    let uses = |entry: Value| {
+        let pod =
+            json!({"metadata": {"name": "p", "namespace": "team-a"}, "spec": {"resourceClaims": [entry]}});
+        let used = ResourceClaimUse::all(&serde_json::from_value(pod).unwrap()).remove(0);
+        group.claims.iter().any(|claim| claim.is_used_by(&used))
+    };
+    assert!(uses(json!({"name": "gpu", "resourceClaimTemplateName": "gpus"})));
+    assert!(uses(json!({"name": "net", "resourceClaimName": "fabric"})));
+    for other in [
+        json!({"name": "other", "resourceClaimTemplateName": "gpus"}),
+        json!({"name": "gpu", "resourceClaimTemplateName": "other"}),
+        json!({"name": "gpu", "resourceClaimName": "gpus"}),
+        json!({"name": "net", "resourceClaimName": "other"}),
+    ] {
+        assert!(!uses(other.clone()), "{other}");
+    }
 }
 
 #[test]
@@ -80,7 +124,7 @@ fn each_pod_clique_of_a_pod_gang_has_its_own_minimum() {
             "subGroupSize": size, "minSubGroups": 1})
     };
     let volcano =
-        |policy: Value| read(PodGroupKind::Volcano, &json!({"minMember": 5, "subGroupPolicy": policy}));
+        |policy: Value| read_kind(PodGroupKind::Volcano, &json!({"minMember": 5, "subGroupPolicy": policy}));
     let tasks = BTreeMap::from([("a-prefill".into(), 3), ("a-decode".into(), 2)]);
     let expected = Gang { min: 5, tasks, ..Gang::default() };
     let read = volcano(json!([clique("a-prefill", 3), clique("a-decode", 2)]));

@@ -8,7 +8,10 @@ use serde_json::{Value, json};
 use super::{Patch, STRATEGIC};
 use crate::{
     object::{ResourceClaim, resource_claim::AllocationResult},
-    scheduling::{PodKey, model::claim_use::FINALIZER},
+    scheduling::{
+        PodKey,
+        model::claim_use::{ClaimConsumer, FINALIZER},
+    },
 };
 
 /// Adds the finalizer.
@@ -26,14 +29,19 @@ pub(super) fn unprotected(claim: &ResourceClaim) -> Patch {
     Patch { path: path(claim), kind: STRATEGIC, body: json!({"metadata": metadata}) }
 }
 
-/// Adds the pod to the users, and gives the claim these devices.
+/// Adds the pod to the users, or its PodGroup, and gives the claim these devices.
 pub(super) fn reserved(
     claim: &ResourceClaim,
     allocation: Option<&AllocationResult>,
-    pod: &PodKey,
+    (pod, consumer): (&PodKey, &ClaimConsumer),
     now: Timestamp,
 ) -> Patch {
-    let user = json!({"resource": "pods", "name": pod.name, "uid": pod.uid});
+    let user = match consumer {
+        ClaimConsumer::Pod => json!({"resource": "pods", "name": pod.name, "uid": pod.uid}),
+        ClaimConsumer::PodGroup { name, uid } => {
+            json!({"apiGroup": "scheduling.k8s.io", "resource": "podgroups", "name": name, "uid": uid})
+        }
+    };
     let mut status = json!({"reservedFor": [user]});
     if let Some(allocation) = allocation {
         status["allocation"] = serde_json::to_value(allocation).expect("an allocation has string keys only");
@@ -46,9 +54,9 @@ pub(super) fn reserved(
     of_status(claim, &status)
 }
 
-/// Takes the pod from the users, and the devices from the claim.
-pub(super) fn released(claim: &ResourceClaim, deallocate: bool, pod: &PodKey) -> Patch {
-    let mut status = json!({"reservedFor": [{"$patch": "delete", "uid": pod.uid}]});
+/// Takes the user with this uid from the users, and the devices from the claim.
+pub(super) fn released(claim: &ResourceClaim, deallocate: bool, user: &str) -> Patch {
+    let mut status = json!({"reservedFor": [{"$patch": "delete", "uid": user}]});
     if deallocate {
         status["allocation"] = Value::Null;
     }
@@ -89,8 +97,8 @@ mod tests {
     fn each_write_is_of_the_version_that_is_known() {
         let writes = [
             protected(&claim()),
-            reserved(&claim(), None, &pod(), Timestamp::UNIX_EPOCH),
-            released(&claim(), true, &pod()),
+            reserved(&claim(), None, (&pod(), &ClaimConsumer::Pod), Timestamp::UNIX_EPOCH),
+            released(&claim(), true, "p-1"),
         ];
         for Patch { path, body, .. } in writes {
             assert_eq!(body["metadata"]["resourceVersion"], "9", "{path}");
@@ -100,7 +108,8 @@ mod tests {
     #[test]
     fn the_time_is_written_for_devices_that_have_to_be_prepared() {
         let status = |conditions: &[&str]| {
-            let written = reserved(&claim(), Some(&allocation(conditions)), &pod(), Timestamp::UNIX_EPOCH);
+            let user = (&pod(), &ClaimConsumer::Pod);
+            let written = reserved(&claim(), Some(&allocation(conditions)), user, Timestamp::UNIX_EPOCH);
             assert_eq!(written.path, "/apis/resource.k8s.io/v1/namespaces/team/resourceclaims/gpu/status");
             written.body["status"].clone()
         };
@@ -114,9 +123,18 @@ mod tests {
     #[test]
     fn a_claim_keeps_its_devices_while_others_use_it() {
         let removal = json!([{"$patch": "delete", "uid": "p-1"}]);
-        let shared = released(&claim(), false, &pod()).body;
+        let shared = released(&claim(), false, "p-1").body;
         assert_eq!(shared["status"], json!({"reservedFor": removal}));
-        let unused = released(&claim(), true, &pod()).body;
+        let unused = released(&claim(), true, "p-1").body;
         assert_eq!(unused["status"], json!({"reservedFor": removal, "allocation": null}));
+    }
+    /// As kube-scheduler does (k8s.io/dynamic-resource-allocation v0.37 `resourceclaim/resourceclaim.go`, `BindTo`).
+    #[test]
+    fn the_user_of_a_claim_of_a_pod_group_is_the_pod_group() {
+        let group = ClaimConsumer::PodGroup { name: "train".into(), uid: "g-1".into() };
+        let written = reserved(&claim(), None, (&pod(), &group), Timestamp::UNIX_EPOCH).body;
+        let user =
+            json!({"apiGroup": "scheduling.k8s.io", "resource": "podgroups", "name": "train", "uid": "g-1"});
+        assert_eq!(written["status"], json!({"reservedFor": [user]}));
     }
 }

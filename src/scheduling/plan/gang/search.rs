@@ -315,7 +315,9 @@ impl Trials {
                     let charge = ground.room.charge(applicant.uid(), &decision);
                     ground.plan.place(applicant.uid(), charge);
                     let beside = ground.plan.node(&decision.node).map_or(0, |node| node.pods.len());
-                    ground.room.classes().count_folded(beside);
+                    let claims = applicant.demand.footprint.claims_of_devices();
+                    let users = claims.map(|claim| ground.plan.ledger().users_of_claim(&claim).count());
+                    ground.room.classes().count_folded(beside + users.sum::<usize>());
                     tally.count(&applicant.member);
                     trial.placed.push((applicant.uid().clone(), decision));
                 }

@@ -143,7 +143,7 @@ impl<'a> PodExtended<'a> {
         let Some(existing) = self.existing else { return Ok(()) };
         let name = || Arc::from(existing.metadata.name.as_str());
         if !self.is_own(existing) {
-            return Err(ClaimRejection::NotOwned(name()));
+            return Err(ClaimRejection::NotOwned { claim: name(), group: None });
         }
         if existing.metadata.deletion_timestamp.is_some() {
             return Err(ClaimRejection::Terminating(name()));

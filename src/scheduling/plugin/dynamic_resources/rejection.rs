@@ -23,15 +23,25 @@ pub enum ClaimRejection {
     /// The one for extended resources was made for another node.
     Stale,
     /// The one of this entry of the pod is still to be created.
-    NotCreated(Arc<str>),
+    NotCreated {
+        /// The entry.
+        entry: Arc<str>,
+        /// The PodGroup for which it is created; `None`: it is for the pod alone.
+        group: Option<Arc<str>>,
+    },
     /// The pod's status names this one for good, and the node needs none.
     Stated(Arc<str>),
     /// There is none of this name.
     NotFound(Arc<str>),
     /// The one of this name is being deleted.
     Terminating(Arc<str>),
-    /// The one of this name was created for another pod.
-    NotOwned(Arc<str>),
+    /// The one of this name was created for another pod or PodGroup.
+    NotOwned {
+        /// Its name.
+        claim: Arc<str>,
+        /// The PodGroup for which it should have been created; `None`: for the pod alone.
+        group: Option<Arc<str>>,
+    },
     /// The one of this name is used by as many pods as may use it.
     FullyReserved(Arc<str>),
     /// One can't be read, or devices can't be chosen for it.
@@ -48,10 +58,10 @@ impl Rejection for ClaimRejection {
             Self::Unallocatable | Self::Short(_) => "ResourceClaimUnallocatable",
             Self::Elsewhere => "ResourceClaimElsewhere",
             Self::Stale | Self::Stated(_) => "ResourceClaimStale",
-            Self::NotCreated(_)
+            Self::NotCreated { .. }
             | Self::NotFound(_)
             | Self::Terminating(_)
-            | Self::NotOwned(_)
+            | Self::NotOwned { .. }
             | Self::FullyReserved(_)
             | Self::Undecidable(_) => "ResourceClaimUndecidable",
             Self::Off => "ResourceClaimsOff",
@@ -101,13 +111,15 @@ impl fmt::Display for ClaimRejection {
                     "node(s) would not use resourceclaim {claim:?}, which the API server keeps in the pod's status"
                 );
             }
-            Self::NotCreated(entry) => {
-                return write!(formatter, "waiting for the resourceclaim of {entry:?} to be created");
+            Self::NotCreated { entry, group } => {
+                let of = group.as_ref().map_or_else(String::new, |group| format!(" of PodGroup {group}"));
+                return write!(formatter, "waiting for the resourceclaim of {entry:?}{of} to be created");
             }
             Self::NotFound(claim) => return write!(formatter, "resourceclaim {claim:?} not found"),
             Self::Terminating(claim) => return write!(formatter, "resourceclaim {claim:?} is being deleted"),
-            Self::NotOwned(claim) => {
-                return write!(formatter, "resourceclaim {claim:?} was not created for this pod");
+            Self::NotOwned { claim, group } => {
+                let of = group.as_ref().map_or_else(String::new, |group| format!(" or its PodGroup {group}"));
+                return write!(formatter, "resourceclaim {claim:?} was not created for this pod{of}");
             }
             Self::FullyReserved(claim) => {
                 return write!(

@@ -14,10 +14,12 @@ use crate::{
     dra::{self, AllocationError, AskedDevices, KnownKind, WaitingClaim, device::DeviceKind},
     object::{
         ResourceClaim,
+        metadata::Controller,
         resource_claim::{DeviceClaim, ResourceClaimSpec},
     },
     scheduling::{
         model::{
+            claim_use::ClaimSource,
             footprint::Footprint,
             name::{Uid, full_name},
             pod_shape::{CardShape, PodShape},
@@ -190,7 +192,7 @@ impl ClaimingPods {
     }
 }
 
-/// The claim, if the pod can have it: one that was made from a template is of one pod alone.
+/// The claim, if the pod can have it: one that was made from a template is of one pod alone, or of one PodGroup.
 fn claim_of<'a>(
     name: &str,
     (uid, footprint): (&Uid, &Footprint),
@@ -200,8 +202,9 @@ fn claim_of<'a>(
         used.claim.as_ref().is_some_and(|claim| *full_name(&footprint.namespace, claim) == *name)
     })?;
     let claim = world.resource_claims().claim(&footprint.namespace, used.claim.as_ref()?)?;
-    let of_another = claim.metadata.controller.as_ref().is_some_and(|owner| *owner.uid() != **uid);
-    (!(used.own && of_another)).then_some(claim)
+    let is_of_another = |owner: &Controller| *owner.uid() != **uid && owner.kind() != "PodGroup";
+    let of_another = claim.metadata.controller.as_ref().is_some_and(is_of_another);
+    (used.source == ClaimSource::Named || !of_another).then_some(claim)
 }
 
 impl AskedByClaims {

@@ -2,6 +2,7 @@
 
 use super::{Object, Objects};
 use crate::scheduling::model::{
+    claim_use::{ClaimConsumer, ResourceClaimUse},
     gang::{GangName, Group, GroupPreemption, Membership, Policy},
     group_condition::GroupStatus,
     kind::{Kind, PodGroupKind},
@@ -23,6 +24,19 @@ impl Objects {
     pub fn group_status(&self, group: &str) -> Option<(PodGroupKind, &GroupStatus)> {
         let (kind, group) = self.of_kubernetes(group)?;
         Some((kind, &group.status))
+    }
+
+    /// Whom the status of a claim names as its user, where a pod of this PodGroup of Kubernetes uses it (k8s.io/dynamic-resource-allocation v0.37
+    /// `resourceclaim/resourceclaim.go`, `BindTo`); `None`: the pod is in no such group.
+    pub fn claim_consumer(&self, group: Option<&str>, used: &ResourceClaimUse) -> ClaimConsumer {
+        let Some((name, (_, group))) = group.and_then(|name| Some((name, self.of_kubernetes(name)?))) else {
+            return ClaimConsumer::Pod;
+        };
+        if !group.claims.iter().any(|claim| claim.is_used_by(used)) {
+            return ClaimConsumer::Pod;
+        }
+        let name = name.split_once('/').map_or(name, |(_, name)| name);
+        ClaimConsumer::PodGroup { name: name.into(), uid: group.status.uid.clone() }
     }
 
     fn of_kubernetes(&self, name: &str) -> Option<(PodGroupKind, &Group)> {

@@ -1,15 +1,25 @@
-//! What holds a device: the pods that use its claims, by name.
+//! What holds a device: the pods and PodGroups that use its claims, by name.
 
 use std::{collections::BTreeSet, fmt, sync::Arc};
 
 use super::{ClaimStanding, ResourceClaims};
-use crate::dra::{PoolId, device::DeviceId};
+use crate::{
+    dra::{PoolId, device::DeviceId},
+    object::resource_claim::ConsumerReference,
+};
 
 /// What holds a device.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum DeviceHolder {
     /// A pod that uses a claim.
     Pod {
+        /// Its namespace.
+        namespace: Arc<str>,
+        /// Its name.
+        name: Arc<str>,
+    },
+    /// A PodGroup that uses a claim for all its pods.
+    PodGroup {
         /// Its namespace.
         namespace: Arc<str>,
         /// Its name.
@@ -30,7 +40,9 @@ impl DeviceHolder {
     /// Whether it is an object of this namespace.
     pub fn is_of(&self, own: &str) -> bool {
         match self {
-            Self::Pod { namespace, .. } | Self::Claim { namespace, .. } => **namespace == *own,
+            Self::Pod { namespace, .. }
+            | Self::PodGroup { namespace, .. }
+            | Self::Claim { namespace, .. } => **namespace == *own,
             Self::Shares => false,
         }
     }
@@ -40,6 +52,7 @@ impl fmt::Display for DeviceHolder {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Pod { namespace, name } => write!(formatter, "{namespace}/{name}"),
+            Self::PodGroup { namespace, name } => write!(formatter, "PodGroup {namespace}/{name}"),
             Self::Claim { namespace, name } => write!(formatter, "claim {namespace}/{name}"),
             Self::Shares => formatter.write_str("GPU shares of pods"),
         }
@@ -78,19 +91,25 @@ impl ResourceClaims {
         holders
     }
 
-    /// The pods that use the claim; where its status names none, the claim.
+    /// The pods and PodGroups that use the claim; where its status names none, the claim.
     fn users_named(&self, claim: &str) -> Vec<DeviceHolder> {
         let (namespace, name) = claim.split_once('/').unwrap_or(("", claim));
         let namespace: Arc<str> = namespace.into();
         let seen = self.claims.get(claim).and_then(|standing| standing.seen.as_ref());
         let users = seen.into_iter().flat_map(|seen| &seen.status.reserved_for);
-        let pods = users.filter(|user| user.resource == "pods");
-        let pod = |name: &str| DeviceHolder::Pod { namespace: namespace.clone(), name: name.into() };
-        let pods: Vec<_> = pods.map(|user| pod(&user.name)).collect();
-        if pods.is_empty() {
+        let holder = |user: &ConsumerReference| {
+            let (namespace, name) = (namespace.clone(), user.name.as_str().into());
+            match &*user.resource {
+                "pods" => Some(DeviceHolder::Pod { namespace, name }),
+                "podgroups" => Some(DeviceHolder::PodGroup { namespace, name }),
+                _ => None,
+            }
+        };
+        let holders: Vec<_> = users.filter_map(holder).collect();
+        if holders.is_empty() {
             return vec![DeviceHolder::Claim { namespace: namespace.clone(), name: name.into() }];
         }
-        pods
+        holders
     }
 }
 

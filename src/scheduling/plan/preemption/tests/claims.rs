@@ -7,7 +7,10 @@ use crate::{
     object::{DeviceClass, ResourceClaim, ResourceSlice},
     scheduling::{
         Ask, Constraints, ResourceAmounts,
-        model::{claim_use::ResourceClaimUse, steps::PER_MILLISECOND},
+        model::{
+            claim_use::{ClaimSource, ResourceClaimUse},
+            steps::PER_MILLISECOND,
+        },
     },
 };
 
@@ -48,7 +51,8 @@ fn show_claim(name: &str, selector: &str, held: Option<(&str, &[(&str, &str)])>,
 }
 
 fn uses(claim: &str) -> Arc<Footprint> {
-    let used = ResourceClaimUse { entry: "gpu".into(), claim: Some(claim.into()), own: false };
+    let used =
+        ResourceClaimUse { entry: "gpu".into(), claim: Some(claim.into()), source: ClaimSource::Named };
     Arc::new(Footprint { namespace: "default".into(), resource_claims: vec![used], ..Footprint::default() })
 }
 
