@@ -123,6 +123,11 @@ mod with_kube_scheduler {
     }
 
     #[tokio::test]
+    async fn the_pods_of_a_group_of_kubernetes_own_api_share_its_claim() {
+        super::gangs::the_pods_of_a_group_of_kubernetes_own_api_share_its_claim().await;
+    }
+
+    #[tokio::test]
     async fn what_an_extender_costs() {
         super::extender::what_an_extender_costs().await;
     }

@@ -26,7 +26,8 @@ use crate::{
     world::{World, node_of, phase, pod},
 };
 
-fn machine(name: &str) -> Node {
+/// A node without cards of a device plugin.
+pub(crate) fn machine(name: &str) -> Node {
     Node::new(name).allocatable("cpu", "8").allocatable("memory", "64Gi").allocatable("pods", "110")
 }
 

@@ -2,17 +2,24 @@
 
 use std::collections::BTreeSet;
 
-use berth_sandbox::agent::{Answer, Behaviour};
+use berth_sandbox::{
+    agent::{Answer, Behaviour, node::Node},
+    claims::{
+        DeviceClaims,
+        driver::{Driver, cards},
+    },
+};
 use k8s_openapi::api::core::v1 as core;
 use kube::{
     Api,
-    api::{DynamicObject, Patch, PatchParams, PostParams},
+    api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams},
     runtime::wait::await_condition,
 };
 use serde_json::{Value, json};
 
 use crate::{
     deaths::{Death, Moment, Write},
+    device_claims::{all_are_content, claims, create_claim, device_of, machine, of_claim, request},
     groups::{COSCHEDULING, GroupVersion, VOLCANO, kubernetes, pod_group},
     machines::hami_node,
     support::{build::Release, controlplane::Options, floor::Floor},
@@ -213,11 +220,14 @@ pub(crate) async fn a_gang_that_is_not_complete_in_time_is_rolled_back_and_place
 impl World {
     /// A world with an API server that serves Kubernetes' own PodGroups, with further feature gates.
     async fn with_groups_of_kubernetes(nodes: &[&str], gates: &str) -> Option<Self> {
+        Self::of_nodes(nodes.iter().map(|name| hami_node(name, 2)).collect(), gates).await
+    }
+
+    async fn of_nodes(nodes: Vec<Node>, gates: &str) -> Option<Self> {
         let api = kubernetes();
         let served = format!("--runtime-config={}/{}=true", api.0, api.1);
         let flags = vec![served, format!("--feature-gates=GenericWorkload=true{gates}")];
         let options = Options { apiserver_flags: flags, ..Options::default() };
-        let nodes = nodes.iter().map(|name| hami_node(name, 2)).collect();
         World::without_berth_on(Floor::Real, nodes, options).await
     }
 }
@@ -305,4 +315,52 @@ pub(crate) async fn a_group_of_kubernetes_own_api_that_is_preempted_as_a_whole()
     }
     world.running("urgent").await;
     world.agents_are_content();
+}
+
+/// Two pods of a PodGroup share a card through the claim of their group, whose user is the PodGroup. It holds the card until the PodGroup is deleted.
+pub(crate) async fn the_pods_of_a_group_of_kubernetes_own_api_share_its_claim() {
+    let api = kubernetes();
+    let gates = ",DRAWorkloadResourceClaims=true";
+    let Some(mut world) = World::of_nodes(vec![machine("gpu-1")], gates).await else { return };
+    let driver = Driver::Nvidia;
+    driver.publish(&world.cluster.client, "gpu-1", &cards("gpu-1", 1), 1).await.unwrap();
+    let device_claims = DeviceClaims::start(world.cluster.client.clone());
+    world.start_berth();
+    let groups = world.serve_groups(Floor::Real, api).await;
+    for name in ["shared", "other"] {
+        create_claim(&world, name, request(driver, None)).await;
+    }
+    let of_group = json!([{"name": "gpu", "resourceClaimName": "shared"}]);
+    let spec = json!({"schedulingPolicy": {"gang": {"minCount": 2}}, "resourceClaims": of_group});
+    let group = groups.create(&PostParams::default(), &pod_group(api, "train", &spec)).await.unwrap();
+    assert_eq!(group.data["spec"]["resourceClaims"], of_group, "the API server keeps the field");
+    for name in ["a", "b"] {
+        let mut pod = of_claim(name, "shared");
+        pod["spec"]["schedulingGroup"] = json!({"podGroupName": "train"});
+        world.create(pod).await;
+    }
+    for name in ["a", "b"] {
+        world.running(name).await;
+    }
+    let users = || async {
+        let claim = claims(&world).get("shared").await.unwrap();
+        assert_eq!(device_of(&claim).device, "gpu-0");
+        json!(claim.status.unwrap().reserved_for)
+    };
+    let uid = group.metadata.uid.clone().unwrap();
+    let user =
+        json!([{"apiGroup": "scheduling.k8s.io", "resource": "podgroups", "name": "train", "uid": uid}]);
+    assert_eq!(users().await, user);
+    world.delete_and_await(&["a", "b"]).await;
+    world.create(of_claim("next", "other")).await;
+    world.unschedulable_with("next", "0/1 nodes are available: 1 cannot allocate all claims.").await;
+    assert_eq!(users().await, user);
+    // kube-controller-manager does that once no pod of the group is left.
+    let unprotected = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+    groups.patch("train", &PatchParams::default(), &unprotected).await.unwrap();
+    groups.delete("train", &DeleteParams::default()).await.unwrap();
+    // The controller looks again when a pod comes.
+    world.create(pod("late", &json!({"cpu": "1"}))).await;
+    world.running("next").await;
+    all_are_content(&world, &device_claims);
 }

@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::api::resource::v1::{
-    Device, DeviceClass, DeviceRequestAllocationResult, ResourceClaim, ResourceSlice,
+    Device, DeviceClass, DeviceRequestAllocationResult, ResourceClaim, ResourceClaimConsumerReference,
+    ResourceSlice,
 };
 use kube::ResourceExt as _;
 
@@ -48,11 +49,21 @@ fn names(pod: &Pod) -> Vec<String> {
     entries.filter_map(name).chain(extended.map(|status| status.resource_claim_name.clone())).collect()
 }
 
+/// Whether a user of a claim is a PodGroup of Kubernetes.
+pub(super) fn is_group(user: &ResourceClaimConsumerReference) -> bool {
+    (user.api_group.as_deref(), user.resource.as_str()) == (Some("scheduling.k8s.io"), "podgroups")
+}
+
 /// Why kubelet does not start the pod with the claim.
 fn unusable(claim: &ResourceClaim, pod: &Pod, node: &str, slices: &[ResourceSlice]) -> Option<String> {
     let status = claim.status.clone().unwrap_or_default();
     let mut users = status.reserved_for.iter().flatten();
-    if !users.any(|user| Some(&user.uid) == pod.metadata.uid.as_ref()) {
+    let group = pod.spec.as_ref().and_then(|spec| spec.scheduling_group.as_ref()?.pod_group_name.as_ref());
+    // Kubelet knows its PodGroup by name only (k8s.io/dynamic-resource-allocation v0.37 `resourceclaim/resourceclaim.go`, `IsReservedForPod`).
+    let is_user = |user: &ResourceClaimConsumerReference| {
+        Some(&user.uid) == pod.metadata.uid.as_ref() || (is_group(user) && Some(&user.name) == group)
+    };
+    if !users.any(is_user) {
         return Some("is not reserved for it".to_owned());
     }
     if status.allocation.is_none() {

@@ -9,9 +9,10 @@ use k8s_openapi::api::core::v1::{Node, Pod, PodResourceClaim};
 use k8s_openapi::api::resource::v1::{
     DeviceClass, ResourceClaim, ResourceClaimConsumerReference, ResourceClaimTemplate, ResourceSlice,
 };
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::{
     Api, Client, ResourceExt as _,
-    api::{DeleteParams, Patch, PatchParams, PostParams},
+    api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams},
 };
 use serde_json::{Value, json};
 
@@ -114,9 +115,11 @@ async fn create(
     Ok(claims.create(&PostParams::default(), &claim).await?.name_any())
 }
 
+/// The uid of the pod for which the claim was made.
 fn owner(claim: &ResourceClaim) -> Option<&str> {
     let owners = claim.metadata.owner_references.iter().flatten();
-    owners.into_iter().find(|owner| owner.controller == Some(true)).map(|owner| owner.uid.as_str())
+    let pod = |owner: &&OwnerReference| owner.controller == Some(true) && owner.kind == "Pod";
+    owners.into_iter().find(pod).map(|owner| owner.uid.as_str())
 }
 
 /// Takes pods that have ended from the users of a claim, and the devices from one that has no user left.
@@ -127,7 +130,12 @@ async fn release(client: &Client, claim: &ResourceClaim, pods: &[Pod]) -> kube::
     let mut valid = Vec::new();
     for user in users.iter().copied() {
         // A pod that came after the list of pods is there all the same, as upstream has it.
-        if lives(&user.uid) || has_come(client, claim, user, pods).await? {
+        let stays = if audit::is_group(user) {
+            group_lives(client, claim, user).await?
+        } else {
+            lives(&user.uid) || has_come(client, claim, user, pods).await?
+        };
+        if stays {
             valid.push(user);
         }
     }
@@ -170,6 +178,28 @@ async fn has_come(
     let pods: Api<Pod> = Api::namespaced(client.clone(), &claim.namespace().unwrap_or_default());
     let pod = pods.get_opt(&user.name).await?;
     Ok(pod.is_some_and(|pod| pod.metadata.uid.as_ref() == Some(&user.uid) && !has_ended(&pod)))
+}
+
+/// Whether a PodGroup that uses the claim is there, in a version that the API server serves.
+async fn group_lives(
+    client: &Client,
+    claim: &ResourceClaim,
+    user: &ResourceClaimConsumerReference,
+) -> kube::Result<bool> {
+    for version in ["v1beta1", "v1alpha2"] {
+        let kind = GroupVersionKind::gvk("scheduling.k8s.io", version, "PodGroup");
+        let resource = ApiResource::from_gvk(&kind);
+        let namespace = claim.namespace().unwrap_or_default();
+        let groups: Api<DynamicObject> = Api::namespaced_with(client.clone(), &namespace, &resource);
+        if groups
+            .get_opt(&user.name)
+            .await?
+            .is_some_and(|group| group.metadata.uid.as_ref() == Some(&user.uid))
+        {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 fn merge(into: &mut Value, from: Value) {
