@@ -31,6 +31,12 @@ fn basic() -> Value {
     json!({"schedulingPolicy": {"basic": {}}, "resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "gpus"}]})
 }
 
+/// The PodGroup `train`.
+fn group(spec: &Value) -> Object {
+    let metadata = json!({"name": "train", "namespace": "default", "uid": "uid-train"});
+    pod_group(PodGroupKind::Kubernetes, &parsed(&json!({"metadata": metadata, "spec": spec})))
+}
+
 /// Nodes with a device each, and the PodGroup `train`.
 fn machine(nodes: &[&str], spec: &Value) -> Machine {
     let named: Vec<Value> = nodes.iter().map(|name| node(name, &json!({}))).collect();
@@ -44,10 +50,10 @@ fn machine(nodes: &[&str], spec: &Value) -> Machine {
     for kind in [PodGroupKind::Volcano, PodGroupKind::Coscheduling, PodGroupKind::KubernetesAlpha] {
         machine.tell(Event::Object(ObjectChange::Unserved(Kind::PodGroup(kind))));
     }
-    let group =
-        json!({"metadata": {"name": "train", "namespace": "default", "uid": "uid-train"}, "spec": spec});
-    let group = pod_group(PodGroupKind::Kubernetes, &parsed(&group));
-    machine.tell(Event::Object(ObjectChange::Listed(Kind::PodGroup(PodGroupKind::Kubernetes), vec![group])));
+    machine.tell(Event::Object(ObjectChange::Listed(
+        Kind::PodGroup(PodGroupKind::Kubernetes),
+        vec![group(spec)],
+    )));
     listed(&mut machine);
     for name in nodes {
         machine.tell(slice(name, 1));
@@ -197,6 +203,24 @@ fn a_claim_that_was_made_for_another_group_is_not_used() {
     machine.show_pod(&member("p"));
     let words = "0/1 nodes are available: resourceclaim \"train-gpu\" was not created for this pod or its PodGroup train.";
     assert_eq!(told(&machine.settle(), "p"), words);
+}
+
+/// Where pods are not placed together, they do not wait for their PodGroup.
+#[test]
+fn pods_that_are_never_placed_together_use_the_claim_once_their_group_is_seen() {
+    let mut machine = Machine::new(&Config::default(), &[node("n1", &json!({}))], &[]);
+    listed(&mut machine);
+    machine.tell(slice("n1", 1));
+    machine.tell(claim(1, &json!({})));
+    machine.show_pod(&member("p"));
+    let words = "0/1 nodes are available: resourceclaim \"train-gpu\" was not created for this pod.";
+    assert_eq!(told(&machine.settle(), "p"), words);
+    machine.tell(Event::Object(ObjectChange::Seen(group(&gang(2)))));
+    let effects = later(&mut machine);
+    assert_eq!(
+        (asked(&effects), users(&effects)),
+        (vec!["give train-gpu".to_owned()], vec!["uid-train".to_owned()])
+    );
 }
 
 #[test]

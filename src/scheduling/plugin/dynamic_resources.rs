@@ -68,6 +68,12 @@ impl SchedulingPlugin for DynamicResources {
                 let mut own = own.chain(pod.extended.iter().map(|extended| &extended.claim));
                 name.is_empty() || own.any(|claim| full_name(&pod.namespace, claim) == *name)
             }
+            Change::Object(Kind::PodGroup(_), group) => {
+                // A claim that was made for the group may turn out to be the pod's to use.
+                let is_near = group.split_once('/').is_none_or(|(namespace, _)| *namespace == *pod.namespace);
+                let is_made = |used: &ResourceClaimUse| matches!(used.source, ClaimSource::Template(_));
+                is_near && pod.resource_claims.iter().any(is_made)
+            }
             Change::Object(kind, _) => {
                 matches!(kind, Kind::ResourceSlice | Kind::DeviceClass | Kind::DeviceTaintRule(_))
             }
