@@ -78,7 +78,7 @@ pub struct DisruptionModes {
     pub all: Option<NoFields>,
 }
 
-/// An object of which no field is read. Unlike [`Present`], it must be an object.
+/// An object of which no field is read. Unlike [`Present`](super::Present), it must be an object.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
 pub struct NoFields {}
 
