@@ -559,12 +559,17 @@ fn a_claim_of_which_another_one_has_the_device_is_freed_whoever_has_given_it() {
 
 #[test]
 fn a_pod_waits_for_a_claim_that_others_use_and_of_which_another_claim_has_the_device() {
-    for users in [&["q"][..], &["p", "q"]] {
+    for (users, leaves) in [(&["q"][..], vec![]), (&["p", "q"], vec!["leave c".to_owned()])] {
         let mut shared = with_pod([claim("c", 3, &status(&device_of("n1"), users)), taken()]);
         let effects = two_turns(&mut shared);
         let waits = "resourceclaim \"c\": device \"gpu-0\" is allocated to another claim, too";
-        assert_eq!((told(&effects, "p").as_str(), asked(&effects)), (waits, vec![]));
-        assert_eq!(bindings(&[effects, later(&mut shared)].concat()), []);
+        assert_eq!((told(&effects, "p").as_str(), asked(&effects)), (waits, leaves));
+        done(&mut shared, &effects, 5, &status(&device_of("n1"), &["q"]));
+        let after = later(&mut shared);
+        assert_eq!((asked(&after), bindings(&after)), (vec![], vec![]));
+        // The other one has left it, too: nobody else frees it.
+        shared.tell(claim("c", 6, &status(&device_of("n1"), &[])));
+        assert_eq!(asked(&[two_turns(&mut shared), later(&mut shared)].concat()), ["free c"]);
     }
 }
 

@@ -166,12 +166,10 @@ impl PrebindReason {
         Self::Devices { claim: claim.into(), failure }
     }
 
-    /// The claim that is given other devices.
+    /// The claim that the pod is no longer a user of, since another claim has one of its devices, too.
     pub(super) fn given_up(&self) -> Option<&Arc<str>> {
         match self {
-            Self::Devices { claim, failure: DevicesFailure::DoubleAllocation(_, OtherDevices::Sought) } => {
-                Some(claim)
-            }
+            Self::Devices { claim, failure: DevicesFailure::DoubleAllocation(..) } => Some(claim),
             _ => None,
         }
     }
