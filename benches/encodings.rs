@@ -29,7 +29,7 @@ use kube::Client;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use support::{
-    controlplane::{ControlPlane, GarbageCollection, Options},
+    controlplane::{ControlPlane, GarbageCollection, LIMITLESS, Options},
     installed::{Replica, free_address},
 };
 use tokio::time::Instant;
@@ -95,13 +95,8 @@ struct Figures {
 }
 
 async fn measure(args: &Args) -> anyhow::Result<()> {
-    let limitless = [
-        "--max-requests-inflight=0",
-        "--max-mutating-requests-inflight=0",
-        "--enable-priority-and-fairness=false",
-    ];
     let options = Options {
-        apiserver_flags: limitless.map(str::to_owned).to_vec(),
+        apiserver_flags: LIMITLESS.map(str::to_owned).to_vec(),
         garbage_collection: GarbageCollection::Usual,
         ..Options::default()
     };

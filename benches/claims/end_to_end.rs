@@ -25,19 +25,13 @@ use crate::{
     process,
     requests::{Answered, is_write},
     support::{
-        controlplane::{ControlPlane, GarbageCollection, Options},
+        controlplane::{ControlPlane, GarbageCollection, LIMITLESS, Options},
         installed::{NAMESPACE, Replica, free_address},
     },
 };
 
 /// The name under which the pods ask for a place, with both.
 const SCHEDULER: &str = "berth";
-/// The API server rejects no request for load: its speed is measured, not its limits.
-const LIMITLESS: [&str; 3] = [
-    "--max-requests-inflight=0",
-    "--max-mutating-requests-inflight=0",
-    "--enable-priority-and-fairness=false",
-];
 const WRITERS: usize = 32;
 /// What a scheduler and the load work on.
 const RESOURCES: &[&str] = &["pods", "resourceclaims", "events", "nodes"];

@@ -1,4 +1,4 @@
-//! Watches and lists of pods in one encoding, as bytes that nobody decodes.
+//! Watches and lists of pods in one encoding, as bytes, not decoded.
 
 use anyhow::Context as _;
 use futures::AsyncReadExt as _;

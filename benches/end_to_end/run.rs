@@ -13,7 +13,7 @@ use super::{
     round::Stage,
 };
 use crate::support::{
-    controlplane::{ControlPlane, GarbageCollection, Options},
+    controlplane::{ControlPlane, GarbageCollection, LIMITLESS, Options},
     identity::Identity,
 };
 
@@ -36,12 +36,6 @@ pub(crate) struct Plan {
 }
 
 const BINDER: &str = "binder";
-/// The API server turns nobody away: the load is to meet its speed, not its limits.
-const LIMITLESS: [&str; 3] = [
-    "--max-requests-inflight=0",
-    "--max-mutating-requests-inflight=0",
-    "--enable-priority-and-fairness=false",
-];
 
 /// Measures everything, prints it, and writes it to a file if there is one.
 pub(crate) async fn all(plan: &Plan, json: Option<&Path>) -> anyhow::Result<()> {

@@ -16,17 +16,12 @@ use super::binds::Binds;
 use crate::{
     load,
     support::{
-        controlplane::ControlPlane,
+        controlplane::{ControlPlane, LIMITLESS},
         installed::{self, apply_manifests, free_address},
     },
 };
 
 const WRITERS: usize = 64;
-const LIMITLESS: [&str; 3] = [
-    "--max-requests-inflight=0",
-    "--max-mutating-requests-inflight=0",
-    "--enable-priority-and-fairness=false",
-];
 
 /// The cluster, and who watches it.
 pub(crate) struct Full {

@@ -27,20 +27,13 @@ use super::{
 use crate::{
     load,
     support::{
-        controlplane::{ControlPlane, GarbageCollection, Options},
+        controlplane::{ControlPlane, GarbageCollection, LIMITLESS, Options},
         installed::{Replica, free_address},
     },
 };
 
 /// The class of devices, and their driver.
 pub(crate) const CLASS: &str = "gpu.example.com";
-
-/// The API server rejects no request for load: Berth is measured, not its limits.
-const LIMITLESS: [&str; 3] = [
-    "--max-requests-inflight=0",
-    "--max-mutating-requests-inflight=0",
-    "--enable-priority-and-fairness=false",
-];
 
 /// Measures the probes without an attack, beside each, and beside all; without the program, the bare ones only.
 pub(crate) async fn all(

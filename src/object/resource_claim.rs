@@ -258,11 +258,11 @@ pub struct DeviceCondition {
 }
 
 /// A user of a claim.
-#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(default)]
 pub struct ConsumerReference {
     /// The API group of the resource; empty for pods.
-    #[serde(rename = "apiGroup", deserialize_with = "nullable")]
+    #[serde(rename = "apiGroup", deserialize_with = "nullable", skip_serializing_if = "String::is_empty")]
     pub api_group: String,
     /// The resource: `pods`, or `podgroups` of `scheduling.k8s.io`.
     #[serde(deserialize_with = "nullable")]

@@ -58,7 +58,7 @@
 //!     Sent --> Due : Answered, Failed or Refused
 //!     Written --> Sent : UndosTouched, seen as it was written, and something is left / Write
 //!     Written --> [*] : UndosTouched, seen as it was written, and nothing is left, or it is in use, or after five writes / Linger
-//!     Due --> [*] : UndosTouched, as before, where no write was without an answer / Linger
+//!     Due --> [*] : UndosTouched, the time has come, each write has its answer, and nothing is left, or it is in use, or after five writes / Linger
 //! ```
 
 mod advance;

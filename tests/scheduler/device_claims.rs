@@ -544,7 +544,7 @@ fn a_claim_of_which_another_one_has_the_device_is_freed_whoever_has_given_it() {
     done(&mut ours, &effects, 5, &status(&allocation, &["p"]));
     let effects = two_turns(&mut ours);
     assert_eq!((told(&effects, "p").as_str(), asked(&effects)), (SOUGHT, vec!["free c".to_owned()]));
-    // After a restart it is not known who has given it; the pod is a user of it, or not yet.
+    // A new process does not know which scheduler gave it the device. The status names the pod as a user, or not yet.
     for users in [&["p"][..], &[]] {
         let mut restarted = with_pod([claim("c", 3, &status(&device_of("n1"), users)), taken()]);
         let effects = two_turns(&mut restarted);
@@ -567,7 +567,7 @@ fn a_pod_waits_for_a_claim_that_others_use_and_of_which_another_claim_has_the_de
         done(&mut shared, &effects, 5, &status(&device_of("n1"), &["q"]));
         let after = later(&mut shared);
         assert_eq!((asked(&after), bindings(&after)), (vec![], vec![]));
-        // The other one has left it, too: nobody else frees it.
+        // The other pod has left the claim too, and no controller frees it.
         shared.tell(claim("c", 6, &status(&device_of("n1"), &[])));
         assert_eq!(asked(&[two_turns(&mut shared), later(&mut shared)].concat()), ["free c"]);
     }

@@ -23,6 +23,13 @@ pub struct Options {
     pub garbage_collection: GarbageCollection,
 }
 
+/// Flags with which kube-apiserver rejects no request for load: measurements are of speed, not of limits.
+pub const LIMITLESS: [&str; 3] = [
+    "--max-requests-inflight=0",
+    "--max-mutating-requests-inflight=0",
+    "--enable-priority-and-fairness=false",
+];
+
 /// How often a Go program collects garbage.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum GarbageCollection {

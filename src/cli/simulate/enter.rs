@@ -83,7 +83,7 @@ impl PodEntry<'_> {
         });
         let of_group = |entry: &str| {
             let used = entries.iter().find(|used| *used.entry == *entry)?;
-            group.filter(|(_, group)| group.claims.iter().any(|claim| claim.is_used_by(used)))
+            group.filter(|(_, group)| group.has_claim(used))
         };
         for (at, entry) in pod.spec.resource_claims.iter().enumerate() {
             let Some(template) = &entry.resource_claim_template_name else { continue };

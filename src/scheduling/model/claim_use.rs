@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::name::Uid;
-use crate::object::{Pod, pod::PodResourceClaim};
+use crate::object::{Pod, pod::PodResourceClaim, resource_claim::ConsumerReference};
 
 /// Whether claims of devices are served.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -90,6 +90,16 @@ impl ClaimConsumer {
             Self::Pod => pod,
             Self::PodGroup { uid, .. } => uid,
         }
+    }
+
+    /// How the status names the user, for the pod with this name and uid.
+    pub fn reference(&self, (pod, uid): (&str, &Uid)) -> ConsumerReference {
+        let (api_group, resource, name) = match self {
+            Self::Pod => ("", "pods", pod),
+            Self::PodGroup { name, .. } => ("scheduling.k8s.io", "podgroups", &**name),
+        };
+        let (name, uid) = (name.to_owned(), self.uid(uid).to_string());
+        ConsumerReference { api_group: api_group.to_owned(), resource: resource.to_owned(), name, uid }
     }
 
     /// The PodGroup's name in the pod's namespace; `None`: the user is the pod.

@@ -238,6 +238,12 @@ impl Footprint {
         Some(PodShape::new(&self.resources, self.cards.as_deref()?.clone()))
     }
 
+    /// The names in its namespace of its claims of devices, the one that serves extended resources, or may, last.
+    pub fn claim_names(&self) -> impl Iterator<Item = &Arc<str>> {
+        let named = self.resource_claims.iter().filter_map(|used| used.claim.as_ref());
+        named.chain(self.extended.iter().map(|extended| &extended.claim))
+    }
+
     /// The full names of its claims of devices.
     pub fn claims_of_devices(&self) -> impl Iterator<Item = Arc<str>> {
         let names = self.resource_claims.iter().filter_map(|used| used.claim.as_ref());

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 use jiff::SignedDuration;
 
 use super::{
-    claim_use::GroupClaim,
+    claim_use::{GroupClaim, ResourceClaimUse},
     group_condition::GroupStatus,
     importance::{Importance, PreemptionPolicy},
     tdm::job::JobBudget,
@@ -112,6 +112,11 @@ impl Group {
     pub fn of(policy: Policy) -> Self {
         let preemption = GroupPreemption::default();
         Self { budget: None, policy, preemption, claims: Vec::new(), status: GroupStatus::default() }
+    }
+
+    /// Whether a pod of the group uses one of the group's claims by this entry.
+    pub fn has_claim(&self, used: &ResourceClaimUse) -> bool {
+        self.claims.iter().any(|claim| claim.is_used_by(used))
     }
 
     /// Whether the other says the same of its pods, whatever its status says.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{claim_use::ClaimConsumer, extended_resources::ExtendedChoice};
-use crate::object::resource_claim::AllocationResult;
+use crate::object::{ResourceClaim, resource_claim::AllocationResult};
 
 /// What has to be written for one of a pod's claims before the pod is bound, chosen together with the pod's node.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -101,4 +101,16 @@ pub struct ClaimChoice {
     pub allocation: Option<Arc<AllocationResult>>,
     /// Whom the claim's status names as the user.
     pub consumer: ClaimConsumer,
+}
+
+impl ClaimChoice {
+    /// This claim with these devices; `None`: it has some already.
+    pub fn of(
+        claim: &ResourceClaim,
+        allocation: Option<Arc<AllocationResult>>,
+        consumer: ClaimConsumer,
+    ) -> Self {
+        let (name, uid) = (claim.metadata.name.as_str().into(), claim.metadata.uid.as_str().into());
+        Self { claim: name, uid, allocation, consumer }
+    }
 }

@@ -64,9 +64,7 @@ impl SchedulingPlugin for DynamicResources {
         match change {
             Change::DevicesFreed | Change::Node => true,
             Change::Object(Kind::ResourceClaim, name) => {
-                let own = pod.resource_claims.iter().filter_map(|used| used.claim.as_ref());
-                let mut own = own.chain(pod.extended.iter().map(|extended| &extended.claim));
-                name.is_empty() || own.any(|claim| full_name(&pod.namespace, claim) == *name)
+                name.is_empty() || pod.claim_names().any(|claim| full_name(&pod.namespace, claim) == *name)
             }
             Change::Object(Kind::PodGroup(_), group) => {
                 // A claim that was made for the group may turn out to be the pod's to use.
@@ -286,7 +284,7 @@ impl<'a> PodClaims<'a> {
         self.held.push((claim, allocation));
         let reserved = claim.status.reserved_for.iter().any(|one| *one.uid == **user);
         if !reserved && self.joined.iter().all(|joined| *joined.claim != **name) {
-            self.joined.push(choice(claim, None, consumer));
+            self.joined.push(ClaimChoice::of(claim, None, consumer));
         }
         Ok(())
     }
@@ -354,7 +352,7 @@ impl<'a> PodClaims<'a> {
         let mut results = results.ok_or(ClaimRejection::Unallocatable)?.into_iter();
         let given = self.waiting.iter().zip(&mut results);
         let given = given.map(|(waiting, allocation)| {
-            choice(waiting.claim, Some(Arc::new(allocation)), waiting.consumer.clone())
+            ClaimChoice::of(waiting.claim, Some(Arc::new(allocation)), waiting.consumer.clone())
         });
         let given = given.collect();
         Ok((given, results.next()))
@@ -440,15 +438,6 @@ fn claim_of<'a>(
         return Err(ClaimRejection::NotOwned { claim, group });
     }
     Ok(claim)
-}
-
-fn choice(
-    claim: &ResourceClaim,
-    allocation: Option<Arc<AllocationResult>>,
-    consumer: ClaimConsumer,
-) -> ClaimChoice {
-    let (name, uid) = (claim.metadata.name.as_str().into(), claim.metadata.uid.as_str().into());
-    ClaimChoice { claim: name, uid, allocation, consumer }
 }
 
 impl ClaimToAllocate<'_> {

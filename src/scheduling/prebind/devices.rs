@@ -57,8 +57,10 @@ pub(super) fn progress(
         ClaimState::Unsent | ClaimState::Written(_) => {}
     }
     if let Some(allocation) = &claim.status.allocation {
-        let is_only_user = || is_only_user(pod, (name, &choice.consumer), view);
-        let others = || if is_only_user() { OtherDevices::Sought } else { OtherDevices::None };
+        let others = || {
+            let is_only_user = is_only_user(pod, (name, &choice.consumer), view);
+            if is_only_user { OtherDevices::Sought } else { OtherDevices::None }
+        };
         return with_devices((claim, allocation), (&choice.consumer, &others), pod, node, view);
     }
     let Some(chosen) = &choice.allocation else {

@@ -114,7 +114,7 @@ impl Prebinding {
     /// Keeps in mind what was written for volumes of a pod that has lost its place.
     fn park(&mut self, uid: &Uid, mut parked: PrebindFlow, now: Timestamp) {
         for step in &mut parked.steps {
-            step.cease_to_listen(now);
+            step.drop_answer(now);
         }
         self.parked.insert(uid.clone(), parked);
     }

@@ -42,13 +42,13 @@ impl ClaimStep {
     pub(super) fn pause(&mut self, setback: &Setback, now: Timestamp) {
         let pause = backoff(self.tries).max(setback.wait);
         self.state = ClaimState::Due(now.checked_add(pause).unwrap_or(now));
-        self.in_doubt = Some(now.checked_add(REACH).unwrap_or(now));
+        self.in_doubt = Some(end_of_reach(now));
     }
 
-    /// The answer of a write that is under way is not heard any more.
-    pub(super) fn cease_to_listen(&mut self, now: Timestamp) {
+    /// The answer to a write that is under way will not be read.
+    pub(super) fn drop_answer(&mut self, now: Timestamp) {
         if self.state == ClaimState::Sent {
-            (self.state, self.in_doubt) = (ClaimState::Due(now), Some(now.checked_add(REACH).unwrap_or(now)));
+            (self.state, self.in_doubt) = (ClaimState::Due(now), Some(end_of_reach(now)));
         }
     }
 
@@ -69,6 +69,11 @@ impl ClaimStep {
             ClaimState::Sent | ClaimState::Written(_) => self.state.clone(),
         }
     }
+}
+
+/// When a write that has no answer by now can no longer arrive.
+pub(super) fn end_of_reach(now: Timestamp) -> Timestamp {
+    now.checked_add(REACH).unwrap_or(now)
 }
 
 /// How far a claim is.

@@ -5,8 +5,12 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::{
-    Prebinding, devices, extended, flow::PrebindFlow, request::PrebindRequest, step::ClaimState,
-    view::PrebindView, volume,
+    Prebinding, devices, extended,
+    flow::PrebindFlow,
+    request::PrebindRequest,
+    step::{ClaimState, end_of_reach},
+    view::PrebindView,
+    volume,
 };
 use crate::{
     object::ResourceClaim,
@@ -15,7 +19,7 @@ use crate::{
             claim_use::ClaimConsumer,
             extended_resources::ExtendedChoice,
             name::{NodeName, Uid, full_name},
-            outcome::{REACH, WriteOutcome},
+            outcome::WriteOutcome,
             pod::{Placer, PodInfo, PodKey, is_older},
             prebind_step::{ClaimChoice, PrebindStep, VolumeChoice},
             prebind_write::PrebindWrite,
@@ -147,7 +151,7 @@ impl Undo {
 
     /// What came of its write.
     fn note(&mut self, write: &PrebindWrite, outcome: &WriteOutcome, now: Timestamp) {
-        let later = || ClaimState::Due(now.checked_add(REACH).unwrap_or(now));
+        let later = || ClaimState::Due(end_of_reach(now));
         match outcome {
             WriteOutcome::Written { .. } => self.is_in_doubt = false,
             WriteOutcome::Failed(_) => self.is_in_doubt = true,
@@ -190,11 +194,11 @@ impl Prebinding {
         for mut undo in std::mem::take(&mut self.undos.0) {
             if undo.is_pending(view) {
                 self.undos.0.push(undo);
-            } else if let Some(write) = self.taken_back(&undo, view).filter(|_| undo.tries < MOST_UNDOS) {
-                (undo.state, undo.tries) = (ClaimState::Sent, undo.tries + 1);
-                self.requests.push(PrebindRequest::Write(undo.pod.clone(), write));
-                self.undos.0.push(undo);
-            } else if let Some(write) = undo.verification(view) {
+                continue;
+            }
+            let write = self.taken_back(&undo, view).filter(|_| undo.tries < MOST_UNDOS);
+            undo.tries += u32::from(write.is_some());
+            if let Some(write) = write.or_else(|| undo.verification(view)) {
                 undo.state = ClaimState::Sent;
                 self.requests.push(PrebindRequest::Write(undo.pod.clone(), write));
                 self.undos.0.push(undo);
@@ -311,24 +315,14 @@ impl Prebinding {
             self.undos.are_releasing(key, claim, view)
                 || !double_allocations(&full_name(&key.namespace, claim), claims).is_empty()
         };
-        let names = claims_of(pod).filter(|claim| steps.iter().all(|step| step.claim() != claim));
-        let known = names.filter(|claim| is_unsettled(claim)).filter_map(|claim| {
-            let uid = claims.claim(&key.namespace, &claim)?.metadata.uid.as_str().into();
-            Some(PrebindStep::Devices(ClaimChoice {
-                uid,
-                allocation: None,
-                consumer: consumer_of(pod, &claim, view),
-                claim,
-            }))
+        let names = pod.footprint.claim_names();
+        let names = names.filter(|claim| steps.iter().all(|step| step.claim() != *claim));
+        let unsettled = names.filter(|claim| is_unsettled(claim)).filter_map(|name| {
+            let claim = claims.claim(&key.namespace, name)?;
+            Some(PrebindStep::Devices(ClaimChoice::of(claim, None, consumer_of(pod, name, view))))
         });
-        known.collect()
+        unsettled.collect()
     }
-}
-
-/// The names of the claims of devices that the pod uses.
-fn claims_of(pod: &PodInfo) -> impl Iterator<Item = Arc<str>> {
-    let named = pod.footprint.resource_claims.iter().filter_map(|used| used.claim.clone());
-    named.chain(pod.footprint.extended.iter().map(|extended| extended.claim.clone()))
 }
 
 /// Whom the status of a claim names as its user, where the pod uses it.
@@ -341,7 +335,5 @@ fn consumer_of(pod: &PodInfo, claim: &str, view: &PrebindView<'_>) -> ClaimConsu
 
 /// The claim with the devices that it has, whoever has given them.
 fn as_it_stands(claim: &ResourceClaim, consumer: ClaimConsumer) -> ClaimChoice {
-    let (name, uid) = (claim.metadata.name.as_str().into(), claim.metadata.uid.as_str().into());
-    let allocation = claim.status.allocation.clone().map(Into::into);
-    ClaimChoice { claim: name, uid, allocation, consumer }
+    ClaimChoice::of(claim, claim.status.allocation.clone().map(Into::into), consumer)
 }

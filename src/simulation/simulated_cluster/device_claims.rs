@@ -11,11 +11,7 @@ use crate::{
     scheduling::{
         ObjectChange, PodInfo, PodKey,
         effect::PrebindWrite,
-        model::{
-            claim_use::{ClaimConsumer, FINALIZER},
-            extended_resources::ANNOTATION,
-            kind::Kind,
-        },
+        model::{claim_use::FINALIZER, extended_resources::ANNOTATION, kind::Kind},
         world::{object::Object, resource_claims::ResourceClaims},
     },
 };
@@ -30,7 +26,7 @@ pub(super) fn written(pod: &PodKey, write: &PrebindWrite, version: &str) -> Opti
             claim.metadata.finalizers.retain(|finalizer| finalizer != FINALIZER);
         }),
         PrebindWrite::ReserveClaim { claim, consumer, allocation } => changed(claim, |claim| {
-            claim.status.reserved_for.push(reference(pod, consumer));
+            claim.status.reserved_for.push(consumer.reference((&pod.name, &pod.uid)));
             if let Some(allocation) = allocation {
                 claim.status.devices = prepared(allocation);
                 claim.status.allocation = Some(AllocationResult::clone(allocation));
@@ -65,22 +61,11 @@ pub(super) fn written(pod: &PodKey, write: &PrebindWrite, version: &str) -> Opti
     Some(ObjectChange::Seen(Object::ResourceClaim(Arc::new(claim))))
 }
 
-fn reference(pod: &PodKey, consumer: &ClaimConsumer) -> ConsumerReference {
-    let (api_group, resource, name) = match consumer {
-        ClaimConsumer::Pod => ("", "pods", &pod.name),
-        ClaimConsumer::PodGroup { name, .. } => ("scheduling.k8s.io", "podgroups", name),
-    };
-    let (name, uid) = (name.to_string(), consumer.uid(&pod.uid).to_string());
-    ConsumerReference { api_group: api_group.to_owned(), resource: resource.to_owned(), name, uid }
-}
-
 /// The claims of a pod that has ended, as Kubernetes' resourceclaim controller leaves them: without the pod, and without devices where no other uses them.
 /// One whose user is the pod's PodGroup stays as it is until the PodGroup is deleted.
 pub(super) fn left(pod: &PodInfo, known: &ResourceClaims) -> Vec<ResourceClaim> {
     let is_user = |user: &ConsumerReference| *user.uid == *pod.key.uid;
-    let named = pod.footprint.resource_claims.iter().filter_map(|used| used.claim.as_ref());
-    let named = named.chain(pod.footprint.extended.iter().map(|extended| &extended.claim));
-    let claims = named.filter_map(|name| known.claim(&pod.key.namespace, name));
+    let claims = pod.footprint.claim_names().filter_map(|name| known.claim(&pod.key.namespace, name));
     let used = claims.filter(|claim| claim.status.reserved_for.iter().any(is_user));
     let freed = used.map(|claim| {
         changed(claim, |claim| {

@@ -102,7 +102,7 @@ fn a_pod_uses_a_claim_of_its_group_by_an_entry_that_is_equal_in_all_fields() {
         let pod =
             json!({"metadata": {"name": "p", "namespace": "team-a"}, "spec": {"resourceClaims": [entry]}});
         let used = ResourceClaimUse::all(&serde_json::from_value(pod).unwrap()).remove(0);
-        group.claims.iter().any(|claim| claim.is_used_by(&used))
+        group.has_claim(&used)
     };
     assert!(uses(json!({"name": "gpu", "resourceClaimTemplateName": "gpus"})));
     assert!(uses(json!({"name": "net", "resourceClaimName": "fabric"})));

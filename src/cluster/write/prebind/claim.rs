@@ -36,13 +36,7 @@ pub(super) fn reserved(
     (pod, consumer): (&PodKey, &ClaimConsumer),
     now: Timestamp,
 ) -> Patch {
-    let user = match consumer {
-        ClaimConsumer::Pod => json!({"resource": "pods", "name": pod.name, "uid": pod.uid}),
-        ClaimConsumer::PodGroup { name, uid } => {
-            json!({"apiGroup": "scheduling.k8s.io", "resource": "podgroups", "name": name, "uid": uid})
-        }
-    };
-    let mut status = json!({"reservedFor": [user]});
+    let mut status = json!({"reservedFor": [consumer.reference((&pod.name, &pod.uid))]});
     if let Some(allocation) = allocation {
         status["allocation"] = serde_json::to_value(allocation).expect("an allocation has string keys only");
         let mut devices = allocation.devices.results.iter();
@@ -128,6 +122,7 @@ mod tests {
         let unused = released(&claim(), true, "p-1").body;
         assert_eq!(unused["status"], json!({"reservedFor": removal, "allocation": null}));
     }
+
     /// As kube-scheduler does (k8s.io/dynamic-resource-allocation v0.37 `resourceclaim/resourceclaim.go`, `BindTo`).
     #[test]
     fn the_user_of_a_claim_of_a_pod_group_is_the_pod_group() {

@@ -32,7 +32,7 @@ impl Objects {
         let Some((name, (_, group))) = group.and_then(|name| Some((name, self.of_kubernetes(name)?))) else {
             return ClaimConsumer::Pod;
         };
-        if !group.claims.iter().any(|claim| claim.is_used_by(used)) {
+        if !group.has_claim(used) {
             return ClaimConsumer::Pod;
         }
         let name = name.split_once('/').map_or(name, |(_, name)| name);
