@@ -181,6 +181,8 @@ impl Prebinding {
         self.fail(uid, reason);
         if let Some(claim) = given_up {
             self.give_up(&pod, claim, view);
+            // While others use that claim, the pod would fail in the same way each time, and keep what it has of its other claims.
+            self.give_up_claims(uid, view);
         }
     }
 

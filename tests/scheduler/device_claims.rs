@@ -573,6 +573,19 @@ fn a_pod_waits_for_a_claim_that_others_use_and_of_which_another_claim_has_the_de
     }
 }
 
+#[test]
+fn a_pod_that_waits_for_such_a_claim_gives_up_its_other_claims() {
+    let mut second = device_of("n1");
+    second.devices.results[0].device = "gpu-1".to_owned();
+    let shared = claim("c", 3, &status(&device_of("n1"), &["q"]));
+    let mut machine = machine(&[("n1", 2)], [shared, taken(), claim("own", 3, &status(&second, &["p"]))]);
+    let mut pod = user("p", "c");
+    let own = json!({"name": "own", "resourceClaimName": "own"});
+    pod["spec"]["resourceClaims"].as_array_mut().unwrap().push(own);
+    machine.show_pod(&pod);
+    assert_eq!(asked(&two_turns(&mut machine)), ["free own"]);
+}
+
 /// What is said of the pod, the nearest node included, with `details`.
 fn said(details: Details, pods: &[Value], objects: impl IntoIterator<Item = Event>) -> String {
     let config = Config::default();

@@ -83,13 +83,19 @@ pub(super) fn progress(
 /// The write that takes the pod from a claim's users, or its PodGroup, and its devices from the claim unless others use it; `None`: there is nothing
 /// to take back, or the pod is being placed where it can use the claim, or other pods of the PodGroup use it.
 pub(super) fn taken_back(pod: &PodKey, choice: &ClaimChoice, view: &PrebindView<'_>) -> Option<PrebindWrite> {
+    if view.snapshot.ledger().get(&pod.uid).is_some() || group_uses(pod, choice, view) {
+        return None;
+    }
+    release(pod, choice, view)
+}
+
+/// The write that takes the pod from a claim's users, or its PodGroup, and its devices from the claim unless others use it; `None`: it is no user, and
+/// the devices are not those of the choice, or others use them.
+pub(super) fn release(pod: &PodKey, choice: &ClaimChoice, view: &PrebindView<'_>) -> Option<PrebindWrite> {
     let claims = view.snapshot.resource_claims();
     let claim = claims.claim(&pod.namespace, &choice.claim);
     let claim = claim.filter(|claim| *claim.metadata.uid == *choice.uid)?;
     let reserved = is_reserved(claim, choice.consumer.uid(&pod.uid));
-    if view.snapshot.ledger().get(&pod.uid).is_some() || group_uses(pod, choice, view) {
-        return None;
-    }
     let ours =
         choice.allocation.is_some() && claim.status.allocation.as_ref() == choice.allocation.as_deref();
     let deallocate = ours && is_only_user(pod, (&choice.claim, &choice.consumer), view);
