@@ -79,7 +79,7 @@ pub trait PreFilter: SchedulingPlugin {
 }
 
 /// What a plugin has found out for one pod, by which it tests nodes.
-pub trait PreFiltered<'a, R>: fmt::Debug {
+pub trait PreFiltered<'a, R> {
     /// Every reason for which the plugin rejects the node.
     fn test(&self, node: &NodeState) -> Result<(), Reasons<R>>;
 
@@ -156,7 +156,7 @@ pub trait PreScore: SchedulingPlugin {
 }
 
 /// What a plugin has found out for one pod, by which it scores nodes.
-pub trait PreScored: fmt::Debug {
+pub trait PreScored {
     /// The score, from 0 to 100, of each of these nodes, which are those that fit.
     fn normalised(&self, feasible: &[&NodeState]) -> Vec<i64>;
 }

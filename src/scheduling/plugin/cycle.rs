@@ -1,6 +1,8 @@
 //! What the plugins that look at more than one node found out for one pod, before its nodes are tested and scored: kube-scheduler's
 //! PreFilter, PreScore and CycleState.
 
+use std::fmt;
+
 use super::{
     NodeReasons, Plugin, Reason, TABLE,
     contract::PreScored,
@@ -15,7 +17,7 @@ use crate::scheduling::{
 
 /// What each plugin found out for one pod that has something to do for it, in the order of the table. It holds as long as no pod, no node and no
 /// other object changes, and for this time.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Cycle<'a>(Vec<Box<dyn Prepared<'a> + 'a>>);
 
 impl<'a> Cycle<'a> {
@@ -87,8 +89,15 @@ impl<'a> Cycle<'a> {
     }
 }
 
+/// The plugins that have something to do: what they have found out is made of the whole cluster.
+impl fmt::Debug for Cycle<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_set().entries(self.0.iter().map(|prepared| prepared.plugin())).finish()
+    }
+}
+
 /// What each plugin found out for one pod that scores by more than one node and has something to score for it. It holds as long as [`Cycle`] does.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Preferences<'a>(pub(super) Vec<(Plugin, Box<dyn PreScored + 'a>)>);
 
 impl<'a> Preferences<'a> {
@@ -115,5 +124,12 @@ impl<'a> Preferences<'a> {
     /// Whether no plugin has anything to score.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+}
+
+/// The plugins that have something to score.
+impl fmt::Debug for Preferences<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_set().entries(self.0.iter().map(|(plugin, _)| plugin)).finish()
     }
 }

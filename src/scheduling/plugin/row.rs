@@ -1,6 +1,6 @@
 //! A plugin as a line of the table: the points at which it takes part as functions that know the reasons of all plugins.
 
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
 use super::{
     NodeReasons, Plugin, Reason,
@@ -50,7 +50,7 @@ pub(super) trait InTable: SchedulingPlugin {
 }
 
 /// What a plugin has found out for one pod, by which it tests nodes.
-pub(super) trait Prepared<'a>: fmt::Debug {
+pub(super) trait Prepared<'a> {
     /// The plugin.
     fn plugin(&self) -> Plugin;
 
@@ -199,12 +199,6 @@ fn prepare_score<'a, P: InTable + PreScore>(
 
 /// What a plugin has found out, with its reasons among those of all plugins.
 struct Found<'a, P: PreFilter>(P::Found<'a>);
-
-impl<P: PreFilter> fmt::Debug for Found<'_, P> {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(formatter)
-    }
-}
 
 impl<'a, P: InTable + PreFilter> Prepared<'a> for Found<'a, P> {
     fn plugin(&self) -> Plugin {
