@@ -125,7 +125,7 @@ const PODS: usize = 1_000;
 
 /// The most bytes that a node of eight cards and a pod that runs take.
 const MOST_OF_A_NODE: i64 = 9_000;
-const MOST_OF_A_POD: i64 = 3_600;
+const MOST_OF_A_POD: i64 = 2_500;
 
 fn each(bytes: i64, count: usize) -> i64 {
     bytes / i64::try_from(count).unwrap()

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::{
     metadata::Metadata,
     nullable,
-    selector::{LabelSelector, Labels},
+    selector::{LabelSelector, LabelValues},
 };
 
 /// `policy/v1` PodDisruptionBudget.
@@ -70,7 +70,7 @@ pub struct PodDisruptionBudgetStatus {
 impl PodDisruptionBudget {
     /// Whether the budget covers a pod of this namespace with these labels, as kube-scheduler and the Eviction API decide it
     /// (kubernetes v1.36 `pkg/scheduler/framework/plugins/defaultpreemption`, `pkg/registry/core/pod/storage/eviction.go`).
-    pub fn covers(&self, namespace: &str, labels: &Labels) -> bool {
+    pub fn covers(&self, namespace: &str, labels: &impl LabelValues) -> bool {
         self.metadata.namespace == namespace
             && self.spec.selector.as_ref().is_some_and(|selector| selector.matches(labels))
     }
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn a_budget_covers_the_pods_of_its_namespace_that_its_selector_matches() {
-        let labels = Labels::from([("app".to_owned(), "web".to_owned())]);
+        let labels = crate::object::Labels::from([("app".to_owned(), "web".to_owned())]);
         for (spec, namespace, expected) in [
             (r#"{"selector":{"matchLabels":{"app":"web"}}}"#, "team", true),
             (r#"{"selector":{"matchLabels":{"app":"web"}}}"#, "other", false),

@@ -13,6 +13,18 @@ pub use text::UnreadableSelector;
 /// Label key to value.
 pub type Labels = BTreeMap<String, String>;
 
+/// What a selector is matched with.
+pub trait LabelValues {
+    /// The value of the label with this key; `None`: there is no such label.
+    fn value(&self, key: &str) -> Option<&str>;
+}
+
+impl LabelValues for Labels {
+    fn value(&self, key: &str) -> Option<&str> {
+        self.get(key).map(String::as_str)
+    }
+}
+
 /// Requirements on labels that must all hold. Without any it matches every object; a selector that is absent matches none.
 #[derive(Clone, Debug, Default, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd)]
 #[serde(default, rename_all = "camelCase")]
@@ -38,13 +50,13 @@ impl LabelSelector {
 
     /// Whether all requirements hold for these labels. `NotIn` and `DoesNotExist` hold where the label is absent; an operator that
     /// the API server would not store holds for nothing.
-    pub fn matches(&self, labels: &Labels) -> bool {
-        let equal = |(key, value): (&String, &String)| labels.get(key) == Some(value);
+    pub fn matches(&self, labels: &impl LabelValues) -> bool {
+        let equal = |(key, value): (&String, &String)| labels.value(key) == Some(value);
         self.match_labels.iter().all(equal)
             && self
                 .match_expressions
                 .iter()
-                .all(|requirement| meets(requirement, labels.get(&requirement.key)))
+                .all(|requirement| meets(requirement, labels.value(&requirement.key)))
     }
 
     /// The same as requirements alone: an equal label is one whose value is `In` a list of one.
@@ -66,8 +78,8 @@ impl LabelSelector {
     }
 }
 
-fn meets(requirement: &Requirement, actual: Option<&String>) -> bool {
-    let listed = || actual.is_some_and(|actual| requirement.values.contains(actual));
+fn meets(requirement: &Requirement, actual: Option<&str>) -> bool {
+    let listed = || actual.is_some_and(|actual| requirement.values.iter().any(|value| value == actual));
     match requirement.operator.as_str() {
         "In" => listed(),
         "NotIn" => !listed(),

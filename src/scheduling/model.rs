@@ -25,6 +25,7 @@ pub mod other_schedulers;
 pub mod outcome;
 pub mod plugin_arguments;
 pub mod pod;
+pub mod pod_labels;
 pub mod pod_reservation;
 pub mod pod_selector;
 pub mod pod_shape;

@@ -22,6 +22,7 @@ use berth::{
             extended_resources::ExtendedRequests,
             kind::Kind,
             pod::Deletion,
+            pod_labels::PodLabels,
             prebind_step::PrebindStep,
         },
         plan::preemption::{Candidate, Rules, choose},
@@ -164,7 +165,7 @@ fn demand(pod: &str, tenant: Tenant) -> Demand {
     let labels = if tenant.is_protected { "protected" } else { "other" };
     let footprint = Footprint {
         namespace: "default".into(),
-        labels: Arc::new(Labels::from([("app".to_owned(), labels.to_owned())])),
+        labels: Arc::new(PodLabels::from([("app", labels)])),
         resource_claims: used.into_iter().collect(),
         extended,
         ..Footprint::default()

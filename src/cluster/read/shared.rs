@@ -1,4 +1,4 @@
-//! KnownParts that many pods have in common, each kept once: names of namespaces, nodes, cards and workloads, labels, what is asked of cards, ports and disks.
+//! KnownParts that many pods have in common, each kept once: names of namespaces, nodes, cards and workloads, labels and their keys and values, what is asked of cards, ports and disks.
 //!
 //! What is read stays equal to what was read; only its memory is shared.
 
@@ -10,10 +10,9 @@ use std::{
 
 use crate::{
     device::CardId,
-    object::Labels,
     scheduling::{
         Holding, PodInfo,
-        model::{footprint::PortsAndDisks, pod_shape::CardShape, tenure::Tenure},
+        model::{footprint::PortsAndDisks, pod_labels::PodLabels, pod_shape::CardShape, tenure::Tenure},
     },
 };
 
@@ -24,7 +23,7 @@ pub struct SharedParts(Mutex<KnownParts>);
 #[derive(Debug, Default)]
 struct KnownParts {
     names: Interned<str>,
-    labels: Interned<Labels>,
+    labels: Interned<PodLabels>,
     exclusive: Interned<PortsAndDisks>,
     cards: Interned<CardShape>,
 }
@@ -47,6 +46,9 @@ impl SharedParts {
         parts.names.share(&mut pod.key.namespace);
         if let Some(footprint) = Arc::get_mut(&mut pod.footprint) {
             parts.names.share(&mut footprint.namespace);
+            if let Some(labels) = Arc::get_mut(&mut footprint.labels) {
+                labels.texts_mut().for_each(|text| parts.names.share(text));
+            }
             parts.labels.share(&mut footprint.labels);
             parts.exclusive.share(&mut footprint.exclusive);
             if let Some(cards) = &mut footprint.cards {
@@ -61,13 +63,17 @@ impl SharedParts {
 }
 
 impl KnownParts {
+    /// Shares what a pod holds; lists take as much memory as they have items.
     fn share_held(&mut self, holding: &mut Holding) {
         self.names.share(&mut holding.node);
+        holding.allocations.shrink_to_fit();
         if let Some(Tenure { workload, .. }) = holding.tenure.as_mut().and_then(Arc::get_mut) {
             self.names.share(&mut workload.kind);
             self.names.share(&mut workload.name);
         }
         for assignment in holding.allocations.iter_mut().filter_map(|one| Arc::get_mut(&mut one.assignment)) {
+            assignment.containers.shrink_to_fit();
+            assignment.containers.iter_mut().for_each(|container| container.shares.shrink_to_fit());
             for share in assignment.containers.iter_mut().flat_map(|container| &mut container.shares) {
                 let mut name = share.card.name().clone();
                 self.names.share(&mut name);

@@ -8,6 +8,7 @@ use super::{
 };
 use super::{
     extended_resources::{ExtendedRequests, ShareRequests},
+    pod_labels::PodLabels,
     pod_reservation::PodReservation,
     pod_selector::{PodSelector, PodTerm, WeightedTerm, requirements},
     pod_shape::{CardShape, PodShape},
@@ -31,7 +32,7 @@ pub struct Footprint {
     /// The pod's namespace.
     pub namespace: Arc<str>,
     /// The pod's labels.
-    pub labels: Arc<Labels>,
+    pub labels: Arc<PodLabels>,
     /// Whether the pod is being deleted: spreading does not count it.
     pub terminating: bool,
     /// Resources that Kubernetes accounts.
@@ -228,7 +229,7 @@ impl Footprint {
                 preferred: scored.into_iter().map(read).collect(),
             },
             namespace,
-            labels: Arc::new(labels),
+            labels: Arc::new(PodLabels::from(&labels)),
             reservation: None,
         }
     }

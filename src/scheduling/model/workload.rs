@@ -2,8 +2,8 @@
 
 use std::{fmt, sync::Arc};
 
-use super::origin::Origin;
-use crate::object::{Labels, Pod, metadata::Controller};
+use super::{origin::Origin, pod_labels::PodLabels};
+use crate::object::{Pod, metadata::Controller, selector::LabelValues};
 
 /// The label by which a Deployment names its ReplicaSets (kubernetes `pkg/controller/deployment/sync.go`).
 const TEMPLATE_HASH: &str = "pod-template-hash";
@@ -19,23 +19,24 @@ pub struct Workload {
 
 impl Workload {
     /// The workload of a pod that waits, by what it is made from and its labels; `None`: no controller made the pod.
-    pub(in crate::scheduling) fn of(origin: Option<&Origin>, labels: &Labels) -> Option<Self> {
+    pub(in crate::scheduling) fn of(origin: Option<&Origin>, labels: &PodLabels) -> Option<Self> {
         let controller = origin?.controller.as_ref()?;
-        Some(Self::of_controller(controller, Some(labels)))
+        Some(Self::of_controller(controller, labels.value(TEMPLATE_HASH)))
     }
 
     /// The workload of a pod; a pod that no controller made is its own.
     pub fn of_pod(pod: &Pod) -> Self {
         match &pod.metadata.controller {
-            Some(controller) => Self::of_controller(controller, pod.metadata.labels.as_ref()),
+            Some(controller) => Self::of_controller(controller, pod.metadata.label(TEMPLATE_HASH)),
             None => Self { kind: "Pod".into(), name: pod.metadata.name.as_str().into() },
         }
     }
 
-    fn of_controller(controller: &Controller, labels: Option<&Labels>) -> Self {
+    /// The workload of a pod with this value of the label [`TEMPLATE_HASH`].
+    fn of_controller(controller: &Controller, hash: Option<&str>) -> Self {
         let (kind, name) = (controller.kind(), controller.name());
-        let hash = labels.and_then(|labels| labels.get(TEMPLATE_HASH)).filter(|_| kind == "ReplicaSet");
-        let deployment = hash.and_then(|hash| name.strip_suffix(hash.as_str())?.strip_suffix('-'));
+        let hash = hash.filter(|_| kind == "ReplicaSet");
+        let deployment = hash.and_then(|hash| name.strip_suffix(hash)?.strip_suffix('-'));
         match deployment {
             Some(deployment) => Self { kind: "Deployment".into(), name: deployment.into() },
             None => Self { kind: kind.into(), name: name.into() },

@@ -21,6 +21,7 @@ use crate::{
     },
     config::Config,
     object::Pod,
+    object::selector::LabelValues,
     scheduling::{
         Snapshot,
         showback::{UsageAccount, UsageSpan},
@@ -68,7 +69,7 @@ fn span(
         pod: info.key.uid.clone(),
         namespace: info.key.namespace.clone(),
         workload: tenure.workload.clone(),
-        labels: showback::values(labels, |label| info.footprint.labels.get(label).map(String::as_str)),
+        labels: showback::values(labels, |label| info.footprint.labels.value(label)),
         held,
         from: tenure.since,
         until,

@@ -13,6 +13,7 @@ use crate::{
     },
     device::CoreUnit,
     dialect::Dialects,
+    object::selector::LabelValues,
     scheduling::{
         Scheduler,
         model::pod_shape::PodShape,
@@ -77,7 +78,7 @@ impl SeenCluster {
                 pod: charge.pod.uid.clone(),
                 namespace: charge.pod.namespace.clone(),
                 workload: tenure.workload.clone(),
-                labels: values(labels, |label| charge.footprint.labels.get(label).map(String::as_str)),
+                labels: values(labels, |label| charge.footprint.labels.value(label)),
                 held: parts(&cards),
                 from: tenure.since,
                 until,

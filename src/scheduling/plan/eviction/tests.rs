@@ -7,6 +7,7 @@ use crate::scheduling::{
     Claim, Footprint, Importance, Lifetime, PodGroups, fixtures,
     model::{
         kind::{Kind, PodGroupKind},
+        pod_labels::PodLabels,
         tdm::{
             WindowState,
             job::{Quantum, Readiness},
@@ -29,8 +30,8 @@ fn pod(name: &str) -> PodInfo {
         budget: None,
         readiness: Readiness::Ready,
     };
-    let labels = [("app".to_owned(), "a".to_owned())].into();
-    let footprint = Footprint { namespace: "team".into(), labels: Arc::new(labels), ..Footprint::default() };
+    let labels = Arc::new(PodLabels::from([("app", "a")]));
+    let footprint = Footprint { namespace: "team".into(), labels, ..Footprint::default() };
     let mut pod = PodInfo {
         stage: Stage::Running,
         holding: Some(fixtures::holding("rz1-node", Vec::new())),

@@ -13,7 +13,10 @@ use crate::{
         Footprint, PodInfo, QuotaInfo, QuotaKey, WaitingPodStatus,
         decide::class::Classes,
         fixtures::{self, PROFILE, allocation, ask, demand, node, share},
-        model::pod::{Claim, Placer, PodKey},
+        model::{
+            pod::{Claim, Placer, PodKey},
+            pod_labels::PodLabels,
+        },
         plugin::score::weights::ScoreWeights,
         world::{object::Object, quota::Bound},
     },
@@ -23,7 +26,7 @@ use crate::{
 fn held(on: (&str, u32), memory: u64, priority: i32) -> Charge {
     let (node, card) = on;
     let share = share(&format!("GPU-{node}-{card}"), memory, 10);
-    let labels = Arc::new(Labels::from([("app".to_owned(), "web".to_owned())]));
+    let labels = Arc::new(PodLabels::from([("app", "web")]));
     Charge {
         footprint: Arc::new(Footprint { namespace: "default".into(), labels, ..Footprint::default() }),
         importance: Importance { priority, ..Importance::default() },

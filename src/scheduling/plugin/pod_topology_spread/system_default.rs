@@ -7,11 +7,12 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use crate::{
-    object::{LabelSelector, Labels, metadata::Controller, node::HOSTNAME},
+    object::{LabelSelector, Labels, metadata::Controller, node::HOSTNAME, selector::LabelValues},
     scheduling::{
         model::{
             footprint::{Inclusion, SpreadConstraint, SpreadConstraints},
             pod::Demand,
+            pod_labels::PodLabels,
             pod_selector::PodSelector,
         },
         world::object::{Objects, selecting::SelectedPods},
@@ -51,12 +52,12 @@ pub(super) fn constraints(demand: &Demand, objects: &Objects) -> Vec<SpreadConst
 /// What all Services that select the pod and its controller demand of their pods together; empty where there are none.
 fn selector(
     namespace: &Arc<str>,
-    labels: &Labels,
+    labels: &PodLabels,
     controller: Option<&Controller>,
     objects: &Objects,
 ) -> LabelSelector {
     let mut selector = LabelSelector::default();
-    let is_met = |wanted: &&Labels| wanted.iter().all(|(key, value)| labels.get(key) == Some(value));
+    let is_met = |wanted: &&Labels| wanted.iter().all(|(key, value)| labels.value(key) == Some(value));
     for wanted in objects.services(namespace).filter(is_met) {
         selector.match_labels.extend(wanted.clone());
     }

@@ -3,17 +3,15 @@
 use std::sync::Arc;
 
 use super::SchedulingCycle;
-use crate::{
-    object::Labels,
-    scheduling::{
-        decide::{Decision, class::Classes, fit_error::FitError},
-        model::{
-            name::Uid,
-            pod::{Ask, Claim, PodInfo, PreemptionPolicy},
-        },
-        node_flow::NodeFlows,
-        snapshot::Snapshot,
+use crate::scheduling::{
+    decide::{Decision, class::Classes, fit_error::FitError},
+    model::{
+        name::Uid,
+        pod::{Ask, Claim, PodInfo, PreemptionPolicy},
+        pod_labels::PodLabels,
     },
+    node_flow::NodeFlows,
+    snapshot::Snapshot,
 };
 
 /// What is equal of pods that are decided alike.
@@ -21,7 +19,7 @@ use crate::{
 pub(in crate::scheduling::scheduler) struct Alike {
     ask: Arc<Ask>,
     namespace: Arc<str>,
-    labels: Arc<Labels>,
+    labels: Arc<PodLabels>,
     priority: i32,
     preemption_policy: PreemptionPolicy,
 }

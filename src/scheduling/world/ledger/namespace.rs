@@ -25,7 +25,7 @@ pub(super) struct NamespacePods {
 struct Segment {
     /// No uid of its pods comes before this; `None`: the segment is the first.
     first: Option<Uid>,
-    pods: BTreeMap<Uid, Vec<Peak>>,
+    pods: BTreeMap<Uid, Box<[Peak]>>,
     /// What they hold together; `None`: that is to be folded anew.
     held: Option<Held>,
 }
@@ -66,7 +66,7 @@ impl NamespacePods {
         let at = self.place_of(&uid);
         let segment = &mut self.segments[at];
         segment.held = None;
-        segment.pods.insert(uid, peaks);
+        segment.pods.insert(uid, peaks.into());
         if segment.pods.len() > FULL {
             let middle = segment.pods.keys().nth(FULL / 2).expect("it has more").clone();
             let pods = segment.pods.split_off(&middle);
