@@ -103,10 +103,16 @@ impl Holdings {
 }
 
 /// What is shown of some holdings.
-#[derive(Debug)]
 struct Exposition {
     holdings: Holdings,
     shown: ShownSeries,
+}
+
+/// Without the holdings, which are those of the whole cluster.
+impl fmt::Debug for Exposition {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Exposition").field("shown", &self.shown).finish_non_exhaustive()
+    }
 }
 
 impl Collector for Exposition {
