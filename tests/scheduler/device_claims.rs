@@ -578,12 +578,22 @@ fn a_pod_that_waits_for_such_a_claim_gives_up_its_other_claims() {
     let mut second = device_of("n1");
     second.devices.results[0].device = "gpu-1".to_owned();
     let shared = claim("c", 3, &status(&device_of("n1"), &["q"]));
-    let mut machine = machine(&[("n1", 2)], [shared, taken(), claim("own", 3, &status(&second, &["p"]))]);
+    let mut machine = machine(&[("n1", 3)], [shared, taken(), claim("own", 3, &status(&second, &["p"]))]);
     let mut pod = user("p", "c");
     let own = json!({"name": "own", "resourceClaimName": "own"});
     pod["spec"]["resourceClaims"].as_array_mut().unwrap().push(own);
     machine.show_pod(&pod);
-    assert_eq!(asked(&two_turns(&mut machine)), ["free own"]);
+    let effects = two_turns(&mut machine);
+    assert_eq!(asked(&effects), ["free own"]);
+    answer(&mut machine, &effects, &written(4));
+    machine.tell(claim("own", 4, &json!({})));
+    assert_eq!(
+        asked(&later(&mut machine)),
+        [""; 0],
+        "it is not given devices as long as the pod can't use the other one"
+    );
+    machine.tell(claim("c", 5, &json!({})));
+    assert_eq!(asked(&later(&mut machine)), ["give c", "give own"]);
 }
 
 /// What is said of the pod, the nearest node included, with `details`.
