@@ -80,18 +80,20 @@ pub(super) fn progress(
     })
 }
 
-/// The write that takes the pod from a claim's users, or its PodGroup, and its devices from the claim unless others use it; `None`: there is nothing
-/// to take back, or the pod is being placed where it can use the claim, or other pods of the PodGroup use it.
+/// As [`release`]; `None` for a pod that is being placed where it can use the claim, too.
 pub(super) fn taken_back(pod: &PodKey, choice: &ClaimChoice, view: &PrebindView<'_>) -> Option<PrebindWrite> {
-    if view.snapshot.ledger().get(&pod.uid).is_some() || group_uses(pod, choice, view) {
+    if view.snapshot.ledger().get(&pod.uid).is_some() {
         return None;
     }
     release(pod, choice, view)
 }
 
-/// The write that takes the pod from a claim's users, or its PodGroup, and its devices from the claim unless others use it; `None`: it is no user, and
-/// the devices are not those of the choice, or others use them.
+/// The write that takes the pod from a claim's users, or its PodGroup, and its devices from the claim unless others use it; `None`: there is nothing
+/// to take back, or other pods of the PodGroup use it.
 pub(super) fn release(pod: &PodKey, choice: &ClaimChoice, view: &PrebindView<'_>) -> Option<PrebindWrite> {
+    if group_uses(pod, choice, view) {
+        return None;
+    }
     let claims = view.snapshot.resource_claims();
     let claim = claims.claim(&pod.namespace, &choice.claim);
     let claim = claim.filter(|claim| *claim.metadata.uid == *choice.uid)?;

@@ -252,8 +252,8 @@ impl Prebinding {
 
     /// Gives up the claims of a pod that fits nowhere where these can be used: devices are freed that no other pod uses, as kube-scheduler's
     /// PostFilter of `DynamicResources` does, and of a claim that others use the pod is no longer a user. A claim of the pod's PodGroup is given up only
-    /// if no pod of it holds a place, and none at all if the pod has a place again by the time of the write. The claim that an earlier attempt has made
-    /// is deleted.
+    /// if no other pod of it holds a place. None is given up if the pod has a place again by the time of the write. The claim that an earlier attempt has
+    /// made is deleted.
     pub(super) fn give_up_claims(&mut self, uid: &Uid, view: &PrebindView<'_>) {
         let Some(pod) = view.pods.pod(uid) else { return };
         let (key, claims) = (&pod.key, view.snapshot.resource_claims());
