@@ -84,6 +84,7 @@ impl PodDisruptionBudget {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::object::Labels;
 
     fn budget(json: &str) -> PodDisruptionBudget {
         serde_json::from_str(json).unwrap()
@@ -91,7 +92,7 @@ mod tests {
 
     #[test]
     fn a_budget_covers_the_pods_of_its_namespace_that_its_selector_matches() {
-        let labels = crate::object::Labels::from([("app".to_owned(), "web".to_owned())]);
+        let labels = Labels::from([("app".to_owned(), "web".to_owned())]);
         for (spec, namespace, expected) in [
             (r#"{"selector":{"matchLabels":{"app":"web"}}}"#, "team", true),
             (r#"{"selector":{"matchLabels":{"app":"web"}}}"#, "other", false),

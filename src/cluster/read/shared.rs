@@ -1,4 +1,5 @@
-//! KnownParts that many pods have in common, each kept once: names of namespaces, nodes, cards and workloads, labels and their keys and values, what is asked of cards, ports and disks.
+//! Parts that many pods have in common, each kept once: names of namespaces, nodes, cards and workloads, sets of labels with their keys and values, what
+//! is asked of cards, ports and disks.
 //!
 //! What is read stays equal to what was read; only its memory is shared.
 
@@ -16,7 +17,7 @@ use crate::{
     },
 };
 
-/// KnownParts of the pods that were read.
+/// The parts of the pods that were read.
 #[derive(Debug, Default)]
 pub struct SharedParts(Mutex<KnownParts>);
 
@@ -28,7 +29,7 @@ struct KnownParts {
     cards: Interned<CardShape>,
 }
 
-/// KnownParts of one kind.
+/// The parts of one kind.
 #[derive(Debug)]
 struct Interned<T: ?Sized> {
     all: HashSet<Arc<T>>,
@@ -46,10 +47,7 @@ impl SharedParts {
         parts.names.share(&mut pod.key.namespace);
         if let Some(footprint) = Arc::get_mut(&mut pod.footprint) {
             parts.names.share(&mut footprint.namespace);
-            if let Some(labels) = Arc::get_mut(&mut footprint.labels) {
-                labels.texts_mut().for_each(|text| parts.names.share(text));
-            }
-            parts.labels.share(&mut footprint.labels);
+            parts.share_labels(&mut footprint.labels);
             parts.exclusive.share(&mut footprint.exclusive);
             if let Some(cards) = &mut footprint.cards {
                 parts.cards.share(cards);
@@ -63,6 +61,17 @@ impl SharedParts {
 }
 
 impl KnownParts {
+    /// Keys and values are looked up only for a set that is new: most events are of pods that are known.
+    fn share_labels(&mut self, labels: &mut Arc<PodLabels>) {
+        if self.labels.replace_with_known(labels) {
+            return;
+        }
+        if let Some(labels) = Arc::get_mut(labels) {
+            labels.texts_mut().for_each(|text| self.names.share(text));
+        }
+        self.labels.share(labels);
+    }
+
     /// Shares what a pod holds; lists take as much memory as they have items.
     fn share_held(&mut self, holding: &mut Holding) {
         self.names.share(&mut holding.node);
@@ -73,11 +82,13 @@ impl KnownParts {
         }
         for assignment in holding.allocations.iter_mut().filter_map(|one| Arc::get_mut(&mut one.assignment)) {
             assignment.containers.shrink_to_fit();
-            assignment.containers.iter_mut().for_each(|container| container.shares.shrink_to_fit());
-            for share in assignment.containers.iter_mut().flat_map(|container| &mut container.shares) {
-                let mut name = share.card.name().clone();
-                self.names.share(&mut name);
-                share.card = CardId::called(name);
+            for container in &mut assignment.containers {
+                container.shares.shrink_to_fit();
+                for share in &mut container.shares {
+                    let mut name = share.card.name().clone();
+                    self.names.share(&mut name);
+                    share.card = CardId::called(name);
+                }
             }
         }
     }
@@ -90,10 +101,15 @@ impl<T: Eq + Hash + ?Sized> Default for Interned<T> {
 }
 
 impl<T: Eq + Hash + ?Sized> Interned<T> {
-    /// Puts the part that is kept in the place of an equal one.
+    /// Puts the part that is kept in the place of an equal one; whether there is one.
+    fn replace_with_known(&self, part: &mut Arc<T>) -> bool {
+        let known = self.all.get(&**part).cloned();
+        known.map(|known| *part = known).is_some()
+    }
+
+    /// Puts the part that is kept in the place of an equal one; a part that is new is kept.
     fn share(&mut self, part: &mut Arc<T>) {
-        if let Some(known) = self.all.get(&**part) {
-            *part = known.clone();
+        if self.replace_with_known(part) {
             return;
         }
         if self.all.len() >= self.limit {

@@ -185,20 +185,21 @@ impl Footprint {
     /// What the pod is to the plugins, with its resources as they were read.
     pub fn of_pod(pod: &Pod, resources: ResourceAmounts) -> Self {
         let namespace: Arc<str> = pod.metadata.namespace.as_str().into();
-        let labels = pod.metadata.labels.clone().unwrap_or_default();
+        let no_labels = Labels::new();
+        let labels = pod.metadata.labels.as_ref().unwrap_or(&no_labels);
         let terms = |affinity: &Option<PodAffinity>| -> Vec<PodTerm> {
             let required = affinity.iter().flat_map(|affinity| &affinity.required);
-            required.map(|term| PodTerm::read(term, &namespace, &labels)).collect()
+            required.map(|term| PodTerm::read(term, &namespace, labels)).collect()
         };
         let preferred = |affinity: &Option<PodAffinity>, sign: i64| -> Vec<WeightedTerm> {
             let preferred = affinity.iter().flat_map(|affinity| &affinity.preferred);
             let read = |one: &WeightedPodAffinityTerm| WeightedTerm {
-                term: PodTerm::read(&one.pod_affinity_term, &namespace, &labels),
+                term: PodTerm::read(&one.pod_affinity_term, &namespace, labels),
                 weight: sign * i64::from(one.weight),
             };
             preferred.map(read).collect()
         };
-        let read = |spread: &TopologySpread| SpreadConstraint::read(spread, &namespace, &labels);
+        let read = |spread: &TopologySpread| SpreadConstraint::read(spread, &namespace, labels);
         let (scored, required): (Vec<_>, Vec<_>) = pod
             .spec
             .topology_spread_constraints
@@ -229,7 +230,7 @@ impl Footprint {
                 preferred: scored.into_iter().map(read).collect(),
             },
             namespace,
-            labels: Arc::new(PodLabels::from(&labels)),
+            labels: Arc::new(PodLabels::from(labels)),
             reservation: None,
         }
     }

@@ -20,8 +20,7 @@ use crate::{
         },
     },
     config::Config,
-    object::Pod,
-    object::selector::LabelValues,
+    object::{Pod, selector::LabelValues},
     scheduling::{
         Snapshot,
         showback::{UsageAccount, UsageSpan},
