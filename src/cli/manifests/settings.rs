@@ -96,8 +96,14 @@ impl InstallationSettings {
         }
         let renamed = self.renamed();
         walk(object, &|fields| {
-            if fields.get("name") == Some(&json!("schedulers")) && fields.contains_key("expression") {
-                fields["expression"] = self.schedulers().into();
+            let name = fields.get("name").and_then(Value::as_str);
+            let list = match name.filter(|_| fields.contains_key("expression")) {
+                Some("schedulers") => Some(self.schedulers()),
+                Some("agents") => Some(usernames(agents)),
+                _ => None,
+            };
+            if let Some(list) = list {
+                fields["expression"] = list.into();
             } else if let Some(Value::String(expression)) = fields.get_mut("expression") {
                 *expression = with_literals(expression, &renamed);
             }
@@ -174,8 +180,7 @@ impl InstallationSettings {
                 names.push(name);
             }
         }
-        let quoted: Vec<String> = names.iter().map(|name| format!("'{name}'")).collect();
-        format!("[{}]", quoted.join(", "))
+        cel_list(names)
     }
 
     /// The built-in names that have another one now, or others beside them.
@@ -232,6 +237,19 @@ impl InstallationSettings {
         let count = hygon::resources().count;
         [(count, among(resources)), (LAST_HINT.to_owned(), among(hints.collect()))]
     }
+}
+
+/// The users that these accounts are to the API server, as a CEL list.
+fn usernames(agents: &[Account]) -> String {
+    let username =
+        |account: &Account| format!("system:serviceaccount:{}:{}", account.namespace, account.name);
+    cel_list(agents.iter().map(username))
+}
+
+/// Texts in which nothing is to be escaped, as a CEL list.
+fn cel_list(texts: impl IntoIterator<Item: std::fmt::Display>) -> String {
+    let quoted: Vec<String> = texts.into_iter().map(|text| format!("'{text}'")).collect();
+    format!("[{}]", quoted.join(", "))
 }
 
 /// The expression with each string literal in its new name. The files write literals in single quotes and escape nothing.

@@ -324,6 +324,15 @@ fn a_namespace_that_may_be_there_already_gets_no_labels() {
     }
 }
 
+/// The users that the policies let write assignments by name.
+fn named_agents(objects: &[Value]) -> Vec<&str> {
+    let policies = of_kind(objects, "ValidatingAdmissionPolicy");
+    let variables =
+        policies.into_iter().filter_map(|policy| policy["spec"]["variables"].as_array()).flatten();
+    let agents = variables.filter(|variable| variable["name"] == "agents");
+    agents.map(|agents| agents["expression"].as_str().unwrap()).collect()
+}
+
 #[test]
 fn each_agent_is_bound_to_the_role_of_writers() {
     let flags = ["--agent", "kube-system/hami-device-plugin", "--agent", "kube-system/hami-scheduler"];
@@ -340,6 +349,10 @@ fn each_agent_is_bound_to_the_role_of_writers() {
     for ((namespace, name), (wanted_namespace, wanted_name)) in bound.into_iter().zip(expected) {
         assert_eq!((namespace, name), (&json!(wanted_namespace), &json!(wanted_name)));
     }
+    let named = "['system:serviceaccount:kube-system:hami-device-plugin', 'system:serviceaccount:kube-system:hami-scheduler']";
+    assert_eq!(named_agents(&objects), [named; 2], "a policy may come into force before a binding");
+    let unnamed = self::objects(&args(&[])).unwrap();
+    assert_eq!(named_agents(&unnamed), ["[]"; 2]);
     for wrong in
         ["hami-device-plugin", "kube-system/", "/name", "Kube/name", "kube-system/a/b", "kube-system/-a"]
     {

@@ -106,7 +106,7 @@ budget of one replica would keep its node from being drained. Input: object, val
 {{- end -}}
 {{- range $one := concat ($spec.matchConditions | default list) ($spec.variables | default list) $spec.validations -}}
 {{- $expression := include "berth.expression" (dict "text" .expression "settings" $.settings) -}}
-{{- if eq (get $one "name") "schedulers" -}}{{- $expression = $.settings.schedulers -}}{{- end -}}
+{{- if has (get $one "name") (list "schedulers" "agents") -}}{{- $expression = get $.settings $one.name -}}{{- end -}}
 {{- $_ := set $one "expression" $expression -}}
 {{- end -}}
 {{- end -}}

@@ -2,6 +2,7 @@
 What the settings (berth.yaml, the value `config`) change in the objects, as JSON:
   literals    a name that the manifests have in CEL expressions, and the text that takes its place
   schedulers  the schedulers of shares, as a CEL list
+  agents      the users that may write assignments by name, as a CEL list
   optOut      whether namespaces come in unasked
   preempts    whether pods are preempted
   evicts      whether pods are evicted: those of gangs, and those of a revocable zone that closes
@@ -20,6 +21,10 @@ It follows src/cli/manifests/settings.rs. The program checks the settings; the c
 {{- $schedulers := concat (list ($config.schedulerName | default "berth")) $names.schedulers -}}
 {{- range $config.adoptSchedulers -}}
 {{- if ne . $names.withoutShares -}}{{- $schedulers = append $schedulers . -}}{{- end -}}
+{{- end -}}
+{{- $agents := list -}}
+{{- range .Values.agents -}}
+{{- $agents = append $agents (printf "'system:serviceaccount:%s'" (replace "/" ":" .)) -}}
 {{- end -}}
 {{- $unmanaged := get (dict "warn" "Warn" "deny" "Deny" "allow" "Audit") ($config.unmanagedPods | default "warn") -}}
 {{- if not $unmanaged -}}
@@ -49,6 +54,7 @@ It follows src/cli/manifests/settings.rs. The program checks the settings; the c
 {{- dict
   "literals" (include "berth.literals" (dict "names" $names "config" $config) | fromJson)
   "schedulers" (printf "['%s']" (uniq $schedulers | join "', '"))
+  "agents" (printf "[%s]" (join ", " $agents))
   "optOut" (eq $optOut "true")
   "checksTokens" (eq (get (get $config "metrics" | default dict) "authentication" | toString) "token")
   "evicts" $evicts
