@@ -25,7 +25,7 @@ mod browser;
 
 use super::{
     LIMIT,
-    api::{ADA, EVE, OPS, create, teams, token},
+    api::{ADA, EVE, OPS, both_are_bound, create, teams, token},
     cluster, try_ask, until,
 };
 use crate::support::{
@@ -146,8 +146,7 @@ async fn a_user_with_rights_in_one_namespace_is_told_all_of_her_pods_and_amounts
     };
     let shares =
         |fleet: &Value| fleet["nodes"][0]["cards"][0]["shares"].as_array().cloned().unwrap_or_default();
-    let placed = async || (shares(&fleet_of(address).await?).len() == 2).then_some(());
-    until("two pods hold shares", placed).await;
+    until("two pods are bound", async || both_are_bound(address).await).await;
     create(&client, "team-a", "large", "20000").await;
     create(&client, "team-b", "larger", "30000").await;
     let told = async || {
