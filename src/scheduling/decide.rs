@@ -201,7 +201,7 @@ impl<'a> Filters<'a> {
     }
 
     /// Whether a quota may refuse nodes, or let the pod have other cards there than its verdict says.
-    fn has_quota(&self) -> bool {
+    pub(super) fn has_quota(&self) -> bool {
         self.quotas.iter().any(|quota| *quota != Quota::default())
     }
 

@@ -22,6 +22,7 @@ use zones::Zones;
 
 pub(in crate::scheduling) use before::Before;
 pub(in crate::scheduling) use charge::release_with_claims;
+pub(in crate::scheduling) use node::with_charges;
 
 /// Whether something is as it should be.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

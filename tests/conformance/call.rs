@@ -83,7 +83,7 @@ impl Call<'_> {
 
 fn walked<'a>(scene: &CardScene<'_>, ask: ShareRequest, order: impl Iterator<Item = &'a str>) -> Outcome {
     let find = |id: &str| scene.inventory.cards().iter().find(|card| card.id.as_str() == id).unwrap();
-    let cards: Vec<_> = order.map(find).collect();
+    let cards: Vec<_> = order.map(find).map(|card| (card, scene.in_use(card))).collect();
     let shares = walk(scene, Role::App, ask, &cards).map_err(|reasons| words(&reasons))?;
     Ok(shares.iter().map(|share| (share.card.to_string(), share.memory.get(), share.cores.get())).collect())
 }

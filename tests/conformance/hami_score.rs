@@ -97,7 +97,7 @@ fn first_card(input: &Value) -> String {
         held: HeldByPod::default(),
         first: None,
     };
-    preferred(&scene, request(&json!({"Nums": 1, "MemPercentagereq": 101})).unwrap())[0].id.to_string()
+    preferred(&scene, request(&json!({"Nums": 1, "MemPercentagereq": 101})).unwrap())[0].0.id.to_string()
 }
 
 /// Upstream adds up what all requests of the card's own type ask, but one slot each whatever their number.

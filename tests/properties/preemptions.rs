@@ -1,15 +1,18 @@
 //! Whatever stands on the nodes: pods go only where that gives the pod its place, no more of them than that takes, and never in vain.
 
-use std::sync::Arc;
+use std::{cmp::Reverse, sync::Arc};
 
 use berth::{
-    device::{Answer, Card},
+    device::{Answer, Card, Dimension},
     scheduling::{
-        Demand, Importance, Snapshot, Uid,
+        Demand, Importance, NodeName, QuotaInfo, QuotaKey, Snapshot, Uid,
         decide::class::Classes,
-        plan::preemption::{Candidate, Rules, choose},
+        plan::{
+            Plan,
+            preemption::{Candidate, Rules, choose, choose_among},
+        },
         plugin::{pod_counts::PodCounts, score::weights::ScoreWeights},
-        world::ledger::Charge,
+        world::{ledger::Charge, quota::Bound},
     },
 };
 use jiff::Timestamp;
@@ -92,7 +95,53 @@ fn could_preempt(demand: &Demand, pods: &[Held]) -> bool {
     place(demand, &without).is_some()
 }
 
+/// A quota that bounds nothing: what a node makes of a pod depends on more than that node then, and is found out in a plan of the whole cluster.
+fn with_quota(mut snapshot: Snapshot) -> Snapshot {
+    let key = QuotaKey { namespace: "default".into(), name: "wide".into() };
+    let bound = Bound {
+        profile: PROFILE.into(),
+        dimension: Dimension::Memory,
+        key: "memory".into(),
+        hard: 1_000_000,
+        unit: 1,
+    };
+    snapshot.set_quota(QuotaInfo { key, bounds: vec![bound] });
+    snapshot
+}
+
+/// How much harm it does if these pods go, by kube-scheduler's rules: no budget covers them.
+fn harm(
+    Candidate { node, victims, .. }: &Candidate,
+) -> (i32, i64, usize, usize, Reverse<Option<Timestamp>>, String) {
+    let highest = victims.iter().map(|victim| victim.importance.priority).max().unwrap();
+    let sum = victims.iter().map(|victim| i64::from(victim.importance.priority) - i64::from(i32::MIN)).sum();
+    let unmarked = victims.iter().filter(|victim| !victim.importance.preemptable).count();
+    let most_important = victims.iter().filter(|victim| victim.importance.priority == highest);
+    let earliest = most_important.map(|victim| victim.importance.started).min().unwrap();
+    (highest, sum, unmarked, victims.len(), Reverse(earliest), node.to_string())
+}
+
 proptest! {
+    #[test]
+    fn the_least_harm_of_all_nodes_is_done_however_it_is_found(
+        pods in held(), cards in 1..=2_u32, memory in 5..=MEMORY, priority in 1..5_i32,
+    ) {
+        let demand = demand(cards, memory, priority);
+        let mut snapshot = cluster(&pods);
+        let mut wide = with_quota(cluster(&pods));
+        let on = |node: u8, snapshot: &mut Snapshot| {
+            let (mut plan, mut counts) = (Plan::new(snapshot), PodCounts::default());
+            let only = |name: &NodeName| **name == *format!("node-{node}");
+            choose_among(&demand, &mut plan, &mut counts, Rules::default(), &only).ok()
+        };
+        let by_node: Vec<_> = (0..NODES).map(|node| on(node, &mut snapshot)).collect();
+        let in_plan: Vec<_> = (0..NODES).map(|node| on(node, &mut wide)).collect();
+        prop_assert_eq!(&by_node, &in_plan);
+        let least = by_node.into_iter().flatten().min_by_key(harm);
+        prop_assert_eq!(&preempt(&demand, &mut snapshot), &least);
+        prop_assert_eq!(&preempt(&demand, &mut wide), &least);
+    }
+
     #[test]
     fn pods_go_where_it_helps_and_no_more_than_it_takes(
         pods in held(), cards in 1..=2_u32, memory in 5..=MEMORY, priority in 0..5_i32,

@@ -143,8 +143,9 @@ fn held_beyond(state: &NodeState, snapshot: &Snapshot) -> BTreeMap<CardId, Overc
     if found.is_empty() {
         return found;
     }
-    let bound = |_: &Uid, charge: &Charge| charge.commitment == Commitment::Bound;
-    let of_pods = snapshot.ledger().usage_by(&state.info.name, bound);
+    let charges = snapshot.ledger().on_node(&state.info.name).map(|(_, charge)| charge);
+    let bound: Vec<_> = charges.filter(|charge| charge.commitment == Commitment::Bound).collect();
+    let of_pods = snapshot.ledger().usage_by(&state.info.name, &bound);
     overcommitted(&state.info, &snapshot.known_use(&state.info, of_pods))
 }
 

@@ -5,6 +5,7 @@
 //! free in it where only victims use them, which upstream does not have. Where a PodGroup says so, its pods on other nodes go too (`unit`).
 
 mod budgets;
+mod dry_run;
 #[cfg(test)]
 mod tests;
 mod unit;
@@ -41,6 +42,7 @@ use crate::scheduling::{
     },
 };
 use budgets::Budgets;
+use dry_run::{DryRun, InPlan, OnNode, looks_at_one_node};
 use unit::{PreemptionUnit, WholeGroup};
 
 pub use unit::{mates, whole_group};
@@ -217,64 +219,81 @@ pub fn choose_among(
         return Err(Hopeless { without_victims: snapshot.nodes().count(), ..Hopeless::default() });
     }
     let budgets = Budgets::of(snapshot.objects());
+    let looks_at_one_node = looks_at_one_node(demand, snapshot, counts);
     let mut search = VictimSearch {
         demand,
         counts,
         rules,
         budgets,
+        looks_at_one_node,
         allowance: OF_SEARCH,
         groups: BTreeMap::new(),
         of_groups: OF_GROUPS,
     };
-    let mut candidates: Vec<Candidate> = Vec::new();
+    let mut best: Option<(Harm, Candidate)> = None;
+    let mut compared = 0;
     let mut hopeless = Hopeless::default();
-    let nodes = from_offset(snapshot, &demand.uid);
-    let enough = (nodes.len() / 10).max(FEWEST_CANDIDATES);
-    search.counts.steps().add(JUDGE, nodes.len());
-    for node in nodes.into_iter().filter(allowed) {
-        let mark = plan.mark();
-        let dry_run = search.dry_run(plan, &node);
-        plan.undo(mark);
-        match dry_run {
+    let slots = snapshot.nodes.slots().len();
+    let first = first_slot(slots, &demand.uid);
+    let enough = (snapshot.nodes().count() / 10).max(FEWEST_CANDIDATES);
+    search.counts.steps().add(JUDGE, slots);
+    for slot in (first..slots).chain(0..first) {
+        let node = plan.nodes.at(slot).map(|state| state.info.name.clone());
+        let Some(node) = node.filter(allowed) else { continue };
+        match search.dry_run(plan, &node, best.as_ref().map(|(harm, _)| harm)) {
             NodeTrial::NoVictims => hopeless.without_victims += 1,
             NodeTrial::Fails => hopeless.not_helpful += 1,
             NodeTrial::Unfinished(TooLong::Claims) => hopeless.unfinished += 1,
             NodeTrial::Unfinished(TooLong::Groups) => hopeless.too_large += 1,
-            NodeTrial::Fits(candidate) => candidates.push(candidate),
+            NodeTrial::NoBetter => compared += 1,
+            NodeTrial::Fits(candidate) => {
+                compared += 1;
+                let harm = candidate.harm(rules);
+                if best.as_ref().is_none_or(|(least, _)| harm < *least) {
+                    best = Some((harm, candidate));
+                }
+            }
         }
-        if candidates.len() >= enough && candidates.iter().any(|candidate| candidate.violations == 0) {
+        if compared >= enough && best.as_ref().is_some_and(|(_, candidate)| candidate.violations == 0) {
             break;
         }
     }
-    candidates.into_iter().min_by_key(|candidate| candidate.harm(rules)).ok_or(hopeless)
+    best.map(|(_, candidate)| candidate).ok_or(hopeless)
 }
 
-/// Every node's name, in order from a place that the pod decides: where not all are compared, not always the same are.
-fn from_offset(snapshot: &Snapshot, pod: &Uid) -> Vec<NodeName> {
-    let mut nodes: Vec<NodeName> = snapshot.nodes().map(|state| state.info.name.clone()).collect();
+/// The place of the node that is tried first, which the pod decides: where not all are compared, not always the same are.
+fn first_slot(slots: usize, pod: &Uid) -> usize {
     let mut hasher = DefaultHasher::new();
     pod.hash(&mut hasher);
-    let offset = usize::try_from(hasher.finish() % (nodes.len().max(1) as u64)).unwrap_or_default();
-    nodes.rotate_left(offset);
-    nodes
+    usize::try_from(hasher.finish() % (slots.max(1) as u64)).unwrap_or_default()
 }
 
-/// How much harm is done on a node; the least is chosen.
+/// How much harm is done on a node; the least is chosen. One more pod that goes is more harm.
 type Harm = (usize, i32, i64, usize, usize, Reverse<Timestamp>, NodeName);
 
 impl Candidate {
     fn harm(&self, rules: Rules) -> Harm {
-        let priorities = || self.victims.iter().map(|victim| victim.importance.priority);
-        let highest = priorities().max().unwrap_or(i32::MIN);
-        // As in kube-scheduler, none is negative: many pods of a negative priority do more harm than few.
-        let sum = priorities().map(|priority| i64::from(priority) - i64::from(i32::MIN)).sum();
-        let unmarked = self.victims.iter().filter(|victim| !victim.importance.preemptable);
-        let unmarked = if rules.preemptable_first { unmarked.count() } else { 0 };
-        let most_important = self.victims.iter().filter(|victim| victim.importance.priority == highest);
-        let earliest = most_important.map(|victim| started(&victim.importance)).min();
-        let earliest = Reverse(earliest.unwrap_or(Timestamp::MAX));
-        (self.violations, highest, sum, unmarked, self.victims.len(), earliest, self.node.clone())
+        harm(&self.node, self.violations, self.victims.iter(), rules)
     }
+}
+
+/// How much harm it does on a node if these pods go, so many of which violate a budget.
+fn harm<'v>(
+    node: &NodeName,
+    violations: usize,
+    victims: impl Iterator<Item = &'v Victim> + Clone,
+    rules: Rules,
+) -> Harm {
+    let priorities = || victims.clone().map(|victim| victim.importance.priority);
+    let highest = priorities().max().unwrap_or(i32::MIN);
+    // As in kube-scheduler, none is negative: many pods of a negative priority do more harm than few.
+    let sum = priorities().map(|priority| i64::from(priority) - i64::from(i32::MIN)).sum();
+    let unmarked = victims.clone().filter(|victim| !victim.importance.preemptable);
+    let unmarked = if rules.preemptable_first { unmarked.count() } else { 0 };
+    let most_important = victims.clone().filter(|victim| victim.importance.priority == highest);
+    let earliest = most_important.map(|victim| started(&victim.importance)).min();
+    let earliest = Reverse(earliest.unwrap_or(Timestamp::MAX));
+    (violations, highest, sum, unmarked, victims.count(), earliest, node.clone())
 }
 
 /// When the pod was started; one that is not yet counts as the latest.
@@ -287,6 +306,8 @@ enum NodeTrial {
     NoVictims,
     Fails,
     Unfinished(TooLong),
+    /// It does no less harm than another node.
+    NoBetter,
     Fits(Candidate),
 }
 
@@ -304,6 +325,8 @@ struct VictimSearch<'a> {
     counts: &'a mut PodCounts,
     rules: Rules,
     budgets: Budgets,
+    /// Whether what a node makes of the pod depends on that node alone.
+    looks_at_one_node: bool,
     /// How much comparing claims with devices may still take.
     allowance: Allowance,
     /// The groups that go as a whole, as far as they were met; none: it may not go.
@@ -314,25 +337,40 @@ struct VictimSearch<'a> {
 
 impl VictimSearch<'_> {
     /// Takes every pod that may be preempted off the node, and puts back as many as the node can have beside the pod: those first
-    /// whose budget would be violated, of these the most important first. Pods that go together are put back together.
-    fn dry_run(&mut self, plan: &mut Plan<'_>, node: &NodeName) -> NodeTrial {
+    /// whose budget would be violated, of these the most important first. Pods that go together are put back together. The plan is as it was
+    /// afterwards.
+    fn dry_run(&mut self, plan: &mut Plan<'_>, node: &NodeName, best: Option<&Harm>) -> NodeTrial {
         let potential = match self.potential_victims(plan, node) {
             Ok(potential) if potential.is_empty() => return NodeTrial::NoVictims,
             Ok(potential) => potential,
             Err(too_long) => return NodeTrial::Unfinished(too_long),
         };
+        let least = potential.iter().map(|unit| harm(node, 0, unit.victims().iter(), self.rules)).min();
+        if best.is_some_and(|best| least.is_none_or(|least| least >= *best)) {
+            return NodeTrial::NoBetter;
+        }
+        if self.looks_at_one_node
+            && let Some(mut on_node) = plan.node(node).and_then(|state| OnNode::of(plan, state, &potential))
+        {
+            let mut allowance = OF_NODE;
+            let found = self.victims_on(&mut on_node, potential, best, &mut allowance);
+            return found.unwrap_or_else(NodeTrial::Unfinished);
+        }
+        let mark = plan.mark();
         let mut allowance = self.allowance.at_most(OF_NODE);
         let before = allowance;
-        let found = self.victims_on(plan, node, potential, &mut allowance);
+        let found = self.victims_in_plan(plan, node, potential, best, &mut allowance);
         self.allowance = self.allowance.less(before.left() - allowance.left());
+        plan.undo(mark);
         found.unwrap_or_else(NodeTrial::Unfinished)
     }
 
-    fn victims_on(
+    fn victims_in_plan(
         &mut self,
         plan: &mut Plan<'_>,
         node: &NodeName,
-        mut potential: Vec<PreemptionUnit>,
+        potential: Vec<PreemptionUnit>,
+        best: Option<&Harm>,
         allowance: &mut Allowance,
     ) -> Result<NodeTrial, TooLong> {
         let claims = plan.resource_claims();
@@ -344,24 +382,62 @@ impl VictimSearch<'_> {
         }
         self.counts.steps().add(folding, 1);
         *allowance = allowance.less(folding);
+        self.victims_on(&mut InPlan { plan, node }, potential, best, allowance)
+    }
+
+    fn victims_on(
+        &mut self,
+        dry_run: &mut impl DryRun,
+        mut potential: Vec<PreemptionUnit>,
+        best: Option<&Harm>,
+        allowance: &mut Allowance,
+    ) -> Result<NodeTrial, TooLong> {
         for unit in &mut potential {
-            unit.take_off(plan, self.demand);
-        }
-        if !self.fits(plan, node, allowance)? {
-            return Ok(NodeTrial::Fails);
+            dry_run.take_off(unit, self.demand);
         }
         let mut budgets = self.budgets.clone();
-        let judged = potential.into_iter().map(|unit| (unit.violate(&mut budgets), unit));
-        let (violating, others): (Vec<_>, Vec<_>) = judged.partition(|(violations, _)| *violations > 0);
-        let mut gone = self.reprieve(plan, node, violating, allowance)?;
-        let violations = gone.iter().map(|(violations, _)| violations).sum();
-        gone.extend(self.reprieve(plan, node, others, allowance)?);
-        gone.sort_by_key(|(_, unit)| unit.place());
+        let judged: Vec<_> = potential.into_iter().map(|unit| (unit.violate(&mut budgets), unit)).collect();
+        // Where it does no less harm than elsewhere if all go, it matters only whether some can stay.
+        let all_matter = best.is_none_or(|best| self.harm_of(dry_run.node(), &judged) < *best);
+        if all_matter && !self.fits(dry_run, allowance)? {
+            return Ok(NodeTrial::Fails);
+        }
+        let (violating, others): (Vec<_>, Vec<_>) =
+            judged.into_iter().partition(|(violations, _)| *violations > 0);
+        let (mut gone, mut staying) = (Vec::new(), Vec::new());
+        for (violations, mut unit) in violating.into_iter().chain(others) {
+            dry_run.put_back(&mut unit);
+            if self.fits(dry_run, allowance)? {
+                staying.push(unit);
+                continue;
+            }
+            dry_run.take_off(&mut unit, self.demand);
+            gone.push((violations, unit));
+            if best.is_some_and(|best| self.harm_of(dry_run.node(), &gone) >= *best) {
+                return Ok(NodeTrial::NoBetter);
+            }
+        }
+        if !all_matter {
+            for unit in &mut staying {
+                dry_run.take_off(unit, self.demand);
+            }
+            if !self.fits(dry_run, allowance)? {
+                return Ok(NodeTrial::Fails);
+            }
+        }
         if gone.is_empty() {
             return Ok(NodeTrial::Fails);
         }
+        let violations = gone.iter().map(|(violations, _)| violations).sum();
+        gone.sort_by_key(|(_, unit)| unit.place());
         let victims = gone.iter().flat_map(|(_, unit)| unit.victims()).cloned().collect();
-        Ok(NodeTrial::Fits(Candidate { node: node.clone(), victims, violations }))
+        Ok(NodeTrial::Fits(Candidate { node: dry_run.node().clone(), victims, violations }))
+    }
+
+    /// How much harm it does on a node if these go.
+    fn harm_of(&self, node: &NodeName, gone: &[(usize, PreemptionUnit)]) -> Harm {
+        let violations = gone.iter().map(|(violations, _)| violations).sum();
+        harm(node, violations, gone.iter().flat_map(|(_, unit)| unit.victims()), self.rules)
     }
 
     /// The pods of the node that may be preempted, the most important first, with those that go with them.
@@ -420,28 +496,9 @@ impl VictimSearch<'_> {
         Ok(())
     }
 
-    /// Puts back each of these beside which the node would still have the pod; the others are victims.
-    fn reprieve(
-        &mut self,
-        plan: &mut Plan<'_>,
-        node: &NodeName,
-        units: Vec<(usize, PreemptionUnit)>,
-        allowance: &mut Allowance,
-    ) -> Result<Vec<(usize, PreemptionUnit)>, TooLong> {
-        let mut gone = Vec::new();
-        for (violations, mut unit) in units {
-            unit.put_back(plan);
-            if !self.fits(plan, node, allowance)? {
-                unit.take_off(plan, self.demand);
-                gone.push((violations, unit));
-            }
-        }
-        Ok(gone)
-    }
-
-    fn fits(&mut self, plan: &Plan<'_>, node: &NodeName, allowance: &mut Allowance) -> Result<bool, TooLong> {
+    fn fits(&mut self, dry_run: &mut impl DryRun, allowance: &mut Allowance) -> Result<bool, TooLong> {
         self.counts.steps().add(self.demand.ask.cost(), 1);
-        match trial_fit(self.demand, plan, node, self.counts, allowance) {
+        match dry_run.fits(self.demand, self.counts, allowance) {
             TrialFit::Fits => Ok(true),
             TrialFit::Fails => Ok(false),
             TrialFit::Unfinished => Err(TooLong::Claims),

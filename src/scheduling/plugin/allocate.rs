@@ -14,8 +14,8 @@ mod tests;
 pub mod walk;
 
 use crate::device::{
-    Assignment, Card, CardId, ContainerShares, Cores, Inventory, Mode, PodRequest, Profile, Quota,
-    SlicesOfCard, Slicing, Usage,
+    Assignment, Card, CardId, ContainerRequest, ContainerShares, Cores, Inventory, Mode, PodRequest, Profile,
+    Quota, SlicesOfCard, Slicing, Usage,
 };
 use crate::scheduling::plugin::devices::reason::DeviceReason;
 pub use fit::{CardScene, HeldByPod};
@@ -47,15 +47,42 @@ pub(super) fn allocate_from(
     let mut scene =
         CardScene { request, inventory, usage, profile, quota, held: HeldByPod::default(), first };
     let mut containers = Vec::with_capacity(request.containers.len());
-    for container in &request.containers {
+    let mut rest = request.containers.iter();
+    while let Some(container) = rest.next() {
         let shares = match container.share {
             Some(share) => walk::walk(&scene, container.role, share, &order::preferred(&scene, share))?,
             None => Vec::new(),
         };
-        scene.held.take(container.role, &shares);
+        // What the last one is given is of no use to another.
+        if !rest.as_slice().is_empty() {
+            scene.held.take(container.role, &shares);
+        }
         containers.push(ContainerShares { role: container.role, shares });
     }
     Ok(Assignment { containers, marks: request.marks.clone(), ..Assignment::default() })
+}
+
+/// Whether a container finds too few cards in any order: fewer pass every test by themselves than it asks for. It is found out as soon as too many fail,
+/// and not where one card may serve several shares of a container.
+pub(super) fn lacks_cards(
+    request: &PodRequest,
+    inventory: &Inventory,
+    usage: &Usage,
+    profile: &Profile,
+) -> bool {
+    let (quota, held) = (Quota::default(), HeldByPod::default());
+    let scene = CardScene { request, inventory, usage, profile, quota, held, first: None };
+    let cards = inventory.cards();
+    let finds_too_few = |container: &ContainerRequest| {
+        let Some(share) = container.share else { return false };
+        let fails = |card: &&Card| {
+            let fit = || scene.fit((card, scene.in_use(card)), container.role, share, &[]);
+            scene.suits(card).is_err() || fit().is_err()
+        };
+        let spare = cards.len().checked_sub(share.cards.get() as usize);
+        spare.is_none_or(|spare| cards.iter().filter(fails).nth(spare).is_some())
+    };
+    !cards.iter().any(|card| takes_several(profile, card)) && request.containers.iter().any(finds_too_few)
 }
 
 /// How much compute the card has to give.

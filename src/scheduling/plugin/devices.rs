@@ -7,7 +7,7 @@ use std::{iter, sync::Arc};
 use smallvec::smallvec;
 
 use super::{
-    allocate::allocate_from,
+    allocate::{self, allocate_from},
     contract::{Filter, Placement, Reasons, SchedulingPlugin, Score},
     scene::Scene,
     score::cards,
@@ -86,6 +86,18 @@ pub(in crate::scheduling) fn allocations(
         Ok(Allocation::new(device.profile.name.clone(), Arc::new(shares), answer))
     };
     requests.map(allocation).collect()
+}
+
+/// Whether the node has too few cards for the pod, as far as that is found out sooner than which cards it would give.
+pub(in crate::scheduling) fn lacks_cards(ask: &Ask, node: &NodeState) -> bool {
+    let shares = ask.devices.iter().filter(|device| device.joint.is_none() && !node.serves_by_claim(device));
+    shares.into_iter().any(|device| {
+        let offer = node.info.devices.offer(&device.profile.name);
+        let inventory = offer.and_then(|offer| offer.inventory.as_ref());
+        inventory.is_some_and(|inventory| {
+            allocate::lacks_cards(&device.request, inventory, &node.usage, &device.profile)
+        })
+    })
 }
 
 /// What the node's agent will have made of the pod once it is bound. Koordinator's own answers nothing, and reads what is written.

@@ -6,12 +6,7 @@ use super::Snapshot;
 use crate::{
     device::Usage,
     scheduling::{
-        model::{
-            footprint::Footprint,
-            name::{NodeName, Uid},
-            node::NodeInfo,
-            resources::ResourceAmounts,
-        },
+        model::{footprint::Footprint, name::NodeName, node::NodeInfo, resources::ResourceAmounts},
         world::{
             ledger::Charge,
             node_state,
@@ -34,15 +29,15 @@ pub(super) struct InUse {
 }
 
 impl InUse {
-    /// What is in use of a node by these of its pods, by claims of devices and by its Reservations.
+    /// What is in use of a node by these of its pods, of which these are the charges, by claims of devices and by its Reservations.
     pub(super) fn of(
         snapshot: &Snapshot,
         (info, name): (&NodeInfo, &NodeName),
         pods: &[Arc<Footprint>],
-        counts: impl Fn(&Uid, &Charge) -> bool,
+        charges: &[&Charge],
     ) -> Self {
         let Snapshot { world, ledger, reserved, .. } = snapshot;
-        let own = ledger.usage_by(name, &counts);
+        let own = ledger.usage_by(name, charges);
         let requested = node_state::requested(pods);
         let claims = world.claims_on(info, pods);
         let join = |usage: Usage| match claims {
@@ -53,16 +48,11 @@ impl InUse {
             let beside_claims = claims.is_some().then(|| info.devices.joined(own.clone()));
             return Self { usage: join(own), beside_claims, requested, reservations: Vec::new() };
         };
-        let charges: Vec<&Charge> = ledger
-            .on_node(name)
-            .filter(|(uid, charge)| counts(uid, charge))
-            .map(|(_, charge)| charge)
-            .collect();
         let beside_claims = claims.is_some().then(|| {
             let of_pods = (own.clone(), ResourceAmounts::default());
-            fold(|usage| info.devices.joined(usage), reserved.values(), &charges, of_pods).0
+            fold(|usage| info.devices.joined(usage), reserved.values(), charges, of_pods).0
         });
-        let (usage, requested, reservations) = fold(join, reserved.values(), &charges, (own, requested));
+        let (usage, requested, reservations) = fold(join, reserved.values(), charges, (own, requested));
         Self { usage, beside_claims, requested, reservations }
     }
 }

@@ -6,12 +6,7 @@ use super::{Check, Snapshot, claims::frees_devices, in_use::InUse};
 use crate::{
     device::Cuts,
     scheduling::{
-        model::{
-            change::Change,
-            name::{NodeName, Uid},
-            node::NodeInfo,
-            tdm::ZoneState,
-        },
+        model::{change::Change, footprint::Footprint, name::NodeName, node::NodeInfo, tdm::ZoneState},
         packing::Packing,
         world::{
             ledger::Charge,
@@ -71,9 +66,10 @@ impl Snapshot {
     /// Folds a node's state anew, if it is not what the ledger says; whether it was.
     pub(in crate::scheduling) fn check(&mut self, name: &NodeName) -> Check {
         let Some(state) = self.world.node(name) else { return Check::Right };
-        let pods = self.ledger.pods(name);
+        let charges = charges_on(self, name);
+        let pods = pods_of(&charges);
         let InUse { usage, beside_claims, requested, reservations } =
-            InUse::of(self, (&state.info, name), &pods, |_, _| true);
+            InUse::of(self, (&state.info, name), &pods, &charges);
         let of_cards = (&state.usage, &state.claimed.beside) == (&usage, &beside_claims);
         let others = (&state.requested, &state.reservations.all) == (&requested, &reservations);
         if of_cards && others && state.pods == pods {
@@ -96,7 +92,7 @@ impl Snapshot {
     fn fold(&mut self, slot: usize, name: &NodeName, info: Arc<NodeInfo>) {
         self.world.generation += 1;
         let zone = self.zones.of_node(&info, self.world.now);
-        let state = self.state_with(slot, name, (info, zone), |_, _| true);
+        let state = self.state_with(slot, name, (info, zone), &charges_on(self, name));
         let before = self.world.nodes.at(slot);
         if before.is_some_and(|before| frees_devices(self.world.resource_claims(), before, &state)) {
             self.changes.push(Change::DevicesFreed);
@@ -105,17 +101,17 @@ impl Snapshot {
         self.choose_kept_cards(name);
     }
 
-    /// A node's state with these of its pods.
+    /// A node's state with these of the charges on it.
     pub(super) fn state_with(
         &self,
         slot: usize,
         name: &NodeName,
         (info, zone): (Arc<NodeInfo>, Option<ZoneState>),
-        counts: impl Fn(&Uid, &Charge) -> bool,
+        charges: &[&Charge],
     ) -> NodeState {
-        let pods = self.ledger.pods_by(name, &counts);
+        let pods = pods_of(charges);
         let InUse { usage, beside_claims, requested, reservations } =
-            InUse::of(self, (&info, name), &pods, counts);
+            InUse::of(self, (&info, name), &pods, charges);
         NodeState {
             anti_affinity: pods.iter().flat_map(|pod| pod.neighbours.anti_affinity.iter().cloned()).collect(),
             usage,
@@ -131,6 +127,24 @@ impl Snapshot {
             slot,
         }
     }
+}
+
+/// The charges on a node, by uid of their pods.
+fn charges_on<'a>(snapshot: &'a Snapshot, name: &NodeName) -> Vec<&'a Charge> {
+    snapshot.ledger.on_node(name).map(|(_, charge)| charge).collect()
+}
+
+fn pods_of(charges: &[&Charge]) -> Vec<Arc<Footprint>> {
+    charges.iter().map(|charge| charge.footprint.clone()).collect()
+}
+
+/// A node as it is with these alone of the charges on it. What claims of devices hold stays as it is.
+pub(in crate::scheduling) fn with_charges(
+    snapshot: &Snapshot,
+    node: &NodeState,
+    charges: &[&Charge],
+) -> NodeState {
+    snapshot.state_with(node.slot, &node.info.name, (node.info.clone(), node.zone.clone()), charges)
 }
 
 /// Counts the cards of a node anew: drivers may publish others.

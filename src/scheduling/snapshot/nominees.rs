@@ -7,7 +7,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use jiff::Timestamp;
 
-use super::{Snapshot, left::set_left};
+use super::{Snapshot, left::set_left, node::with_charges};
 use crate::device::Allocation;
 use crate::scheduling::{
     model::{
@@ -139,10 +139,11 @@ fn choose_for(
     (footprints, kept, devices): (&[Arc<Footprint>], &[Allocation], &[KeptDevices]),
 ) -> Option<(Vec<Allocation>, KeptDevices)> {
     let node = snapshot.world.node(name)?;
-    let stays = |pod: &Uid, charge: &Charge| {
-        charge.importance.deletion == Deletion::None && !nominee.victims.contains(pod)
+    let stays = |(pod, charge): &(&Uid, &Charge)| {
+        charge.importance.deletion == Deletion::None && !nominee.victims.contains(*pod)
     };
-    let state = snapshot.state_with(node.slot, name, (node.info.clone(), node.zone.clone()), stays);
+    let staying: Vec<_> = snapshot.ledger.on_node(name).filter(stays).map(|(_, charge)| charge).collect();
+    let state = with_charges(snapshot, node, &staying);
     let state = state.beside(footprints.to_vec(), kept.iter());
     let state = devices.iter().fold(state, |state, devices| devices.keep_on(state));
     let cards = filter(&nominee.ask, &state, &snapshot.world.device_resources, &[]).unwrap_or_default();

@@ -18,7 +18,6 @@ use super::{resource_claims::ClaimCharge, volume_reservations::Reservations};
 use crate::{
     device::{Allocation, CardUsage, Cuts, ProfileName, UnknownCards, Usage},
     scheduling::model::{
-        footprint::Footprint,
         name::{NodeName, Uid, full_name},
         prebind_step::{PrebindStep, VolumeChoice},
     },
@@ -191,27 +190,27 @@ impl Ledger {
 
     /// Every charge on a node, by uid.
     pub fn on_node(&self, node: &NodeName) -> impl Iterator<Item = (&Uid, &Charge)> {
-        let charges = self.by_node.get(node).into_iter().flat_map(|charges| charges.iter());
-        charges.map(|(uid, charge)| (uid, charge.as_ref()))
+        self.shared_on_node(node).map(|(uid, charge)| (uid, charge.as_ref()))
+    }
+
+    /// The same, to be kept.
+    pub(in crate::scheduling) fn shared_on_node(
+        &self,
+        node: &NodeName,
+    ) -> impl Iterator<Item = (&Uid, &Arc<Charge>)> {
+        self.by_node.get(node).into_iter().flat_map(|charges| charges.iter())
     }
 
     /// What is in use of each card of a node.
     pub fn usage(&self, node: &NodeName) -> Usage {
-        self.usage_by(node, |_, _| true)
+        let charges: Vec<_> = self.on_node(node).map(|(_, charge)| charge).collect();
+        self.usage_by(node, &charges)
     }
 
-    /// What is in use of each card of a node by these charges.
-    pub(in crate::scheduling) fn usage_by(
-        &self,
-        node: &NodeName,
-        counts: impl Fn(&Uid, &Charge) -> bool,
-    ) -> Usage {
-        let charges = || {
-            let counted = self.on_node(node).filter(|(uid, charge)| counts(uid, charge));
-            counted.map(|(_, charge)| charge)
-        };
+    /// What is in use of each card of a node by these charges on it.
+    pub(in crate::scheduling) fn usage_by(&self, node: &NodeName, charges: &[&Charge]) -> Usage {
         let allocations =
-            || charges().flat_map(|charge| charge.allocations.iter().map(move |one| (one, charge.init)));
+            || charges.iter().flat_map(|charge| charge.allocations.iter().map(move |one| (one, charge.init)));
         let cuts = self.cuts.get(node);
         let held: Vec<_> = allocations().map(|(one, init)| (sized(&one.assignment, cuts), init)).collect();
         let usage = Usage::of(held.iter().map(|(assignment, init)| (assignment.as_ref(), *init)));
@@ -284,21 +283,6 @@ impl Ledger {
             Some(own.consumer.uid(uid).clone())
         };
         ClaimCharge { chosen, users: users.clone(), reserving: users.iter().filter_map(consumer).collect() }
-    }
-
-    /// Every pod on a node, by uid.
-    pub fn pods(&self, node: &NodeName) -> Vec<Arc<Footprint>> {
-        self.pods_by(node, |_, _| true)
-    }
-
-    /// These pods on a node, by uid.
-    pub(in crate::scheduling) fn pods_by(
-        &self,
-        node: &NodeName,
-        counts: impl Fn(&Uid, &Charge) -> bool,
-    ) -> Vec<Arc<Footprint>> {
-        let counted = self.on_node(node).filter(|(uid, charge)| counts(uid, charge));
-        counted.map(|(_, charge)| charge.footprint.clone()).collect()
     }
 
     /// The assignments with each hardware slice holding its own size, as far as it is known how the node's cards are cut.

@@ -193,15 +193,14 @@ impl PreemptionUnit {
     }
 
     /// Takes the pods off their nodes.
-    pub(super) fn take_off(&mut self, plan: &mut Plan<'_>, demand: &Demand) {
-        let taken = self.tried.iter().map(|pod| Some((pod.clone(), plan.end(pod, demand)?)));
-        self.off = taken.flatten().collect();
+    pub(super) fn take_off(&mut self, mut end: impl FnMut(&Uid) -> Option<Arc<Charge>>) {
+        self.off.extend(self.tried.iter().filter_map(|pod| Some((pod.clone(), end(pod)?))));
     }
 
     /// Puts the pods back.
-    pub(super) fn put_back(&mut self, plan: &mut Plan<'_>) {
+    pub(super) fn put_back(&mut self, mut place: impl FnMut(&Uid, Arc<Charge>)) {
         for (pod, charge) in self.off.drain(..) {
-            plan.place(&pod, charge);
+            place(&pod, charge);
         }
     }
 

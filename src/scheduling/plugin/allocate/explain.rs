@@ -89,7 +89,7 @@ pub fn short(
 }
 
 fn failure(scene: &CardScene<'_>, card: &Card, role: Role, ask: ShareRequest) -> Option<CardFailure> {
-    let tested = scene.suits(card).and_then(|()| scene.fit(card, role, ask, &[]));
+    let tested = scene.suits(card).and_then(|()| scene.fit((card, scene.in_use(card)), role, ask, &[]));
     let reason = tested.err()?;
     let used = scene.in_use(card);
     let amounts = match reason {

@@ -59,15 +59,16 @@ impl HeldByPod {
 
 impl CardScene<'_> {
     /// What is in use of the card while the next container runs.
-    pub(super) fn in_use(&self, card: &Card) -> CardUsage {
+    pub fn in_use(&self, card: &Card) -> CardUsage {
         let own = self.held.cards.get(&card.id).map(|(amounts, _)| amounts.beside()).unwrap_or_default();
         self.usage.card(&card.id).and(own)
     }
 
-    /// The share of this card that the request comes to; `chosen` are the shares that the same container has already.
+    /// The share of this card that the request comes to, where so much of the card is in use before the container; `chosen` are the shares that the
+    /// same container has already.
     pub(super) fn fit(
         &self,
-        card: &Card,
+        (card, before): (&Card, CardUsage),
         role: Role,
         ask: ShareRequest,
         chosen: &[Share],
@@ -76,7 +77,6 @@ impl CardScene<'_> {
             return Err(CardReason::CardUuidMismatch);
         }
         let here = || chosen.iter().filter(|share| share.card == card.id);
-        let before = self.in_use(card);
         let used = here().fold(before, CardUsage::with);
         let want = Share {
             card: card.id.clone(),

@@ -13,18 +13,20 @@ use crate::{
 /// A card, and what decides when it is tried: the less, the sooner.
 struct RankedCard<'a> {
     card: &'a Card,
+    in_use: CardUsage,
     /// What it has in each measure, in their order.
     rank: SmallVec<[i64; 3]>,
 }
 
-/// The node's cards, the one to be tried first first. What the container asks counts into how full a card is.
-pub fn preferred<'a>(scene: &CardScene<'a>, ask: ShareRequest) -> Vec<&'a Card> {
+/// The node's cards, the one to be tried first first, each with what is in use of it before the container. What the container asks counts into how full
+/// a card is.
+pub fn preferred<'a>(scene: &CardScene<'a>, ask: ShareRequest) -> Vec<(&'a Card, CardUsage)> {
     let mut cards: Vec<_> =
         scene.inventory.cards().iter().map(|card| RankedCard::of(scene, card, ask)).collect();
     cards.sort_by(|a, b| a.rank.cmp(&b.rank).then_with(|| tie(scene.profile.tie, a.card, b.card)));
-    let mut cards: Vec<_> = cards.into_iter().map(|ranked| ranked.card).collect();
+    let mut cards: Vec<_> = cards.into_iter().map(|ranked| (ranked.card, ranked.in_use)).collect();
     if let Some(first) = scene.first {
-        cards.sort_by_key(|card| card.id != *first);
+        cards.sort_by_key(|(card, _)| card.id != *first);
     }
     cards
 }
@@ -39,6 +41,7 @@ impl<'a> RankedCard<'a> {
         let measures = scene.request.choice.order.iter();
         Self {
             card,
+            in_use: now,
             rank: measures.map(|&of| measure(of, scene.profile.blend, card, now, fullness)).collect(),
         }
     }

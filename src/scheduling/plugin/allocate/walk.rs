@@ -4,22 +4,22 @@ use std::collections::BTreeMap;
 
 use super::{CardScene, links, takes_several};
 use crate::{
-    device::{Card, LinkChoice, NumaBinding, Role, Share, ShareRequest},
+    device::{Card, CardUsage, LinkChoice, NumaBinding, Role, Share, ShareRequest},
     scheduling::plugin::devices::reason::{CardReason, DeviceReason},
 };
 
-/// The shares for a container of this role from the cards in this order, or why there are too few.
+/// The shares for a container of this role from the cards in this order, each with what is in use of it, or why there are too few.
 pub fn walk(
     scene: &CardScene<'_>,
     role: Role,
     ask: ShareRequest,
-    cards: &[&Card],
+    cards: &[(&Card, CardUsage)],
 ) -> Result<Vec<Share>, Vec<DeviceReason>> {
     let wanted = ask.cards.get() as usize;
     let mut walk =
         Walk { scene, role, ask, chosen: Vec::with_capacity(wanted), numa: None, failed: BTreeMap::new() };
-    for card in cards {
-        walk.visit(card);
+    for (card, in_use) in cards {
+        walk.visit(card, *in_use);
         if walk.chosen.len() >= wanted && scene.request.choice.links == LinkChoice::Any {
             return Ok(walk.chosen);
         }
@@ -52,7 +52,7 @@ struct Walk<'a, 'b> {
 }
 
 impl Walk<'_, '_> {
-    fn visit(&mut self, card: &Card) {
+    fn visit(&mut self, card: &Card, in_use: CardUsage) {
         if let Err(reason) = self.scene.suits(card) {
             return self.fail(reason, 1);
         }
@@ -66,7 +66,7 @@ impl Walk<'_, '_> {
             self.numa = Some(card.numa);
         }
         loop {
-            match self.scene.fit(card, self.role, self.ask, &self.chosen) {
+            match self.scene.fit((card, in_use), self.role, self.ask, &self.chosen) {
                 Ok(share) => self.chosen.push(share),
                 Err(reason) => return self.fail(reason, 1),
             }

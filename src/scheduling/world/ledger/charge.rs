@@ -114,6 +114,11 @@ impl Charge {
         self.footprint.claims_of_devices().chain(made).collect()
     }
 
+    /// Whether it uses a claim of devices, one that is made for it included.
+    pub(in crate::scheduling) fn uses_devices(&self) -> bool {
+        self.footprint.may_use_devices() || self.steps.iter().any(|step| step.extended().is_some())
+    }
+
     /// The dialects whose cards it holds.
     pub fn profiles(&self) -> impl Iterator<Item = &ProfileName> {
         self.allocations.iter().map(|allocation| &allocation.profile)
