@@ -17,7 +17,7 @@ use crate::scheduling::{
         NodeReasons,
         cycle::Preferences,
         pod_counts::PodCounts,
-        score::{Feasible, NodeScores, NormalisedScores, Scores, weights::ScoreWeights},
+        score::{Feasible, NodeScores, NormalisedScores, RawScores, Scores, weights::ScoreWeights},
     },
     world::{node_state::NodeState, reservation::Preference},
 };
@@ -35,8 +35,8 @@ pub struct Evaluation<'a, 'v> {
 
 /// Every node, tested once by all filters.
 #[derive(Debug)]
-pub struct JudgedNodes<'a> {
-    passed: Vec<PassedNode<'a>>,
+pub struct JudgedNodes<'a, 'v> {
+    passed: Vec<PassedNode<'a, 'v>>,
     /// Those that the plugins which look at one node let through, and others do not.
     pub refusals: Refusals<'a>,
     /// Those that the plugins which look at one node reject.
@@ -46,32 +46,56 @@ pub struct JudgedNodes<'a> {
 /// One node in an evaluation: its scores, normalised over the nodes that fit, or why it is refused.
 pub type Evaluated<'a, 'j> = (&'a Arc<NodeState>, Result<Scores, &'j NodeReasons>);
 
-/// A node that passes every filter.
+/// A node that passes every filter. There may be as many as nodes, so it is small.
 #[derive(Debug)]
-struct PassedNode<'a> {
-    feasible: Feasible<'a>,
+struct PassedNode<'a, 'v> {
+    node: &'a Arc<NodeState>,
+    scores: FoundScores<'v>,
+    /// The scores by what the node costs by its room exactly, where that was found out.
+    exact: Option<Box<RawScores>>,
     /// The place of the Reservation that it is for the pod.
-    reserved: Option<Preference>,
-    /// Its scores by a rough guess of what it costs by its room, where it is scored by that.
-    guess: Option<NodeScores>,
+    reserved: Option<Box<Preference>>,
 }
 
-impl<'a> PassedNode<'a> {
-    /// A node with these scores.
-    fn new(node: &'a Arc<NodeState>, scores: NodeScores) -> Self {
-        let raw = scores.raw;
-        Self { feasible: Feasible { node, raw }, reserved: None, guess: raw.is_rough().then_some(scores) }
+/// The scores of a node, by a rough guess of what it costs by its room.
+#[derive(Debug)]
+enum FoundScores<'v> {
+    /// Those of its verdict.
+    OfVerdict(&'v NodeScores),
+    /// Others, within a Reservation or a quota.
+    Other(Box<NodeScores>),
+}
+
+impl<'a, 'v> PassedNode<'a, 'v> {
+    fn new(node: &'a Arc<NodeState>, scores: FoundScores<'v>) -> Self {
+        Self { node, scores, exact: None, reserved: None }
+    }
+
+    fn scores(&self) -> &NodeScores {
+        match &self.scores {
+            FoundScores::OfVerdict(scores) => scores,
+            FoundScores::Other(scores) => scores,
+        }
+    }
+
+    /// The scores, as exact as they are known.
+    fn raw(&self) -> &RawScores {
+        self.exact.as_deref().unwrap_or(&self.scores().raw)
+    }
+
+    fn feasible(&self) -> Feasible<'_> {
+        Feasible { node: self.node, raw: self.raw() }
     }
 
     /// Finds out exactly what the node costs by its room.
     fn value(&mut self, packing: &Packing) {
-        if let Some(guess) = self.guess.as_ref().filter(|_| self.feasible.raw.is_rough()) {
-            self.feasible.raw = guess.exact(packing);
+        if self.raw().is_rough() {
+            self.exact = Some(Box::new(self.scores().exact(packing)));
         }
     }
 }
 
-impl<'a> JudgedNodes<'a> {
+impl<'a> JudgedNodes<'a, '_> {
     /// How many nodes fit.
     pub fn fitting(&self) -> usize {
         self.passed.len()
@@ -108,7 +132,7 @@ impl<'a, 'v> Evaluation<'a, 'v> {
     }
 
     /// Tests every node. `go_on` is asked before each where that takes more than a look at the verdict; when it says no, there is no answer.
-    pub fn judge(&self, mut go_on: impl FnMut() -> ControlFlow<()>) -> Option<JudgedNodes<'a>> {
+    pub fn judge(&self, mut go_on: impl FnMut() -> ControlFlow<()>) -> Option<JudgedNodes<'a, 'v>> {
         let mut judged =
             JudgedNodes { passed: Vec::new(), refusals: Refusals::default(), failed: Vec::new() };
         let is_quick = self.filters.is_open() && !self.may_be_reserved;
@@ -127,12 +151,12 @@ impl<'a, 'v> Evaluation<'a, 'v> {
     }
 
     /// As [`Self::judge`], to the end.
-    pub fn judge_all(&self) -> JudgedNodes<'a> {
+    pub fn judge_all(&self) -> JudgedNodes<'a, 'v> {
         self.judge(|| ControlFlow::Continue(())).expect("it is never stopped")
     }
 
     /// Every node with what is made of it. What each costs by its room is found out exactly.
-    pub fn nodes<'j>(&self, judged: &'j mut JudgedNodes<'a>) -> Vec<Evaluated<'a, 'j>> {
+    pub fn nodes<'j>(&self, judged: &'j mut JudgedNodes<'a, 'v>) -> Vec<Evaluated<'a, 'j>> {
         let packing = self.filters.world.packing();
         for one in &mut judged.passed {
             one.value(packing);
@@ -140,7 +164,7 @@ impl<'a, 'v> Evaluation<'a, 'v> {
         let judged = &*judged;
         let refused = judged.refused_nodes().map(|(state, reasons)| (state, Err(reasons)));
         let scores = self.normalised(&judged.passed);
-        let passed = judged.passed.iter().map(|one| one.feasible.node);
+        let passed = judged.passed.iter().map(|one| one.node);
         let passed = passed.zip(scores.of_nodes()).map(|(node, scores)| (node, Ok(scores)));
         refused.chain(passed).collect()
     }
@@ -148,7 +172,7 @@ impl<'a, 'v> Evaluation<'a, 'v> {
     /// The node that the pod goes to: the nominated one if that fits and its `rank` is 0, else as [`Self::choose`] says; `None`: none fits.
     pub fn best(
         &self,
-        judged: &mut JudgedNodes<'a>,
+        judged: &mut JudgedNodes<'a, 'v>,
         rank: impl Fn(&NodeName) -> usize,
     ) -> Option<&'a Arc<NodeState>> {
         let best = |passed| self.best_of(passed, &rank, || ControlFlow::Continue(()));
@@ -159,7 +183,7 @@ impl<'a, 'v> Evaluation<'a, 'v> {
     /// node costs by its room; when it says no, there is no answer.
     pub fn best_with_total(
         &self,
-        judged: &mut JudgedNodes<'a>,
+        judged: &mut JudgedNodes<'a, 'v>,
         rank: impl Fn(&NodeName) -> usize,
         mut go_on: impl FnMut() -> ControlFlow<()>,
     ) -> ControlFlow<(), Option<(&'a Arc<NodeState>, f64)>> {
@@ -171,7 +195,7 @@ impl<'a, 'v> Evaluation<'a, 'v> {
         };
         let Some(node) = node else { return ControlFlow::Continue(None) };
         let mut total = 0.0;
-        if let Some(at) = passed.iter().position(|one| Arc::ptr_eq(one.feasible.node, node)) {
+        if let Some(at) = passed.iter().position(|one| Arc::ptr_eq(one.node, node)) {
             passed[at].value(self.filters.world.packing());
             total = self.normalised(passed).totals(&self.weights)[at];
         }
@@ -208,8 +232,8 @@ impl<'a, 'v> Evaluation<'a, 'v> {
         }));
         let go_on = || ControlFlow::Continue(());
         let chosen = if is_independent {
-            let total = |one: &PassedNode<'_>| one.feasible.raw.total(&self.weights);
-            let totals = |passed: &[PassedNode<'a>]| passed.iter().map(total).collect();
+            let total = |one: &PassedNode<'_, '_>| one.raw().total(&self.weights);
+            let totals = |passed: &[PassedNode<'a, 'v>]| passed.iter().map(total).collect();
             self.best_by(&mut passed, totals, |_| true, rank, go_on)
         } else {
             self.best_of(&mut passed, rank, go_on)
@@ -237,7 +261,7 @@ impl<'a, 'v> Evaluation<'a, 'v> {
             for state in world.nodes.in_order_of_name(slots).filter(|state| is_candidate(state)) {
                 let Some(fit) = self.verdicts.fit(state.slot) else { continue };
                 match self.filters.test(state, &fit.taken) {
-                    Ok(_) => listed.push(PassedNode::new(state, fit.scores.clone())),
+                    Ok(_) => listed.push(PassedNode::new(state, FoundScores::OfVerdict(&fit.scores))),
                     Err(refusal) => refusals.note(state, refusal),
                 }
                 // Equals go by name, unless their rooms cost differently.
@@ -249,23 +273,24 @@ impl<'a, 'v> Evaluation<'a, 'v> {
         }
         let valued = listed.iter_mut().map(|one| {
             one.value(world.packing());
-            (one.feasible.node, one.feasible.raw.total(&self.weights))
+            (one.node, one.raw().total(&self.weights))
         });
         best(valued, |_| 0).ok_or_else(|| refusals.in_order_of_slots())
     }
 
     fn best_of(
         &self,
-        passed: &mut [PassedNode<'a>],
+        passed: &mut [PassedNode<'a, 'v>],
         rank: impl Fn(&NodeName) -> usize,
         go_on: impl FnMut() -> ControlFlow<()>,
     ) -> ControlFlow<(), Option<&'a Arc<NodeState>>> {
-        let places = passed.iter().filter_map(|one| Some((one.feasible.node, one.reserved?)));
+        let places = passed.iter().filter_map(|one| Some((one.node, *one.reserved.clone()?)));
         let first = first_of(places, &rank);
-        let is_candidate = |one: &PassedNode<'_>| {
-            first.is_none() || one.reserved.map(|place| (rank(&one.feasible.node.info.name), place)) == first
+        let is_candidate = |one: &PassedNode<'_, '_>| {
+            let place = || one.reserved.as_ref().map(|place| (rank(&one.node.info.name), **place));
+            first.is_none() || place() == first
         };
-        let totals = |passed: &[PassedNode<'a>]| self.normalised(passed).totals(&self.weights);
+        let totals = |passed: &[PassedNode<'a, 'v>]| self.normalised(passed).totals(&self.weights);
         self.best_by(passed, totals, is_candidate, &rank, go_on)
     }
 
@@ -273,53 +298,60 @@ impl<'a, 'v> Evaluation<'a, 'v> {
     /// come first.
     fn best_by(
         &self,
-        passed: &mut [PassedNode<'a>],
-        totals: impl Fn(&[PassedNode<'a>]) -> Vec<f64>,
-        is_candidate: impl Fn(&PassedNode<'a>) -> bool,
+        passed: &mut [PassedNode<'a, 'v>],
+        totals: impl Fn(&[PassedNode<'a, 'v>]) -> Vec<f64>,
+        is_candidate: impl Fn(&PassedNode<'a, 'v>) -> bool,
         rank: impl Fn(&NodeName) -> usize,
         mut go_on: impl FnMut() -> ControlFlow<()>,
     ) -> ControlFlow<(), Option<&'a Arc<NodeState>>> {
         let rough = totals(passed);
-        if passed.iter().all(|one| one.guess.is_none()) {
+        if passed.iter().all(|one| one.scores().vacancy.is_none()) {
             let scored = passed.iter().zip(&rough).filter(|(one, _)| is_candidate(one));
-            let best = best(scored.map(|(one, total)| (one.feasible.node, *total)), rank);
+            let scored = scored.map(|(one, total)| (one.node, *total));
+            // Names are compared, and ranks looked up, of the highest alone, as long as its rank does not matter.
+            let highest = scored.clone().map(|(_, total)| total).max_by(f64::total_cmp);
+            let is_highest = |total: &f64| highest.is_some_and(|highest| highest.total_cmp(total).is_eq());
+            let equals = scored.clone().filter(|(_, total)| is_highest(total));
+            let equals: Vec<_> = equals.map(|(node, _)| node).collect();
+            let first = self.filters.world.nodes.first_by_name(&equals);
+            let best = first.filter(|node| rank(&node.info.name) == 0).or_else(|| best(scored, rank));
             return ControlFlow::Continue(best);
         }
         let mut among: Vec<usize> = (0..passed.len()).filter(|at| is_candidate(&passed[*at])).collect();
-        let rank_of = |passed: &[PassedNode<'a>], at: usize| rank(&passed[at].feasible.node.info.name);
+        let rank_of = |passed: &[PassedNode<'a, 'v>], at: usize| rank(&passed[at].node.info.name);
         let first = self.best_listed(passed, &rough, &among, &totals, &mut go_on)?;
         let Some(at) = first else { return ControlFlow::Continue(None) };
         if rank_of(passed, at) == 0 {
-            return ControlFlow::Continue(Some(passed[at].feasible.node));
+            return ControlFlow::Continue(Some(passed[at].node));
         }
         let least = among.iter().map(|at| rank_of(passed, *at)).min();
         among.retain(|at| Some(rank_of(passed, *at)) == least);
         let best = self.best_listed(passed, &rough, &among, &totals, &mut go_on)?;
-        ControlFlow::Continue(best.map(|at| passed[at].feasible.node))
+        ControlFlow::Continue(best.map(|at| passed[at].node))
     }
 
     /// The place of the best of these nodes, whatever their rank, with their totals as long as what they cost by their rooms is guessed: of those on the
     /// shortlist that is found out exactly.
     fn best_listed(
         &self,
-        passed: &mut [PassedNode<'a>],
+        passed: &mut [PassedNode<'a, 'v>],
         rough: &[f64],
         among: &[usize],
-        totals: impl Fn(&[PassedNode<'a>]) -> Vec<f64>,
+        totals: impl Fn(&[PassedNode<'a, 'v>]) -> Vec<f64>,
         mut go_on: impl FnMut() -> ControlFlow<()>,
     ) -> ControlFlow<(), Option<usize>> {
         let least = among.iter().map(|at| rough[*at]).collect::<CountedScores>().least_listed();
         let listed: Vec<usize> = among.iter().copied().filter(|at| rough[*at] >= least).collect();
         for at in &listed {
-            if passed[*at].feasible.raw.is_rough() {
+            if passed[*at].raw().is_rough() {
                 go_on()?;
                 passed[*at].value(self.filters.world.packing());
             }
         }
         let totals = totals(passed);
-        let scored = listed.iter().map(|at| (passed[*at].feasible.node, totals[*at]));
+        let scored = listed.iter().map(|at| (passed[*at].node, totals[*at]));
         let chosen = best(scored, |_| 0);
-        let is_it = |at: &usize| chosen.is_some_and(|node| Arc::ptr_eq(passed[*at].feasible.node, node));
+        let is_it = |at: &usize| chosen.is_some_and(|node| Arc::ptr_eq(passed[*at].node, node));
         ControlFlow::Continue(listed.into_iter().find(is_it))
     }
 
@@ -339,21 +371,25 @@ impl<'a, 'v> Evaluation<'a, 'v> {
     fn test(
         &self,
         state: &'a Arc<NodeState>,
-        verdict: &NodeVerdict,
-    ) -> Option<Result<PassedNode<'a>, Refusal>> {
+        verdict: &'v NodeVerdict,
+    ) -> Option<Result<PassedNode<'a, 'v>, Refusal>> {
         if self.may_be_reserved
             && let Some((within, scores)) = self.filters.in_reservation(state)
         {
-            let reserved = self.filters.preference(&within);
+            let reserved = self.filters.preference(&within).map(Box::new);
+            let scores = FoundScores::Other(Box::new(scores));
             return Some(Ok(PassedNode { reserved, ..PassedNode::new(state, scores) }));
         }
         let NodeVerdict::Fits(fit) = verdict else { return None };
+        let scores = |other: Option<NodeScores>| {
+            other.map_or(FoundScores::OfVerdict(&fit.scores), |other| FoundScores::Other(Box::new(other)))
+        };
         let tested = self.filters.test(state, &fit.taken);
-        Some(tested.map(|other| PassedNode::new(state, other.unwrap_or_else(|| fit.scores.clone()))))
+        Some(tested.map(|other| PassedNode::new(state, scores(other))))
     }
 
     /// The scores of these nodes, normalised over all of them.
-    fn normalised(&self, passed: &[PassedNode<'a>]) -> NormalisedScores {
-        NormalisedScores::of(&self.preferences, passed.iter().map(|one| &one.feasible))
+    fn normalised<'p>(&self, passed: &'p [PassedNode<'a, 'v>]) -> NormalisedScores<'p> {
+        NormalisedScores::of(&self.preferences, passed.iter().map(PassedNode::feasible))
     }
 }

@@ -17,7 +17,7 @@ use crate::scheduling::{
         NodeReasons, Plugin, Reason,
         cycle::Preferences,
         filter::filter,
-        score::{Feasible, NormalisedScores, Scores},
+        score::{Feasible, NormalisedScores, RawScores, Scores},
     },
     snapshot::Snapshot,
     world::{
@@ -53,9 +53,10 @@ pub fn standings(demand: &Demand, outlook: &Outlook, names: &[String]) -> Vec<No
     };
     let judged: Vec<_> = names.iter().map(of).collect();
     let fitting: Vec<_> = judged.iter().filter_map(|one| one.as_ref().ok()).copied().collect();
-    let scores = NormalisedScores::of(&Preferences::default(), fitting.iter());
+    let feasible = fitting.iter().map(|(node, raw)| Feasible { node, raw });
+    let scores = NormalisedScores::of(&Preferences::default(), feasible);
     let mut scores = scores.of_nodes();
-    let standing = |(name, judged): (&String, Result<Feasible<'_>, NodeStanding>)| match judged {
+    let standing = |(name, judged): (&String, Result<_, NodeStanding>)| match judged {
         Ok(_) => {
             let points = scores.next().map_or(0, |scores| priority(&scores));
             // A pod would wait on a node that is passed over for longer than kube-scheduler does.
@@ -66,15 +67,15 @@ pub fn standings(demand: &Demand, outlook: &Outlook, names: &[String]) -> Vec<No
     names.iter().zip(judged).map(standing).collect()
 }
 
-/// The node with its scores, or what it is to a pod that does not fit.
+/// The node with its raw scores, or what it is to a pod that does not fit.
 fn judged<'a>(
     demand: &Demand,
     node: &'a Arc<NodeState>,
     world: &World,
     quotas: &[Quota],
-) -> Result<Feasible<'a>, NodeStanding> {
+) -> Result<(&'a Arc<NodeState>, RawScores), NodeStanding> {
     let reasons = match judge(&demand.ask, node, world.into(), quotas) {
-        Ok((_, scores)) => return Ok(Feasible { node, raw: scores.exact(world.packing()) }),
+        Ok((_, scores)) => return Ok((node, scores.exact(world.packing()))),
         Err(reasons) => words(&reasons),
     };
     match filter(&demand.ask, &without_pods(node), world.device_resources(), &[]) {

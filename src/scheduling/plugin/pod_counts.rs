@@ -49,8 +49,10 @@ impl CountedPods {
 /// The counts of one selector.
 #[derive(Debug, Default)]
 struct Counts {
-    /// By slot: the node's generation when it was counted, and how many there were.
-    by_slot: Vec<(u64, usize)>,
+    /// By slot, the node's generation when it was counted; 0: there was none.
+    generations: Vec<u64>,
+    /// By slot, how many there were.
+    by_slot: Vec<i64>,
     /// When the counts were last asked for.
     asked: u64,
     /// Of which version the labels of namespaces were.
@@ -106,29 +108,28 @@ impl PodCounts {
         counts.asked = self.asked;
         if counts.namespaces != world.objects().namespaces_version() {
             counts.namespaces = world.objects().namespaces_version();
-            counts.by_slot.clear();
+            counts.generations.clear();
         }
-        counts.by_slot.resize(world.nodes.slots().len(), (0, 0));
-        self.steps.add(LOOK, world.nodes.slots().len());
-        for (state, (generation, count)) in world.nodes.slots().iter().zip(&mut counts.by_slot) {
+        let slots = world.nodes.slots();
+        counts.generations.resize(slots.len(), 0);
+        counts.by_slot.resize(slots.len(), 0);
+        self.steps.add(LOOK, slots.len());
+        for (slot, generation) in world.nodes.generations().iter().enumerate() {
+            if counts.generations[slot] == *generation {
+                continue;
+            }
             if self.limit.is_some_and(|limit| self.steps.count() > limit) {
                 self.has_given_up = true;
                 break;
             }
-            let Some(state) = state else {
-                (*generation, *count) = (0, 0);
-                continue;
-            };
-            if *generation != state.generation {
-                self.steps.add(COMPARE * counted.cost(), state.pods.len());
-                let matching = state.pods.iter().filter(|pod| counted.matches(pod, world.objects()));
-                (*generation, *count) = (state.generation, matching.count());
-            }
+            let pods = slots[slot].as_ref().map_or(&[][..], |state| &state.pods);
+            self.steps.add(COMPARE * counted.cost(), pods.len());
+            let matching = pods.iter().filter(|pod| counted.matches(pod, world.objects())).count();
+            counts.generations[slot] = *generation;
+            counts.by_slot[slot] = i64::try_from(matching).unwrap_or(i64::MAX);
         }
-        let counted = world.nodes.slots().iter().zip(&counts.by_slot).enumerate();
-        counted.filter_map(|(slot, (state, (_, count)))| {
-            Some((slot, &**state.as_ref()?, i64::try_from(*count).unwrap_or(i64::MAX)))
-        })
+        let counted = slots.iter().zip(&counts.by_slot).enumerate();
+        counted.filter_map(|(slot, (state, count))| Some((slot, &**state.as_ref()?, *count)))
     }
 
     /// Counts that compare claims with devices for so many steps in one decision at most: what is left has to be compared beside it.
@@ -202,7 +203,7 @@ impl PodCounts {
             self.topologies.clear();
         }
         let known = self.topologies.remove(key).unwrap_or_else(|| Arc::new(Topology::of_key(key)));
-        let topology = known.refreshed(world.nodes.slots());
+        let topology = known.refreshed(world.nodes.slots(), world.nodes.generations());
         self.topologies.insert(key.clone(), topology.clone());
         topology
     }

@@ -190,7 +190,7 @@ pub struct Feasible<'a> {
     /// The node.
     pub node: &'a Arc<NodeState>,
     /// What the plugins that look at one node make of it.
-    pub raw: RawScores,
+    pub raw: &'a RawScores,
 }
 
 /// By what the raw scores of one plugin are normalised: the extremes over the nodes that fit. Those over no nodes are for a score that depends on no
@@ -229,75 +229,88 @@ impl Extremes {
 
 /// The scores of all nodes that fit one pod, normalised over them.
 #[derive(Debug)]
-pub struct NormalisedScores {
-    /// How many nodes there are.
-    nodes: usize,
-    /// A column for each plugin that has something to score for the pod, in the order of the table: its place among the plugins that score, and a
-    /// score for each node.
-    columns: Vec<(usize, Vec<f64>)>,
+pub struct NormalisedScores<'a> {
+    /// Of each node.
+    raw: Vec<&'a RawScores>,
+    /// A column for each plugin that has something to score for the pod, in the order of the table, with its place among the plugins that score.
+    columns: Vec<(usize, Column)>,
 }
 
-impl NormalisedScores {
+/// The scores by one plugin.
+#[derive(Debug)]
+enum Column {
+    /// Those of the plugin at this place of [`SCORERS`].
+    Raw(usize, Normalisation, Extremes),
+    /// Normalised by the plugin itself: one for each node.
+    Found(Vec<f64>),
+}
+
+impl<'a> NormalisedScores<'a> {
     /// The scores of these nodes.
-    pub fn of<'f, 'n: 'f>(
+    pub fn of(
         preferences: &Preferences<'_>,
-        feasible: impl ExactSizeIterator<Item = &'f Feasible<'n>> + Clone,
+        feasible: impl ExactSizeIterator<Item = Feasible<'a>> + Clone,
     ) -> Self {
-        let mut scores = Self { nodes: feasible.len(), columns: Vec::with_capacity(SCORING) };
+        let raw: Vec<_> = feasible.clone().map(|one| one.raw).collect();
+        let (mut scored, mut is_some_exact) = (0, false);
+        for one in &raw {
+            scored |= one.scored;
+            is_some_exact |= !one.is_rough;
+        }
+        let mut columns = Vec::with_capacity(SCORING);
         for (place, row) in SCORERS.into_iter().enumerate() {
-            let raw = || feasible.clone().map(|one| one.raw.get(place));
-            let Some(normalisation) = normalisation(row).filter(|_| raw().any(|score| score.is_some()))
-            else {
+            let Some(normalisation) = normalisation(row).filter(|_| scored & (1 << place) != 0) else {
                 continue;
             };
             // Where some nodes cost what is known exactly, the least of these counts.
             let is_costs = normalisation == Normalisation::AboveLeast;
-            let is_some_exact = is_costs && feasible.clone().any(|one| !one.raw.is_rough);
-            let counts = |one: &&Feasible<'_>| !is_some_exact || !one.raw.is_rough;
-            let extremes = Extremes::of(
-                normalisation,
-                feasible.clone().filter(counts).filter_map(|one| one.raw.get(place)),
-            );
-            let normalised =
-                |raw: Option<f64>| raw.map_or(0.0, |raw| extremes.normalised(normalisation, raw));
-            scores.add(PLACES[place], raw().map(normalised).collect());
+            let counts = |one: &&&RawScores| !is_costs || !is_some_exact || !one.is_rough;
+            let scores = raw.iter().filter(counts).filter_map(|one| one.get(place));
+            let extremes = Extremes::of(normalisation, scores);
+            columns.push((PLACES[place], Column::Raw(place, normalisation, extremes)));
         }
         if !preferences.is_empty() {
             let nodes: Vec<_> = feasible.map(|one| &**one.node).collect();
             for (plugin, found) in &preferences.0 {
-                let normalised = found.normalised(&nodes);
-                scores.add(place(*plugin as usize), normalised.into_iter().map(float).collect());
+                let normalised = found.normalised(&nodes).into_iter().map(float).collect();
+                columns.push((place(*plugin as usize), Column::Found(normalised)));
             }
         }
-        scores
-    }
-
-    fn add(&mut self, place: usize, column: Vec<f64>) {
-        let at = self.columns.partition_point(|(other, _)| *other < place);
-        self.columns.insert(at, (place, column));
+        columns.sort_by_key(|(place, _)| *place);
+        Self { raw, columns }
     }
 
     /// The weighted sum of each node's scores.
     pub fn totals(&self, weights: &ScoreWeights) -> Vec<f64> {
-        let mut totals = vec![0.0; self.nodes];
-        for (place, column) in &self.columns {
-            let weight = f64::from(weights.0[*place]);
-            for (total, score) in totals.iter_mut().zip(column) {
-                *total += weight * score;
-            }
-        }
-        totals
+        let total = |(node, raw): (usize, &&RawScores)| {
+            self.columns.iter().fold(0.0, |total, (place, column)| {
+                total + f64::from(weights.0[*place]) * column.score(node, raw)
+            })
+        };
+        self.raw.iter().enumerate().map(total).collect()
     }
 
     /// Each node's scores.
     pub fn of_nodes(&self) -> impl Iterator<Item = Scores> {
-        (0..self.nodes).map(|node| {
+        self.raw.iter().enumerate().map(|(node, raw)| {
             let mut scores = [None; SCORING];
             for (place, column) in &self.columns {
-                scores[*place] = column.get(node).copied();
+                scores[*place] = Some(column.score(node, raw));
             }
             Scores(scores)
         })
+    }
+}
+
+impl Column {
+    /// The score of this node with these raw scores.
+    fn score(&self, node: usize, raw: &RawScores) -> f64 {
+        match self {
+            Self::Raw(place, normalisation, extremes) => {
+                raw.get(*place).map_or(0.0, |raw| extremes.normalised(*normalisation, raw))
+            }
+            Self::Found(scores) => scores[node],
+        }
     }
 }
 

@@ -288,7 +288,10 @@ pub(super) fn prospect(demand: &Demand, now: &Snapshot, weights: &ScoreWeights) 
     best(&evaluation, &mut evaluation.judge_all())
 }
 
-fn best<'a>(evaluation: &Evaluation<'a, '_>, judged: &mut JudgedNodes<'a>) -> Option<ComparedPlacement> {
+fn best<'a, 'v>(
+    evaluation: &Evaluation<'a, 'v>,
+    judged: &mut JudgedNodes<'a, 'v>,
+) -> Option<ComparedPlacement> {
     let decision = evaluation.filters().decision(evaluation.best(judged, |_| 0)?);
     let shares = decision.allocations.iter().flat_map(|one| one.assignment.shares());
     Some(ComparedPlacement { shares: shares.cloned().collect(), node: decision.node })

@@ -12,41 +12,40 @@ use super::node_state::NodeState;
 pub struct Topology {
     key: Arc<str>,
     by_value: HashMap<Arc<str>, usize>,
-    /// By slot: the node's generation when it was looked at, and its domain; `None`: the node lacks the label, or there is none.
-    by_slot: Vec<(u64, Option<usize>)>,
+    /// By slot, the node's generation when it was looked at; 0: there was none.
+    generations: Vec<u64>,
+    /// By slot, the node's domain; `None`: it lacks the label, or there is none.
+    by_slot: Vec<Option<usize>>,
 }
-
-/// The generation of a slot without a node.
-const EMPTY: u64 = 0;
 
 impl Topology {
     /// Of this key, without nodes.
     pub fn of_key(key: &Arc<str>) -> Self {
-        Self { key: key.clone(), by_value: HashMap::new(), by_slot: Vec::new() }
+        Self { key: key.clone(), by_value: HashMap::new(), generations: Vec::new(), by_slot: Vec::new() }
     }
 
-    /// The nodes as they are, by slot. Where nothing has changed since the last time, what others hold of it is shared on.
+    /// The nodes as they are, by slot, with their generations. Where nothing has changed since the last time, what others hold of it is shared on.
     #[must_use]
-    pub fn refreshed(mut self: Arc<Self>, slots: &[Option<Arc<NodeState>>]) -> Arc<Self> {
-        let generation =
-            |state: &Option<Arc<NodeState>>| state.as_ref().map_or(EMPTY, |state| state.generation);
-        let known = self.by_slot.iter().map(|(generation, _)| *generation);
-        let known = known.chain(std::iter::repeat(EMPTY));
-        let changed = slots.iter().zip(known).enumerate();
-        let changed = changed.filter(|(_, (state, known))| generation(state) != *known);
-        let changed: Vec<usize> = changed.map(|(slot, _)| slot).collect();
-        if changed.is_empty() && self.by_slot.len() == slots.len() {
+    pub fn refreshed(
+        mut self: Arc<Self>,
+        slots: &[Option<Arc<NodeState>>],
+        generations: &[u64],
+    ) -> Arc<Self> {
+        if self.generations == generations {
             return self;
         }
         let topology = Arc::make_mut(&mut self);
-        topology.by_slot.resize(slots.len(), (EMPTY, None));
-        for slot in changed {
-            let domain = slots[slot].as_ref().and_then(|state| topology.number(state));
-            topology.by_slot[slot] = (generation(&slots[slot]), domain);
+        topology.generations.resize(slots.len(), 0);
+        topology.by_slot.resize(slots.len(), None);
+        for (slot, generation) in generations.iter().enumerate() {
+            if topology.generations[slot] != *generation {
+                topology.generations[slot] = *generation;
+                topology.by_slot[slot] = slots[slot].as_ref().and_then(|state| topology.number(state));
+            }
         }
         // Values that no node has any more are dropped from time to time.
         if topology.by_value.len() > 2 * slots.len() {
-            return Arc::new(Self::of_key(&topology.key)).refreshed(slots);
+            return Arc::new(Self::of_key(&topology.key)).refreshed(slots, generations);
         }
         self
     }
@@ -68,13 +67,13 @@ impl Topology {
 
     /// The domain of the node in this slot; `None`: it lacks the label, or there is no node.
     pub fn of_slot(&self, slot: usize) -> Option<usize> {
-        self.by_slot.get(slot).and_then(|(_, domain)| *domain)
+        self.by_slot.get(slot).copied().flatten()
     }
 
     /// The domain of a node; `None`: it lacks the label.
     pub fn of_node(&self, node: &NodeState) -> Option<usize> {
-        match self.by_slot.get(node.slot) {
-            Some((generation, domain)) if *generation == node.generation => *domain,
+        match self.generations.get(node.slot) {
+            Some(generation) if *generation == node.generation => self.of_slot(node.slot),
             // The state is not the one whose domain was looked up.
             _ => self.by_value.get(node.info.labels.get(&*self.key)?.as_str()).copied(),
         }

@@ -29,21 +29,23 @@ pub struct PreferredNeighbours(HashMap<Arc<str>, ByDomain<i64>>);
 impl PreferredNeighbours {
     /// The weights as they are now; `None`: no term of either side matches a pod.
     pub(super) fn of(demand: &Demand, world: &World, counts: &mut PodCounts) -> Option<Self> {
-        let mut domains = Self::default();
+        let mut weights = Self::default();
+        let mut is_any = false;
         for weighted in &demand.footprint.neighbours.preferred {
             let counted = counted([&weighted.term]);
             let topology = counts.topology(&weighted.term.topology_key, world);
-            for (slot, node, pods) in counts.of(&counted, world).filter(|(_, _, pods)| *pods > 0) {
-                let weight = weighted.weight.saturating_mul(pods);
-                domains.add(&weighted.term, (slot, node), weight, || topology.clone());
+            let domains = weights.domains(&weighted.term, || topology);
+            for (slot, _, pods) in counts.of(&counted, world).filter(|(_, _, pods)| *pods > 0) {
+                is_any |= add(domains, slot, weighted.weight.saturating_mul(pods));
             }
         }
-        domains.add_of_others(demand, world, counts);
-        (!domains.0.is_empty()).then_some(domains)
+        is_any |= weights.add_of_others(demand, world, counts);
+        is_any.then_some(weights)
     }
 
-    /// Adds the terms of the pods that are there.
-    fn add_of_others(&mut self, demand: &Demand, world: &World, counts: &mut PodCounts) {
+    /// Adds the terms of the pods that are there; whether one matches.
+    fn add_of_others(&mut self, demand: &Demand, world: &World, counts: &mut PodCounts) -> bool {
+        let mut is_any = false;
         for (slot, state) in world.nodes.weighing() {
             for pod in &state.pods {
                 let required = pod.neighbours.affinity.iter().map(|term| (term, REQUIRED));
@@ -51,28 +53,18 @@ impl PreferredNeighbours {
                     pod.neighbours.preferred.iter().map(|weighted| (&weighted.term, weighted.weight));
                 for (term, weight) in required.chain(preferred) {
                     if term.pods.matches(&demand.footprint, world.objects()) {
-                        self.add(term, (slot, state), weight, || counts.topology(&term.topology_key, world));
+                        let domains = self.domains(term, || counts.topology(&term.topology_key, world));
+                        is_any |= add(domains, slot, weight);
                     }
                 }
             }
         }
+        is_any
     }
 
-    /// Adds to the domain of the node in this slot, if that is in one of the term's key.
-    fn add(
-        &mut self,
-        term: &PodTerm,
-        (slot, node): (usize, &NodeState),
-        weight: i64,
-        topology: impl FnOnce() -> Arc<Topology>,
-    ) {
-        if !node.info.labels.contains_key(&*term.topology_key) {
-            return;
-        }
-        let domains = self.0.entry(term.topology_key.clone()).or_insert_with(|| ByDomain::of(topology()));
-        if let Some(total) = domains.of_slot(slot) {
-            *total = total.saturating_add(weight);
-        }
+    /// The weights by domain of a term's topology key.
+    fn domains(&mut self, term: &PodTerm, topology: impl FnOnce() -> Arc<Topology>) -> &mut ByDomain<i64> {
+        self.0.entry(term.topology_key.clone()).or_insert_with(|| ByDomain::of(topology()))
     }
 
     fn raw(&self, node: &NodeState) -> i64 {
@@ -81,6 +73,13 @@ impl PreferredNeighbours {
             .filter_map(|domains| domains.of_node(node))
             .fold(0, |sum, weight| sum.saturating_add(*weight))
     }
+}
+
+/// Adds to the domain of the node in this slot; whether the node is in one.
+fn add(domains: &mut ByDomain<i64>, slot: usize, weight: i64) -> bool {
+    let Some(total) = domains.of_slot(slot) else { return false };
+    *total = total.saturating_add(weight);
+    true
 }
 
 impl PreScored for PreferredNeighbours {

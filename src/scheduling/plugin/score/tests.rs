@@ -99,10 +99,10 @@ impl Cluster {
         let preferences = filters.preferences(&mut counts, weights);
         let judged = |state| judge(&demand.ask, state, self.0.world().into(), &[]);
         let states: Vec<_> = self.0.nodes().collect();
-        let feasible: Vec<_> =
-            states.iter().map(|state| Feasible { node: state, raw: judged(state).unwrap().1.raw }).collect();
+        let raw: Vec<_> = states.iter().map(|state| judged(state).unwrap().1.raw).collect();
+        let feasible = states.iter().zip(&raw).map(|(node, raw)| Feasible { node, raw });
         let of = |scores: Scores| scores.by_plugin().find(|(other, _)| *other == plugin);
-        let scores = NormalisedScores::of(&preferences, feasible.iter());
+        let scores = NormalisedScores::of(&preferences, feasible);
         scores.of_nodes().map(|scores| of(scores).map(|(_, score)| whole(score))).collect()
     }
 
