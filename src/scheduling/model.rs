@@ -18,6 +18,7 @@ pub mod kube_scheduler;
 pub mod measure;
 pub mod message;
 pub mod name;
+pub(in crate::scheduling) mod needed_label;
 pub mod node;
 pub mod node_affinity;
 pub mod origin;

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::object::{Labels, Requirement};
+use crate::{object::Labels, scheduling::model::needed_label::NeededLabel};
 
 /// Candidates in an order.
 #[derive(Debug)]
@@ -17,23 +17,10 @@ pub(super) struct ByLabel<'a, T> {
     free: Vec<usize>,
 }
 
-/// A label of which a node must have one of these values.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct NeededLabel<'a> {
-    pub(super) key: &'a str,
-    pub(super) values: &'a [String],
-}
-
-impl<'a> NeededLabel<'a> {
-    /// Those of some requirements that only nodes with certain values of a label meet.
-    pub(super) fn among(requirements: &'a [Requirement]) -> impl Iterator<Item = Self> {
-        let listed = requirements.iter().filter(|requirement| requirement.operator == "In");
-        listed.map(|requirement| Self { key: &requirement.key, values: &requirement.values })
-    }
-
-    fn each(self) -> impl Iterator<Item = (&'a str, &'a str)> {
-        self.values.iter().map(move |value| (self.key, value.as_str()))
-    }
+/// Each value with the label.
+fn each<'a>(label: &NeededLabel<'a>) -> impl Iterator<Item = (&'a str, &'a str)> + use<'a> {
+    let NeededLabel { key, values } = *label;
+    values.iter().map(move |value| (key, value.as_str()))
 }
 
 impl<T> Default for ByLabel<'_, T> {
@@ -46,12 +33,12 @@ impl<'a, T> ByLabel<'a, T> {
     /// These candidates in this order, each with the labels that it needs: it is found by that which the fewest of all need.
     pub(super) fn of(candidates: Vec<(&'a T, Vec<NeededLabel<'a>>)>) -> Self {
         let mut needing: HashMap<(&str, &str), usize> = HashMap::new();
-        for label in candidates.iter().flat_map(|(_, needed)| needed).flat_map(|needed| needed.each()) {
+        for label in candidates.iter().flat_map(|(_, needed)| needed).flat_map(each) {
             *needing.entry(label).or_default() += 1;
         }
         let mut by_label = Self::default();
         for (candidate, needed) in candidates {
-            let shared = |label: &NeededLabel<'_>| -> usize { label.each().map(|one| needing[&one]).sum() };
+            let shared = |label: &NeededLabel<'_>| -> usize { each(label).map(|one| needing[&one]).sum() };
             by_label.push(candidate, needed.into_iter().min_by_key(shared));
         }
         by_label

@@ -1,27 +1,27 @@
-//! A claim that is bound with its pod: which volumes it may be bound to, and how much storage there is to make one. Both are found once
-//! for a pod, so that a node costs about as much as what it can reach of them.
+//! A claim that is bound with its pod: which volumes it may be bound to, which are found once for a pod, and whether there is storage to make one. A node
+//! costs about as much as what it can reach of both.
 //!
 //! It must not choose between binding a volume and making one.
 
 use std::{collections::BTreeSet, sync::Arc};
 
 use super::{
-    VolumeReason, admits,
-    by_label::{ByLabel, NeededLabel},
-    is_alike, is_free_for, is_meant_for, is_mountable, selected_node, size,
+    VolumeReason, admits, by_label::ByLabel, is_alike, is_free_for, is_meant_for, is_mountable,
+    selected_node, size,
 };
 use crate::scheduling::model::prebind_step::VolumeChoice;
 use crate::{
     object::{
-        Labels,
+        LabelSelector, Labels,
         storage::{CsiStorageCapacity, PersistentVolume, PersistentVolumeClaim, StorageClass},
     },
     scheduling::{
         model::{
             name::{NodeName, full_name},
+            needed_label::NeededLabel,
             node::NodeInfo,
         },
-        world::World,
+        world::{World, object::Objects},
     },
 };
 
@@ -38,8 +38,16 @@ pub(super) struct Delayed<'a> {
     meant: Vec<&'a PersistentVolume>,
     /// Volumes that are meant for no claim and would do for this one: smallest first, equals by name.
     free: ByLabel<'a, PersistentVolume>,
-    /// What the driver of the class publishes and is enough for the claim, by name; `None`: it publishes nothing.
-    published: Option<ByLabel<'a, CsiStorageCapacity>>,
+    /// What the driver of the class publishes; `None`: it publishes nothing, or the claim does not say how much it needs.
+    published: Option<Published<'a>>,
+}
+
+/// What a driver publishes of a class, and how much of it a claim needs, in whole units.
+#[derive(Clone, Copy, Debug)]
+struct Published<'a> {
+    objects: &'a Objects,
+    class: &'a str,
+    needed: i64,
 }
 
 impl<'a> Delayed<'a> {
@@ -119,10 +127,13 @@ impl<'a> Delayed<'a> {
 
     /// What the driver publishes for a node with these labels and is enough for the claim, the first by name.
     pub(super) fn published(&self, labels: &Labels) -> Option<&'a CsiStorageCapacity> {
-        let reaches = |capacity: &CsiStorageCapacity| {
-            capacity.node_topology.as_ref().is_some_and(|nodes| nodes.matches(labels))
-        };
-        self.published.as_ref()?.first(labels, reaches)
+        let Published { objects, class, needed } = self.published?;
+        objects.first_capacity(class, labels, |capacity| {
+            let reaches = |nodes: &LabelSelector| nodes.matches(labels);
+            let most = capacity.maximum_volume_size.as_ref().or(capacity.capacity.as_ref());
+            capacity.node_topology.as_ref().is_some_and(reaches)
+                && most.is_some_and(|most| size(Some(most)).units_rounded_up() >= needed)
+        })
     }
 }
 
@@ -140,32 +151,16 @@ fn needed_by(volume: &PersistentVolume) -> Vec<NeededLabel<'_>> {
     }
 }
 
-/// What the driver of the class publishes and is enough for the claim, by name; `None`: it publishes nothing, or the claim does not say
-/// how much it needs.
+/// What the driver of the class publishes; `None`: it publishes nothing, or the claim does not say how much it needs.
 fn published<'a>(
     claim: &PersistentVolumeClaim,
-    class: &StorageClass,
+    class: &'a StorageClass,
     world: &'a World,
-) -> Option<ByLabel<'a, CsiStorageCapacity>> {
-    let driver = world.objects().csi_driver(&class.provisioner);
-    driver.filter(|driver| driver.spec.storage_capacity)?;
+) -> Option<Published<'a>> {
+    let objects = world.objects();
+    objects.csi_driver(&class.provisioner).filter(|driver| driver.spec.storage_capacity)?;
     let needed = size(Some(claim.spec.resources.request("storage")?)).units_rounded_up();
-    let mut published = Vec::new();
-    for capacity in world.objects().capacities(&class.metadata.name) {
-        let most = capacity.maximum_volume_size.as_ref().or(capacity.capacity.as_ref());
-        if most.is_some_and(|most| size(Some(most)).units_rounded_up() >= needed) {
-            published.push((capacity, needed_for(capacity)));
-        }
-    }
-    Some(ByLabel::of(published))
-}
-
-/// Labels that a node needs to use what is published; its topology may need more.
-fn needed_for(capacity: &CsiStorageCapacity) -> Vec<NeededLabel<'_>> {
-    let Some(topology) = &capacity.node_topology else { return Vec::new() };
-    let equal = topology.match_labels.iter();
-    let equal = equal.map(|(key, value)| NeededLabel { key, values: std::slice::from_ref(value) });
-    equal.chain(NeededLabel::among(&topology.match_expressions)).collect()
+    Some(Published { objects, class: &class.metadata.name, needed })
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! What objects say of storage. Volumes that may be bound to a claim and published capacities are found by what a claim asks for, so that a
 //! decision costs as much as what there is for the claim, however many volumes others use.
 
+mod capacities;
 #[cfg(test)]
 mod tests;
 
@@ -10,10 +11,15 @@ use std::{
 };
 
 use super::{Object, Objects};
-use crate::object::storage::{
-    CsiDriver, CsiNode, CsiStorageCapacity, PersistentVolume, PersistentVolumeClaim, StorageClass,
-    VolumeAttachment,
+use crate::object::{
+    Labels,
+    storage::{
+        CsiDriver, CsiNode, CsiStorageCapacity, PersistentVolume, PersistentVolumeClaim, StorageClass,
+        VolumeAttachment,
+    },
 };
+use capacities::Capacities;
+
 use crate::scheduling::model::{
     kind::Kind,
     name::{NodeName, full_name},
@@ -21,7 +27,10 @@ use crate::scheduling::model::{
 
 /// The names of objects of storage by what claims ask for.
 #[derive(Clone, Debug, Default)]
-pub(super) struct StorageIndex(BTreeMap<StorageKey, BTreeSet<Arc<str>>>);
+pub(super) struct StorageIndex {
+    by_key: BTreeMap<StorageKey, BTreeSet<Arc<str>>>,
+    capacities: Capacities,
+}
 
 /// By what an object of storage is found.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -30,8 +39,6 @@ enum StorageKey {
     AvailableOfClass(Arc<str>),
     /// A volume that is bound to this claim or kept for it, by its full name.
     ForClaim(Arc<str>),
-    /// What a driver publishes for this class.
-    CapacityOfClass(Arc<str>),
     /// A volume's attachment to this node.
     AttachedTo(Arc<str>),
 }
@@ -46,9 +53,6 @@ impl StorageKey {
                 }
                 None => None,
             },
-            Object::CsiStorageCapacity(capacity) => {
-                Some(Self::CapacityOfClass(capacity.storage_class_name.as_str().into()))
-            }
             Object::VolumeAttachment(attachment) => {
                 Some(Self::AttachedTo(attachment.spec.node_name.as_str().into()))
             }
@@ -59,28 +63,34 @@ impl StorageKey {
 
 impl StorageIndex {
     pub(super) fn insert(&mut self, name: &Arc<str>, object: &Object) {
+        if let Object::CsiStorageCapacity(capacity) = object {
+            self.capacities.insert(name, capacity);
+        }
         if let Some(key) = StorageKey::of(object) {
-            self.0.entry(key).or_default().insert(name.clone());
+            self.by_key.entry(key).or_default().insert(name.clone());
         }
     }
 
     pub(super) fn remove(&mut self, name: &str, object: &Object) {
+        if let Object::CsiStorageCapacity(capacity) = object {
+            self.capacities.remove(name, capacity);
+        }
         let Some(key) = StorageKey::of(object) else { return };
-        if let Some(names) = self.0.get_mut(&key) {
+        if let Some(names) = self.by_key.get_mut(&key) {
             names.remove(name);
             if names.is_empty() {
-                self.0.remove(&key);
+                self.by_key.remove(&key);
             }
         }
     }
 
     /// The names under a key, in order.
     fn names<'a>(&'a self, key: &StorageKey) -> impl Iterator<Item = &'a Arc<str>> + use<'a> {
-        self.0.get(key).into_iter().flatten()
+        self.by_key.get(key).into_iter().flatten()
     }
 
     fn count(&self, key: &StorageKey) -> usize {
-        self.0.get(key).map_or(0, BTreeSet::len)
+        self.by_key.get(key).map_or(0, BTreeSet::len)
     }
 }
 
@@ -103,10 +113,10 @@ impl Objects {
         names.into_iter().filter_map(|name| self.volume(name))
     }
 
-    /// How many volumes and published capacities are compared with a claim.
+    /// How many volumes and published capacities are compared with a claim, beside what the labels of a node lead to.
     pub fn storage_for(&self, claim: &PersistentVolumeClaim) -> usize {
         let volumes: usize = volume_keys(claim).iter().map(|key| self.storage.count(key)).sum();
-        volumes + self.storage.count(&StorageKey::CapacityOfClass(claim.class().into()))
+        volumes + self.storage.capacities.anywhere(claim.class())
     }
 
     /// A claim of a namespace.
@@ -141,13 +151,20 @@ impl Objects {
         }
     }
 
-    /// How much storage of a class there is, as far as CSI drivers say; by name.
-    pub fn capacities<'a>(&'a self, class: &str) -> impl Iterator<Item = &'a CsiStorageCapacity> + use<'a> {
-        let names: Vec<_> = self.storage.names(&StorageKey::CapacityOfClass(class.into())).collect();
-        names.into_iter().filter_map(|name| match self.get(Kind::CsiStorageCapacity, name)? {
+    /// How much storage of a class there is for a node with these labels, as far as CSI drivers say: the first by name that will do. It is asked about
+    /// those of which the labels that a node needs are such.
+    pub fn first_capacity(
+        &self,
+        class: &str,
+        labels: &Labels,
+        will_do: impl Fn(&CsiStorageCapacity) -> bool,
+    ) -> Option<&CsiStorageCapacity> {
+        let known = |name: &str| match self.get(Kind::CsiStorageCapacity, name)? {
             Object::CsiStorageCapacity(capacity) => Some(&**capacity),
             _ => None,
-        })
+        };
+        let will_do = |name: &str| known(name).is_some_and(&will_do);
+        known(self.storage.capacities.first(class, labels, will_do)?)
     }
 
     /// The attachments of volumes to a node, by name.
