@@ -70,7 +70,7 @@ pub(super) fn looks_at_one_node(demand: &Demand, snapshot: &Snapshot, counts: &m
 pub(super) struct OnNode<'a> {
     snapshot: &'a Snapshot,
     state: &'a NodeState,
-    /// What is on the node, each with whether it is off.
+    /// What is on the node, by uid, each with whether it is off.
     charges: Vec<(&'a Uid, &'a Arc<Charge>, bool)>,
 }
 
@@ -96,6 +96,10 @@ impl<'a> OnNode<'a> {
         let charges = charges.into_iter().map(|(pod, charge)| (pod, charge, false)).collect();
         Some(Self { snapshot, state, charges })
     }
+
+    fn place_of(&self, pod: &Uid) -> Option<usize> {
+        self.charges.binary_search_by(|(known, ..)| (*known).cmp(pod)).ok()
+    }
 }
 
 impl DryRun for OnNode<'_> {
@@ -105,16 +109,17 @@ impl DryRun for OnNode<'_> {
 
     fn take_off(&mut self, unit: &mut PreemptionUnit, _: &Demand) {
         unit.take_off(|pod| {
-            let (_, charge, off) = self.charges.iter_mut().find(|(known, ..)| *known == pod)?;
-            *off = true;
-            Some(Arc::clone(charge))
+            let at = self.place_of(pod)?;
+            self.charges[at].2 = true;
+            Some(Arc::clone(self.charges[at].1))
         });
     }
 
     fn put_back(&mut self, unit: &mut PreemptionUnit) {
         unit.put_back(|pod, _| {
-            let known = self.charges.iter_mut().find(|(known, ..)| *known == pod);
-            known.into_iter().for_each(|(.., off)| *off = false);
+            if let Some(at) = self.place_of(pod) {
+                self.charges[at].2 = false;
+            }
         });
     }
 
