@@ -205,6 +205,40 @@ fn a_tree_that_is_not_completed_in_time_is_rolled_back_as_a_whole() {
 }
 
 #[test]
+fn a_group_that_is_bound_in_part_goes_once_with_the_tree_that_is_not_complete_either() {
+    let mut play = llm(2);
+    for (group, name) in [("decode", "d0"), ("decode", "d1"), ("prefill", "p")] {
+        create_in(&mut play, group, name, 3_000);
+    }
+    carry(&mut play, "decode", "d0", 3_000);
+    play.foreign("other", 4_000);
+    play.lock_taken("d1");
+    play.unlocked();
+    play.sent();
+    play.wait(SignedDuration::from_secs(605));
+    let sent = play.sent();
+    assert_eq!(sent.iter().filter(|sent| **sent == Sent::RollBack("d0")).count(), 1, "{sent:?}");
+    assert!(!sent.contains(&Sent::RollBack("p")), "it is not bound: {sent:?}");
+}
+
+#[test]
+fn a_group_beyond_the_minimum_that_loses_a_place_before_a_binding_gives_up_the_others() {
+    let mut play = llm(1);
+    create_in(&mut play, "prefill", "p", 2_000);
+    carry(&mut play, "prefill", "p", 2_000);
+    create_in(&mut play, "decode", "d0", 3_000);
+    create_in(&mut play, "decode", "d1", 3_000);
+    assert!(is_placed(&play, "d0") && is_placed(&play, "d1"));
+    play.lock_taken("d0");
+    play.bind_answered("d0", BindOutcome::Refused("no".to_owned()));
+    assert!(!is_placed(&play, "d1"), "its group holds nothing");
+    assert!(is_placed(&play, "p"));
+    play.unlocked();
+    play.wait(seconds(15));
+    assert!(is_placed(&play, "d0") && is_placed(&play, "d1"), "{}", reason(&play, "d0"));
+}
+
+#[test]
 fn a_group_beyond_the_minimum_is_rolled_back_by_itself() {
     let mut play = llm(1);
     create_in(&mut play, "prefill", "p", 2_000);
@@ -290,4 +324,30 @@ fn nothing_is_remembered_of_a_tree_whose_pods_are_gone() {
     }
     let gangs = format!("{:?}", play.scheduler.binding.cycle.gangs);
     assert!(!gangs.contains("default/"), "{gangs}");
+}
+
+#[test]
+fn what_is_left_below_a_group_that_goes_as_a_whole_is_deleted_by_a_scheduler_that_is_started_anew() {
+    let begin = |disruption| {
+        let mut play = Play::new();
+        let Object::PodGroup(kind, name, group) = composite("llm", None, 1) else { panic!() };
+        let preemption = GroupPreemption { disruption, ..GroupPreemption::default() };
+        let root = Object::PodGroup(kind, name, Arc::new(Group { preemption, ..(*group).clone() }));
+        seen(&mut play, [root, leaf("prefill", "llm", 1), leaf("decode", "llm", 1)]);
+        let bound_in = |group: &str, name: &str| {
+            let bound = play.bound_pod(name, Answer::Succeeded);
+            PodInfo { claim: bound.claim, holding: bound.holding, ..pod_of(&play, group, name, 1_000) }
+        };
+        let mut going = bound_in("prefill", "p");
+        going.importance.deletion = Deletion::Preempted;
+        going.lifetime.leaving = Some(play.now);
+        let mut high = pod("high", 9_900, play.now);
+        high.importance.priority = 10;
+        high.status.nominated = Some(NODE.into());
+        let listed = vec![going, bound_in("decode", "d"), high];
+        play.happens(Event::Pod(PodChange::Listed(listed)));
+        play.sent()
+    };
+    assert!(begin(DisruptionMode::All).contains(&Sent::Preempt("d")));
+    assert!(!begin(DisruptionMode::Single).contains(&Sent::Preempt("d")));
 }
