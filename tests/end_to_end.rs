@@ -123,6 +123,11 @@ mod with_kube_scheduler {
     }
 
     #[tokio::test]
+    async fn a_group_of_groups_of_kubernetes_own_api() {
+        super::gangs::a_group_of_groups_of_kubernetes_own_api().await;
+    }
+
+    #[tokio::test]
     async fn the_pods_of_a_group_of_kubernetes_own_api_share_its_claim() {
         super::gangs::the_pods_of_a_group_of_kubernetes_own_api_share_its_claim().await;
     }

@@ -7,6 +7,7 @@ mod adopted;
 mod backoff;
 mod claiming_pods;
 mod claims;
+mod composite_groups;
 mod compute_units;
 mod deliberate;
 mod details;

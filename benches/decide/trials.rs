@@ -41,7 +41,7 @@ impl World {
     pub(super) fn place_gang(&mut self, applicants: Vec<Applicant>) -> TrialOutcome {
         let gang = Gang { min: applicants.len(), ..Gang::default() };
         let held = charge(&"".into(), Vec::new(), applicants[0].demand.footprint.clone(), Vec::new());
-        let pool = Pool { gang: &gang, placed: Tally::default(), nodes: Vec::new(), applicants };
+        let pool = Pool { gang: &gang, placed: Tally::default(), nodes: Vec::new(), applicants, part: 0 };
         let charge_of = |_: &Uid, decision: &Decision| {
             let Decision { node, allocations, steps } = decision.clone();
             Charge { node, allocations, steps, ..held.clone() }

@@ -1,4 +1,5 @@
-//! A group of pods, as Volcano, the coscheduling plugin and Kubernetes have it.
+//! A group of pods, as Volcano, the coscheduling plugin and Kubernetes have it, and Kubernetes' groups of groups: a CompositePodGroup has fields of the
+//! same names.
 
 use std::collections::BTreeMap;
 
@@ -54,7 +55,7 @@ pub struct PodGroupSpec {
     /// Claims of devices that the pods share (Kubernetes, `PodGroupResourceClaim`): the fields are those of a pod's entry.
     #[serde(deserialize_with = "nullable")]
     pub resource_claims: Vec<PodResourceClaim>,
-    /// The CompositePodGroup that the group is in (Kubernetes, `v1beta1`).
+    /// The CompositePodGroup that the group is in (Kubernetes, `v1beta1`, and CompositePodGroups themselves).
     pub parent_composite_pod_group_name: Option<String>,
 }
 
@@ -126,6 +127,9 @@ pub struct GangPolicy {
     /// How many pods are placed together.
     #[serde(deserialize_with = "nullable")]
     pub min_count: i32,
+    /// How many groups are, of a CompositePodGroup.
+    #[serde(deserialize_with = "nullable")]
+    pub min_group_count: i32,
 }
 
 /// `spec.schedulingConstraints` of Kubernetes' PodGroup.

@@ -201,9 +201,10 @@ impl SimulationRun<'_> {
         let Some(gang) = gang.map(|member| &member.gang).filter(|gang| is_one(gang)) else {
             return vec![uid.clone()];
         };
+        let leaves = objects.groups().leaves(&objects.groups().root(gang));
         let is_mate = |uid: &&Uid| {
             let pod = self.cluster.pod(uid).filter(|pod| pod.demand().is_some());
-            pod.and_then(|pod| pod.groups.gang.as_ref()).is_some_and(|member| member.gang == *gang)
+            pod.and_then(|pod| pod.groups.gang.as_ref()).is_some_and(|member| leaves.contains(&member.gang))
         };
         self.positions.keys().filter(is_mate).cloned().collect()
     }

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use crate::{
     deaths::{Death, Moment, Write},
     device_claims::{all_are_content, claims, create_claim, device_of, machine, of_claim, request},
-    groups::{COSCHEDULING, GroupVersion, VOLCANO, kubernetes, pod_group},
+    groups::{COMPOSITE, COSCHEDULING, GroupVersion, VOLCANO, kubernetes, pod_group},
     machines::hami_node,
     support::{build::Release, controlplane::Options, floor::Floor},
     world::{LIMIT, World, node_of, pod},
@@ -230,6 +230,84 @@ impl World {
         let options = Options { apiserver_flags: flags, ..Options::default() };
         World::without_berth_on(Floor::Real, nodes, options).await
     }
+}
+
+/// A CompositePodGroup of one prefill and one decode PodGroup, which must be on one rack. It is preempted as a whole. An API server of 1.36 drops the
+/// field by which a PodGroup is in it.
+pub(crate) async fn a_group_of_groups_of_kubernetes_own_api() {
+    let api = kubernetes();
+    let workload = json!({"workloadName": "llm", "templateName": "shard"});
+    let leaf = json!({"parentCompositePodGroupName": "llm", "workloadRef": workload,
+        "schedulingPolicy": {"gang": {"minCount": 1}}});
+    let of_group = |group: &str, name: &str| {
+        let mut pod = member(api, name, 16_000);
+        pod["spec"]["schedulingGroup"] = json!({"podGroupName": group});
+        pod
+    };
+    if Release::of_tests().unwrap() == Release::Usual {
+        let Some(mut world) = World::with_groups_of_kubernetes(&["gpu-1"], "").await else { return };
+        world.start_berth();
+        let groups = world.serve_groups(Floor::Real, api).await;
+        let spec =
+            json!({"parentCompositePodGroupName": "llm", "schedulingPolicy": {"gang": {"minCount": 1}}});
+        let made = groups.create(&PostParams::default(), &pod_group(api, "prefill", &spec)).await.unwrap();
+        assert_eq!(made.data["spec"]["parentCompositePodGroupName"], Value::Null);
+        world.create(of_group("prefill", "p")).await;
+        world.running("p").await;
+        return;
+    }
+    let gates = "GenericWorkload=true,TopologyAwareWorkloadScheduling=true,CompositePodGroup=true";
+    let served = format!("--runtime-config={}/{}=true,{}/{}=true", api.0, api.1, COMPOSITE.0, COMPOSITE.1);
+    let flags = vec![served, format!("--feature-gates={gates}")];
+    let options = Options { apiserver_flags: flags, ..Options::default() };
+    let racks = ["left-1", "right-1", "right-2"];
+    let nodes = racks.map(|name| hami_node(name, 1)).to_vec();
+    let Some(mut world) = World::without_berth_on(Floor::Real, nodes, options).await else { return };
+    for name in racks {
+        let rack = name.split('-').next().unwrap();
+        world.patch_node(name, json!({"metadata": {"labels": {"example.com/rack": rack}}})).await;
+    }
+    world.create_priority_classes().await;
+    world.start_berth();
+    let groups = world.serve_groups(Floor::Real, api).await;
+    let composites = world.serve_groups(Floor::Real, COMPOSITE).await;
+    for name in ["prefill", "decode"] {
+        let made = groups.create(&PostParams::default(), &pod_group(api, name, &leaf)).await.unwrap();
+        assert_eq!(made.data["spec"]["parentCompositePodGroupName"], "llm", "the API server keeps the field");
+    }
+    world.create(of_group("prefill", "p")).await;
+    let no_parent = "CompositePodGroup default/llm not found, which spec.parentCompositePodGroupName of PodGroup default/prefill names";
+    world.unschedulable_with("p", no_parent).await;
+    let root = json!({"workloadRef": workload, "schedulingPolicy": {"gang": {"minGroupCount": 2}},
+        "schedulingConstraints": {"topology": [{"key": "example.com/rack"}]}, "disruptionMode": {"all": {}}});
+    composites.create(&PostParams::default(), &pod_group(COMPOSITE, "llm", &root)).await.unwrap();
+    let waits = "CompositePodGroup default/llm: waiting for more pods: 1 of 2 groups have enough (minimum 2 groups); \
+        PodGroup default/decode: there are 0 (minimum 1)";
+    world.unschedulable_with("p", waits).await;
+    world.holds_nothing(&["p"]).await;
+    world.create(of_group("decode", "d")).await;
+    for name in ["p", "d"] {
+        assert!(node_of(&world.running(name).await).starts_with("right-"), "{name}");
+    }
+    for name in ["prefill", "decode"] {
+        assert_eq!(group_condition(&groups, name, "True").await, ("Scheduled".to_owned(), String::new()));
+    }
+    // It needs two cards of the three, so that one pod of the tree has to go: both go.
+    for name in ["urgent-1", "urgent-2"] {
+        let mut urgent = pod(name, &json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "16000"}));
+        urgent["spec"]["priorityClassName"] = json!("high");
+        world.create(urgent).await;
+    }
+    for name in ["p", "d"] {
+        let gone = await_condition(world.pods(), name, |pod: Option<&core::Pod>| {
+            pod.is_none_or(|pod| pod.metadata.deletion_timestamp.is_some())
+        });
+        tokio::time::timeout(LIMIT, gone).await.expect("the pod goes in time").unwrap();
+    }
+    for name in ["urgent-1", "urgent-2"] {
+        world.running(name).await;
+    }
+    world.agents_are_content();
 }
 
 /// The condition of the group that says whether its pods are placed, once it has this status: its reason and its message.

@@ -33,10 +33,18 @@ pub(crate) fn kubernetes() -> GroupVersion {
     }
 }
 
+/// Kubernetes' groups of groups, which 1.37 serves with the feature gate `CompositePodGroup`.
+pub(crate) const COMPOSITE: GroupVersion = (KUBERNETES, "v1alpha3");
+
+/// The kind of the groups of this API, and its name in paths.
+fn kind(api: GroupVersion) -> [&'static str; 2] {
+    if api == COMPOSITE { ["CompositePodGroup", "compositepodgroups"] } else { ["PodGroup", "podgroups"] }
+}
+
 /// A PodGroup of this spec.
 pub(crate) fn pod_group((group, version): GroupVersion, name: &str, spec: &Value) -> DynamicObject {
     let group = json!({
-        "apiVersion": format!("{group}/{version}"), "kind": "PodGroup", "metadata": {"name": name}, "spec": spec,
+        "apiVersion": format!("{group}/{version}"), "kind": kind((group, version))[0], "metadata": {"name": name}, "spec": spec,
     });
     serde_json::from_value(group).unwrap()
 }
@@ -45,12 +53,13 @@ impl World {
     /// The PodGroups of this API, which the sandbox has from the start, and which a real API server gets while Berth is at work.
     pub(crate) async fn serve_groups(&self, floor: Floor, api: GroupVersion) -> Api<DynamicObject> {
         let (group, version) = api;
+        let [kind, plural] = kind(api);
         let resource = ApiResource {
             group: group.to_owned(),
             version: version.to_owned(),
             api_version: format!("{group}/{version}"),
-            kind: "PodGroup".to_owned(),
-            plural: "podgroups".to_owned(),
+            kind: kind.to_owned(),
+            plural: plural.to_owned(),
         };
         let groups: Api<DynamicObject> = Api::default_namespaced_with(self.cluster.client.clone(), &resource);
         if floor == Floor::Real && group != KUBERNETES {

@@ -16,7 +16,7 @@ use berth::{
         Claim, Computed, Effect, Event, Finding, Importance, Lifetime, NodeChange, NodeInfo, ObjectChange,
         PodChange, PodGroups, PodInfo, QuotaChange, ReadRequest, Scheduler, Stage, WaitingPodStatus,
         model::{
-            gang::{Gang, GangName, Group, GroupApi, Member, Policy},
+            gang::{Gang, GangName, Group, Member, Policy},
             kept_room::{RoomStatus, RoomTerms},
             kind::{Kind, PodGroupKind},
             pod::Deletion,
@@ -45,7 +45,12 @@ pub(crate) struct Shape {
     pub(crate) rooms: Option<RoomTerms>,
     /// For how long the bound pods of a gang wait for the others.
     pub(crate) gangs: Option<SignedDuration>,
+    /// Whether all groups are in one CompositePodGroup, [`ROOT`], and how many of them it asks for.
+    pub(crate) tree: Option<usize>,
 }
+
+/// What the CompositePodGroup of all groups is called.
+pub(crate) const ROOT: &str = "root";
 
 /// A pod as the API server has it.
 #[derive(Clone, Debug)]
@@ -53,6 +58,7 @@ pub(crate) struct Pod {
     pub(crate) memory: u64,
     pub(crate) priority: i32,
     pub(crate) gang: Option<String>,
+    kind: PodGroupKind,
     created: Timestamp,
     version: u64,
     pub(crate) nominated: Option<Arc<str>>,
@@ -96,7 +102,7 @@ impl Pod {
             self.bound.as_ref().map(|(node, allocations)| fixtures::holding(node, allocations.clone()));
         let of_group = |group: &String| {
             let group = format!("default/{group}").into();
-            Arc::new(Member { gang: GangName { api: GroupApi::Volcano, group }, task: None })
+            Arc::new(Member { gang: GangName { api: self.kind.api(), group }, task: None })
         };
         let claim = if wants { Claim::Place(Arc::new(ask(1, self.memory, 0))) } else { Claim::None };
         PodInfo {
@@ -125,6 +131,11 @@ impl Shape {
     fn scheduler(&self) -> Scheduler {
         let (preemption, rooms, gangs) = (self.preemption, self.rooms, self.gangs);
         Scheduler::new(Settings { preemption, rooms, gangs, ..fixtures::settings() })
+    }
+
+    /// The kind of the groups of pods.
+    fn groups(&self) -> PodGroupKind {
+        if self.tree.is_some() { PodGroupKind::Kubernetes } else { PodGroupKind::Volcano }
     }
 
     pub(crate) fn rack_of(&self, at: usize) -> usize {
@@ -181,13 +192,18 @@ impl Cluster {
         self.tell(Event::Node(NodeChange::Listed(self.present().map(|at| self.node(at)).collect())));
         self.tell(Event::Quota(QuotaChange::Listed(Vec::new())));
         for kind in Kind::ALL {
-            let groups = self.groups.iter().filter(|_| *kind == Kind::PodGroup(PodGroupKind::Volcano)).map(
-                |(name, gang)| {
-                    let group = Group::of(Policy::Gang(Arc::new(gang.clone())));
-                    Object::PodGroup(PodGroupKind::Volcano, format!("default/{name}").into(), Arc::new(group))
-                },
-            );
-            self.tell(Event::Object(ObjectChange::Listed(*kind, groups.collect())));
+            let parent: Option<Arc<str>> = self.shape.tree.map(|_| format!("default/{ROOT}").into());
+            let group = |of: PodGroupKind, name: &str, gang: &Gang, parent: Option<Arc<str>>| {
+                let group = Group { parent, ..Group::of(Policy::Gang(Arc::new(gang.clone()))) };
+                Object::PodGroup(of, format!("default/{name}").into(), Arc::new(group))
+            };
+            let of = self.shape.groups();
+            let groups = self.groups.iter().filter(|_| *kind == Kind::PodGroup(of));
+            let groups = groups.map(|(name, gang)| group(of, name, gang, parent.clone()));
+            let root = self.shape.tree.filter(|_| *kind == Kind::PodGroup(PodGroupKind::Composite));
+            let root =
+                root.map(|min| group(PodGroupKind::Composite, ROOT, &Gang { min, ..Gang::default() }, None));
+            self.tell(Event::Object(ObjectChange::Listed(*kind, groups.chain(root).collect())));
         }
         self.tell(Event::Pod(PodChange::Listed(
             self.pods.iter().map(|(name, pod)| pod.info(name)).collect(),
@@ -236,6 +252,15 @@ impl Cluster {
                 _ => {}
             }
         }
+        let Some(least) = self.shape.tree else { return };
+        let count = |name: &String| {
+            self.pods.values().filter(|pod| pod.bound.is_some() && pod.gang.as_ref() == Some(name)).count()
+        };
+        if self.groups.keys().all(|name| count(name) == 0) {
+            self.whole.remove(ROOT);
+        } else if self.groups.iter().filter(|(name, gang)| count(name) >= gang.min).count() >= least {
+            self.whole.insert(ROOT.to_owned());
+        }
     }
 
     /// A pod is created; its name.
@@ -247,6 +272,7 @@ impl Cluster {
             memory,
             priority,
             gang,
+            kind: self.shape.groups(),
             created: self.now,
             version: self.version,
             nominated: None,

@@ -9,7 +9,7 @@ use berth::scheduling::model::gang::{Gang, SharedTopology, Strictness};
 use jiff::SignedDuration;
 use proptest::prelude::*;
 
-use super::cluster::{Cluster, Pod, Shape, node_name};
+use super::cluster::{Cluster, Pod, ROOT, Shape, node_name};
 
 const SHAPE: Shape = Shape {
     nodes: 3,
@@ -20,6 +20,7 @@ const SHAPE: Shape = Shape {
     preemption: None,
     rooms: None,
     gangs: Some(SignedDuration::from_secs(60)),
+    tree: None,
 };
 const GANGS: usize = 3;
 
@@ -121,6 +122,9 @@ impl History {
                 cluster.restart(carried_out);
                 let running = cluster.pods.values().filter(|pod| pod.started);
                 self.excused.extend(running.filter_map(|pod| pod.gang.clone()));
+                if !self.excused.is_empty() {
+                    self.excused.insert(ROOT.to_owned());
+                }
             }
         }
     }
@@ -134,6 +138,34 @@ impl History {
             );
         }
         for (name, gang) in &self.cluster.groups {
+            self.judge_gang(name, gang)?;
+        }
+        Ok(())
+    }
+
+    /// As [`Self::judge_rest`], where the groups are in a tree that asks for so many: each group holds nothing, or enough, or is one that may lack pods, and
+    /// so does the tree. No group waits that could be completed beside a whole tree.
+    fn judge_tree(&self, least: usize) -> Result<(), TestCaseError> {
+        prop_assert_eq!(&self.cluster.drifts, &Vec::<String>::new());
+        let may_lack = |name: &str| self.cluster.whole.contains(name) || self.excused.contains(name);
+        let (mut whole, mut bound_pods) = (0, 0);
+        for (name, gang) in &self.cluster.groups {
+            let bound = members(&self.cluster, name).filter(|(_, pod)| pod.bound.is_some()).count();
+            whole += usize::from(bound >= gang.min);
+            bound_pods += bound;
+            prop_assert!(
+                bound == 0 || bound >= gang.min || may_lack(name),
+                "{name} is bound in part: {bound} of at least {}",
+                gang.min
+            );
+        }
+        prop_assert!(
+            bound_pods == 0 || whole >= least || may_lack(ROOT),
+            "the tree is bound in part: {whole} of at least {least} groups"
+        );
+        let is_whole = whole >= least;
+        for (name, gang) in self.cluster.groups.iter().filter(|(_, gang)| is_whole && gang.topology.is_none())
+        {
             self.judge_gang(name, gang)?;
         }
         Ok(())
@@ -243,5 +275,27 @@ proptest! {
         }
         history.cluster.come_to_rest()?;
         history.judge_rest()?;
+    }
+
+    /// The same of gangs that are the groups of a CompositePodGroup.
+    #[test]
+    fn no_group_of_a_tree_is_left_in_part(gangs in gangs(), least in 1..=GANGS, steps in steps()) {
+        let of_tree = |gang: Gang| {
+            let topology = gang.topology.filter(|topology| topology.strictness == Strictness::Required);
+            Gang { max: None, topology, ..gang }
+        };
+        let groups: BTreeMap<_, _> =
+            gangs.into_iter().enumerate().map(|(at, gang)| (gang_name(at).unwrap(), of_tree(gang))).collect();
+        let shape = Shape { tree: Some(least), ..SHAPE };
+        let mut history = History { cluster: Cluster::new(shape, groups), excused: BTreeSet::new() };
+        for step in &steps {
+            history.run(step);
+            history.cluster.judge_cards()?;
+        }
+        for at in 0..SHAPE.nodes {
+            history.cluster.cordon(at, false);
+        }
+        history.cluster.come_to_rest()?;
+        history.judge_tree(least)?;
     }
 }

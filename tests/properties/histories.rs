@@ -18,6 +18,7 @@ const SHAPE: Shape = Shape {
     preemption: Some(RULES),
     rooms: None,
     gangs: None,
+    tree: None,
 };
 const RULES: Rules = Rules { other_schedulers: true, preemptable_first: true };
 

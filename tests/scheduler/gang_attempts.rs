@@ -123,6 +123,48 @@ fn a_gang_that_must_share_one_of_many_domains_holds_up_no_pod_of_another_namespa
     assert!(!(0..12).any(|at| is_placed(&machine, &format!("g{at}"))));
 }
 
+/// Each of the hundred PodGroups of a CompositePodGroup shares a node, and all are in one zone.
+#[test]
+fn a_large_tree_of_groups_is_placed_in_several_turns_and_holds_up_no_pod_of_another_namespace() {
+    let mut machine = cluster(1, &json!({}));
+    let of = |kind, name: &str, spec: &Value| {
+        let metadata = json!({"name": name, "namespace": "greedy"});
+        pod_group(kind, &parsed(&json!({"metadata": metadata, "spec": spec})))
+    };
+    let on = |key: &str| json!({"topology": [{"key": key}]});
+    let leaf = json!({"parentCompositePodGroupName": "tree", "schedulingPolicy": {"gang": {"minCount": 3}},
+        "schedulingConstraints": on("kubernetes.io/hostname")});
+    let leaves = (0..100).map(|at| of(PodGroupKind::Kubernetes, &format!("leaf{at}"), &leaf)).collect();
+    let root =
+        json!({"schedulingPolicy": {"gang": {"minGroupCount": 100}}, "schedulingConstraints": on("zone")});
+    let root = of(PodGroupKind::Composite, "tree", &root);
+    for at in 0..200 {
+        let mut node = gpu_node(at);
+        node["metadata"]["labels"]["zone"] = json!(if at < 10 { "small" } else { "large" });
+        let node = machine.reader().node(&parsed(&node)).0;
+        machine.tell(Event::Node(NodeChange::Seen(Box::new(node))));
+    }
+    for (kind, groups) in [(PodGroupKind::Kubernetes, leaves), (PodGroupKind::Composite, vec![root])] {
+        machine.tell(Event::Object(ObjectChange::Listed(Kind::PodGroup(kind), groups)));
+    }
+    for (at, mut pod) in gang(|at| 41_000 + at, 300).into_iter().enumerate() {
+        pod["metadata"]["annotations"] = json!({});
+        pod["spec"]["schedulingGroup"] = json!({"podGroupName": format!("leaf{}", at / 3)});
+        machine.show_pod(&pod);
+    }
+    let turns = turn(&mut machine);
+    assert!(turns > 1, "one attempt takes more than a turn: {turns}");
+    let node = |at: usize| {
+        let ledger = machine.scheduler().snapshot().ledger();
+        ledger.get(&format!("g{at}").as_str().into()).map(|charge| charge.node.to_string())
+    };
+    for at in 0..300 {
+        let first = node(at - at % 3);
+        assert!(first.as_ref().is_some_and(|node| **node >= *"n010"), "g{at}: {first:?}");
+        assert_eq!(node(at), first, "g{at}");
+    }
+}
+
 /// Every card is held by pods of lower priority, and each pod of the gang asks for all cards of a node.
 #[test]
 fn a_gang_that_preempts_many_pods_holds_up_no_pod_of_another_namespace() {

@@ -47,8 +47,9 @@ fn machine(nodes: &[&str], spec: &Value) -> Machine {
     }
     machine.tell(Event::Object(ObjectChange::Listed(Kind::PodDisruptionBudget, Vec::new())));
     machine.tell(Event::Object(ObjectChange::Unserved(Kind::Reservation)));
-    for kind in [PodGroupKind::Volcano, PodGroupKind::Coscheduling, PodGroupKind::KubernetesAlpha] {
-        machine.tell(Event::Object(ObjectChange::Unserved(Kind::PodGroup(kind))));
+    let others = Kind::POD_GROUPS.iter().filter(|kind| **kind != Kind::PodGroup(PodGroupKind::Kubernetes));
+    for kind in others {
+        machine.tell(Event::Object(ObjectChange::Unserved(*kind)));
     }
     machine.tell(Event::Object(ObjectChange::Listed(
         Kind::PodGroup(PodGroupKind::Kubernetes),

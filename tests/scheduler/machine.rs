@@ -65,8 +65,9 @@ impl Machine {
         for kind in Kind::STORAGE {
             machine.tell(Event::Object(ObjectChange::Listed(*kind, Vec::new())));
         }
-        for kind in [PodGroupKind::Coscheduling, PodGroupKind::Kubernetes, PodGroupKind::KubernetesAlpha] {
-            machine.tell(Event::Object(ObjectChange::Unserved(Kind::PodGroup(kind))));
+        let unserved = Kind::POD_GROUPS.iter().filter(|kind| **kind != Kind::PodGroup(PodGroupKind::Volcano));
+        for kind in unserved {
+            machine.tell(Event::Object(ObjectChange::Unserved(*kind)));
         }
         machine
     }

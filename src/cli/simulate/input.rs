@@ -241,14 +241,14 @@ fn object(document: &Document) -> Result<Option<Object>, DocumentError> {
         "CSIDriver" => Object::CsiDriver(document.read()?),
         "CSIStorageCapacity" => Object::CsiStorageCapacity(document.read()?),
         "VolumeAttachment" => Object::VolumeAttachment(document.read()?),
-        "PodGroup" => {
+        "PodGroup" | "CompositePodGroup" => {
             let mut group = namespaced(document, |one: &mut PodGroup| &mut one.metadata)?;
             let metadata = &mut Arc::make_mut(&mut group).metadata;
             if metadata.uid.is_empty() {
                 // One that was written by hand may have none.
                 metadata.uid = format!("group-{}-{}", metadata.namespace, metadata.name);
             }
-            let kind = group::kind(document.api_version());
+            let kind = group::kind(document.api_version(), document.kind());
             return Ok(kind.map(|kind| group::pod_group(kind, &group)));
         }
         "PodDisruptionBudget" => {

@@ -16,7 +16,8 @@ use super::{
     reflector::{ObjectSelection, ReflectorEvent, reflect, reflect_if_served},
     unread::{Unread, UnreadObjects},
     wire::{
-        CoschedulingPodGroup, DeviceTaintRuleBeta, KubernetesPodGroup, KubernetesPodGroupAlpha, Watched, Wire,
+        CompositePodGroup, CoschedulingPodGroup, DeviceTaintRuleBeta, KubernetesPodGroup,
+        KubernetesPodGroupAlpha, Watched, Wire,
     },
 };
 use crate::{
@@ -235,6 +236,7 @@ impl WatchSource {
             self.pod_groups_of::<CoschedulingPodGroup>(PodGroupKind::Coscheduling),
             self.pod_groups_of::<KubernetesPodGroup>(PodGroupKind::Kubernetes),
             self.pod_groups_of::<KubernetesPodGroupAlpha>(PodGroupKind::KubernetesAlpha),
+            self.pod_groups_of::<CompositePodGroup>(PodGroupKind::Composite),
         ];
         stream::select_all(all).boxed()
     }

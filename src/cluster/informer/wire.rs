@@ -125,9 +125,12 @@ impl Wire for Reservation {
     }
 }
 
-/// PodGroups of another API, which are read as Volcano's are.
+/// PodGroups of another API, which are read as Volcano's are, and CompositePodGroups.
 macro_rules! pod_group {
     ($(#[$doc:meta])* $name:ident, $group:literal, $version:literal) => {
+        pod_group!($(#[$doc])* $name, $group, $version, "PodGroup", "podgroups");
+    };
+    ($(#[$doc:meta])* $name:ident, $group:literal, $version:literal, $kind:literal, $plural:literal) => {
         $(#[$doc])*
         #[derive(Clone, Debug, Deserialize)]
         #[serde(transparent)]
@@ -137,8 +140,8 @@ macro_rules! pod_group {
             type Scope = NamespaceResourceScope;
             const GROUP: &'static str = $group;
             const VERSION: &'static str = $version;
-            const KIND: &'static str = "PodGroup";
-            const PLURAL: &'static str = "podgroups";
+            const KIND: &'static str = $kind;
+            const PLURAL: &'static str = $plural;
 
             fn metadata(&self) -> &Metadata {
                 &self.0.metadata
@@ -170,6 +173,14 @@ pod_group!(
     KubernetesPodGroupAlpha,
     "scheduling.k8s.io",
     "v1alpha2"
+);
+pod_group!(
+    /// A CompositePodGroup of Kubernetes 1.37.
+    CompositePodGroup,
+    "scheduling.k8s.io",
+    "v1alpha3",
+    "CompositePodGroup",
+    "compositepodgroups"
 );
 
 impl AsRef<Self> for PodGroup {

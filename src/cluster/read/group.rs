@@ -1,8 +1,8 @@
 //! Groups of pods: which one a pod belongs to, and what its PodGroup says.
 //!
 //! Sources: Volcano ed72c7c `staging/src/volcano.sh/apis/pkg/apis/scheduling/v1beta1/types.go`; scheduler-plugins v0.32
-//! `apis/scheduling/v1alpha1/types.go`; k8s.io/api v0.36 `scheduling/v1alpha2/types.go` and v0.37 `scheduling/v1beta1/types.go`. The annotations
-//! of [`marks`] that begin with `berth.dev/` are Berth's own, on a PodGroup of any API.
+//! `apis/scheduling/v1alpha1/types.go`; k8s.io/api v0.36 `scheduling/v1alpha2/types.go`, and v0.37 `scheduling/v1beta1/types.go` and, for
+//! CompositePodGroups, `scheduling/v1alpha3/types.go`. The annotations of [`marks`] that begin with `berth.dev/` are Berth's own, on a PodGroup of any API.
 
 #[cfg(test)]
 mod tests;
@@ -51,7 +51,7 @@ pub(super) fn member(pod: &Pod) -> Option<Member> {
     Some(Member { gang: GangName { api, group: full_name(&metadata.namespace, name) }, task })
 }
 
-/// A PodGroup of this kind.
+/// A PodGroup of this kind, or a CompositePodGroup.
 pub fn pod_group(kind: PodGroupKind, group: &PodGroup) -> Object {
     let metadata = &group.metadata;
     let (preemption, trouble) = preemption(kind, &group.spec);
@@ -59,6 +59,7 @@ pub fn pod_group(kind: PodGroupKind, group: &PodGroup) -> Object {
         claims(kind, &group.spec).map_or_else(|why| (Vec::new(), Some(why)), |claims| (claims, None));
     let policy = trouble.or(of_claims).map_or_else(|| policy(kind, group), Err);
     let said = Group {
+        parent: parent(kind, group),
         budget: budget(metadata),
         policy: policy.unwrap_or_else(|why| Policy::Unserved(why.into())),
         preemption,
@@ -66,6 +67,13 @@ pub fn pod_group(kind: PodGroupKind, group: &PodGroup) -> Object {
         status: status(kind, group),
     };
     Object::PodGroup(kind, full_name(&metadata.namespace, &metadata.name), Arc::new(said))
+}
+
+/// The full name of the CompositePodGroup that the group is in.
+fn parent(kind: PodGroupKind, group: &PodGroup) -> Option<Arc<str>> {
+    let parent = group.spec.parent_composite_pod_group_name.as_ref();
+    let parent = parent.filter(|_| matches!(kind.api(), GroupApi::Kubernetes | GroupApi::Composite));
+    parent.map(|parent| full_name(&group.metadata.namespace, parent))
 }
 
 /// So many claims a PodGroup has at most (k8s.io/api v0.37 `scheduling/v1beta1/types.go`, `MaxPodGroupResourceClaims`).
@@ -108,7 +116,7 @@ pub(in crate::cluster) fn condition_type(kind: PodGroupKind) -> &'static str {
     if kind == PodGroupKind::KubernetesAlpha { "PodGroupScheduled" } else { "PodGroupInitiallyScheduled" }
 }
 
-/// The version of the API that has this kind of PodGroup of Kubernetes.
+/// The version of the API that has this kind of PodGroup of Kubernetes. A CompositePodGroup has no condition.
 pub(in crate::cluster) fn version_of(kind: PodGroupKind) -> &'static str {
     if kind == PodGroupKind::KubernetesAlpha { "v1alpha2" } else { "v1beta1" }
 }
@@ -144,7 +152,7 @@ fn status(kind: PodGroupKind, group: &PodGroup) -> GroupStatus {
 ///
 /// The API server fills in both the mode and the priority. Where a feature gate is off, as it is by default in 1.36, it drops both.
 fn preemption(kind: PodGroupKind, spec: &PodGroupSpec) -> (GroupPreemption, Option<String>) {
-    if kind.api() != GroupApi::Kubernetes {
+    if !matches!(kind.api(), GroupApi::Kubernetes | GroupApi::Composite) {
         return (GroupPreemption::default(), None);
     }
     let mode = disruption_mode(spec.disruption_mode.as_ref());
@@ -156,21 +164,13 @@ fn preemption(kind: PodGroupKind, spec: &PodGroupSpec) -> (GroupPreemption, Opti
         }
     });
     let policy = policy.transpose();
-    let trouble = mode.as_ref().err().or(policy.as_ref().err()).cloned().or_else(|| unserved(spec));
+    let trouble = mode.as_ref().err().or(policy.as_ref().err()).cloned();
     let preemption = GroupPreemption {
         disruption: mode.unwrap_or(DisruptionMode::All),
         priority: spec.priority,
         policy: policy.unwrap_or(None),
     };
     (preemption, trouble)
-}
-
-/// What the PodGroup demands that Berth does not do.
-fn unserved(spec: &PodGroupSpec) -> Option<String> {
-    let parent = spec.parent_composite_pod_group_name.as_ref()?;
-    Some(format!(
-        "spec.parentCompositePodGroupName is {parent}, and Berth does not place the pods of CompositePodGroups"
-    ))
 }
 
 fn disruption_mode(mode: Option<&object::DisruptionMode>) -> Result<DisruptionMode, String> {
@@ -188,19 +188,34 @@ fn disruption_mode(mode: Option<&object::DisruptionMode>) -> Result<DisruptionMo
     }
 }
 
+/// The annotations that can't be served in a tree of groups.
+const OF_ONE_GROUP: [&str; 2] = [marks::MAX_MEMBERS, marks::PREFERRED_TOPOLOGY];
+
+/// How the pods are placed. In a tree, a group that places each of its pods or groups alone is one that asks for one of them at least (v1.37
+/// `gangscheduling.go`, `getMinCount`).
 fn policy(kind: PodGroupKind, group: &PodGroup) -> Result<Policy, String> {
     let PodGroup { metadata, spec, status } = group;
-    let least = if kind.api() == GroupApi::Kubernetes {
-        match &spec.scheduling_policy.gang {
-            Some(gang) => ("spec.schedulingPolicy.gang.minCount", Some(gang.min_count)),
-            None => return Ok(Policy::Alone),
+    let is_of_tree = kind == PodGroupKind::Composite || parent(kind, group).is_some();
+    if is_of_tree && let Some(mark) = OF_ONE_GROUP.iter().find(|mark| metadata.annotation(mark).is_some()) {
+        return Err(format!(
+            "metadata.annotations[{mark}] is not served for CompositePodGroups and the groups in them"
+        ));
+    }
+    let stated = spec.scheduling_policy.gang.as_ref();
+    let (field, least) = match kind.api() {
+        GroupApi::Kubernetes if stated.is_none() && !is_of_tree => return Ok(Policy::Alone),
+        GroupApi::Kubernetes => ("spec.schedulingPolicy.gang.minCount", stated.map(|gang| gang.min_count)),
+        GroupApi::Composite => {
+            ("spec.schedulingPolicy.gang.minGroupCount", stated.map(|gang| gang.min_group_count))
         }
-    } else {
-        ("spec.minMember", spec.min_member)
+        GroupApi::Volcano | GroupApi::Coscheduling => ("spec.minMember", spec.min_member),
     };
-    let (field, least) = least;
+    let min = count(field, least.unwrap_or(1))?;
+    if is_of_tree && min == 0 {
+        return Err(format!("{field} must be above 0"));
+    }
     let gang = Gang {
-        min: count(field, least.unwrap_or(1))?,
+        min,
         max: metadata.annotation(marks::MAX_MEMBERS).map(max).transpose()?,
         tasks: tasks(spec)?,
         succeeded: usize::try_from(status.succeeded.unwrap_or(0)).unwrap_or(0),
@@ -209,6 +224,7 @@ fn policy(kind: PodGroupKind, group: &PodGroup) -> Result<Policy, String> {
             .schedule_timeout_seconds
             .filter(|seconds| *seconds > 0)
             .map(|seconds| SignedDuration::from_secs(i64::from(seconds))),
+        groups: None,
     };
     if gang.max.is_some_and(|max| max < gang.min) {
         return Err(format!(
@@ -289,13 +305,15 @@ fn topology(group: &PodGroup) -> Result<Option<SharedTopology>, String> {
     Ok(Some(SharedTopology { key: key.into(), strictness }))
 }
 
-/// The kind of PodGroup of this group and version, such as `scheduling.volcano.sh/v1beta1`.
-pub fn kind(api_version: &str) -> Option<PodGroupKind> {
-    match api_version.split_once('/')? {
-        (marks::GROUPS_API, _) => Some(PodGroupKind::Volcano),
-        ("scheduling.x-k8s.io", _) => Some(PodGroupKind::Coscheduling),
-        ("scheduling.k8s.io", "v1alpha2") => Some(PodGroupKind::KubernetesAlpha),
-        ("scheduling.k8s.io", _) => Some(PodGroupKind::Kubernetes),
+/// The kind of PodGroup, or of CompositePodGroup, of this group and version, such as `scheduling.volcano.sh/v1beta1`.
+pub fn kind(api_version: &str, kind: &str) -> Option<PodGroupKind> {
+    match (api_version.split_once('/')?, kind) {
+        (("scheduling.k8s.io", _), "CompositePodGroup") => Some(PodGroupKind::Composite),
+        (_, "CompositePodGroup") => None,
+        ((marks::GROUPS_API, _), _) => Some(PodGroupKind::Volcano),
+        (("scheduling.x-k8s.io", _), _) => Some(PodGroupKind::Coscheduling),
+        (("scheduling.k8s.io", "v1alpha2"), _) => Some(PodGroupKind::KubernetesAlpha),
+        (("scheduling.k8s.io", _), _) => Some(PodGroupKind::Kubernetes),
         _ => None,
     }
 }

@@ -1,5 +1,7 @@
 //! Pods that are placed together: what their group demands, and how many of them there are.
 
+pub mod tree;
+
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use jiff::SignedDuration;
@@ -10,8 +12,9 @@ use super::{
     importance::{Importance, PreemptionPolicy},
     tdm::job::JobBudget,
 };
+use tree::GroupTree;
 
-/// Whose PodGroup.
+/// Whose groups.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum GroupApi {
     /// Volcano's: `scheduling.volcano.sh`.
@@ -20,20 +23,23 @@ pub enum GroupApi {
     Coscheduling,
     /// Kubernetes': `scheduling.k8s.io`.
     Kubernetes,
+    /// Kubernetes' groups of groups: CompositePodGroups.
+    Composite,
 }
 
-/// A group of pods.
+/// A group of pods, or of groups.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub struct GangName {
     /// Whose PodGroup it is.
     pub api: GroupApi,
-    /// The PodGroup's name, behind its namespace and a `/`.
+    /// The group's name, behind its namespace and a `/`.
     pub group: Arc<str>,
 }
 
 impl fmt::Display for GangName {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "PodGroup {}", self.group)
+        let kind = if self.api == GroupApi::Composite { "CompositePodGroup" } else { "PodGroup" };
+        write!(formatter, "{kind} {}", self.group)
     }
 }
 
@@ -79,6 +85,8 @@ pub struct Gang {
     pub topology: Option<SharedTopology>,
     /// For so long pods that are bound wait for the others; `None`: as the settings say.
     pub timeout: Option<SignedDuration>,
+    /// The groups that it consists of, where it is a CompositePodGroup: these say how many pods there must be, and where they run.
+    pub groups: Option<GroupTree>,
 }
 
 /// What a PodGroup says of its pods.
@@ -92,9 +100,11 @@ pub enum Policy {
     Unserved(Arc<str>),
 }
 
-/// A PodGroup.
+/// A PodGroup, or a CompositePodGroup.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Group {
+    /// The full name of the CompositePodGroup that it is in; `None`: it is in none.
+    pub parent: Option<Arc<str>>,
     /// How many of its pods may be evicted at a time when their window closes.
     pub budget: Option<JobBudget>,
     /// How its pods are placed.
@@ -111,7 +121,8 @@ impl Group {
     /// One that says only how its pods are placed.
     pub fn of(policy: Policy) -> Self {
         let preemption = GroupPreemption::default();
-        Self { budget: None, policy, preemption, claims: Vec::new(), status: GroupStatus::default() }
+        let (claims, status) = (Vec::new(), GroupStatus::default());
+        Self { parent: None, budget: None, policy, preemption, claims, status }
     }
 
     /// Whether a pod of the group uses one of the group's claims by this entry.
@@ -121,9 +132,9 @@ impl Group {
 
     /// Whether the other says the same of its pods, whatever its status says.
     pub fn is_alike(&self, other: &Self) -> bool {
-        let Self { budget, policy, preemption, claims, status: _ } = self;
-        (budget, policy, preemption, claims)
-            == (&other.budget, &other.policy, &other.preemption, &other.claims)
+        let Self { parent, budget, policy, preemption, claims, status: _ } = self;
+        (parent, budget, policy, preemption, claims)
+            == (&other.parent, &other.budget, &other.policy, &other.preemption, &other.claims)
     }
 }
 
@@ -169,10 +180,17 @@ impl GroupPreemption {
 /// What becomes of the pods of a group, as far as its PodGroup is known.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Membership {
-    /// Its PodGroups are still to be listed.
-    Unlisted,
+    /// The groups of this API are still to be listed.
+    Unlisted(GroupApi),
     /// The API server serves such PodGroups, and there is none of this name.
     NotFound,
+    /// A CompositePodGroup is not there.
+    NoParent {
+        /// That one.
+        parent: GangName,
+        /// The group that names it.
+        child: GangName,
+    },
     /// The PodGroup says this. Where the API server serves no such kind, each pod is placed alone.
     Policy(Policy),
 }
@@ -182,6 +200,8 @@ pub enum Membership {
 pub struct Tally {
     total: usize,
     by_task: BTreeMap<Arc<str>, usize>,
+    /// Those of each PodGroup of Kubernetes.
+    by_group: BTreeMap<Arc<str>, usize>,
 }
 
 impl Tally {
@@ -190,6 +210,9 @@ impl Tally {
         self.total += 1;
         if let Some(task) = &member.task {
             *self.by_task.entry(task.clone()).or_default() += 1;
+        }
+        if member.gang.api == GroupApi::Kubernetes {
+            *self.by_group.entry(member.gang.group.clone()).or_default() += 1;
         }
     }
 
@@ -206,6 +229,11 @@ impl Tally {
         self.by_task.get(task).copied().unwrap_or_default()
     }
 
+    /// How many pods there are of this PodGroup of Kubernetes, by its full name.
+    pub fn of_group(&self, group: &str) -> usize {
+        self.by_group.get(group).copied().unwrap_or_default()
+    }
+
     /// How many pods there are of all tasks.
     pub fn total(&self) -> usize {
         self.total
@@ -215,6 +243,9 @@ impl Tally {
 impl Gang {
     /// Whether so many pods are enough.
     pub fn is_whole(&self, tally: &Tally) -> bool {
+        if let Some(tree) = &self.groups {
+            return tree.wholes(tally)[GroupTree::ROOT];
+        }
         self.lacks(tally) == 0 && self.minima().all(|(task, least)| tally.of_task(task) >= *least)
     }
 
@@ -246,8 +277,19 @@ impl Gang {
         self.max.map_or(usize::MAX, |max| max.saturating_sub(tally.total))
     }
 
+    /// Whether a pod of this member's group is placed alone beside so many: there are enough, and nothing says where they run together.
+    pub fn is_settled(&self, tally: &Tally, member: &Member) -> bool {
+        match &self.groups {
+            Some(tree) => tree.is_settled(&member.gang, tally),
+            None => self.is_whole(tally) && self.topology.is_none(),
+        }
+    }
+
     /// How many pods must be there, in words: `minMember 4 (worker 3)`.
     pub fn least(&self) -> String {
+        if let Some(tree) = &self.groups {
+            return tree.least(GroupTree::ROOT);
+        }
         let tasks: Vec<_> = self.tasks.iter().map(|(task, least)| format!("{task} {least}")).collect();
         let tasks = if tasks.is_empty() { String::new() } else { format!(" ({})", tasks.join(", ")) };
         format!("minimum {}{tasks}", self.min)

@@ -13,6 +13,8 @@ pub enum PodGroupKind {
     Kubernetes,
     /// The same, `v1alpha2`: Kubernetes 1.36.
     KubernetesAlpha,
+    /// Kubernetes' groups of groups, CompositePodGroups: `v1alpha3`.
+    Composite,
 }
 
 impl PodGroupKind {
@@ -22,6 +24,7 @@ impl PodGroupKind {
             Self::Volcano => GroupApi::Volcano,
             Self::Coscheduling => GroupApi::Coscheduling,
             Self::Kubernetes | Self::KubernetesAlpha => GroupApi::Kubernetes,
+            Self::Composite => GroupApi::Composite,
         }
     }
 }
@@ -107,6 +110,7 @@ impl Kind {
         Self::PodGroup(PodGroupKind::Coscheduling),
         Self::PodGroup(PodGroupKind::Kubernetes),
         Self::PodGroup(PodGroupKind::KubernetesAlpha),
+        Self::PodGroup(PodGroupKind::Composite),
         Self::Device,
         Self::ShareTemplates,
         Self::Reservation,
@@ -148,6 +152,7 @@ impl Kind {
         Self::PodGroup(PodGroupKind::Coscheduling),
         Self::PodGroup(PodGroupKind::Kubernetes),
         Self::PodGroup(PodGroupKind::KubernetesAlpha),
+        Self::PodGroup(PodGroupKind::Composite),
     ];
 
     /// The kinds of groups of pods of this API, the newest version first.
@@ -158,6 +163,7 @@ impl Kind {
             GroupApi::Kubernetes => {
                 &[Self::PodGroup(PodGroupKind::Kubernetes), Self::PodGroup(PodGroupKind::KubernetesAlpha)]
             }
+            GroupApi::Composite => &[Self::PodGroup(PodGroupKind::Composite)],
         }
     }
 
@@ -173,6 +179,7 @@ impl Kind {
             Self::CsiStorageCapacity => "csistoragecapacities",
             Self::VolumeAttachment => "volumeattachments",
             Self::PodDisruptionBudget => "poddisruptionbudgets",
+            Self::PodGroup(PodGroupKind::Composite) => "compositepodgroups",
             Self::PodGroup(_) => "podgroups",
             Self::Device => "devices",
             Self::ShareTemplates => "configmaps",

@@ -28,6 +28,7 @@ use crate::scheduling::{
         no_room::Hopeless,
     },
     model::{
+        gang::GangName,
         name::{NodeName, Uid},
         pod::{Deletion, Demand, Importance, PreemptionPolicy},
         steps::{Allowance, COMPARE, FOLD, FOLD_CLAIM, JUDGE, LIST_VICTIM, PER_MILLISECOND, TRY_POD},
@@ -45,7 +46,7 @@ use budgets::Budgets;
 use dry_run::{DryRun, InPlan, OnNode, looks_at_one_node};
 use unit::{PreemptionUnit, WholeGroup};
 
-pub use unit::{mates, whole_group};
+pub use unit::{mates, members_of, whole_group};
 
 /// At least so many nodes are compared, and at least a tenth of all (v1.36 `DefaultPreemptionArgs`).
 const FEWEST_CANDIDATES: usize = 100;
@@ -330,7 +331,7 @@ struct VictimSearch<'a> {
     /// How much comparing claims with devices may still take.
     allowance: Allowance,
     /// The groups that go as a whole, as far as they were met; none: it may not go.
-    groups: BTreeMap<Arc<str>, Option<Arc<WholeGroup>>>,
+    groups: BTreeMap<GangName, Option<Arc<WholeGroup>>>,
     /// How much looking through them may still take.
     of_groups: Allowance,
 }
@@ -446,7 +447,7 @@ impl VictimSearch<'_> {
         plan: &Plan<'_>,
         node: &NodeName,
     ) -> Result<Vec<PreemptionUnit>, TooLong> {
-        let mut met: BTreeSet<&Arc<str>> = BTreeSet::new();
+        let mut met: BTreeSet<GangName> = BTreeSet::new();
         let mut potential = Vec::new();
         for (pod, charge) in plan.ledger().on_node(node) {
             match whole_group(&charge.importance, plan.objects()) {
@@ -454,7 +455,7 @@ impl VictimSearch<'_> {
                     let one = PreemptionUnit::one(pod, charge, self.demand, plan.objects(), self.rules);
                     potential.extend(one);
                 }
-                Some(group) if met.insert(group) => potential.extend(self.group(plan, node, group)?),
+                Some(group) if met.insert(group.clone()) => potential.extend(self.group(plan, node, &group)?),
                 Some(_) => {}
             }
         }
@@ -467,13 +468,13 @@ impl VictimSearch<'_> {
         &mut self,
         plan: &Plan<'_>,
         node: &NodeName,
-        group: &Arc<str>,
+        group: &GangName,
     ) -> Result<Option<PreemptionUnit>, TooLong> {
         let known = if let Some(known) = self.groups.get(group) {
             known.clone()
         } else {
             let each = FOLD + COMPARE * self.budgets.len() as u64;
-            self.take_of_groups(each, plan.ledger().of_group(group).count())?;
+            self.take_of_groups(each, members_of(group, plan).len())?;
             let found = WholeGroup::of(group, self.demand, plan, self.rules, &self.budgets).map(Arc::new);
             self.groups.entry(group.clone()).or_insert(found).clone()
         };

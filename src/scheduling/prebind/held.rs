@@ -73,7 +73,7 @@ impl Prebinding {
         view: &PrebindView<'_>,
     ) -> Holders {
         let pod = pod.and_then(|uid| view.pods.pod(uid));
-        let own = pod.and_then(gang_name);
+        let own = pod.and_then(|pod| gang_name(pod, view));
         let left_to_others = pod.filter(|pod| lacks_volume(pod, view)).and_then(|pod| {
             let own = &pod.key.namespace;
             let comes_first = queue.namespaces().chain(queue.early_namespaces()).any(|other| other != own);
@@ -178,7 +178,7 @@ impl Prebinding {
 
     /// The cards that other pods of the pod's namespace hold while they wait for volumes; those of its gang do not count.
     fn held_beside(&self, pod: &PodInfo, view: &PrebindView<'_>) -> BTreeSet<HeldCard> {
-        let (own, namespace) = (gang_name(pod), &pod.key.namespace);
+        let (own, namespace) = (gang_name(pod, view), &pod.key.namespace);
         let others = self.flows.iter().filter(|(_, flow)| flow.waits_for_others());
         let others = others.filter(|(uid, _)| own.is_none() || gang_of(uid, view) != own);
         let charges = others.filter_map(|(uid, _)| view.snapshot.ledger().get(uid));
@@ -204,10 +204,11 @@ fn lacks_volume(pod: &PodInfo, view: &PrebindView<'_>) -> bool {
     footprint.claims.iter().any(|used| claim(&used.name).is_some_and(|claim| !claim.is_bound()))
 }
 
-fn gang_name(pod: &PodInfo) -> Option<&GangName> {
-    pod.groups.gang.as_ref().map(|member| &member.gang)
+/// The gang that the pod is placed with.
+fn gang_name(pod: &PodInfo, view: &PrebindView<'_>) -> Option<GangName> {
+    pod.groups.gang.as_ref().map(|member| view.snapshot.objects().groups().root(&member.gang))
 }
 
-fn gang_of<'a>(pod: &Uid, view: &PrebindView<'a>) -> Option<&'a GangName> {
-    view.pods.pod(pod).and_then(gang_name)
+fn gang_of(pod: &Uid, view: &PrebindView<'_>) -> Option<GangName> {
+    view.pods.pod(pod).and_then(|pod| gang_name(pod, view))
 }

@@ -252,7 +252,9 @@ impl Audits {
             }
         }
         self.add_pods(uids);
-        self.gangs = binding.cycle.gangs.names().cloned().collect();
+        let gangs: BTreeSet<GangName> =
+            binding.cycle.gangs.names().map(|group| binding.gang_view().root(group)).collect();
+        self.gangs = gangs.into_iter().collect();
     }
 
     /// What is said of a pod that waits is still true, and no node would have it.

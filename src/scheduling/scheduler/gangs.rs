@@ -10,7 +10,7 @@ use super::{
     BindingCycle, Scheduler,
     scheduling_cycle::{
         SchedulingCycle,
-        gang::{GangOutcome, GangRequest, Gathering, LeftOver, UnfinishedAttempt, is_in_vain, refused},
+        gang::{GangOutcome, GangRequest, Gathering, LeftOver, UnfinishedAttempt, is_in_vain},
         scheduling_queue::PodProgress,
         views::prebind_view,
     },
@@ -19,7 +19,7 @@ use crate::scheduling::{
     decide::Decision,
     effect::Effect,
     model::{
-        gang::GangName,
+        gang::{GangName, GroupApi},
         group_condition::GroupCondition,
         measure::{Attempt, GangAttempt, Measure},
         name::Uid,
@@ -34,6 +34,9 @@ impl Scheduler {
     /// Goes on with every gang of which something has changed.
     pub(super) fn mend_gangs(&mut self, now: Timestamp) {
         while let Some(name) = self.binding.cycle.gangs.pop_touched() {
+            if !is_gang(&mut self.binding, &name) {
+                continue;
+            }
             let found = self.binding.gang_view().stand(&name);
             if let Some((gang, survey)) = &found {
                 let requests = self.binding.cycle.gangs.mend(&name, gang, survey, now);
@@ -41,8 +44,8 @@ impl Scheduler {
             }
             let requests = self.binding.gang_view().helped(&name, found.as_ref());
             self.carry_out_for_gang(requests, now);
-            if let Some(condition) = self.binding.gang_view().scheduled(&name) {
-                state_group(&mut self.binding, &name, &condition);
+            for (group, condition) in self.binding.gang_view().scheduled(&name, found.as_ref()) {
+                state_group(&mut self.binding, &group, &condition);
             }
             for LeftOver { pod, preemptor, node } in self.binding.gang_view().left_over(&name) {
                 let left = PreemptInput::LeftOver { pod: &pod, preemptor: &preemptor, node: &node };
@@ -53,7 +56,14 @@ impl Scheduler {
 
     /// Evicts the bound pods of gangs that could not be completed in time.
     pub(super) fn roll_back_gangs(&mut self, now: Timestamp) {
-        for name in self.binding.cycle.gangs.due(now) {
+        let mut due = self.binding.cycle.gangs.due(now);
+        // A group goes after those that it is in.
+        due.sort_by_key(|name| self.binding.cycle.snapshot.objects().groups().lineage(name).len());
+        for name in due {
+            if self.binding.gang_view().goes_with_others(&name) {
+                self.binding.cycle.gangs.roll_back_with_others(&name, now);
+                continue;
+            }
             let survey = self.binding.gang_view().survey(&name);
             let requests = self.binding.cycle.gangs.roll_back(&name, &survey, now);
             self.carry_out_for_gang(requests, now);
@@ -184,7 +194,8 @@ impl Scheduler {
             return ControlFlow::Continue(());
         }
         let is_paused = preempts_not_before(&self.binding.cycle, pool).is_some();
-        let rules = self.binding.cycle.preempting.rules().filter(|_| !is_paused && !is_in_vain(shortfall));
+        let rules =
+            self.binding.cycle.preempting.rules().filter(|_| !is_paused && !is_in_vain(pool, shortfall));
         let nominations = match rules {
             None => None,
             Some(rules) => match self.binding.gang_trial().make_room(attempt, pool, rules) {
@@ -234,10 +245,26 @@ impl Scheduler {
     }
 }
 
-/// Has the status of the PodGroup say why its pods wait.
+/// Whether this is a gang with pods. A group in another is none by itself: the root of its tree is touched instead.
+fn is_gang(binding: &mut BindingCycle, name: &GangName) -> bool {
+    let mut lineage = binding.cycle.snapshot.objects().groups().lineage(name);
+    if name.api == GroupApi::Composite {
+        let is_there = binding.cycle.snapshot.objects().groups().is_there(name);
+        let has_pods = is_there && binding.gang_view().members(name).next().is_some();
+        if !has_pods {
+            binding.cycle.gangs.forget(name);
+        }
+        return has_pods && lineage.len() == 1;
+    }
+    let above = lineage.split_off(1);
+    binding.cycle.gangs.note_above(name, &above);
+    above.is_empty()
+}
+
+/// Has the status of each PodGroup say why its pods wait.
 fn state_refusal(binding: &mut BindingCycle, requests: &[GangRequest]) {
-    if let Some((name, condition)) = refused(requests) {
-        state_group(binding, &name, &condition);
+    for (group, condition) in binding.gang_view().refused(requests) {
+        state_group(binding, &group, &condition);
     }
 }
 

@@ -1,6 +1,7 @@
 //! Objects that plugins read beside pods, nodes and quotas. Each kind arrives as listed, seen and gone, on one path.
 
 mod devices;
+mod forest;
 mod groups;
 mod pod_selection;
 pub mod selecting;
@@ -11,6 +12,7 @@ use std::{
     sync::Arc,
 };
 
+use forest::{GroupForest, plant, uproot};
 use selecting::SelectingObject;
 use storage::StorageIndex;
 
@@ -147,6 +149,7 @@ impl Object {
 pub struct Objects {
     by_kind: BTreeMap<Kind, BTreeMap<Arc<str>, Object>>,
     storage: StorageIndex,
+    forest: GroupForest,
     listed: BTreeSet<Kind>,
     /// Of these the API server serves none.
     unserved: BTreeSet<Kind>,
@@ -172,20 +175,22 @@ impl Objects {
             known.insert(name, object);
             return false;
         }
-        if let Some(before) = known.get(&name) {
-            self.storage.remove(&name, before);
+        if let Some(before) = known.get(&name).cloned() {
+            self.storage.remove(&name, &before);
+            uproot(self, &before);
         }
         self.storage.insert(&name, &object);
-        known.insert(name, object);
+        self.by_kind.entry(kind).or_default().insert(name, object.clone());
+        plant(self, &object);
         self.note_change(kind);
         true
     }
 
     /// Takes an object out; whether it was known.
     pub fn remove(&mut self, kind: Kind, name: &str) -> bool {
-        let Some(before) = self.by_kind.get_mut(&kind).and_then(|known| known.remove(name)) else {
-            return false;
-        };
+        let Some(before) = self.get(kind, name).cloned() else { return false };
+        uproot(self, &before);
+        self.by_kind.get_mut(&kind).and_then(|known| known.remove(name));
         self.storage.remove(name, &before);
         self.note_change(kind);
         true

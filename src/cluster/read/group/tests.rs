@@ -59,13 +59,66 @@ fn priority_and_preemption_policy_are_those_of_the_spec() {
     );
 }
 
+fn composite(spec: &Value) -> Group {
+    read_kind(PodGroupKind::Composite, spec)
+}
+
 #[test]
-fn a_group_with_a_parent_is_not_served() {
-    let parent = json!({"parentCompositePodGroupName": "all", "schedulingPolicy": {"gang": {"minCount": 2}}});
+fn a_group_of_groups_asks_for_so_many_of_its_groups_and_names_the_one_that_it_is_in() {
+    let gang = composite(&json!({"parentCompositePodGroupName": "all",
+        "schedulingPolicy": {"gang": {"minGroupCount": 2}},
+        "schedulingConstraints": {"topology": [{"key": "zone"}]}, "disruptionMode": {"all": {}}, "priority": 7}));
+    let topology = SharedTopology { key: "zone".into(), strictness: Strictness::Required };
+    let expected = Gang { min: 2, topology: Some(topology), ..Gang::default() };
+    assert_eq!(gang.policy, Policy::Gang(Arc::new(expected)));
+    assert_eq!(gang.parent.as_deref(), Some("team-a/all"));
+    assert_eq!((gang.preemption.disruption, gang.preemption.priority), (DisruptionMode::All, Some(7)));
+    let one = Policy::Gang(Arc::new(Gang { min: 1, ..Gang::default() }));
+    let basic = composite(&json!({"schedulingPolicy": {"basic": {}}}));
+    assert_eq!((basic.policy, basic.parent), (one.clone(), None), "one of its groups is enough");
+    let leaf = |policy: Value| {
+        let leaf = kubernetes(&json!({"parentCompositePodGroupName": "all", "schedulingPolicy": policy}));
+        (leaf.policy, leaf.parent)
+    };
+    let parent = Some("team-a/all".into());
+    assert_eq!(leaf(json!({"basic": {}})), (one, parent.clone()), "one of its pods is enough");
+    let two = Policy::Gang(Arc::new(Gang { min: 2, ..Gang::default() }));
+    assert_eq!(leaf(json!({"gang": {"minCount": 2}})), (two, parent));
+    let of_volcano = json!({"minMember": 2, "parentCompositePodGroupName": "all"});
+    assert_eq!(read_kind(PodGroupKind::Volcano, &of_volcano).parent, None, "it is no field of Volcano's");
+}
+
+#[test]
+fn what_can_not_be_served_of_a_group_of_groups_is_named() {
     assert_eq!(
-        unserved(kubernetes(&parent)),
-        "spec.parentCompositePodGroupName is all, and Berth does not place the pods of CompositePodGroups"
+        unserved(composite(&json!({"schedulingPolicy": {"gang": {"minGroupCount": 0}}}))),
+        "spec.schedulingPolicy.gang.minGroupCount must be above 0"
     );
+    let two = json!({"schedulingConstraints": {"topology": [{"key": "zone"}, {"key": "rack"}]}});
+    assert_eq!(unserved(composite(&two)), "spec.schedulingConstraints.topology has more than one key");
+    let annotated = |kind: PodGroupKind, spec: Value, mark: &str| {
+        let metadata = json!({"name": "train", "namespace": "team-a", "annotations": {mark: "1"}});
+        let group = serde_json::from_value(json!({"metadata": metadata, "spec": spec})).unwrap();
+        let Object::PodGroup(_, _, group) = pod_group(kind, &group) else { panic!("{group:?}") };
+        Arc::unwrap_or_clone(group)
+    };
+    let of_tree = json!({"parentCompositePodGroupName": "all"});
+    for mark in ["berth.dev/max-members", "berth.dev/preferred-topology"] {
+        let expected = format!(
+            "metadata.annotations[{mark}] is not served for CompositePodGroups and the groups in them"
+        );
+        assert_eq!(unserved(annotated(PodGroupKind::Composite, json!({}), mark)), expected);
+        assert_eq!(unserved(annotated(PodGroupKind::Kubernetes, of_tree.clone(), mark)), expected);
+        assert_eq!(annotated(PodGroupKind::Kubernetes, json!({}), mark).policy, Policy::Alone);
+    }
+}
+
+#[test]
+fn the_kind_of_a_group_follows_from_its_api_and_its_kind() {
+    let of_kubernetes = "scheduling.k8s.io/v1alpha3";
+    assert_eq!(kind(of_kubernetes, "CompositePodGroup"), Some(PodGroupKind::Composite));
+    assert_eq!(kind(of_kubernetes, "PodGroup"), Some(PodGroupKind::Kubernetes));
+    assert_eq!(kind(&format!("{}/v1beta1", marks::GROUPS_API), "CompositePodGroup"), None);
 }
 
 #[test]

@@ -10,9 +10,9 @@ use crate::{device::MemoryRequest, scheduling::model::pod::Ask};
 
 /// How much a pod asks for: the largest part of a card's memory in percent, MiB, compute, cards, and cpu in thousandths. The first that
 /// differs counts.
-type Size = [u64; 5];
+pub(super) type Size = [u64; 5];
 
-fn size(ask: &Ask) -> Size {
+pub(super) fn size(ask: &Ask) -> Size {
     let shares = ask.devices.iter().flat_map(|device| &device.request.containers);
     let parts = shares.filter_map(|container| match container.share?.memory {
         MemoryRequest::Part(percent) => Some(u64::from(percent.get())),

@@ -80,7 +80,7 @@ impl Pool<'_> {
             let state = snapshot.node(node)?;
             state.info.labels.get(key).map(|value| value.as_str().into())
         };
-        if let Some(taken) = self.nodes.iter().find_map(value) {
+        if let Some(taken) = self.nodes.iter().find_map(|(_, node)| value(node)) {
             return vec![taken];
         }
         let mut domains: Vec<_> = nodes.iter().map(|(value, nodes)| (nodes.len(), value.clone())).collect();

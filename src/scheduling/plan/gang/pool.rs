@@ -1,7 +1,7 @@
 //! The pods of a gang: those that are placed, and those that are to be.
 
 use crate::scheduling::model::{
-    gang::{Gang, Member, Tally},
+    gang::{Gang, GangName, Member, Tally},
     name::NodeName,
     pod::Demand,
 };
@@ -22,8 +22,10 @@ pub struct Pool<'a> {
     pub gang: &'a Gang,
     /// The pods that hold a place.
     pub placed: Tally,
-    /// The nodes of these pods.
-    pub nodes: Vec<NodeName>,
+    /// The nodes of these pods, with the group of each.
+    pub nodes: Vec<(GangName, NodeName)>,
     /// The pods that are to be placed, in the order in which they are tried.
     pub applicants: Vec<Applicant>,
+    /// In a tree of groups, the part of it that is to have enough pods; all others have, or are not looked at.
+    pub part: usize,
 }

@@ -5,6 +5,7 @@
 //! cluster as it is by then, which costs a look at one node, and one that is lost is looked for anew. A pod that found no place is not tried
 //! again, so that a gang which fits nowhere is refused after as many steps however often the cluster changes.
 
+mod groups;
 #[cfg(test)]
 mod tests;
 
@@ -13,6 +14,8 @@ use std::{
     collections::{HashMap, VecDeque},
     sync::Arc,
 };
+
+use groups::TreeSearch;
 
 use super::{
     order::by_size,
@@ -56,6 +59,8 @@ pub fn place(
 pub struct GangSearch {
     stage: SearchStage,
     trials: Trials,
+    /// The same of a tree of groups.
+    of_tree: TreeSearch,
 }
 
 #[derive(Debug, Default)]
@@ -147,6 +152,9 @@ impl GangSearch {
     ) -> Option<Placed> {
         let mark = plan.mark();
         let mut ground = Ground { pool, plan, room, slice: SearchSlice { most: most_steps, began: None } };
+        if let Some(tree) = &pool.gang.groups {
+            return self.of_tree.go_on(tree, &mut ground, rank);
+        }
         // A plan changes no label: the nodes are gone through once, however many domains are tried.
         let by_value = OnceCell::new();
         loop {
@@ -312,12 +320,7 @@ impl Trials {
             match found {
                 Ok(decision) if rank(&decision.node) != OUTSIDE => {
                     refused = None;
-                    let charge = ground.room.charge(applicant.uid(), &decision);
-                    ground.plan.place(applicant.uid(), charge);
-                    let beside = ground.plan.node(&decision.node).map_or(0, |node| node.pods.len());
-                    let claims = applicant.demand.footprint.claims_of_devices();
-                    let users = claims.map(|claim| ground.plan.ledger().users_of_claim(&claim).count());
-                    ground.room.classes().count_folded(beside + users.sum::<usize>());
+                    ground.place(applicant, &decision);
                     tally.count(&applicant.member);
                     trial.placed.push((applicant.uid().clone(), decision));
                 }
@@ -353,6 +356,16 @@ impl Trials {
 }
 
 impl<R: TrialRoom> Ground<'_, '_, R> {
+    /// Places the pod in the plan.
+    fn place(&mut self, applicant: &Applicant, decision: &Decision) {
+        let charge = self.room.charge(applicant.uid(), decision);
+        self.plan.place(applicant.uid(), charge);
+        let beside = self.plan.node(&decision.node).map_or(0, |node| node.pods.len());
+        let claims = applicant.demand.footprint.claims_of_devices();
+        let users = claims.map(|claim| self.plan.ledger().users_of_claim(&claim).count());
+        self.room.classes().count_folded(beside + users.sum::<usize>());
+    }
+
     /// What was found for the pod before, if that still holds.
     fn confirm(&mut self, applicant: &Applicant, found: Found) -> Option<Found> {
         match found {

@@ -8,7 +8,7 @@ use super::{GangShortfall, Pool};
 use crate::scheduling::{
     decide::{blame::Blame, fit_error::FitError, no_room::NoRoom},
     model::{
-        gang::{Gang, GangName},
+        gang::{Gang, GangName, GroupApi},
         message::{Details, Message},
         name::Uid,
     },
@@ -19,12 +19,21 @@ use crate::scheduling::{
 pub enum Ungathered {
     /// There is no such PodGroup.
     NotFound,
-    /// PodGroups are not listed yet.
-    Unlisted,
+    /// A CompositePodGroup is not there.
+    NoParent {
+        /// That one.
+        parent: GangName,
+        /// The group that names it.
+        child: GangName,
+    },
+    /// The groups of this API are not listed yet.
+    Unlisted(GroupApi),
     /// The PodGroup can't be read or served.
     Unserved(Arc<str>),
     /// So many pods hold a place or wait for one, which are too few.
     TooFew(usize),
+    /// In a tree of groups, too few pods of this group hold a place or wait for one: this is missing.
+    TooFewOfGroup(GangName, Arc<str>),
     /// So many pods hold a place, which is the maximum.
     Full(usize),
     /// Its pods are being evicted.
@@ -36,9 +45,10 @@ impl Ungathered {
     pub fn name(&self) -> &'static str {
         match self {
             Self::NotFound => "PodGroupNotFound",
-            Self::Unlisted => "PodGroupsNotListed",
+            Self::NoParent { .. } => "CompositePodGroupNotFound",
+            Self::Unlisted(_) => "PodGroupsNotListed",
             Self::Unserved(_) => "PodGroupNotServed",
-            Self::TooFew(_) => "TooFewPods",
+            Self::TooFew(_) | Self::TooFewOfGroup(..) => "TooFewPods",
             Self::Full(_) => "MaximumReached",
             Self::RollingBack => "RollingBack",
         }
@@ -49,13 +59,22 @@ impl Ungathered {
         let least = gang.map(Gang::least).unwrap_or_default();
         match self {
             Self::NotFound => format!("{name} not found"),
-            Self::Unlisted => {
+            Self::NoParent { parent, child } => {
+                format!("{parent} not found, which spec.parentCompositePodGroupName of {child} names")
+            }
+            Self::Unlisted(api) => {
+                let kinds = match api {
+                    GroupApi::Composite => ["CompositePodGroups", "compositepodgroups"],
+                    _ => ["PodGroups", "podgroups"],
+                };
+                let [kinds, resource] = kinds;
                 format!(
-                    "{name}: PodGroups are not listed yet; Berth's ServiceAccount must be allowed to list and watch podgroups"
+                    "{name}: {kinds} are not listed yet; Berth's ServiceAccount must be allowed to list and watch {resource}"
                 )
             }
             Self::Unserved(why) => format!("{name}: {why}"),
             Self::TooFew(pods) => format!("{name}: waiting for more pods: there are {pods} ({least})"),
+            Self::TooFewOfGroup(group, lacking) => format!("{group}: waiting for more pods: {lacking}"),
             Self::Full(pods) => format!("{name}: {pods} pods are placed, which is the maximum"),
             Self::RollingBack => {
                 format!("{name}: its bound pods are being evicted, since not all could be bound in time")
@@ -116,9 +135,12 @@ impl GangReason {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct GangNoRoom {
     name: GangName,
-    gang: Arc<Gang>,
-    /// How many pods hold a place or wait for one.
-    pods: usize,
+    /// How many there must be, in words.
+    least: Arc<str>,
+    /// What of the gang is counted.
+    counted: Counted,
+    /// How many there are: pods that hold a place or wait for one, or groups.
+    all: usize,
     /// How many find a place together at most.
     fitting: usize,
     /// The node label of which no value has room for enough pods, with the best value.
@@ -126,6 +148,22 @@ pub struct GangNoRoom {
     failing: Failing,
     /// Until when no pods are preempted for it.
     paused: Option<Timestamp>,
+}
+
+/// What is counted of a gang that finds no room.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Counted {
+    Pods,
+    Groups,
+}
+
+impl Counted {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Pods => "pods",
+            Self::Groups => "groups",
+        }
+    }
 }
 
 /// Which pod of a gang finds no place; there is no error for one that finds it outside the domain alone.
@@ -140,8 +178,9 @@ enum Failing {
 #[derive(Debug)]
 pub struct GangRefusal<'a> {
     name: &'a GangName,
-    gang: Arc<Gang>,
-    pods: usize,
+    least: Arc<str>,
+    counted: Counted,
+    all: usize,
     shortfall: &'a GangShortfall,
     /// What a pod is told that is not among those which find no place.
     others: Failing,
@@ -152,7 +191,7 @@ impl<'a> GangRefusal<'a> {
     /// Of the pods of this pool; `named` is how pods are called. No pods are preempted for them before `paused`.
     pub fn new(
         name: &'a GangName,
-        pool: &Pool<'_>,
+        pool: &Pool<'a>,
         shortfall: &'a GangShortfall,
         named: impl Fn(&Uid) -> Arc<str>,
         paused: Option<Timestamp>,
@@ -161,8 +200,21 @@ impl<'a> GangRefusal<'a> {
             let error = error.clone().map(Arc::new);
             Failing::Others { first: named(first), error, more: others.len() }
         });
-        let (gang, pods) = (Arc::new(pool.gang.clone()), pool.placed.total() + pool.applicants.len());
-        Self { name, gang, pods, shortfall, others, paused }
+        let pods = pool.placed.total() + pool.applicants.len();
+        let (name, least, counted, all) = match &pool.gang.groups {
+            None => (name, pool.gang.least(), Counted::Pods, pods),
+            Some(tree) => {
+                let (node, least) = (tree.node(pool.part), tree.least(pool.part));
+                let members = pool.applicants.iter().map(|applicant| &applicant.member);
+                let all = pool.placed.clone().beside(members);
+                if tree.is_leaf(pool.part) {
+                    (&node.name, least, Counted::Pods, tree.sums(&all)[pool.part])
+                } else {
+                    (&node.name, least, Counted::Groups, node.children.len())
+                }
+            }
+        };
+        Self { name, least: least.into(), counted, all, shortfall, others, paused }
     }
 
     /// Why this pod waits.
@@ -173,8 +225,9 @@ impl<'a> GangRefusal<'a> {
         };
         GangNoRoom {
             name: self.name.clone(),
-            gang: self.gang.clone(),
-            pods: self.pods,
+            least: self.least.clone(),
+            counted: self.counted,
+            all: self.all,
             fitting: self.shortfall.fitting,
             domain: self.shortfall.domain.clone(),
             failing,
@@ -209,13 +262,13 @@ impl GangNoRoom {
 
     /// How many of its pods fit. The domain in which most do may be a node.
     fn sum(&self, details: Details) -> String {
-        let Self { name, gang, pods, fitting, domain, .. } = self;
+        let Self { name, least, counted, all, fitting, domain, .. } = self;
         let domain = domain.as_ref().map_or_else(String::new, |(key, best)| {
             let best = best.as_ref().filter(|_| details == Details::Full);
             let best = best.map_or_else(String::new, |best| format!(", at best {best}"));
             format!(" on nodes with one value of {key}{best}")
         });
-        format!("{name}: {fitting} of {pods} pods fit{domain} ({})", gang.least())
+        format!("{name}: {fitting} of {all} {} fit{domain} ({least})", counted.word())
     }
 
     fn words(&self, details: Details) -> String {

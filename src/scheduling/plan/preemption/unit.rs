@@ -1,4 +1,5 @@
-//! Which pods are preempted together: a pod by itself, or all pods of a group whose PodGroup says that they are disrupted only together.
+//! Which pods are preempted together: a pod by itself, or all pods of a group whose PodGroup says that they are disrupted only together. A
+//! CompositePodGroup can say that of all pods below it.
 //!
 //! Source: v1.37 `pkg/scheduler/framework/preemption/types.go` (`getCrossNodesVictims`) and `util.go` (`MoreImportantVictim`,
 //! `FilterVictimsWithPDBViolation`). 1.36 does so for groups of Pods alone; a single pod that preempts takes its victims one by one there.
@@ -10,7 +11,7 @@ use jiff::Timestamp;
 use super::{Rules, Victim, budgets::Budgets, started};
 use crate::scheduling::{
     model::{
-        gang::{DisruptionMode, GroupPreemption},
+        gang::{GangName, GroupApi, GroupPreemption},
         name::{NodeName, Uid},
         pod::{Demand, Importance, Placer},
     },
@@ -22,9 +23,20 @@ use crate::scheduling::{
     },
 };
 
-/// Where pods that go together stand among others, the most important first: by priority, by Volcano's mark, those of groups before others, the
-/// larger before the smaller, and by the time at which the first was started.
-type Place = (Reverse<i32>, bool, Reverse<bool>, Reverse<usize>, Timestamp);
+/// Where pods that go together stand among others, the most important first: by priority, by Volcano's mark, by what they are, the larger before the
+/// smaller, and by the time at which the first was started.
+type Place = (Reverse<i32>, bool, Reverse<UnitRank>, Reverse<usize>, Timestamp);
+
+/// What goes together, the least important first.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(super) enum UnitRank {
+    /// A pod that is in no group.
+    Pod,
+    /// A PodGroup, or a pod of one.
+    PodGroup,
+    /// All below a CompositePodGroup.
+    Composite,
+}
 
 /// All pods of a group that is disrupted only as a whole, wherever they run.
 #[derive(Debug)]
@@ -62,24 +74,29 @@ fn stated(importance: &Importance, objects: &Objects) -> Option<GroupPreemption>
     objects.group_preemption(importance.group.as_ref()?)
 }
 
-/// The priority of a pod where others preempt: that of its PodGroup, if one is stated (v1.37 `GetPodPriority`).
+/// The priority of a pod where others preempt: that of its PodGroup, or of the root of its tree, if one is stated (v1.37 `GetPodPriority`).
 pub(super) fn priority(importance: &Importance, objects: &Objects) -> i32 {
     let stated = stated(importance, objects).and_then(|group| group.priority);
     stated.unwrap_or(importance.priority)
 }
 
-/// The group of the pod, if it is disrupted only as a whole.
-pub fn whole_group<'a>(importance: &'a Importance, objects: &Objects) -> Option<&'a Arc<str>> {
-    let group = stated(importance, objects)?;
-    importance.group.as_ref().filter(|_| group.disruption == DisruptionMode::All)
+/// The group of the pod, if it is disrupted only as a whole: the largest that is.
+pub fn whole_group(importance: &Importance, objects: &Objects) -> Option<GangName> {
+    objects.groups().disrupted_whole(importance.group.as_ref()?)
+}
+
+/// The pods of a group that hold something, or of all groups below it, by uid for each group.
+pub fn members_of<'a>(group: &GangName, snapshot: &'a Snapshot) -> Vec<(&'a Uid, &'a Charge)> {
+    let leaves = snapshot.objects().groups().leaves(group).into_iter();
+    leaves.flat_map(|leaf| snapshot.ledger().of_group(&leaf.group).collect::<Vec<_>>()).collect()
 }
 
 /// All pods of the groups of which these pods are and that are disrupted only as a whole.
 pub fn mates<'a>(pods: impl Iterator<Item = &'a Uid>, snapshot: &Snapshot) -> BTreeSet<Uid> {
     let charges = pods.filter_map(|pod| snapshot.ledger().get(pod));
-    let groups: BTreeSet<&Arc<str>> =
+    let groups: BTreeSet<GangName> =
         charges.filter_map(|charge| whole_group(&charge.importance, snapshot.objects())).collect();
-    let pods = groups.into_iter().flat_map(|group| snapshot.ledger().of_group(group));
+    let pods = groups.iter().flat_map(|group| members_of(group, snapshot));
     pods.map(|(pod, _)| pod.clone()).collect()
 }
 
@@ -93,16 +110,22 @@ fn may_go(charge: &Charge, priority: i32, demand: &Demand, rules: Rules) -> bool
 impl WholeGroup {
     /// The pods of a group that may go for the pod of this demand; `None`: not all of them may.
     pub(super) fn of(
-        group: &str,
+        group: &GangName,
         demand: &Demand,
         plan: &Plan<'_>,
         rules: Rules,
         budgets: &Budgets,
     ) -> Option<Self> {
-        let stated = plan.objects().group_preemption(group)?;
-        let charges = || plan.ledger().of_group(group).map(|(_, charge)| charge);
-        let priority = stated.priority.or(charges().map(|charge| charge.importance.priority).max())?;
-        let is_own = demand.group.as_deref() == Some(group);
+        let mut pods = members_of(group, plan);
+        let charges = || pods.iter().map(|(_, charge)| *charge);
+        // The priority of the root counts for each group of the tree.
+        let stated = charges().next().and_then(|charge| stated(&charge.importance, plan.objects()));
+        let highest = charges().map(|charge| charge.importance.priority).max();
+        let priority = stated.and_then(|stated| stated.priority).or(highest)?;
+        let is_own = demand.group.as_ref().is_some_and(|own| {
+            let own = GangName { api: GroupApi::Kubernetes, group: own.clone() };
+            plan.objects().groups().leaves(group).contains(&own)
+        });
         if is_own || !charges().all(|charge| may_go(charge, priority, demand, rules)) {
             return None;
         }
@@ -114,14 +137,15 @@ impl WholeGroup {
             let terms = &charge.footprint.neighbours.anti_affinity;
             looks_far || !terms.is_empty() || counts(&charge.pod.namespace)
         };
-        let mut pods: Vec<_> = plan.ledger().of_group(group).collect();
+        let first = charges().map(|charge| started(&charge.importance)).min();
         pods.sort_by_key(|(_, charge)| rules.place(&charge.importance));
+        let is_composite = group.api == GroupApi::Composite;
         let place = (
             Reverse(priority),
             rules.preemptable_first && pods.iter().all(|(_, charge)| charge.importance.preemptable),
-            Reverse(true),
+            Reverse(if is_composite { UnitRank::Composite } else { UnitRank::PodGroup }),
             Reverse(pods.len()),
-            charges().map(|charge| started(&charge.importance)).min().unwrap_or(Timestamp::MAX),
+            first.unwrap_or(Timestamp::MAX),
         );
         Some(Self {
             place,
@@ -154,7 +178,8 @@ impl PreemptionUnit {
             return None;
         }
         let (_, preemptable, started) = rules.place(importance);
-        let place = (Reverse(priority), preemptable, Reverse(group.is_some()), Reverse(1), started);
+        let rank = if group.is_some() { UnitRank::PodGroup } else { UnitRank::Pod };
+        let place = (Reverse(priority), preemptable, Reverse(rank), Reverse(1), started);
         Some(Self {
             pods: UnitPods::One(Victim::of(pod, charge), place),
             tried: vec![pod.clone()],

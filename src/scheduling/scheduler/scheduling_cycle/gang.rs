@@ -1,5 +1,8 @@
 //! Gangs: which pods belong to each, and how far it is.
 //!
+//! The pods of PodGroups that are in a CompositePodGroup are one gang, which is called by the root of the tree of groups. Each group of the tree is
+//! completed and rolled back by itself, too.
+//!
 //! What a gang holds is asked of the ledger. Beside it, only two things are remembered of a gang: since when some of its pods are bound and
 //! others are not, and whether it was whole at one time. [`Gangs`] owns that; a [`GangView`] reads it beside what else is known, and a
 //! [`GangTrial`] looks for places on trial. What follows for pods is requested ([`GangRequest`]) and carried out by the scheduler.
@@ -13,10 +16,7 @@ mod trial;
 mod unfinished;
 mod view;
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -25,7 +25,6 @@ use crate::scheduling::{
     model::{
         gang::{Gang, GangName},
         group_statement::GroupStatement,
-        kind::Kind,
         name::Uid,
         pod::PodInfo,
     },
@@ -34,7 +33,6 @@ use crate::scheduling::{
 };
 use unfinished::UnfinishedAttempts;
 
-pub(in crate::scheduling::scheduler) use condition::refused;
 pub(in crate::scheduling::scheduler) use gather::Gathering;
 pub(in crate::scheduling::scheduler) use left_over::LeftOver;
 pub(in crate::scheduling::scheduler) use request::GangRequest;
@@ -61,7 +59,10 @@ enum GangProgress {
 pub(in crate::scheduling::scheduler) struct Gangs {
     /// For how long bound pods wait for the others; `None`: every pod is placed alone.
     timeout: Option<SignedDuration>,
+    /// The pods of each PodGroup.
     members: BTreeMap<GangName, BTreeSet<Uid>>,
+    /// The groups that each PodGroup with pods was in when something had changed of it, the root of its tree last.
+    above: BTreeMap<GangName, Vec<GangName>>,
     progress: BTreeMap<GangName, GangProgress>,
     /// When gangs are rolled back, or no longer come first.
     deadlines: BTreeMap<GangName, Timestamp>,
@@ -91,15 +92,16 @@ impl Gangs {
         pod.groups.gang.as_ref().is_some_and(|member| self.comes_first(&member.gang))
     }
 
-    /// Whether the missing pods of the gang are decided before all other pods.
-    fn comes_first(&self, gang: &GangName) -> bool {
-        matches!(
-            self.progress.get(gang),
-            Some(GangProgress::PartlyBound(_) | GangProgress::FoundPartlyBound(_))
-        )
+    /// Whether the missing pods of the PodGroup are decided before all other pods: it is partly bound, or a group is that it is in.
+    fn comes_first(&self, group: &GangName) -> bool {
+        let is_partly_bound = |gang: &GangName| {
+            let progress = self.progress.get(gang);
+            matches!(progress, Some(GangProgress::PartlyBound(_) | GangProgress::FoundPartlyBound(_)))
+        };
+        is_partly_bound(group) || self.above.get(group).into_iter().flatten().any(is_partly_bound)
     }
 
-    /// Whether the pods of the gang are evicted, since not all could be bound: none is placed before they are gone.
+    /// Whether the pods of the group are evicted, since not all could be bound: none is placed before they are gone.
     fn is_rolling_back(&self, gang: &GangName) -> bool {
         matches!(self.progress.get(gang), Some(GangProgress::RollingBack(_)))
     }
@@ -115,14 +117,14 @@ impl Gangs {
         self.deadlines.values().min().copied()
     }
 
-    /// Every gang.
+    /// Every PodGroup with pods.
     pub(in crate::scheduling::scheduler) fn names(&self) -> impl Iterator<Item = &GangName> {
         self.members.keys()
     }
 
-    /// The pods of a gang.
-    fn members(&self, gang: &GangName) -> impl Iterator<Item = &Uid> {
-        self.members.get(gang).into_iter().flatten()
+    /// The pods of a PodGroup.
+    fn members<'a>(&'a self, group: &GangName) -> impl Iterator<Item = &'a Uid> + use<'a> {
+        self.members.get(group).into_iter().flatten()
     }
 
     /// Takes in which gang a pod belongs to; the gang, if the pod is new to it or is not as it was `known` any more.
@@ -151,13 +153,39 @@ impl Gangs {
             members.remove(&pod.key.uid);
             if members.is_empty() {
                 self.members.remove(&member.gang);
-                self.unfinished.forget(&member.gang);
-                self.stated.remove(&member.gang);
-                self.set_progress(&member.gang, None, SignedDuration::ZERO);
+                self.forget(&member.gang);
+                for above in self.above.remove(&member.gang).into_iter().flatten() {
+                    self.touch(above);
+                }
                 return;
             }
         }
         self.touch(member.gang.clone());
+    }
+
+    /// The gang has no pods any more.
+    pub(in crate::scheduling::scheduler) fn forget(&mut self, gang: &GangName) {
+        self.unfinished.forget(gang);
+        self.stated.remove(gang);
+        self.set_progress(gang, None, SignedDuration::ZERO);
+    }
+
+    /// Takes in which groups a PodGroup is in, the root last. What was the root, or is it now, is to be looked at.
+    pub(in crate::scheduling::scheduler) fn note_above(&mut self, group: &GangName, above: &[GangName]) {
+        if !self.members.contains_key(group) {
+            return;
+        }
+        let before = if above.is_empty() {
+            self.above.remove(group)
+        } else {
+            self.above.insert(group.clone(), above.to_vec())
+        };
+        let before = before.unwrap_or_default();
+        let gone = before.iter().filter(|group| !above.contains(group));
+        let touched: Vec<GangName> = above.last().into_iter().chain(gone).cloned().collect();
+        for group in touched {
+            self.touch(group);
+        }
     }
 
     /// Something has changed of a gang.
@@ -179,24 +207,14 @@ impl Gangs {
         self.touched.pop_first()
     }
 
-    /// Takes in that a PodGroup of this kind has changed, or all of them for want of a name; the pods that are to be decided again if they wait.
-    pub(in crate::scheduling::scheduler) fn note_group(
-        &mut self,
-        kind: Kind,
-        name: Option<&Arc<str>>,
-    ) -> Vec<Uid> {
-        let Kind::PodGroup(kind) = kind else { return Vec::new() };
-        let api = kind.api();
-        let gangs: Vec<GangName> = match name {
-            Some(group) => vec![GangName { api, group: group.clone() }],
-            None => self.members.keys().filter(|gang| gang.api == api).cloned().collect(),
-        };
+    /// Takes in that these PodGroups have changed, or a group has that they are in; the pods that are to be decided again if they wait.
+    pub(in crate::scheduling::scheduler) fn note_groups(&mut self, groups: BTreeSet<GangName>) -> Vec<Uid> {
         let mut pods = Vec::new();
-        for gang in gangs {
+        for group in groups {
             let before = pods.len();
-            pods.extend(self.members(&gang).cloned());
+            pods.extend(self.members(&group).cloned());
             if pods.len() > before {
-                self.touch(gang);
+                self.touch(group);
             }
         }
         pods

@@ -3,7 +3,11 @@
 use std::sync::Arc;
 
 use super::{SchedulingCycle, scheduling_queue::Precedence};
-use crate::scheduling::model::{kind::Kind, name::Uid};
+use crate::scheduling::model::{
+    gang::{GangName, GroupApi},
+    kind::{Kind, PodGroupKind},
+    name::Uid,
+};
 
 impl SchedulingCycle {
     /// Decides a pod again that no node would have, or that its namespace's quota kept out.
@@ -43,9 +47,20 @@ impl SchedulingCycle {
         !self.queue.lists.is_overdue() && (gangs() || self.snapshot.awaits_claims() && uses_claims())
     }
 
-    /// A PodGroup has changed, or all of its kind for want of a name: their pods that wait are decided again.
+    /// A PodGroup or a CompositePodGroup has changed, or all of its kind for want of a name: the pods of its gang that wait are decided again.
     pub(in crate::scheduling::scheduler) fn wake_gangs(&mut self, kind: Kind, name: Option<&Arc<str>>) {
-        for uid in self.gangs.note_group(kind, name) {
+        let Kind::PodGroup(kind) = kind else { return };
+        let objects = self.snapshot.objects();
+        let groups = if let Some(group) = name {
+            let group = GangName { api: kind.api(), group: group.clone() };
+            let mut groups = objects.groups().leaves(&objects.groups().root(&group));
+            groups.extend((kind != PodGroupKind::Composite).then_some(group));
+            groups
+        } else {
+            let api = if kind == PodGroupKind::Composite { GroupApi::Kubernetes } else { kind.api() };
+            self.gangs.names().filter(|group| group.api == api).cloned().collect()
+        };
+        for uid in self.gangs.note_groups(groups) {
             self.decide_waiting_again(&uid);
         }
     }

@@ -1,6 +1,7 @@
 //! Gangs, event by event: all pods of one are decided together, and what follows when one of them loses its place.
 
 mod partly_bound;
+mod tree;
 
 use std::sync::Arc;
 

@@ -62,7 +62,8 @@ fn search(
 ) -> (Result<BTreeMap<String, String>, usize>, usize) {
     let mut classes = Classes::default();
     let mut search = GangSearch::default();
-    let pool = Pool { gang, placed: Tally::default(), nodes: Vec::new(), applicants: applicants.to_vec() };
+    let pool =
+        Pool { gang, placed: Tally::default(), nodes: Vec::new(), applicants: applicants.to_vec(), part: 0 };
     for interrupted in 0.. {
         let mut room = AsItIs { classes: &mut classes, charge };
         let mut plan = Plan::new(snapshot);
@@ -154,6 +155,7 @@ fn the_pods_that_would_go_are_remembered_with_the_places() {
         placed: Tally::default(),
         nodes: Vec::new(),
         applicants: applicants(&[9000, 10_000, 11_000], 100),
+        part: 0,
     };
     let (mut classes, mut search, mut candidates) =
         (Classes::default(), GangSearch::default(), BTreeMap::new());

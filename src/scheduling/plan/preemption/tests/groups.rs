@@ -67,6 +67,49 @@ fn a_group_has_one_priority_which_counts_for_all_its_pods() {
 }
 
 #[test]
+fn all_pods_below_a_group_of_groups_that_is_disrupted_as_a_whole_go_together() {
+    let of = |group: &str, charge: Charge| {
+        let importance = Importance { group: Some(format!("default/{group}").into()), ..charge.importance };
+        Charge { importance, ..charge }
+    };
+    let group = |parent: Option<&str>, disruption, priority| {
+        let preemption = GroupPreemption { disruption, priority, policy: None };
+        let parent = parent.map(|parent| format!("default/{parent}").into());
+        Arc::new(Group { parent, preemption, ..Group::of(Policy::Alone) })
+    };
+    let goes = |disruption, priority| {
+        let pods = [
+            ("prefill", of("prefill", held(("n1", 0), 16_000, priority))),
+            ("decode", of("decode", held(("n2", 0), 16_000, priority))),
+            ("other", of("other", held(("n1", 1), 16_000, 50))),
+            ("alone", held(("n2", 1), 16_000, 99)),
+        ];
+        let mut snapshot = cluster(&["n1", "n2"], &pods);
+        let root = group(None, disruption, Some(priority));
+        snapshot.set_object(Object::PodGroup(PodGroupKind::Composite, "default/llm".into(), root));
+        for (name, parent) in [("prefill", Some("llm")), ("decode", Some("llm")), ("other", None)] {
+            let leaf = group(parent, DisruptionMode::Single, Some(50));
+            snapshot.set_object(Object::PodGroup(
+                PodGroupKind::Kubernetes,
+                format!("default/{name}").into(),
+                leaf,
+            ));
+        }
+        let mut victims = victims(&preemptor(10_000), &mut snapshot);
+        victims.sort();
+        victims
+    };
+    assert_eq!(goes(DisruptionMode::All, 0), ["decode", "prefill"]);
+    assert_eq!(goes(DisruptionMode::Single, 0).len(), 1);
+    assert_eq!(goes(DisruptionMode::All, 60), ["other"], "the priority of the root counts");
+    assert_eq!(
+        goes(DisruptionMode::All, 50),
+        ["other"],
+        "at the same priority, all of a tree are more important"
+    );
+}
+
+#[test]
 fn a_group_of_which_one_pod_may_not_go_stays() {
     let mut pods = [
         ("here", in_group(held(("n1", 0), 16_000, 0))),

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use super::{GangRequest, GangView, view::Survey};
 use crate::scheduling::{
     model::{
-        gang::{Gang, GangName, Membership, Policy},
+        gang::{Gang, GangName, Membership, Policy, tree::GroupTree},
         name::Uid,
     },
     plan::gang::{Applicant, GangReason, GangRefusal, GangShortfall, Pool, Ungathered},
@@ -21,13 +21,15 @@ pub(in crate::scheduling::scheduler) enum Gathering {
     /// It can't be decided, or too few pods are there.
     Postponed(Vec<GangRequest>),
     /// It is decided together with others.
-    Together(Gathered),
+    Together(Box<Gathered>),
 }
 
 /// The pods of a gang that are decided together.
 pub(in crate::scheduling::scheduler) struct Gathered {
     /// The gang.
     pub(in crate::scheduling::scheduler) name: GangName,
+    /// In a tree of groups, the part of it that is to be placed.
+    part: usize,
     /// What must hold of it.
     gang: Arc<Gang>,
     /// What its pods hold.
@@ -42,8 +44,9 @@ impl Gathered {
         self,
         then: impl FnOnce(&GangName, &Pool<'_>) -> T,
     ) -> T {
-        let Self { name, gang, survey, applicants } = self;
-        then(&name, &Pool { gang: &gang, placed: survey.placed, nodes: survey.nodes, applicants })
+        let Self { name, part, gang, survey, applicants } = self;
+        let Survey { placed, nodes, .. } = survey;
+        then(&name, &Pool { gang: &gang, placed, nodes, applicants, part })
     }
 }
 
@@ -51,13 +54,14 @@ impl GangView<'_> {
     /// With which others the pod is decided.
     pub(in crate::scheduling::scheduler) fn gather(self, uid: &Uid) -> Gathering {
         let Some((member, membership)) = self.membership(uid) else { return Gathering::Alone };
-        let name = &member.gang;
+        let name = &self.root(&member.gang);
         let alone = |why| Gathering::Postponed(vec![postponed(name, None, uid, &why)]);
         let gang = match membership {
             Membership::Policy(Policy::Gang(gang)) => gang,
             Membership::Policy(Policy::Alone) => return Gathering::Alone,
             Membership::NotFound => return alone(Ungathered::NotFound),
-            Membership::Unlisted => return alone(Ungathered::Unlisted),
+            Membership::NoParent { parent, child } => return alone(Ungathered::NoParent { parent, child }),
+            Membership::Unlisted(api) => return alone(Ungathered::Unlisted(api)),
             Membership::Policy(Policy::Unserved(why)) => return alone(Ungathered::Unserved(why)),
         };
         let survey = self.survey(name);
@@ -65,30 +69,65 @@ impl GangView<'_> {
             let pods = pods.iter().map(|uid| postponed(name, Some(&gang), uid, why));
             Gathering::Postponed(pods.collect())
         };
-        if self.gangs.is_rolling_back(name) {
+        let lineage = self.snapshot.objects().groups().lineage(&member.gang);
+        if lineage.iter().any(|group| self.gangs.is_rolling_back(group)) {
             return together(&[uid], &Ungathered::RollingBack);
         }
         if gang.room(&survey.placed) == 0 {
             return together(&[uid], &Ungathered::Full(survey.placed.total()));
         }
-        if gang.is_whole(&survey.placed) && gang.topology.is_none() {
+        if gang.is_settled(&survey.placed, member) {
             return Gathering::Alone;
         }
-        let applicants = self.applicants(name, uid, &gang, &survey);
+        let (part, mut applicants) = self.applicants(name, uid, &gang, &survey);
         let all = survey.placed.clone().beside(applicants.iter().map(|applicant| &applicant.member));
-        if !gang.is_whole(&all) {
-            let pods: Vec<_> = applicants.iter().map(Applicant::uid).collect();
-            return together(&pods, &Ungathered::TooFew(all.total()));
+        let Some(tree) = &gang.groups else {
+            if !gang.is_whole(&all) {
+                let pods: Vec<_> = applicants.iter().map(Applicant::uid).collect();
+                return together(&pods, &Ungathered::TooFew(all.total()));
+            }
+            return Gathering::Together(Box::new(Gathered {
+                name: name.clone(),
+                part,
+                gang,
+                survey,
+                applicants,
+            }));
+        };
+        let wholes = tree.wholes(&all);
+        // From the pod's group up to the part that is to be placed, each must have enough pods.
+        let lacking =
+            |group: &GangName| tree.chain(group).filter(|at| tree.is_below(part, *at) && !wholes[*at]).last();
+        if let Some(at) = lacking(&member.gang) {
+            let why = Ungathered::TooFewOfGroup(tree.node(at).name.clone(), tree.lacking(at, &all).into());
+            let of_part: Vec<_> =
+                applicants.iter().map(Applicant::uid).filter(|mate| at == part || *mate == uid).collect();
+            return together(&of_part, &why);
         }
-        Gathering::Together(Gathered { name: name.clone(), gang, survey, applicants })
+        applicants.retain(|applicant| lacking(&applicant.member.gang).is_none());
+        Gathering::Together(Box::new(Gathered { name: name.clone(), part, gang, survey, applicants }))
     }
 
-    /// The pods of a gang that are to be placed, in the order of the queue: this one and, unless the gang is whole, all others that wait.
-    fn applicants(self, name: &GangName, uid: &Uid, gang: &Gang, survey: &Survey) -> Vec<Applicant> {
-        let whole = gang.is_whole(&survey.placed);
+    /// The pods of a gang that are to be placed, in the order of the queue: this one and, unless the gang is whole, all others that wait. In a tree of
+    /// groups these are the pods of the largest part around this one that has too few pods; where that is.
+    fn applicants(self, name: &GangName, uid: &Uid, gang: &Gang, survey: &Survey) -> (usize, Vec<Applicant>) {
+        let group_of = |uid: &Uid| Some(&self.pods.get(uid)?.info.groups.gang.as_ref()?.gang);
+        let (part, whole) = match &gang.groups {
+            Some(tree) => {
+                let part = group_of(uid).and_then(|group| tree.part_of(group, &survey.placed));
+                let part = part.unwrap_or(GroupTree::ROOT);
+                (part, tree.wholes(&survey.placed)[part])
+            }
+            None => (GroupTree::ROOT, gang.is_whole(&survey.placed)),
+        };
+        let is_of_part = |mate: &&Uid| {
+            gang.groups
+                .as_ref()
+                .is_none_or(|tree| group_of(mate).is_some_and(|group| tree.chain(group).any(|at| at == part)))
+        };
         let mut applicants: Vec<_> = self
-            .gangs
             .members(name)
+            .filter(is_of_part)
             .filter_map(|mate| {
                 let entry = self.pods.get(mate)?;
                 let waits = matches!(
@@ -113,25 +152,28 @@ impl GangView<'_> {
             })
             .collect();
         applicants.sort_by_key(|(place, _)| *place);
-        applicants.into_iter().map(|(_, applicant)| applicant).collect()
+        (part, applicants.into_iter().map(|(_, applicant)| applicant).collect())
     }
 
     /// A gang of which pods wait, to find out whether they would find room together: that ought never to be. `None`: none waits, or one is in the
     /// queue, and the gang is decided with that.
     pub(in crate::scheduling::scheduler) fn waiting(self, name: &GangName) -> Option<(Uid, Gathered)> {
         let progress = |uid: &Uid| self.queue.progress(uid);
-        if self.gangs.members(name).any(|uid| *progress(uid) == PodProgress::Queued) {
+        if self.members(name).any(|uid| *progress(uid) == PodProgress::Queued) {
             return None;
         }
         let waits = |uid: &&Uid| matches!(progress(uid), PodProgress::Waiting(_) | PodProgress::OverQuota);
-        let uid = self.gangs.members(name).find(waits)?;
-        let Some((_, Membership::Policy(Policy::Gang(gang)))) = self.membership(uid) else { return None };
-        if self.gangs.is_rolling_back(name) {
+        let uid = self.members(name).find(waits)?;
+        let Some((member, Membership::Policy(Policy::Gang(gang)))) = self.membership(uid) else {
+            return None;
+        };
+        let lineage = self.snapshot.objects().groups().lineage(&member.gang);
+        if lineage.iter().any(|group| self.gangs.is_rolling_back(group)) {
             return None;
         }
         let survey = self.survey(name);
-        let applicants = self.applicants(name, uid, &gang, &survey);
-        Some((uid.clone(), Gathered { name: name.clone(), gang, survey, applicants }))
+        let (part, applicants) = self.applicants(name, uid, &gang, &survey);
+        Some((uid.clone(), Gathered { name: name.clone(), part, gang, survey, applicants }))
     }
 
     /// The pods find no room together: each waits for what may help it, and says what is missing. Nothing is preempted for them before `paused`.

@@ -2,13 +2,16 @@
 //!
 //! It follows from what pods and nominations say, so a scheduler that is started anew finds it.
 
+use std::collections::BTreeSet;
+
 use super::GangView;
 use crate::scheduling::{
     model::{
-        gang::{DisruptionMode, GangName, GroupApi},
+        gang::{GangName, GroupApi},
         name::NodeName,
         pod::{Deletion, Placer, PodKey},
     },
+    plan::preemption::members_of,
     world::ledger::{Charge, Commitment},
 };
 
@@ -23,14 +26,23 @@ pub(in crate::scheduling::scheduler) struct LeftOver {
 }
 
 impl GangView<'_> {
-    /// The pods of the group that are left while others are preempted for a pod of Berth's.
+    /// The pods of the gang's groups that are left while others of their group are preempted for a pod of Berth's.
     pub(in crate::scheduling::scheduler) fn left_over(self, name: &GangName) -> Vec<LeftOver> {
-        let stated = || self.snapshot.objects().group_preemption(&name.group);
-        let goes_whole = || stated().is_some_and(|group| group.disruption == DisruptionMode::All);
-        if name.api != GroupApi::Kubernetes || self.directed || !goes_whole() {
+        if self.directed {
             return Vec::new();
         }
-        let charges = || self.snapshot.ledger().of_group(&name.group).map(|(_, charge)| charge);
+        let objects = self.snapshot.objects();
+        let leaves =
+            objects.groups().leaves(name).into_iter().filter(|leaf| leaf.api == GroupApi::Kubernetes);
+        let whole: BTreeSet<GangName> =
+            leaves.filter_map(|leaf| objects.groups().disrupted_whole(&leaf.group)).collect();
+        whole.iter().flat_map(|group| self.left_of(group)).collect()
+    }
+
+    /// The same of one group that is disrupted as a whole.
+    fn left_of(self, group: &GangName) -> Vec<LeftOver> {
+        let members = members_of(group, self.snapshot);
+        let charges = || members.iter().map(|(_, charge)| *charge);
         if !charges().any(|charge| charge.importance.deletion == Deletion::Preempted) {
             return Vec::new();
         }

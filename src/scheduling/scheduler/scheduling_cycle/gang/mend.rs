@@ -19,6 +19,18 @@ use crate::scheduling::{
 /// A pod that was to be evicted and is still there is evicted again after so long.
 const AGAIN: SignedDuration = SignedDuration::from_secs(30);
 
+/// How far a gang is, or a group in one.
+#[derive(Clone, Copy)]
+struct Standing {
+    /// How many of its pods are bound.
+    bound: usize,
+    /// Whether these are enough.
+    whole: bool,
+    /// Whether enough hold a place.
+    placed: bool,
+    started: bool,
+}
+
 impl Gangs {
     /// Something has changed of a gang whose pods are placed together and hold this.
     pub(in crate::scheduling::scheduler) fn mend(
@@ -29,27 +41,63 @@ impl Gangs {
         now: Timestamp,
     ) -> Vec<GangRequest> {
         self.note_progress(name, gang, survey, now);
-        if gang.is_whole(&survey.placed) || survey.is_committed() {
-            return Vec::new();
-        }
-        survey.assumed.iter().cloned().map(GangRequest::Requeue).collect()
+        let broken = survey.assumed.iter().filter(|(_, member)| survey.is_broken(gang, member));
+        broken.map(|(uid, _)| GangRequest::Requeue(uid.clone())).collect()
     }
 
-    /// Keeps in mind how far the gang is.
+    /// Keeps in mind how far the gang is, and each group in it.
     fn note_progress(&mut self, name: &GangName, gang: &Gang, survey: &Survey, now: Timestamp) {
         let Some(timeout) = self.timeout_of(gang) else { return };
+        let Survey { placed, bound, started, .. } = survey;
+        let Some(tree) = &gang.groups else {
+            let standing = Standing {
+                bound: bound.total(),
+                whole: gang.is_whole(bound),
+                placed: gang.is_whole(placed),
+                started: started.total() > 0,
+            };
+            return self.note_standing(name, standing, timeout, now);
+        };
+        let (wholes, placed) = (tree.wholes(bound), tree.wholes(placed));
+        let (bound, started) = (tree.sums(bound), tree.sums(started));
+        for (at, node) in tree.nodes().iter().enumerate() {
+            let standing = Standing {
+                bound: bound[at],
+                whole: wholes[at],
+                placed: placed[at],
+                started: started[at] > 0,
+            };
+            self.note_standing(&node.name, standing, timeout, now);
+        }
+    }
+
+    fn note_standing(
+        &mut self,
+        name: &GangName,
+        standing: Standing,
+        timeout: SignedDuration,
+        now: Timestamp,
+    ) {
         let known = self.progress.get(name).copied();
         let progress = match known {
-            _ if survey.bound.total() == 0 => None,
+            _ if standing.bound == 0 => None,
             Some(GangProgress::RollingBack(_)) => known,
-            _ if gang.is_whole(&survey.bound) => Some(GangProgress::Complete),
+            _ if standing.whole => Some(GangProgress::Complete),
             Some(_) => known,
-            None if survey.has_started && !gang.is_whole(&survey.placed) => {
-                Some(GangProgress::FoundPartlyBound(now))
-            }
+            None if standing.started && !standing.placed => Some(GangProgress::FoundPartlyBound(now)),
             None => Some(GangProgress::PartlyBound(now)),
         };
         self.set_progress(name, progress, timeout);
+    }
+
+    /// A group that could not be completed in time is in one that is rolled back, and its pods go with that.
+    pub(in crate::scheduling::scheduler) fn roll_back_with_others(
+        &mut self,
+        name: &GangName,
+        now: Timestamp,
+    ) {
+        let again = GangProgress::RollingBack(now.checked_add(AGAIN).unwrap_or(now));
+        self.set_progress(name, Some(again), AGAIN);
     }
 
     /// The gangs that could not be completed in time.
@@ -76,7 +124,7 @@ impl Gangs {
         self.set_progress(name, progress, AGAIN);
         let measure = GangRequest::Measure(Measure::Gang(GangAttempt::RolledBack));
         let measure = (first && progress.is_some()).then_some(measure);
-        let assumed = survey.assumed.iter().cloned().map(GangRequest::Requeue);
+        let assumed = survey.assumed.iter().map(|(uid, _)| GangRequest::Requeue(uid.clone()));
         let evicted = survey.evictable.iter().map(|uid| GangRequest::RollBack(uid.clone(), name.clone()));
         measure.into_iter().chain(assumed).chain(evicted).collect()
     }
@@ -89,17 +137,30 @@ impl GangView<'_> {
         name: &GangName,
         found: Option<&(Arc<Gang>, Survey)>,
     ) -> Vec<GangRequest> {
-        // The last pod of the gang may have left the domain to which the others were tied.
-        let open = found.is_some_and(|(gang, survey)| gang.topology.is_some() && survey.placed.total() == 0);
-        let first = self.gangs.comes_first(name);
-        let helped = self.gangs.members(name).filter_map(|uid| match self.queue.progress(uid) {
-            PodProgress::Ungathered => Some(GangRequest::DecideAgain(uid.clone())),
-            PodProgress::Waiting(_) if open => Some(GangRequest::DecideAgain(uid.clone())),
-            // It was queued before it was known that others of its gang are bound.
-            PodProgress::Queued if first => Some(GangRequest::Reorder(uid.clone())),
-            _ => None,
+        // The last pod of the gang, or of a group in it, may have left the domain to which the others were tied.
+        let open = found.map_or_else(Vec::new, |(gang, survey)| match &gang.groups {
+            Some(tree) => {
+                let placed = tree.sums(&survey.placed);
+                let is_open = |at: &usize| tree.node(*at).topology.is_some() && placed[*at] == 0;
+                (0..placed.len()).filter(is_open).map(|at| tree.node(at).name.clone()).collect()
+            }
+            None if gang.topology.is_some() && survey.placed.total() == 0 => vec![name.clone()],
+            None => Vec::new(),
         });
-        helped.collect()
+        let leaves = self.snapshot.objects().groups().leaves(name);
+        let of_leaf = |leaf: GangName| {
+            let first = self.gangs.comes_first(&leaf);
+            let lineage = self.snapshot.objects().groups().lineage(&leaf);
+            let open = lineage.iter().any(|group| open.contains(group));
+            self.gangs.members(&leaf).filter_map(move |uid| match self.queue.progress(uid) {
+                PodProgress::Ungathered => Some(GangRequest::DecideAgain(uid.clone())),
+                PodProgress::Waiting(_) if open => Some(GangRequest::DecideAgain(uid.clone())),
+                // It was queued before it was known that others of its gang are bound.
+                PodProgress::Queued if first => Some(GangRequest::Reorder(uid.clone())),
+                _ => None,
+            })
+        };
+        leaves.into_iter().flat_map(of_leaf).collect()
     }
 }
 
@@ -135,8 +196,8 @@ mod tests {
     fn survey(assumed: &[&str], bound: &[&str]) -> Survey {
         let mut survey = Survey::default();
         let member = Member { gang: name(), task: None };
-        let uids = |uids: &[&str]| uids.iter().map(|uid| Uid::from(*uid)).collect::<Vec<_>>();
-        (survey.assumed, survey.evictable) = (uids(assumed), uids(bound));
+        survey.assumed = assumed.iter().map(|uid| (Uid::from(*uid), member.clone().into())).collect();
+        survey.evictable = bound.iter().map(|uid| Uid::from(*uid)).collect();
         for _ in bound {
             survey.bound.count(&member);
         }

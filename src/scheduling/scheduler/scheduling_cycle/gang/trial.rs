@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use super::unfinished::{MOST_ON_TRIAL, UnfinishedAttempt};
 use crate::scheduling::{
-    decide::{Decision, blame::Resolvable, class::Classes, comparison::ClaimComparison, fit_error::FitError},
+    decide::{Decision, blame::Resolvable, class::Classes, comparison::ClaimComparison},
     model::name::{NodeName, Uid},
     node_flow::NodeFlows,
     plan::{
@@ -167,12 +167,22 @@ impl GangTrial<'_> {
     }
 }
 
-/// Whether a pod of the gang fits nowhere, whichever pods go.
-pub(in crate::scheduling::scheduler) fn is_in_vain(shortfall: &GangShortfall) -> bool {
-    let is_lost = |(_, error): &(Uid, Option<FitError>)| {
-        error.as_ref().is_some_and(|error| error.blame().resolvable() == Resolvable::No)
+/// Whether a pod of the gang fits nowhere, whichever pods go. In a tree of groups, the others may be enough without it.
+pub(in crate::scheduling::scheduler) fn is_in_vain(pool: &Pool<'_>, shortfall: &GangShortfall) -> bool {
+    let is_lost = |uid: &Uid| {
+        let error = shortfall.failure_of(uid).flatten();
+        error.is_some_and(|error| error.blame().resolvable() == Resolvable::No)
     };
-    shortfall.domain.is_none() && shortfall.failed.iter().any(is_lost)
+    if shortfall.domain.is_some() {
+        return false;
+    }
+    match &pool.gang.groups {
+        None => shortfall.failed.iter().any(|(uid, _)| is_lost(uid)),
+        Some(tree) => {
+            let others = pool.applicants.iter().filter(|applicant| !is_lost(applicant.uid()));
+            !tree.wholes(&pool.placed.clone().beside(others.map(|applicant| &applicant.member)))[pool.part]
+        }
+    }
 }
 
 /// What a decision charges to a pod of these.

@@ -42,8 +42,9 @@ struct PoolKey {
     name: GangName,
     gang: Gang,
     placed: Tally,
-    nodes: Vec<NodeName>,
+    nodes: Vec<(GangName, NodeName)>,
     applicants: Vec<Uid>,
+    part: usize,
 }
 
 impl PoolKey {
@@ -53,6 +54,7 @@ impl PoolKey {
             gang: pool.gang.clone(),
             placed: pool.placed.clone(),
             nodes: pool.nodes.clone(),
+            part: pool.part,
             applicants: pool.applicants.iter().map(|applicant| applicant.uid().clone()).collect(),
         }
     }

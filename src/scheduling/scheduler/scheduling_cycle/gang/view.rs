@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::Gangs;
 use crate::scheduling::{
     model::{
-        gang::{Gang, GangName, Member, Membership, Policy, Tally},
+        gang::{Gang, GangName, Member, Membership, Policy, Tally, tree::GroupTree},
         name::{NodeName, Uid},
         pod::{PodInfo, Stage},
     },
@@ -38,29 +38,38 @@ pub(in crate::scheduling::scheduler) struct GangView<'a> {
     pub(in crate::scheduling::scheduler) directed: bool,
 }
 
-/// What the pods of a gang hold.
+/// What the pods of a gang, or of a group in one, hold.
 #[derive(Debug, Default)]
 pub(in crate::scheduling::scheduler) struct Survey {
     /// Those that hold a place, bound or not.
     pub(super) placed: Tally,
     /// Those that are bound.
     pub(super) bound: Tally,
-    /// The nodes of those that hold a place.
-    pub(super) nodes: Vec<NodeName>,
-    /// Those that are decided, and for which no Binding is under way.
-    pub(super) assumed: Vec<Uid>,
+    /// Those for which a Binding is under way.
+    pub(super) binding: Tally,
+    /// Those that have started.
+    pub(super) started: Tally,
+    /// The nodes of those that hold a place, with the group of each.
+    pub(super) nodes: Vec<(GangName, NodeName)>,
+    /// Those that are decided, and for which no Binding is under way, with what each is in its group.
+    pub(super) assumed: Vec<(Uid, Arc<Member>)>,
     /// Those that Berth or another scheduler has bound.
     pub(super) evictable: Vec<Uid>,
-    /// Whether a Binding is under way.
-    is_binding: bool,
-    /// Whether a pod has started.
-    pub(super) has_started: bool,
 }
 
 impl Survey {
     /// Whether a pod is bound, or may be by the time that a Binding is answered.
     pub(super) fn is_committed(&self) -> bool {
-        self.is_binding || self.bound.total() > 0
+        self.binding.total() + self.bound.total() > 0
+    }
+
+    /// Whether a pod of this member's group is to give up its place, unless it is bound: its gang has lost a place before any of its pods was bound. In a
+    /// tree of groups, each group that the pod is in counts by itself, too.
+    pub(super) fn is_broken(&self, gang: &Gang, member: &Member) -> bool {
+        let Some(tree) = &gang.groups else { return !gang.is_whole(&self.placed) && !self.is_committed() };
+        let wholes = tree.wholes(&self.placed);
+        let (bound, binding) = (tree.sums(&self.bound), tree.sums(&self.binding));
+        tree.chain(&member.gang).any(|at| !wholes[at] && bound[at] + binding[at] == 0)
     }
 }
 
@@ -90,16 +99,44 @@ impl<'a> GangView<'a> {
         self.membership(uid).is_some()
     }
 
-    /// Whether all pods of the pod's gang must share a domain.
+    /// Whether all pods of the pod's gang must share a domain, or those of a group in it.
     pub(in crate::scheduling::scheduler) fn shares_topology(self, uid: &Uid) -> bool {
-        let membership = self.membership(uid);
-        matches!(membership, Some((_, Membership::Policy(Policy::Gang(gang)))) if gang.topology.is_some())
+        let Some((_, Membership::Policy(Policy::Gang(gang)))) = self.membership(uid) else { return false };
+        match &gang.groups {
+            Some(tree) => tree.has_topology(GroupTree::ROOT),
+            None => gang.topology.is_some(),
+        }
+    }
+
+    /// The gang that the pods of a PodGroup are placed with.
+    pub(in crate::scheduling::scheduler) fn root(self, group: &GangName) -> GangName {
+        self.snapshot.objects().groups().root(group)
+    }
+
+    /// The pods of a gang, or of a group in one.
+    pub(in crate::scheduling::scheduler) fn members(
+        self,
+        gang: &GangName,
+    ) -> impl Iterator<Item = &'a Uid> + use<'a> {
+        let leaves = self.snapshot.objects().groups().leaves(gang);
+        leaves.into_iter().flat_map(move |leaf| self.gangs.members(&leaf))
+    }
+
+    /// Whether the pods of a group are evicted with those of one that it is in.
+    pub(in crate::scheduling::scheduler) fn goes_with_others(self, group: &GangName) -> bool {
+        let lineage = self.snapshot.objects().groups().lineage(group);
+        lineage.iter().skip(1).any(|above| self.gangs.is_rolling_back(above))
+    }
+
+    /// The other pods of a pod's gang, and itself.
+    fn mates(self, member: &Member) -> impl Iterator<Item = &'a Uid> + use<'a> {
+        self.members(&self.root(&member.gang))
     }
 
     /// Whether the claims of every pod of the gang that is decided are bound.
     pub(in crate::scheduling::scheduler) fn is_permitted(self, uid: &Uid) -> bool {
         let Some((member, _)) = self.membership(uid) else { return true };
-        !self.gangs.members(&member.gang).any(|mate| self.prebinding.is_binding(mate))
+        !self.mates(member).any(|mate| self.prebinding.is_binding(mate))
     }
 
     /// Whether the pod's gang has lost a place before any of its pods was bound: none of them is bound then.
@@ -107,8 +144,7 @@ impl<'a> GangView<'a> {
         let Some((member, Membership::Policy(Policy::Gang(gang)))) = self.membership(uid) else {
             return false;
         };
-        let survey = self.survey(&member.gang);
-        !gang.is_whole(&survey.placed) && !survey.is_committed()
+        self.survey(&self.root(&member.gang)).is_broken(&gang, member)
     }
 
     /// The other pods of the pod's gang that are not bound.
@@ -118,7 +154,7 @@ impl<'a> GangView<'a> {
             let charge = self.snapshot.ledger().get(mate);
             charge.is_some_and(|charge| charge.commitment == Commitment::Bound)
         };
-        let mates = self.gangs.members(&member.gang).filter(|mate| *mate != uid && !is_bound(mate));
+        let mates = self.mates(member).filter(|mate| *mate != uid && !is_bound(mate));
         mates.cloned().collect()
     }
 
@@ -130,24 +166,26 @@ impl<'a> GangView<'a> {
         }
     }
 
-    /// What the pods of a gang hold.
+    /// What the pods of a gang, or of a group in one, hold.
     pub(in crate::scheduling::scheduler) fn survey(self, gang: &GangName) -> Survey {
         let mut survey = Survey::default();
-        for uid in self.gangs.members(gang) {
+        for uid in self.members(gang) {
             let (Some(entry), Some(charge)) = (self.pods.get(uid), self.snapshot.ledger().get(uid)) else {
                 continue;
             };
             let Some(member) = &entry.info.groups.gang else { continue };
             survey.placed.count(member);
-            survey.nodes.push(charge.node.clone());
-            survey.has_started |= charge.stage == Stage::Running;
+            survey.nodes.push((member.gang.clone(), charge.node.clone()));
+            if charge.stage == Stage::Running {
+                survey.started.count(member);
+            }
             match charge.commitment {
                 Commitment::Bound => {
                     survey.bound.count(member);
                     survey.evictable.push(uid.clone());
                 }
-                Commitment::Assumed if self.is_being_bound(uid) => survey.is_binding = true,
-                Commitment::Assumed => survey.assumed.push(uid.clone()),
+                Commitment::Assumed if self.is_being_bound(uid) => survey.binding.count(member),
+                Commitment::Assumed => survey.assumed.push((uid.clone(), member.clone())),
                 Commitment::Intended => {}
             }
         }
