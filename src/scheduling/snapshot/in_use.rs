@@ -9,7 +9,7 @@ use crate::{
         model::{footprint::Footprint, name::NodeName, node::NodeInfo, resources::ResourceAmounts},
         world::{
             ledger::Charge,
-            node_state,
+            node_state::{self, NodeState},
             reservation::{Reserved, fold},
         },
     },
@@ -55,4 +55,13 @@ impl InUse {
         let (usage, requested, reservations) = fold(join, reserved.values(), charges, (own, requested));
         Self { usage, beside_claims, requested, reservations }
     }
+}
+
+/// A node as it is with these alone of the charges on it. What claims of devices hold stays as it is.
+pub(in crate::scheduling) fn with_charges(
+    snapshot: &Snapshot,
+    node: &NodeState,
+    charges: &[&Charge],
+) -> NodeState {
+    snapshot.state_with(node.slot, &node.info.name, (node.info.clone(), node.zone.clone()), charges)
 }

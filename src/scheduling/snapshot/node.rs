@@ -138,15 +138,6 @@ fn pods_of(charges: &[&Charge]) -> Vec<Arc<Footprint>> {
     charges.iter().map(|charge| charge.footprint.clone()).collect()
 }
 
-/// A node as it is with these alone of the charges on it. What claims of devices hold stays as it is.
-pub(in crate::scheduling) fn with_charges(
-    snapshot: &Snapshot,
-    node: &NodeState,
-    charges: &[&Charge],
-) -> NodeState {
-    snapshot.state_with(node.slot, &node.info.name, (node.info.clone(), node.zone.clone()), charges)
-}
-
 /// Counts the cards of a node anew: drivers may publish others.
 pub(super) fn count_cards(snapshot: &mut Snapshot, name: &NodeName) {
     let Some(state) = snapshot.world.node(name) else { return };

@@ -7,7 +7,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use jiff::Timestamp;
 
-use super::{Snapshot, left::set_left, node::with_charges};
+use super::{Snapshot, in_use::with_charges, left::set_left};
 use crate::device::Allocation;
 use crate::scheduling::{
     model::{
