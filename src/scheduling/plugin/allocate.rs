@@ -74,13 +74,13 @@ pub(super) fn lacks_cards(
     let scene = CardScene { request, inventory, usage, profile, quota, held, first: None };
     let cards = inventory.cards();
     let finds_too_few = |container: &ContainerRequest| {
-        let Some(share) = container.share else { return false };
+        let Some(ask) = container.share else { return false };
         let fails = |card: &&Card| {
-            let fit = || scene.fit((card, scene.in_use(card)), container.role, share, &[]);
+            let fit = || scene.fit((card, scene.in_use(card)), container.role, ask, &[]);
             scene.suits(card).is_err() || fit().is_err()
         };
-        let spare = cards.len().checked_sub(share.cards.get() as usize);
-        spare.is_none_or(|spare| cards.iter().filter(fails).nth(spare).is_some())
+        let may_fail = cards.len().checked_sub(ask.cards.get() as usize);
+        may_fail.is_none_or(|most| cards.iter().filter(fails).nth(most).is_some())
     };
     !cards.iter().any(|card| takes_several(profile, card)) && request.containers.iter().any(finds_too_few)
 }

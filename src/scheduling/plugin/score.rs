@@ -265,8 +265,8 @@ impl<'a> NormalisedScores<'a> {
             // Where some nodes cost what is known exactly, the least of these counts.
             let is_costs = normalisation == Normalisation::AboveLeast;
             let counts = |one: &&&RawScores| !is_costs || !is_some_exact || !one.is_rough;
-            let scores = raw.iter().filter(counts).filter_map(|one| one.get(place));
-            let extremes = Extremes::of(normalisation, scores);
+            let of_place = raw.iter().filter(counts).filter_map(|one| one.get(place));
+            let extremes = Extremes::of(normalisation, of_place);
             columns.push((PLACES[place], Column::Raw(place, normalisation, extremes)));
         }
         if !preferences.is_empty() {

@@ -16,13 +16,15 @@ use crate::{
 #[derive(Clone, Debug, Default)]
 pub(super) struct Capacities(BTreeMap<Arc<str>, OfClass>);
 
+type Names = BTreeSet<Arc<str>>;
+
 /// Those of one class.
 #[derive(Clone, Debug, Default)]
 struct OfClass {
     /// By label and value, those of which a node needs it. One for which it needs more labels is found by one of them.
-    needing: BTreeMap<Arc<str>, BTreeMap<Arc<str>, BTreeSet<Arc<str>>>>,
+    needing: BTreeMap<Arc<str>, BTreeMap<Arc<str>, Names>>,
     /// Those of which a node needs no label.
-    free: BTreeSet<Arc<str>>,
+    free: Names,
 }
 
 impl Capacities {
@@ -62,7 +64,7 @@ impl OfClass {
         let count = |label: &NeededLabel<'_>| -> usize {
             let by_value = self.needing.get(label.key);
             let names = label.values.iter().filter_map(|value| by_value?.get(value.as_str()));
-            names.map(BTreeSet::len).sum()
+            names.map(Names::len).sum()
         };
         let Some(label) = needed_for(capacity).min_by_key(count) else {
             self.free.insert(name.clone());
