@@ -205,7 +205,6 @@ impl Bug {
             Self::ClaimOutlastsLease => 5,
             Self::ReservationNotRead => 10,
             Self::FenceIgnored => 17,
-            Self::WriteNotAwaited => 20,
             _ => 0,
         }
     }
