@@ -98,6 +98,20 @@ struct History {
 }
 
 impl History {
+    /// What these steps lead to once nothing more happens, with every node open to pods.
+    fn to_rest(shape: Shape, groups: BTreeMap<String, Gang>, steps: &[Step]) -> Result<Self, TestCaseError> {
+        let mut history = Self { cluster: Cluster::new(shape, groups), excused: BTreeSet::new() };
+        for step in steps {
+            history.run(step);
+            history.cluster.judge_cards()?;
+        }
+        for at in 0..shape.nodes {
+            history.cluster.cordon(at, false);
+        }
+        history.cluster.come_to_rest()?;
+        Ok(history)
+    }
+
     fn run(&mut self, step: &Step) {
         let cluster = &mut self.cluster;
         match *step {
@@ -265,16 +279,7 @@ proptest! {
     fn no_gang_is_left_in_part_and_none_waits_that_would_find_room(gangs in gangs(), steps in steps()) {
         let groups: BTreeMap<_, _> =
             gangs.into_iter().enumerate().map(|(at, gang)| (gang_name(at).unwrap(), gang)).collect();
-        let mut history = History { cluster: Cluster::new(SHAPE, groups), excused: BTreeSet::new() };
-        for step in &steps {
-            history.run(step);
-            history.cluster.judge_cards()?;
-        }
-        for at in 0..SHAPE.nodes {
-            history.cluster.cordon(at, false);
-        }
-        history.cluster.come_to_rest()?;
-        history.judge_rest()?;
+        History::to_rest(SHAPE, groups, &steps)?.judge_rest()?;
     }
 
     /// The same of gangs that are the groups of a CompositePodGroup.
@@ -287,15 +292,6 @@ proptest! {
         let groups: BTreeMap<_, _> =
             gangs.into_iter().enumerate().map(|(at, gang)| (gang_name(at).unwrap(), of_tree(gang))).collect();
         let shape = Shape { tree: Some(least), ..SHAPE };
-        let mut history = History { cluster: Cluster::new(shape, groups), excused: BTreeSet::new() };
-        for step in &steps {
-            history.run(step);
-            history.cluster.judge_cards()?;
-        }
-        for at in 0..SHAPE.nodes {
-            history.cluster.cordon(at, false);
-        }
-        history.cluster.come_to_rest()?;
-        history.judge_tree(least)?;
+        History::to_rest(shape, groups, &steps)?.judge_tree(least)?;
     }
 }

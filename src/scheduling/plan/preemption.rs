@@ -346,8 +346,8 @@ impl VictimSearch<'_> {
             Ok(potential) => potential,
             Err(too_long) => return NodeTrial::Unfinished(too_long),
         };
-        let least = potential.iter().map(|unit| harm(node, 0, unit.victims().iter(), self.rules)).min();
-        if best.is_some_and(|best| least.is_none_or(|least| least >= *best)) {
+        let least = |unit: &PreemptionUnit| harm(node, 0, unit.victims().iter(), self.rules);
+        if best.is_some_and(|best| potential.iter().all(|unit| least(unit) >= *best)) {
             return NodeTrial::NoBetter;
         }
         if self.looks_at_one_node

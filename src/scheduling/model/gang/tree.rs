@@ -171,17 +171,14 @@ impl GroupTree {
             return format!("there are {} of its groups ({least})", node.children.len());
         }
         let wholes = self.wholes(tally);
-        let mut lacking = node.children.iter().filter(|child| !wholes[**child]);
-        let (first, more) = (lacking.next(), lacking.count());
-        let mut words = format!(
-            "{} of {} groups have enough ({least})",
-            node.children.iter().filter(|child| wholes[**child]).count(),
-            node.children.len()
-        );
-        if let Some(first) = first {
+        let (enough, lacking): (Vec<usize>, Vec<usize>) =
+            node.children.iter().partition(|child| wholes[**child]);
+        let mut words = format!("{} of {} groups have enough ({least})", enough.len(), node.children.len());
+        if let Some(first) = lacking.first() {
             let name = &self.nodes[*first].name;
             write!(words, "; {name}: {}", self.lacking(*first, tally)).expect("a text can be written to");
         }
+        let more = lacking.len().saturating_sub(1);
         if more > 0 {
             write!(words, "; {more} more lack pods").expect("a text can be written to");
         }

@@ -70,8 +70,10 @@ pub(super) fn looks_at_one_node(demand: &Demand, snapshot: &Snapshot, counts: &m
 pub(super) struct OnNode<'a> {
     snapshot: &'a Snapshot,
     state: &'a NodeState,
-    /// What is on the node, by uid, each with whether it is off.
-    charges: Vec<(&'a Uid, &'a Arc<Charge>, bool)>,
+    /// What is on the node, by uid.
+    charges: Vec<(&'a Uid, &'a Arc<Charge>)>,
+    /// Whether each of these is off.
+    off: Vec<bool>,
 }
 
 impl<'a> OnNode<'a> {
@@ -93,12 +95,11 @@ impl<'a> OnNode<'a> {
         if is_kept || charges.iter().any(uses_claims) {
             return None;
         }
-        let charges = charges.into_iter().map(|(pod, charge)| (pod, charge, false)).collect();
-        Some(Self { snapshot, state, charges })
+        Some(Self { snapshot, state, off: vec![false; charges.len()], charges })
     }
 
     fn place_of(&self, pod: &Uid) -> Option<usize> {
-        self.charges.binary_search_by(|(known, ..)| (*known).cmp(pod)).ok()
+        self.charges.binary_search_by(|(known, _)| (*known).cmp(pod)).ok()
     }
 }
 
@@ -110,7 +111,7 @@ impl DryRun for OnNode<'_> {
     fn take_off(&mut self, unit: &mut PreemptionUnit, _: &Demand) {
         unit.take_off(|pod| {
             let at = self.place_of(pod)?;
-            self.charges[at].2 = true;
+            self.off[at] = true;
             Some(Arc::clone(self.charges[at].1))
         });
     }
@@ -118,14 +119,14 @@ impl DryRun for OnNode<'_> {
     fn put_back(&mut self, unit: &mut PreemptionUnit) {
         unit.put_back(|pod, _| {
             if let Some(at) = self.place_of(pod) {
-                self.charges[at].2 = false;
+                self.off[at] = false;
             }
         });
     }
 
     fn fits(&self, demand: &Demand, _: &mut PodCounts, _: &mut Allowance) -> TrialFit {
-        let staying = self.charges.iter().filter(|(.., off)| !off);
-        let staying: Vec<&Charge> = staying.map(|(_, charge, _)| &***charge).collect();
+        let staying = self.charges.iter().zip(&self.off).filter(|(_, off)| !**off);
+        let staying: Vec<&Charge> = staying.map(|((_, charge), _)| &***charge).collect();
         let node = with_charges(self.snapshot, self.state, &staying);
         let fits = || filter(&demand.ask, &node, self.snapshot.device_resources(), &[]).is_ok();
         if !lacks_cards(&demand.ask, &node) && fits() { TrialFit::Fits } else { TrialFit::Fails }

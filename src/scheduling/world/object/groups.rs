@@ -99,9 +99,14 @@ impl GroupLister<'_> {
     /// The largest group with which the pods of a PodGroup of Kubernetes are disrupted together, by the PodGroup's full name; `None`: each is disrupted by
     /// itself.
     pub fn disrupted_whole(self, group: &str) -> Option<GangName> {
-        let goes_whole = |name: &GangName| {
-            self.group_of(name).is_some_and(|group| group.preemption.disruption == DisruptionMode::All)
-        };
+        let says_all = |group: &Group| group.preemption.disruption == DisruptionMode::All;
+        // Most groups are in no other: each pod that may be preempted is asked for its group.
+        let (_, own) = self.0.of_kubernetes(group)?;
+        if own.parent.is_none() {
+            let name = || GangName { api: GroupApi::Kubernetes, group: group.into() };
+            return says_all(own).then(name);
+        }
+        let goes_whole = |name: &GangName| self.group_of(name).is_some_and(says_all);
         let mut groups = self.known_ancestry(group).groups;
         let last = groups.iter().rposition(goes_whole)?;
         Some(groups.swap_remove(last))

@@ -69,8 +69,7 @@ impl GangView<'_> {
             let pods = pods.iter().map(|uid| postponed(name, Some(&gang), uid, why));
             Gathering::Postponed(pods.collect())
         };
-        let lineage = self.snapshot.objects().groups().lineage(&member.gang);
-        if lineage.iter().any(|group| self.gangs.is_rolling_back(group)) {
+        if self.is_rolled_back(&member.gang) {
             return together(&[uid], &Ungathered::RollingBack);
         }
         if gang.room(&survey.placed) == 0 {
@@ -167,8 +166,7 @@ impl GangView<'_> {
         let Some((member, Membership::Policy(Policy::Gang(gang)))) = self.membership(uid) else {
             return None;
         };
-        let lineage = self.snapshot.objects().groups().lineage(&member.gang);
-        if lineage.iter().any(|group| self.gangs.is_rolling_back(group)) {
+        if self.is_rolled_back(&member.gang) {
             return None;
         }
         let survey = self.survey(name);

@@ -128,6 +128,11 @@ impl<'a> GangView<'a> {
         lineage.iter().skip(1).any(|above| self.gangs.is_rolling_back(above))
     }
 
+    /// Whether the pods of a group are evicted, by themselves or with those of one that it is in.
+    pub(super) fn is_rolled_back(self, group: &GangName) -> bool {
+        self.gangs.is_rolling_back(group) || self.goes_with_others(group)
+    }
+
     /// The other pods of a pod's gang, and itself.
     fn mates(self, member: &Member) -> impl Iterator<Item = &'a Uid> + use<'a> {
         self.members(&self.root(&member.gang))

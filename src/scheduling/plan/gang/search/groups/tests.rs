@@ -44,7 +44,8 @@ fn label(key: &str) -> Option<std::sync::Arc<str>> {
     (!key.is_empty()).then(|| key.into())
 }
 
-/// A tree of two levels: so many of these PodGroups, each with so many pods at least, which share a value of a label if one is said.
+/// A tree of two levels that needs at least `least` of these PodGroups. Each has its name, its minimum of pods and the label whose value they share,
+/// which is empty if there is none.
 fn llm(least: usize, key: &str, groups: &[(&str, usize, &str)]) -> GroupTree {
     let mut tree = GroupTree::new(name(GroupApi::Composite, "llm"), least, label(key));
     for (group, least, key) in groups {
