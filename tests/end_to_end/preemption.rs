@@ -41,9 +41,13 @@ impl World {
         }
     }
 
+    /// Returns once pods of the class are admitted: the API server looks it up in a cache that follows the class by a watch.
     pub(crate) async fn create_priority_class(&self, class: Value) {
+        let mut probe = pod("probe", &json!({}));
+        probe["spec"]["priorityClassName"] = class["metadata"]["name"].clone();
         let classes: Api<PriorityClass> = Api::all(self.cluster.client.clone());
         classes.create(&PostParams::default(), &serde_json::from_value(class).unwrap()).await.unwrap();
+        self.until_admitted(&serde_json::from_value(probe).unwrap()).await;
     }
 
     /// A budget that allows no disruption of the pod of this name.

@@ -203,6 +203,18 @@ impl World {
         kube::Client::try_from(config).unwrap().request_text(request).await.unwrap()
     }
 
+    /// Returns once the API server would create the pod.
+    pub(crate) async fn until_admitted(&self, pod: &core::Pod) {
+        let dry_run = PostParams { dry_run: true, ..PostParams::default() };
+        let mut again = tokio::time::interval(Duration::from_millis(50));
+        let admitted = async {
+            while self.pods().create(&dry_run, pod).await.is_err() {
+                again.tick().await;
+            }
+        };
+        tokio::time::timeout(LIMIT, admitted).await.expect("the pod is admitted in time");
+    }
+
     /// Returns once a share pod meets the webhook: the API server learns of its configuration by a watch of its own.
     async fn until_admitting(&self) {
         let probe: core::Pod = serde_json::from_value(pod("probe", &json!({"nvidia.com/gpu": "1"}))).unwrap();

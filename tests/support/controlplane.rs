@@ -256,6 +256,8 @@ impl ControlPlane {
         std::fs::write(&path, configuration).map_err(|error| format!("{}: {error}", path.display()))?;
         let mut command = self.programs.command("kube-scheduler")?;
         command.arg(format!("--config={}", path.display())).args(["--secure-port=0"]);
+        // It may see a pod go before its extender does: it then hears that nothing has changed, and asks again after this time.
+        command.arg("--pod-max-in-unschedulable-pods-duration=5s");
         self.others.push(Server::start("kube-scheduler", command, &self.directory)?);
         Ok(())
     }
