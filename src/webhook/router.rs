@@ -33,7 +33,7 @@ use super::{
     page::{
         bearer::{Access, bearer, refused},
         detail::AskedDetail,
-        exposition::{ExpositionFormat, page},
+        exposition::{ExpositionFormat, ExpositionPage},
     },
     paths::{ADOPT, MUTATE, VALIDATE, stage_of},
     refusal::{ReviewRefusal, as_json},
@@ -208,9 +208,9 @@ async fn metrics(State(webhook): State<Arc<Webhook>>, uri: Uri, headers: HeaderM
         None => None,
     };
     // The page of a large cluster has a hundred megabytes: reviews must not wait for it.
-    let render = move || page([&*webhook.registry].into_iter().chain(scraped.as_ref()), format);
+    let render = move || ExpositionPage::of([&*webhook.registry].into_iter().chain(scraped.as_ref()), format);
     match tokio::task::spawn_blocking(render).await {
-        Ok(page) => ([(header::CONTENT_TYPE, format.content_type())], page).into_response(),
+        Ok(page) => ([(header::CONTENT_TYPE, format.content_type())], Body::from(page)).into_response(),
         Err(error) => {
             error!(%error, "rendering the metrics failed");
             ReviewRefusal::new(StatusCode::INTERNAL_SERVER_ERROR, "rendering the metrics failed")
