@@ -42,6 +42,8 @@ enum ClassOrigin {
 struct Class {
     known: ClassOrigin,
     verdicts: Verdicts,
+    /// About how many bytes these took when they were brought up to date last.
+    bytes: usize,
     /// Pods that no node would have for what it is itself.
     waiting: BTreeSet<Uid>,
     /// Pods that some node would have, were it not for other nodes and their pods.
@@ -64,12 +66,31 @@ pub struct Classes {
     judged: BTreeMap<u64, Arc<Ask>>,
     /// The asks that were only hinted at, oldest first.
     hinted: VecDeque<Arc<Ask>>,
+    memory: Memory,
     /// Which nodes are alike to a class that is new.
     likenesses: Likenesses,
     /// How many pods of a selector stand on each node.
     counts: PodCounts,
     weights: ScoreWeights,
 }
+
+/// How much memory the verdicts of all classes take.
+#[derive(Debug)]
+struct Memory {
+    /// About how many bytes they take.
+    bytes: usize,
+    /// How many they may take; those of the class that was decided last are kept in any case.
+    most: usize,
+}
+
+impl Default for Memory {
+    fn default() -> Self {
+        Self { bytes: 0, most: MOST_BYTES }
+    }
+}
+
+/// Of 10,000 nodes of which no two have an equal room, this is room for 200 classes; where nodes are alike, for more than [`REMEMBERED`].
+const MOST_BYTES: usize = 1 << 30;
 
 /// Of so many classes the verdicts are kept; a class that is decided after so many others is judged anew. Pods of a class without verdicts still
 /// wait in it: a node that changes is asked about each class of which pods wait, whatever it said before.
@@ -224,10 +245,28 @@ impl Classes {
         self.counts.steps().add(JUDGE, described);
         // What else a new class takes counts as judging a few nodes.
         self.counts.steps().add(ask.cost(), judged.max(changed.min(FEW)));
+        let bytes = class.verdicts.bytes();
+        self.memory.bytes = self.memory.bytes + bytes - std::mem::replace(&mut class.bytes, bytes);
         self.keep_verdicts(ask);
+        self.make_room();
     }
 
-    /// The verdicts of the class are as they should be: they are kept until as many others were decided as are kept.
+    /// Forgets what was found out longest ago, until as much is kept as may be; first what was only hinted at, which pushes out nothing else.
+    fn make_room(&mut self) {
+        while self.memory.bytes > self.memory.most
+            && let Some(oldest) = self.hinted.pop_front()
+        {
+            self.forget_hinted(&oldest);
+        }
+        while (self.judged.len() > REMEMBERED || self.memory.bytes > self.memory.most)
+            && self.judged.len() > 1
+            && let Some((_, oldest)) = self.judged.pop_first()
+        {
+            self.drop_verdicts(&oldest);
+        }
+    }
+
+    /// The verdicts of the class are as they should be: they are kept until there is no more room for them.
     fn keep_verdicts(&mut self, ask: &Arc<Ask>) {
         let Some(class) = self.by_ask.get_mut(ask).filter(|class| class.known == ClassOrigin::Decided) else {
             return;
@@ -237,10 +276,11 @@ impl Classes {
             self.judged.remove(&before);
         }
         self.judged.insert(place, ask.clone());
-        if self.judged.len() > REMEMBERED
-            && let Some((_, oldest)) = self.judged.pop_first()
-        {
-            self.drop_verdicts(&oldest);
+    }
+
+    fn forget_hinted(&mut self, ask: &Arc<Ask>) {
+        if let Some(class) = self.by_ask.remove(ask) {
+            self.memory.bytes -= class.bytes;
         }
     }
 
@@ -248,6 +288,7 @@ impl Classes {
     fn drop_verdicts(&mut self, ask: &Arc<Ask>) {
         let Some(class) = self.by_ask.get_mut(ask) else { return };
         class.judged_place = None;
+        self.memory.bytes -= std::mem::take(&mut class.bytes);
         (class.verdicts, class.too_little) = (Verdicts::default(), None);
         self.forget_empty(ask);
     }
@@ -272,8 +313,9 @@ impl Classes {
             (None, ClassOrigin::Decided) => {}
             (None, ClassOrigin::Hinted) => {
                 if self.hinted.len() >= HINTED {
-                    let oldest = self.hinted.pop_front();
-                    oldest.and_then(|oldest| self.by_ask.remove(&oldest));
+                    if let Some(oldest) = self.hinted.pop_front() {
+                        self.forget_hinted(&oldest);
+                    }
                 }
                 self.hinted.push_back(ask.clone());
             }
@@ -281,6 +323,7 @@ impl Classes {
         let new = || Class {
             known: by,
             verdicts: Verdicts::default(),
+            bytes: 0,
             waiting: BTreeSet::new(),
             waiting_for_others: BTreeSet::new(),
             waiting_place: None,

@@ -37,6 +37,8 @@ pub struct Verdicts {
     /// The same by what the node costs exactly, of those that were on the shortlist when it was last made and have not changed since; [`UNFIT`] of others.
     listed: Vec<f64>,
     of_nodes: Vec<Arc<NodeVerdict>>,
+    /// How many different ones these are.
+    different: usize,
     /// How many of these have scores that depend on those of other nodes.
     relative: usize,
     /// The scores of those that are scored by the room that would be left.
@@ -63,6 +65,11 @@ pub(super) const FEW: usize = 16;
 
 /// So many slots are looked at together.
 const LANES: usize = 16;
+
+/// About how many bytes are kept for a slot, and for each verdict that nodes do not share, with the room that it would leave (counted by
+/// `tests/allocations.rs`).
+const OF_A_SLOT: usize = 32;
+const OF_A_VERDICT: usize = 480;
 
 /// The verdicts on nodes of which others are alike.
 type Shared<K> = HashMap<K, Arc<NodeVerdict>, FixedState>;
@@ -208,6 +215,7 @@ impl Verdicts {
     pub fn forget(&mut self, slot: usize) {
         if let Some(generation) = self.generations.get_mut(slot) {
             *generation = 0;
+            self.different += 1;
             self.replace(slot, nothing(), UNFIT);
         }
     }
@@ -215,6 +223,11 @@ impl Verdicts {
     /// Of how many slots something is known.
     pub fn slots(&self) -> usize {
         self.of_nodes.len()
+    }
+
+    /// About how many bytes they take.
+    pub(super) fn bytes(&self) -> usize {
+        OF_A_SLOT * self.slots() + OF_A_VERDICT * self.different
     }
 
     /// Whether the node in this slot fits, as far as it is known.
@@ -318,12 +331,14 @@ impl Verdicts {
         self.scores.resize(slots, UNFIT);
         self.listed.resize(slots, UNFIT);
         if self.of_nodes.len() != slots {
+            self.different += 1;
             self.of_nodes.resize(slots, nothing());
         }
     }
 
     /// The verdict on a node.
     fn judged(&mut self, ask: &Ask, node: &NodeState, scoring: &NodeScoring<'_>) -> Arc<NodeVerdict> {
+        self.different += 1;
         let mut verdict = NodeVerdict::of(ask, node, scoring.around);
         if let NodeVerdict::Fits(fit) = &mut verdict {
             fit.scores.vacancy = fit.scores.vacancy.take().map(|vacancy| self.share(vacancy));
@@ -364,7 +379,10 @@ impl Verdicts {
             self.by_room.add(score);
         }
         (self.scores[slot], self.listed[slot]) = (score, UNFIT);
-        self.of_nodes[slot] = verdict;
+        let before = std::mem::replace(&mut self.of_nodes[slot], verdict);
+        if Arc::strong_count(&before) == 1 {
+            self.different = self.different.saturating_sub(1);
+        }
     }
 
     /// Scores the nodes anew for another mix of pods.

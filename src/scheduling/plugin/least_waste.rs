@@ -12,12 +12,16 @@ use super::contract::{Placement, RoomAmounts, RoomScore, SchedulingPlugin};
 use crate::{
     device::{Allocation, CardId, CardPreference, IdFilter, InitPhase, Tie, Usage},
     scheduling::{
-        model::{card_kind::KindId, pod::Ask, pod_shape::CardShape},
+        model::{
+            card_kind::KindId,
+            pod::Ask,
+            pod_shape::{CardShape, Portion},
+        },
         packing::{
             Packing, cpu_and_memory,
             fleet::NodeSize,
             room::{self, Room, RoomCard},
-            vacancy::{Remainder, RoomPart, Vacancy},
+            vacancy::{ExactCost, Remainder, TakenCards, Vacancy},
         },
         world::{node_parts::NodePart, node_state::NodeState},
     },
@@ -72,18 +76,26 @@ impl RoomScore for LeastWaste {
 
 /// The card that a pod is given first on this node; `None`: none is better than another.
 pub(in crate::scheduling) fn first_card(ask: &Ask, node: &NodeState, packing: &Packing) -> Option<CardId> {
-    let room = VacantNode::new(ask, node, packing);
-    let (cards, after) = room.after_each_card()?;
-    let vacancy = room.vacancy(after);
-    let (card, _) = cards.into_iter().zip(vacancy.costs(packing)).min_by_key(|(_, cost)| *cost)?;
+    let vacancy = VacantNode::new(ask, node, packing).with_choice().ok()?;
+    let choices = vacancy.cards.choices(&vacancy.before.room).map(|[before, _]| before);
+    let costs: SmallVec<[(RoomCard, i64); 8]> = choices.zip(vacancy.costs(packing)).collect();
+    let least = costs.iter().map(|(_, cost)| *cost).min()?;
+    let best = |state: &RoomCard| costs.iter().any(|(known, cost)| (known, *cost) == (state, least));
+    let cards = node.info.devices.cards.iter();
+    let cards =
+        cards.map(|card| (RoomCard::new(card.kind, packing.kinds(), node.usage.card(&card.id)), &card.id));
+    let mut best = cards.filter(|(state, _)| best(state));
+    let (state, first) = best.next()?;
+    let card = match ask.devices.first()?.profile.tie {
+        Tie::Highest => best.filter(|(other, _)| *other == state).last().map_or(first, |(_, last)| last),
+        Tie::Lowest => first,
+    };
     Some(card.clone())
 }
 
 fn vacancy(placement: &Placement<'_>) -> Vacancy {
     let room = VacantNode::new(placement.ask, placement.node, placement.packing);
-    let of_each = room.after_each_card().map(|(_, after)| after);
-    let after = of_each.unwrap_or_else(|| smallvec![room.after_all(placement.allocations)]);
-    room.vacancy(after)
+    room.with_choice().unwrap_or_else(|room| room.with_all(placement.allocations))
 }
 
 /// The cpu and memory of the room of a node on which a pod takes so much more.
@@ -108,9 +120,6 @@ struct VacantNode<'a> {
     denied: u32,
 }
 
-/// Cards between which there is a choice, and what each leaves.
-type AfterEachCard<'a> = (SmallVec<[&'a CardId; 2]>, SmallVec<[Remainder; 1]>);
-
 impl<'a> VacantNode<'a> {
     fn new(ask: &'a Ask, node: &'a NodeState, packing: &'a Packing) -> Self {
         let room = packing.room(&node.info, cpu_and_memory(&node.requested), |card| node.usage.card(card));
@@ -119,15 +128,22 @@ impl<'a> VacantNode<'a> {
         Self { ask, node, packing, room, free: free_of_cards, left, denied }
     }
 
-    fn vacancy(self, after: SmallVec<[Remainder; 1]>) -> Vacancy {
-        Vacancy::new(self.packing.valued(self.room), self.free, after, NodeSize::of(&self.node.info))
+    /// What is left where the pod asks for a share of one card, of those that may have it any; the error: there is no choice.
+    fn with_choice(self) -> Result<Vacancy, Self> {
+        let Some(cards) = self.any_card() else { return Err(self) };
+        let after = |taken: [RoomCard; 2]| {
+            let TakenCards::Any(portions) = &cards else { return None };
+            let (kind, portion) = portions.iter().find(|(kind, _)| *kind == taken[0].kind)?;
+            Some(self.after(&[taken], Some((*kind, portion.worth))))
+        };
+        let after: SmallVec<[Remainder; 1]> = cards.choices(&self.room).filter_map(after).collect();
+        if after.is_empty() { Err(self) } else { Ok(self.vacancy(cards, after)) }
     }
 
-    /// What is left on each of the cards that a share of one card may get, those that are alike once; `None`: there is no choice.
-    fn after_each_card(&self) -> Option<AfterEachCard<'a>> {
-        let Self { ask, node, packing, .. } = *self;
-        let [device] = ask.devices.as_slice() else { return None };
-        let shape = CardShape::of(&ask.devices).filter(|shape| shape.count == 1)?;
+    /// What the pod takes of each kind of card, where it asks for a share of one and no card is chosen by anything else.
+    fn any_card(&self) -> Option<TakenCards> {
+        let [device] = self.ask.devices.as_slice() else { return None };
+        let shape = CardShape::of(&self.ask.devices).filter(|shape| shape.count == 1)?;
         let choice = &device.request.choice;
         let free = choice.order.first() == Some(&CardPreference::LeastWaste)
             && device.request.selection.ids == IdFilter::default()
@@ -135,32 +151,17 @@ impl<'a> VacantNode<'a> {
         if !free {
             return None;
         }
-        let mut seen: SmallVec<[RoomCard; 8]> = SmallVec::new();
-        let mut after: SmallVec<[Remainder; 1]> = SmallVec::new();
-        let mut cards: SmallVec<[&CardId; 2]> = SmallVec::new();
-        for card in node.info.devices.cards.iter() {
-            let state = RoomCard::new(card.kind, packing.kinds(), node.usage.card(&card.id));
-            let Some(portion) = shape.share.on(packing.kinds().get(card.kind)) else { continue };
-            if !state.takes(&portion) {
-                continue;
-            }
-            if let Some(at) = seen.iter().position(|one| *one == state) {
-                if device.profile.tie == Tie::Highest {
-                    cards[at] = &card.id;
-                }
-                continue;
-            }
-            seen.push(state);
-            let taken = Some((card.kind, portion.worth));
-            after.push(self.after(smallvec![[state, state.with(&portion)]], taken));
-            cards.push(&card.id);
+        let mut portions: SmallVec<[(KindId, Portion); 1]> = SmallVec::new();
+        for alike in self.room.cards.chunk_by(|one, other| one.kind == other.kind) {
+            let kind = alike.first()?.kind;
+            portions.extend(shape.share.on(self.packing.kinds().get(kind)).map(|portion| (kind, portion)));
         }
-        (!after.is_empty()).then_some((cards, after))
+        Some(TakenCards::Any(portions))
     }
 
     /// What is left with the cards that the pod would get.
-    fn after_all(&self, allocations: &[Allocation]) -> Remainder {
-        let Self { ask, node, packing, .. } = *self;
+    fn with_all(self, allocations: &[Allocation]) -> Vacancy {
+        let Self { ask, node, packing, .. } = self;
         let own = Usage::of(allocations.iter().map(|one| (&*one.assignment, InitPhase::Ahead)));
         let mut cards: SmallVec<[[RoomCard; 2]; 1]> = SmallVec::new();
         let mut taken: Option<(KindId, u32)> = None;
@@ -173,16 +174,16 @@ impl<'a> VacantNode<'a> {
             taken = Some((kind, sum.saturating_add(before.saturating_sub(after))));
             cards.push(both);
         }
-        let mut left = self.after(cards, taken);
+        let mut left = self.after(&cards, taken);
         if ask.devices.iter().any(|device| node.serves_by_claim(device)) {
             let cards = CardShape::of(&ask.devices).map_or(0, |shape| i64::from(shape.count));
             left.fixed = left.fixed.saturating_add(cards.saturating_mul(BY_CLAIM));
         }
-        left
+        self.vacancy(TakenCards::These(cards.into_vec().into()), smallvec![left])
     }
 
     /// What is left where the pod takes something of these cards, each before and after: so much of this kind, in thousandths of a card.
-    fn after(&self, cards: SmallVec<[[RoomCard; 2]; 1]>, taken: Option<(KindId, u32)>) -> Remainder {
+    fn after(&self, cards: &[[RoomCard; 2]], taken: Option<(KindId, u32)>) -> Remainder {
         let kinds = self.packing.kinds();
         let less = |[before, after]: &[RoomCard; 2]| before.free(kinds).saturating_sub(after.free(kinds));
         let free = self.free.saturating_sub(cards.iter().map(less).sum());
@@ -190,8 +191,13 @@ impl<'a> VacantNode<'a> {
         let free_part = if all == 0 { 0 } else { FREE * i64::from(free) / all };
         let tie = TIE * i64::from(self.left[0]) / MUCH[0] + TIE * i64::from(free) / MUCH[1];
         let denied = self.denied.max(taken.map_or(0, |(_, thousandths)| thousandths));
-        let part = RoomPart { left: self.left, cards };
-        Remainder::new(part, free, taken, denied, free_part + tie)
+        Remainder { free, taken, denied, fixed: free_part + tie }
+    }
+
+    fn vacancy(self, cards: TakenCards, after: SmallVec<[Remainder; 1]>) -> Vacancy {
+        let Self { node, packing, room, free, left, .. } = self;
+        let (before, size) = (packing.valued(room), NodeSize::of(&node.info));
+        Vacancy { before, free, left, cards, after, size, exact: ExactCost::default() }
     }
 }
 
@@ -242,7 +248,7 @@ mod tests {
             ..device
         };
         ask.devices = ask.devices.into_iter().filter(|_| memory > 0).map(of_cards).collect();
-        Ask { resources: amounts(cpu), policy: NodePolicy::LeastWaste, ..ask }
+        Ask { resources: Arc::new(amounts(cpu)), policy: NodePolicy::LeastWaste, ..ask }
     }
 
     fn decide(snapshot: &Snapshot, ask: Ask) -> Decision {

@@ -78,6 +78,43 @@ fn many_classes_push_out_those_without_waiting_pods_and_no_hints() {
 }
 
 #[test]
+fn verdicts_are_kept_while_there_is_memory_for_them() {
+    let (mut classes, snapshot) = (Classes::default(), cluster());
+    let (waits, hinted) = (ask(9_000), [ask(1), ask(2)]);
+    decide(&mut classes, &waits, &snapshot).unwrap_err();
+    classes.wait(&waits, "pod".into(), Reach::Node);
+    let each = classes.memory.bytes;
+    assert!(each > 0);
+    classes.memory.most = 4 * each;
+    for ask in &hinted {
+        classes.warm(ask, &snapshot);
+    }
+    for memory in 10_000..10_002 {
+        decide(&mut classes, &ask(memory), &snapshot).unwrap_err();
+    }
+    assert_eq!((knows(&classes, &hinted[0]), knows(&classes, &hinted[1])), (None, Some(ClassOrigin::Hinted)));
+    for memory in 10_002..10_100 {
+        decide(&mut classes, &ask(memory), &snapshot).unwrap_err();
+        assert_eq!(
+            knows(&classes, &ask(memory)),
+            Some(ClassOrigin::Decided),
+            "that of the pod itself is kept"
+        );
+    }
+    assert_eq!((classes.hinted.len(), classes.judged.len(), classes.memory.bytes), (0, 4, 4 * each));
+    assert!(classes.holds(&waits, &"pod".into()) && knows(&classes, &waits).is_none());
+    classes.warm(&hinted[0], &snapshot);
+    assert_eq!(
+        (classes.judged.len(), classes.memory.bytes),
+        (4, 4 * each),
+        "a hint pushes out no other class"
+    );
+    classes.memory.most = 0;
+    decide(&mut classes, &waits, &snapshot).unwrap_err();
+    assert_eq!((classes.judged.len(), classes.memory.bytes), (1, each));
+}
+
+#[test]
 fn any_number_of_classes_with_waiting_pods_keep_the_verdicts_of_so_many_and_all_are_woken() {
     let (mut classes, snapshot) = (Classes::default(), cluster());
     let asks: Vec<_> = (0..3 * REMEMBERED as u64).map(|at| ask(9_000 + at)).collect();
