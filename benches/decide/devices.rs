@@ -51,6 +51,6 @@ pub(crate) fn ask(memory: u64) -> Ask {
     let demand = Config::default().reader().pod(&pod).0.demand().unwrap();
     let mut ask = Ask::clone(&demand.ask);
     // Nodes of a bench advertise nothing.
-    ask.resources = berth::scheduling::ResourceAmounts::default();
+    ask.resources = Arc::new(berth::scheduling::ResourceAmounts::default());
     ask
 }

@@ -90,5 +90,5 @@ pub(super) fn ask(memory: u64) -> Ask {
     request.node_policy = NodePolicy::LeastWaste;
     request.choice = CardPolicy::LeastWaste.into();
     let ask = fixtures::ask_for(fixtures::profile(PROFILE), request);
-    Ask { resources: amounts(2, 4), policy: NodePolicy::LeastWaste, ..ask }
+    Ask { resources: Arc::new(amounts(2, 4)), policy: NodePolicy::LeastWaste, ..ask }
 }

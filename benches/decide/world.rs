@@ -272,7 +272,7 @@ fn tell_apart(class: u64) -> Ask {
     let constraints = Constraints { tolerations, ..Constraints::default() };
     Ask {
         devices: Vec::new(),
-        resources: ResourceAmounts::default(),
+        resources: Arc::new(ResourceAmounts::default()),
         constraints,
         policy: NodePolicy::Indifferent,
     }

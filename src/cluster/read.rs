@@ -199,12 +199,12 @@ impl Reader {
                 created: pod.metadata.creation_timestamp.unwrap_or(Timestamp::UNIX_EPOCH),
                 leaving: pod.metadata.deletion_timestamp,
             },
-            status: WaitingPodStatus {
+            status: Arc::new(WaitingPodStatus {
                 nominated: nominated(pod).filter(|_| holding.is_none()),
                 served,
                 told: told(pod),
                 room: stated_room(pod).filter(|_| holding.is_none()),
-            },
+            }),
             placer: self.placer(pod),
             stage: stage(pod),
             origin: self.origin(pod, &claim).map(Arc::new),
@@ -255,7 +255,8 @@ impl Reader {
             ResourceAmounts::default()
         });
         let Registered { plugins, aliases } = Registered::read(&self.dialects, node);
-        let offers: Vec<_> = plugins.into_iter().map(|plugin| self.offer(plugin, &mut troubles)).collect();
+        let mut offers: Vec<_> =
+            plugins.into_iter().map(|plugin| self.offer(plugin, &mut troubles)).collect();
         let offering =
             |dialect: &&Arc<dyn Dialect>| offers.iter().any(|offer| offer.profile == *dialect.name());
         let expiries = self.dialects.iter().filter(offering);
@@ -284,8 +285,12 @@ impl Reader {
         });
         let (of_devices, locks): (Vec<_>, Vec<_>) =
             locks.partition(|(dialect, _)| dialect.locks_by_devices());
-        let [needed, of_vendors] =
-            [locks, of_devices].map(|locks| locks.into_iter().map(|(_, lock)| lock).collect());
+        let [mut needed, mut of_vendors] =
+            [locks, of_devices].map(|locks| locks.into_iter().map(|(_, lock)| lock).collect::<Vec<_>>());
+        // There are many nodes: their lists take as much memory as they have items.
+        offers.shrink_to_fit();
+        needed.shrink_to_fit();
+        of_vendors.shrink_to_fit();
         let info = NodeInfo {
             name: node.metadata.name.as_str().into(),
             uid: node.metadata.uid.as_str().into(),

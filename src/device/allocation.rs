@@ -17,7 +17,7 @@ pub struct Allocation {
     /// The shares.
     pub assignment: Arc<Assignment>,
     /// Why some cards of this dialect that the pod holds are unknown; `None`: all are known.
-    pub unread: Option<String>,
+    pub unread: Option<Box<str>>,
     /// What it may hold of the cards that are unknown; `None`: nothing that counts.
     pub unknown: Option<UnknownCards>,
     /// What the node's agent has made of the shares.

@@ -34,7 +34,7 @@ pub struct Share {
     /// Compute of it; 0: whatever is free.
     pub cores: Cores,
     /// The hardware slice that it is, where the card is cut into such.
-    pub slice: Option<Slice>,
+    pub slice: Option<Box<Slice>>,
 }
 
 /// One container's shares; none where it asked nothing.
@@ -54,7 +54,7 @@ pub struct Assignment {
     /// Devices by type, of all containers together.
     pub devices: DeviceAllocations,
     /// The Reservation whose devices the pod uses before others.
-    pub reservation: Option<ReservationName>,
+    pub reservation: Option<Box<ReservationName>>,
     /// Which of them each container has, where containers have devices of their own.
     pub by_container: Vec<ContainerDevices>,
     /// What the pod bears.

@@ -84,7 +84,12 @@ mod tests {
     }
 
     fn memory(cuts: &Cuts, card: &str, slice: Option<Slice>) -> u64 {
-        let share = Share { card: card.into(), memory: MiB::new(4000), cores: Cores::NONE, slice };
+        let share = Share {
+            card: card.into(),
+            memory: MiB::new(4000),
+            cores: Cores::NONE,
+            slice: slice.map(Box::new),
+        };
         let containers = vec![ContainerShares { role: Role::App, shares: vec![share] }];
         let assignment = Assignment { containers, ..Assignment::default() };
         cuts.sized(&assignment).shares().map(|share| share.memory.get()).sum()

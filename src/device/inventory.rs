@@ -42,9 +42,14 @@ impl FromIterator<(CardId, CardId, i64)> for Links {
 }
 
 impl Inventory {
-    /// The cards in order of number, then uuid: plugins list them in any order.
+    /// The cards in order of number, then uuid: plugins list them in any order. The model of alike cards is kept once.
     pub fn new(mut cards: Vec<Card>) -> Self {
         cards.sort_by(|a, b| (a.index, &a.id).cmp(&(b.index, &b.id)));
+        let mut models = cards.iter_mut().map(|card| &mut card.model);
+        if let Some(first) = models.next() {
+            models.filter(|model| *model == first).for_each(|model| model.clone_from(first));
+        }
+        cards.shrink_to_fit();
         Self { cards, ..Self::default() }
     }
 

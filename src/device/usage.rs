@@ -110,7 +110,7 @@ impl Users {
 
     fn add(&mut self, share: &Share) {
         match &share.slice {
-            Some(slice) => self.slices.push(slice.clone()),
+            Some(slice) => self.slices.push(Slice::clone(slice)),
             None => self.unsliced = self.unsliced.saturating_add(1),
         }
     }
@@ -409,7 +409,7 @@ mod tests {
         let slice = |start| {
             let mut container = container(Role::App, 4864, 15);
             let placement = SlicePlacement { start, size: 1 };
-            container.shares[0].slice = Some(Slice::Placed { profile: "1g.5gb".into(), placement });
+            container.shares[0].slice = Some(Box::new(Slice::Placed { profile: "1g.5gb".into(), placement }));
             Assignment { containers: vec![container], ..Assignment::default() }
         };
         let cores_of = |pods: &[Assignment]| {

@@ -173,7 +173,12 @@ impl Dialect for Koordinator {
     fn assignment(&self, pod: &Pod) -> Result<Option<Carried>, Unreadable> {
         let carried = |devices| {
             let (by_container, reservation) = (by_container::carried(pod), reservation::allocated(pod));
-            let assignment = Assignment { devices, reservation, by_container, ..Assignment::default() };
+            let assignment = Assignment {
+                devices,
+                reservation: reservation.map(Box::new),
+                by_container,
+                ..Assignment::default()
+            };
             Carried { assignment, ..Carried::default() }
         };
         Ok(record::carried(pod)?.map(carried))
@@ -182,7 +187,7 @@ impl Dialect for Koordinator {
     fn record(&self, assignment: &Assignment, _node: &str, _now: Timestamp) -> Record {
         let mut annotations = by_container::annotations(&assignment.by_container);
         annotations.insert(names::ALLOCATED.to_owned(), record::encode(&assignment.devices));
-        annotations.extend(assignment.reservation.as_ref().map(reservation::written));
+        annotations.extend(assignment.reservation.as_deref().map(reservation::written));
         Record { annotations, ..Record::default() }
     }
 

@@ -24,7 +24,7 @@ pub fn can_name(card: &str) -> bool {
 
 /// One container's segment, without its separator.
 pub fn encode_container(container: &ContainerShares, word: &str) -> String {
-    let slice = |share: &Share| match &share.slice {
+    let slice = |share: &Share| match share.slice.as_deref() {
         Some(slice @ Slice::Numbered { .. }) => format!("[{slice}]"),
         Some(Slice::Placed { .. }) | None => String::new(),
     };
@@ -174,7 +174,7 @@ fn share(text: &str, unread: &mut Vec<Unread>) -> Option<Share> {
         card: card.into(),
         memory: memory.map_or(MiB::UNREAD, |memory| MiB::new(memory.into())),
         cores: cores.map_or(Cores::UNREAD, Cores::new),
-        slice,
+        slice: slice.map(Box::new),
     })
 }
 

@@ -122,7 +122,7 @@ pub struct PodResourceClaimStatus {
 }
 
 /// `status.extendedResourceClaimStatus` of a pod.
-#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Eq, Hash, PartialEq, Serialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ExtendedResourceClaimStatus {
     /// Which request of the claim serves which resource of which container.

@@ -265,14 +265,15 @@ impl SimulatedCluster {
         let Some(info) = self.wanting.get_mut(&pod.uid) else { return };
         let holding = Holding {
             node: node.clone(),
-            allocations: allocations.to_vec(),
+            allocations: allocations.to_vec().into(),
             unassigned: Vec::new(),
             init: InitPhase::Ahead,
             takeable: Vec::new(),
             binding: Binding::Bound,
             tenure: None,
         };
-        let status = WaitingPodStatus { nominated: None, told: None, room: None, ..info.status.clone() };
+        let served = info.status.served.clone();
+        let status = Arc::new(WaitingPodStatus { served, ..WaitingPodStatus::default() });
         let bound =
             PodInfo { claim: Claim::None, holding: Some(holding), status, resource_version, ..info.clone() };
         *info = bound;
@@ -289,7 +290,8 @@ impl SimulatedCluster {
         let resource_version = self.next_version();
         if let PrebindWrite::StateClaim { status, .. } = write {
             if let Some(info) = self.wanting.get_mut(&pod.uid) {
-                info.status.served = status.clone().map(|status| StatedClaim { status, lasts: false });
+                Arc::make_mut(&mut info.status).served =
+                    status.clone().map(|status| StatedClaim { status, lasts: false });
                 info.resource_version.clone_from(&resource_version);
                 let seen = Box::new(info.clone());
                 self.observe(Event::Pod(PodChange::Seen(seen)));
@@ -311,8 +313,9 @@ impl SimulatedCluster {
     fn nominate(&mut self, pod: &PodKey, node: Option<&NodeName>, room: Option<RoomStatus>) {
         let resource_version = self.next_version();
         if let Some(info) = self.wanting.get_mut(&pod.uid) {
-            info.status.nominated = node.cloned();
-            info.status.room = room.or(info.status.room);
+            let status = Arc::make_mut(&mut info.status);
+            status.nominated = node.cloned();
+            status.room = room.or(status.room);
             info.resource_version.clone_from(&resource_version);
         }
         let outcome = WriteOutcome::Written { resource_version };
@@ -353,7 +356,7 @@ fn unlocked(mut node: NodeInfo) -> NodeInfo {
 
 /// The node's device plugins do what they owe the pod.
 fn answer(pod: &mut PodInfo) {
-    for allocation in pod.holding.iter_mut().flat_map(|holding| &mut holding.allocations) {
+    for allocation in pod.holding.iter_mut().flat_map(|holding| Arc::make_mut(&mut holding.allocations)) {
         if matches!(allocation.answer, Answer::Awaited | Answer::ByLock) {
             allocation.answer = Answer::Succeeded;
         }

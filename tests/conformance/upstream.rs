@@ -162,9 +162,8 @@ pub(crate) fn share(device: &Value) -> Share {
         card: text(device, "UUID").into(),
         memory: MiB::new(number(device, "Usedmem").into()),
         cores: Cores::new(number(device, "Usedcores")),
-        slice: device["profile"].as_str().map(|profile| Slice::Placed {
-            profile: profile.into(),
-            placement: placement(&device["placement"]),
+        slice: device["profile"].as_str().map(|profile| {
+            Box::new(Slice::Placed { profile: profile.into(), placement: placement(&device["placement"]) })
         }),
     }
 }

@@ -151,7 +151,7 @@ fn demand(pod: &str, tenant: Tenant) -> Demand {
         Asks::Share(memory) => ask(1, memory, 0),
         _ => Ask {
             devices: Vec::new(),
-            resources: ResourceAmounts::default(),
+            resources: Arc::new(ResourceAmounts::default()),
             constraints: Constraints::default(),
             policy: berth::device::NodePolicy::Indifferent,
         },
@@ -422,7 +422,10 @@ fn waiting(demand: &Demand, nominated: Option<&str>) -> PodInfo {
     PodInfo {
         importance: Importance { priority: demand.priority, ..Importance::default() },
         footprint: demand.footprint.clone(),
-        status: WaitingPodStatus { nominated: nominated.map(Into::into), ..WaitingPodStatus::default() },
+        status: Arc::new(WaitingPodStatus {
+            nominated: nominated.map(Into::into),
+            ..WaitingPodStatus::default()
+        }),
         ..fixtures::pod(&demand.uid, Claim::Place(demand.ask.clone()))
     }
 }

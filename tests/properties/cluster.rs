@@ -114,11 +114,11 @@ impl Pod {
                 ..Importance::default()
             },
             lifetime: Lifetime { created: self.created, leaving: self.is_leaving().then_some(self.created) },
-            status: WaitingPodStatus {
+            status: Arc::new(WaitingPodStatus {
                 nominated: self.nominated.clone(),
                 room: self.room,
                 ..WaitingPodStatus::default()
-            },
+            }),
             stage: if self.bound.is_some() && self.started { Stage::Running } else { Stage::Pending },
             holding,
             groups: PodGroups { gang: self.gang.as_ref().map(of_group), ..PodGroups::default() },

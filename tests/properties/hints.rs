@@ -244,7 +244,7 @@ proptest! {
                     trio.observe(&seen(&key(at), version, (Claim::Place(ask), cards), None));
                     trio.settle()?;
                     let held = trio.plain.snapshot().ledger().get(&key(at).uid);
-                    let held = held.map(|charge| (charge.node.clone(), charge.allocations.clone()));
+                    let held = held.map(|charge| (charge.node.clone(), charge.allocations.to_vec()));
                     if let (Some(held), Some(told)) = (&held, &told_before)
                         && assignments(held) != assignments(told)
                     {

@@ -185,7 +185,7 @@ fn life(assignment: &Assignment, init: InitPhase) -> BTreeMap<&CardId, (u32, u64
 fn check_slices(card: &Card, held: &Held) -> Result<(), TestCaseError> {
     let shares = held.iter().flat_map(|(_, assignment, _)| assignment.shares());
     let slices: Vec<&Slice> =
-        shares.filter(|share| share.card == card.id).filter_map(|share| share.slice.as_ref()).collect();
+        shares.filter(|share| share.card == card.id).filter_map(|share| share.slice.as_deref()).collect();
     for (at, one) in slices.iter().enumerate() {
         for other in &slices[..at] {
             let apart = match (one, other) {

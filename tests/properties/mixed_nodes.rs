@@ -208,7 +208,7 @@ impl World {
             Asked::Whole | Asked::Part(..) => {
                 let (resources, constraints) = (ResourceAmounts::default(), Constraints::default());
                 let policy = NodePolicy::Indifferent;
-                (Ask { devices: Vec::new(), resources, constraints, policy }, vec![used])
+                (Ask { devices: Vec::new(), resources: Arc::new(resources), constraints, policy }, vec![used])
             }
         };
         let footprint = Footprint { namespace: "default".into(), resource_claims, ..Footprint::default() };

@@ -65,7 +65,7 @@ fn given(
             card: card.into(),
             memory: MiB::new(memory),
             cores: Cores::new(cores),
-            slice,
+            slice: slice.map(Box::new),
         })
         .boxed();
     let container = |asked: &ContainerRequest| {
@@ -180,7 +180,7 @@ proptest! {
 fn hami_order(mut given: Assignment) -> Assignment {
     let mut plain = BTreeSet::new();
     for share in given.containers.iter_mut().flat_map(|container| &mut container.shares) {
-        if plain.contains(&share.card) && matches!(share.slice, Some(Slice::Placed { .. })) {
+        if plain.contains(&share.card) && matches!(share.slice.as_deref(), Some(Slice::Placed { .. })) {
             share.slice = None;
         }
         if share.slice.is_none() {

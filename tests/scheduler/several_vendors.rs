@@ -170,5 +170,5 @@ fn cards_of_several_vendors_that_another_scheduler_means_a_pod_to_have_are_all_c
 #[test]
 fn a_pod_without_cards_has_no_allocation() {
     let plain = bound(pod("plain", &json!({"cpu": "1"})), "n1", json!({}));
-    assert_eq!(read(&plain).allocations, []);
+    assert_eq!(read(&plain).allocations, [].into());
 }

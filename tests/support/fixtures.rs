@@ -129,7 +129,7 @@ pub(crate) fn request_of_one(share: ShareRequest) -> PodRequest {
 pub(crate) fn ask_for(profile: Profile, request: PodRequest) -> Ask {
     Ask {
         devices: vec![ProfileRequest { profile, request, joint: None, by_class: None }],
-        resources: ResourceAmounts::default(),
+        resources: Arc::new(ResourceAmounts::default()),
         constraints: Constraints::default(),
         policy: NodePolicy::Indifferent,
     }
@@ -165,7 +165,7 @@ pub(crate) fn pod(name: &str, claim: Claim) -> PodInfo {
         claim,
         holding: None,
         origin: None,
-        status: WaitingPodStatus::default(),
+        status: Arc::new(WaitingPodStatus::default()),
         groups: PodGroups::default(),
     }
 }
@@ -205,7 +205,7 @@ pub(crate) fn allocation(profile: &str, share: Share, answer: Answer) -> Allocat
 pub(crate) fn holding(node: &str, allocations: Vec<Allocation>) -> Holding {
     Holding {
         node: node.into(),
-        allocations,
+        allocations: allocations.into(),
         unassigned: Vec::new(),
         init: InitPhase::Done,
         takeable: Vec::new(),
@@ -219,7 +219,7 @@ pub(crate) fn charge(node: &str, allocations: Vec<Allocation>) -> Charge {
     Charge {
         node: node.into(),
         pod: key("p"),
-        allocations,
+        allocations: allocations.into(),
         init: InitPhase::Done,
         footprint: footprint("default"),
         steps: Vec::new(),

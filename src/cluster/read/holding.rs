@@ -46,7 +46,7 @@ impl Reader {
                 Binding::Bound if !pod.is_terminal() => self.unassigned(pod, &allocations),
                 Binding::Bound | Binding::Intended => Vec::new(),
             },
-            allocations,
+            allocations: allocations.into(),
         })
     }
 
@@ -80,7 +80,7 @@ impl Reader {
                 profile: dialect.name().clone(),
                 assignment: Arc::new(carried.assignment),
                 unknown: unread.as_ref().and_then(|_| unknown(dialect, pod)),
-                unread,
+                unread: unread.map(String::into_boxed_str),
                 answer: dialect.answer(pod),
             });
         }

@@ -53,7 +53,7 @@ pub fn reservation(read: &object::Reservation) -> Reading<Object> {
     let assignment = Arc::new(Assignment { devices, ..Assignment::default() });
     let unknown = unread.as_ref().map(|_| UnknownCards::Everything);
     let whole = Allocation::new(koordinator::NAME.into(), assignment, Answer::Succeeded);
-    let allocation = Allocation { unread, unknown, ..whole };
+    let allocation = Allocation { unread: unread.map(String::into_boxed_str), unknown, ..whole };
     let closed = spec.unschedulable || !spec.taints.is_empty();
     let reservation = ReservationState {
         name: ReservationName { name: metadata.name.clone(), uid: metadata.uid.clone() },

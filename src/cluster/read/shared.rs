@@ -1,5 +1,5 @@
 //! Parts that many pods have in common, each kept once: names of namespaces, nodes, cards and workloads, sets of labels with their keys and values, what
-//! is asked of cards, ports and disks.
+//! is requested of resources, cards, ports and disks, terms about other pods, and what the status of a waiting pod says.
 //!
 //! What is read stays equal to what was read; only its memory is shared.
 
@@ -13,7 +13,14 @@ use crate::{
     device::CardId,
     scheduling::{
         Holding, PodInfo,
-        model::{footprint::PortsAndDisks, pod_labels::PodLabels, pod_shape::CardShape, tenure::Tenure},
+        model::{
+            footprint::{NeighbourTerms, PortsAndDisks, SpreadConstraints},
+            pod::WaitingPodStatus,
+            pod_labels::PodLabels,
+            pod_shape::CardShape,
+            resources::ResourceAmounts,
+            tenure::Tenure,
+        },
     },
 };
 
@@ -25,8 +32,12 @@ pub struct SharedParts(Mutex<KnownParts>);
 struct KnownParts {
     names: Interned<str>,
     labels: Interned<PodLabels>,
+    resources: Interned<ResourceAmounts>,
     exclusive: Interned<PortsAndDisks>,
     cards: Interned<CardShape>,
+    neighbours: Interned<NeighbourTerms>,
+    spread: Interned<SpreadConstraints>,
+    status: Interned<WaitingPodStatus>,
 }
 
 /// The parts of one kind.
@@ -45,10 +56,14 @@ impl SharedParts {
     pub fn share(&self, mut pod: PodInfo) -> PodInfo {
         let mut parts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         parts.names.share(&mut pod.key.namespace);
+        parts.status.share(&mut pod.status);
         if let Some(footprint) = Arc::get_mut(&mut pod.footprint) {
             parts.names.share(&mut footprint.namespace);
             parts.share_labels(&mut footprint.labels);
+            parts.resources.share(&mut footprint.resources);
             parts.exclusive.share(&mut footprint.exclusive);
+            parts.neighbours.share(&mut footprint.neighbours);
+            parts.spread.share(&mut footprint.spread);
             if let Some(cards) = &mut footprint.cards {
                 parts.cards.share(cards);
             }
@@ -75,12 +90,12 @@ impl KnownParts {
     /// Shares what a pod holds; lists take as much memory as they have items.
     fn share_held(&mut self, holding: &mut Holding) {
         self.names.share(&mut holding.node);
-        holding.allocations.shrink_to_fit();
         if let Some(Tenure { workload, .. }) = holding.tenure.as_mut().and_then(Arc::get_mut) {
             self.names.share(&mut workload.kind);
             self.names.share(&mut workload.name);
         }
-        for assignment in holding.allocations.iter_mut().filter_map(|one| Arc::get_mut(&mut one.assignment)) {
+        let allocations = Arc::get_mut(&mut holding.allocations).into_iter().flatten();
+        for assignment in allocations.filter_map(|one| Arc::get_mut(&mut one.assignment)) {
             assignment.containers.shrink_to_fit();
             for container in &mut assignment.containers {
                 container.shares.shrink_to_fit();

@@ -58,7 +58,7 @@ pub(in crate::cluster) fn reservation(object: Object, unread: &[Unread]) -> Obje
         Object::Reservation(name, reservation) if !unread.is_empty() => {
             let mut reservation = Arc::unwrap_or_clone(reservation);
             reservation.admission = Admission::Closed;
-            reservation.allocation.unread = Some(why(unread));
+            reservation.allocation.unread = Some(why(unread).into());
             reservation.allocation.unknown = Some(UnknownCards::Everything);
             Object::Reservation(name, Arc::new(reservation))
         }

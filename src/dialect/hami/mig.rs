@@ -56,7 +56,7 @@ pub(super) fn write(assignment: &Assignment) -> Option<String> {
 }
 
 fn entry(container: usize, device: usize, share: &Share) -> Option<MigEntry> {
-    let Some(Slice::Placed { profile, placement }) = &share.slice else { return None };
+    let Some(Slice::Placed { profile, placement }) = share.slice.as_deref() else { return None };
     Some(MigEntry {
         container_index: u32::try_from(container).ok()?,
         device_index: u32::try_from(device).ok()?,
@@ -80,11 +80,11 @@ pub(super) fn apply(text: &str, assignment: &mut Assignment) -> Result<(), Unrea
         let mut shares = assignment.containers.iter_mut().flat_map(|container| &mut container.shares);
         let share = shares.find(|share| share.card.as_str() == entry.card && share.slice.is_none());
         if let Some(share) = share {
-            share.slice = Some(slice);
+            share.slice = Some(Box::new(slice));
             continue;
         }
         let card = entry.card.into();
-        let share = Share { card, memory: MiB::default(), cores: Cores::NONE, slice: Some(slice) };
+        let share = Share { card, memory: MiB::default(), cores: Cores::NONE, slice: Some(Box::new(slice)) };
         assignment.containers.push(ContainerShares { role: Role::App, shares: vec![share] });
     }
     Ok(())
@@ -142,7 +142,7 @@ mod tests {
             Slice::Placed { profile: "2g.10gb".into(), placement: SlicePlacement { start: 2, size: 2 } };
         let share = |slice| Share { card: "GPU-a".into(), memory: MiB::new(1), cores: Cores::NONE, slice };
         let container = |shares| ContainerShares { role: Role::App, shares };
-        let containers = vec![container(vec![]), container(vec![share(None), share(Some(slice))])];
+        let containers = vec![container(vec![]), container(vec![share(None), share(Some(Box::new(slice)))])];
         let assignment = Assignment { containers, ..Assignment::default() };
         let wanted = r#"[{"containerIndex":1,"deviceIndex":1,"gpuUUID":"GPU-a","profile":"2g.10gb","placement":{"start":2,"size":2}}]"#;
         assert_eq!(write(&assignment).as_deref(), Some(wanted));

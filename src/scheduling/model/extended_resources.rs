@@ -31,7 +31,7 @@ pub const INFIX: &str = "-extended-resources";
 const LONGEST: usize = 63;
 
 /// The claim that serves extended resources of a pod that waits, as its status says.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct StatedClaim {
     /// The claim, and which of its requests serves which resource of which container.
     pub status: Arc<ExtendedResourceClaimStatus>,

@@ -36,7 +36,7 @@ pub struct Footprint {
     /// Whether the pod is being deleted: spreading does not count it.
     pub terminating: bool,
     /// Resources that Kubernetes accounts.
-    pub resources: ResourceAmounts,
+    pub resources: Arc<ResourceAmounts>,
     /// Shares of cards.
     pub cards: Option<Arc<CardShape>>,
     /// Ports and disks of a node that only one pod can have.
@@ -48,15 +48,15 @@ pub struct Footprint {
     /// Extended resources, while the pod waits or where a claim serves some.
     pub extended: Option<Arc<ExtendedRequests>>,
     /// Which pods it stands beside, and which not.
-    pub neighbours: NeighbourTerms,
+    pub neighbours: Arc<NeighbourTerms>,
     /// Over which domains it is spread with pods like it.
-    pub spread: SpreadConstraints,
+    pub spread: Arc<SpreadConstraints>,
     /// What it says of Reservations, where it uses one or may.
     pub reservation: Option<Arc<PodReservation>>,
 }
 
 /// A pod's spread constraints.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
 pub struct SpreadConstraints {
     /// Those that must hold.
     pub required: Vec<SpreadConstraint>,
@@ -65,7 +65,7 @@ pub struct SpreadConstraints {
 }
 
 /// The terms of a pod's affinity and anti-affinity to other pods.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
 pub struct NeighbourTerms {
     /// Required terms of affinity.
     pub affinity: Vec<PodTerm>,
@@ -207,13 +207,13 @@ impl Footprint {
             .partition(|spread: &&TopologySpread| spread.when_unsatisfiable == "ScheduleAnyway");
         Self {
             terminating: pod.metadata.deletion_timestamp.is_some(),
-            resources,
+            resources: Arc::new(resources),
             cards: None,
             exclusive: Arc::new(PortsAndDisks::of_pod(pod)),
             claims: pod.spec.volumes.iter().filter_map(|volume| ClaimUse::read(volume, pod)).collect(),
             resource_claims: ResourceClaimUse::all(pod),
             extended: ExtendedRequests::of_pod(pod).map(Arc::new),
-            neighbours: NeighbourTerms {
+            neighbours: Arc::new(NeighbourTerms {
                 affinity: terms(&pod.spec.affinity.pod_affinity),
                 anti_affinity: terms(&pod.spec.affinity.pod_anti_affinity)
                     .into_iter()
@@ -224,11 +224,11 @@ impl Footprint {
                     preferred(&pod.spec.affinity.pod_anti_affinity, -1),
                 ]
                 .concat(),
-            },
-            spread: SpreadConstraints {
+            }),
+            spread: Arc::new(SpreadConstraints {
                 required: required.into_iter().map(read).collect(),
                 preferred: scored.into_iter().map(read).collect(),
-            },
+            }),
             namespace,
             labels: Arc::new(PodLabels::from(labels)),
             reservation: None,
@@ -276,7 +276,7 @@ impl Footprint {
         let Some(served) = served else { return Self { extended: None, ..self } };
         let by_claim =
             |name: &str| served.request_mappings.iter().any(|mapping| mapping.resource_name == *name);
-        self.resources = self.resources.without(by_claim);
+        self.resources = Arc::new(Arc::unwrap_or_clone(self.resources).without(by_claim));
         let (entry, claim) = (EXTENDED.into(), served.resource_claim_name.as_str().into());
         self.resource_claims.push(ResourceClaimUse {
             entry,
@@ -288,7 +288,7 @@ impl Footprint {
 
     /// Whether where the pod may go depends on more than one node.
     pub fn is_cross_node(&self) -> bool {
-        let NeighbourTerms { affinity, anti_affinity, .. } = &self.neighbours;
+        let NeighbourTerms { affinity, anti_affinity, .. } = &*self.neighbours;
         let alone = affinity.is_empty() && anti_affinity.is_empty() && self.spread.required.is_empty();
         !alone || !self.claims.is_empty() || !self.resource_claims.is_empty()
     }

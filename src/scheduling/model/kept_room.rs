@@ -28,7 +28,7 @@ impl RoomTerms {
 }
 
 /// What became of the room of a pod.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum RoomCourse {
     /// It is kept.
     Kept,
@@ -39,7 +39,7 @@ pub enum RoomCourse {
 }
 
 /// What a pod's status says of its room: its condition `berth.dev/RoomKept`.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct RoomStatus {
     /// What became of it.
     pub course: RoomCourse,

@@ -71,7 +71,7 @@ pub struct Ask {
     /// Shares of cards, one request for each dialect; a node has to serve all of them.
     pub devices: Vec<ProfileRequest>,
     /// Resources that Kubernetes accounts.
-    pub resources: ResourceAmounts,
+    pub resources: Arc<ResourceAmounts>,
     /// Labels, taints and the rest.
     pub constraints: Constraints,
     /// Which node is taken first, where it asks for no shares: these have a policy of their own.
@@ -178,7 +178,7 @@ pub struct Holding {
     /// The node.
     pub node: NodeName,
     /// Its shares of cards, one allocation for each dialect; none: it uses no cards.
-    pub allocations: Vec<Allocation>,
+    pub allocations: Arc<[Allocation]>,
     /// The dialects of which the pod asks for shares and carries no assignment, where it is bound.
     pub unassigned: Vec<ProfileName>,
     /// Whether its init containers still count.
@@ -220,7 +220,7 @@ pub struct Lifetime {
 }
 
 /// What the status of a waiting pod says.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
 pub struct WaitingPodStatus {
     /// The node that is kept for it.
     pub nominated: Option<NodeName>,
@@ -265,7 +265,7 @@ pub struct PodInfo {
     /// What it is made from, while it waits.
     pub origin: Option<Arc<Origin>>,
     /// What its status says while it waits.
-    pub status: WaitingPodStatus,
+    pub status: Arc<WaitingPodStatus>,
     /// The groups of pods that it belongs to.
     pub groups: PodGroups,
 }

@@ -159,6 +159,7 @@ fn typed(
         }
         None => devices::allocate(offered, used, joint, &settings),
     };
-    let reservation = node.reservations.within.as_ref().map(|within| within.reservation.name.clone());
+    let within = node.reservations.within.as_ref();
+    let reservation = within.map(|within| Box::new(within.reservation.name.clone()));
     Ok(Assignment { devices: given.map_err(reasons)?, reservation, ..Assignment::default() })
 }

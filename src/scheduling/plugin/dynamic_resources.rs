@@ -473,7 +473,7 @@ pub(in crate::scheduling) mod tests {
         let used = ResourceClaimUse { entry: "gpu".into(), claim: Some("shared".into()), source };
         let ask = Ask {
             devices: Vec::new(),
-            resources: ResourceAmounts::default(),
+            resources: Arc::new(ResourceAmounts::default()),
             constraints: Constraints::default(),
             policy: NodePolicy::Indifferent,
         };

@@ -9,7 +9,7 @@ use crate::scheduling::{
     model::{
         name::{NodeName, Uid},
         node::NodeInfo,
-        pod::{Binding, Deletion, PodInfo, is_older},
+        pod::{Binding, Claim, Deletion, PodInfo, is_older},
     },
     node_flow::NodeFlowInput,
     prebind::PrebindInput,
@@ -71,9 +71,12 @@ impl Scheduler {
         let known = self.binding.cycle.pods.get(&uid).map(|entry| &entry.info);
         let gang = self.binding.cycle.gangs.note_member(&pod, known);
         let node = pod.holding.as_ref().map(|holding| holding.node.clone());
+        let wants = pod.claim != Claim::None;
         let changed = self.binding.cycle.pods.see(pod, now);
         mix::note(&mut self.binding.cycle);
-        self.binding.cycle.queue.add(&uid);
+        if wants {
+            self.binding.cycle.queue.add(&uid);
+        }
         if let Some(node) = node {
             self.binding.advance(&node, NodeFlowInput::HoldingSeen(&uid));
         }
@@ -82,6 +85,9 @@ impl Scheduler {
             self.binding.cycle.gangs.touch(gang);
         }
         self.binding.go_on_with(&uid, changed);
+        if !wants {
+            self.binding.cycle.queue.settle(&uid);
+        }
     }
 
     /// A pod is gone, and nobody says that its node is done with it: it may have been deleted by force.

@@ -236,7 +236,7 @@ impl Ledger {
     /// The allocations, to be written a second after the last on the node, where its agents serve the earliest first: some read
     /// whole seconds.
     pub fn dated(&self, new: &[Allocation], node: &NodeName) -> Vec<Allocation> {
-        let allocations = self.on_node(node).flat_map(|(_, charge)| &charge.allocations);
+        let allocations = self.on_node(node).flat_map(|(_, charge)| charge.allocations.iter());
         let last = allocations.filter_map(|allocation| allocation.assignment.written).max();
         let written = last.and_then(|last| last.checked_add(SignedDuration::from_secs(1)).ok());
         let mut dated = new.to_vec();
@@ -320,7 +320,7 @@ mod tests {
         Charge {
             node: node.into(),
             pod: PodKey { uid: "p".into(), namespace: "default".into(), name: "p".into() },
-            allocations,
+            allocations: allocations.into(),
             init: InitPhase::Done,
             footprint: Arc::default(),
             steps: Vec::new(),
@@ -397,8 +397,9 @@ mod tests {
     fn unknown_cards_of_one_allocation_are_of_its_own_dialect() {
         let mut ledger = Ledger::default();
         let mut charge = of_two_vendors([Answer::Succeeded; 2]);
-        charge.allocations[1].unread = Some("no card".to_owned());
-        charge.allocations[1].unknown = Some(UnknownCards::Everything);
+        let of_b = &mut Arc::make_mut(&mut charge.allocations)[1];
+        of_b.unread = Some("no card".to_owned().into());
+        of_b.unknown = Some(UnknownCards::Everything);
         assert_eq!(charge.unread().as_deref(), Some("no card"));
         ledger.charge("a".into(), charge);
         let usage = ledger.usage(&"n1".into());

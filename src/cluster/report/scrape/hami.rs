@@ -137,7 +137,7 @@ pub(super) fn used(
 fn standings(holdings: &Holdings) -> BTreeMap<(&str, &str), ResourceStanding> {
     let mut standings: BTreeMap<(&str, &str), ResourceStanding> = BTreeMap::new();
     for charge in holdings.charges.of_shares() {
-        for allocation in &charge.allocations {
+        for allocation in charge.allocations.iter() {
             let Some(dialect) = holdings.dialects.named(&allocation.profile) else { continue };
             let held = usage::total(&allocation.assignment, charge.init);
             for (resource, dimension) in counted(&**dialect) {

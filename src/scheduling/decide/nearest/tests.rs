@@ -115,7 +115,7 @@ fn compute_and_other_resources_are_said_in_their_units() {
         "a lacks 10 % compute on GPU-a-0; fits with at most 20% of a card's compute"
     );
     let mut wants = ask(1, 1_024, 0);
-    wants.resources = amounts(&json!({"cpu": "1500m"}));
+    wants.resources = Arc::new(amounts(&json!({"cpu": "1500m"})));
     let nearest = nearest_of(vec![roomless(node("a", 1, 16_384))], &wants);
     assert_eq!(nearest.to_string(), "a lacks 500m cpu");
     assert_eq!((nearest.lacks[0].reason().as_str(), nearest.lacks[0].by()), ("Insufficient cpu", Some(500)));

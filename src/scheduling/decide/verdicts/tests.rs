@@ -341,7 +341,7 @@ impl Asked {
         }
         let toleration = Toleration { operator: Some("Exists".into()), ..Toleration::default() };
         ask.policy = node;
-        ask.resources = amounts(self.cpu, self.cpu << 18);
+        ask.resources = Arc::new(amounts(self.cpu, self.cpu << 18));
         ask.constraints = Constraints {
             affinity: self.affinity(),
             tolerations: self.tolerates.then_some(toleration).into_iter().collect(),
@@ -515,7 +515,7 @@ proptest! {
                 let mut demand = fixtures::demand("pod", asked.ask());
                 let labels = json!({"labels": {"mark": "true"}});
                 demand.footprint =
-                    footprint(&labels, &beside_others(others), demand.ask.resources.clone()).into();
+                    footprint(&labels, &beside_others(others), ResourceAmounts::clone(&demand.ask.resources)).into();
                 let decided = classes.decide(&demand, snapshot, rank).ok();
                 let told = outlook.place_by(&mut dry_runs, &demand, || ControlFlow::Continue(()));
                 let told = told.expect("it is never stopped").ok();

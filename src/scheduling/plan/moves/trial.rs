@@ -144,7 +144,7 @@ impl<'a> MoveTrial<'a> {
         let charge = Charge {
             node,
             pod: pod.info.key.clone(),
-            allocations,
+            allocations: allocations.into(),
             init: InitPhase::Ahead,
             footprint: pod.demand.footprint.clone(),
             steps: Vec::new(),

@@ -196,7 +196,7 @@ fn the_cards_that_become_free_are_kept_for_the_preemptor() {
     leaving.importance.deletion = Deletion::Preempted;
     snapshot.charge("low".into(), leaving);
     snapshot.nominate(&PodInfo {
-        status: WaitingPodStatus { nominated: Some("n1".into()), ..WaitingPodStatus::default() },
+        status: Arc::new(WaitingPodStatus { nominated: Some("n1".into()), ..WaitingPodStatus::default() }),
         ..pod(&preemptor)
     });
     assert_eq!(goes_to(&other(0, 2_000), &snapshot).as_deref(), Some("GPU-n1-1"));
@@ -214,7 +214,10 @@ fn the_cards_of_a_pod_do_not_move_with_the_victims_of_another() {
         let mut snapshot = cluster(&["n1"], &[("low", held(("n1", full), 12_000, 0))]);
         let first = Demand { uid: "first".into(), ..preemptor(10_000) };
         snapshot.nominate(&PodInfo {
-            status: WaitingPodStatus { nominated: Some("n1".into()), ..WaitingPodStatus::default() },
+            status: Arc::new(WaitingPodStatus {
+                nominated: Some("n1".into()),
+                ..WaitingPodStatus::default()
+            }),
             ..pod(&first)
         });
         let second = Demand { uid: "second".into(), ..preemptor(10_000) };
@@ -234,7 +237,7 @@ fn a_pod_preempts_once_and_if_it_may() {
     let never = Demand { preemption_policy: PreemptionPolicy::Never, ..preemptor.clone() };
     assert!(!is_eligible(&never, &snapshot));
     snapshot.nominate(&PodInfo {
-        status: WaitingPodStatus { nominated: Some("n1".into()), ..WaitingPodStatus::default() },
+        status: Arc::new(WaitingPodStatus { nominated: Some("n1".into()), ..WaitingPodStatus::default() }),
         ..pod(&preemptor)
     });
     let mut leaving = held(("n1", 0), 12_000, 0);
@@ -248,7 +251,7 @@ fn a_pod_preempts_once_and_if_it_may() {
     let stated = Demand { nominated: Some("n1".into()), ..preemptor.clone() };
     assert!(!is_eligible(&stated, &snapshot), "its status states the node");
     snapshot.nominate(&PodInfo {
-        status: WaitingPodStatus { nominated: Some("n1".into()), ..WaitingPodStatus::default() },
+        status: Arc::new(WaitingPodStatus { nominated: Some("n1".into()), ..WaitingPodStatus::default() }),
         ..pod(&preemptor)
     });
     let mut cordoned = node("n1", 2, 16_000);

@@ -46,7 +46,7 @@ impl HeldByPod {
             *held = held.with(role, amounts);
         }
         for share in shares {
-            self.cards.entry(share.card.clone()).or_default().1.extend(share.slice.clone());
+            self.cards.entry(share.card.clone()).or_default().1.extend(share.slice.as_deref().cloned());
         }
         self.total = self.with(role, shares);
     }
@@ -99,7 +99,7 @@ impl CardScene<'_> {
             return Ok(want);
         }
         let own = self.held.cards.get(&card.id).map(|(_, slices)| slices.as_slice()).unwrap_or_default();
-        let taken = own.iter().chain(here().filter_map(|share| share.slice.as_ref()));
+        let taken = own.iter().chain(here().filter_map(|share| share.slice.as_deref()));
         if self.profile.slices == SlicesOfCard::One && taken.clone().next().is_some() {
             return Err(CardReason::CardMigTopologyInfeasible);
         }

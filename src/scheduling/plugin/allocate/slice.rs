@@ -38,7 +38,7 @@ fn place(profiles: &[SliceProfile], occupied: &[SlicePlacement], want: Share) ->
     fitting.sort_by_key(|profile| (profile.memory, profile.slices));
     let free = |profile: &&SliceProfile| Some(((*profile).clone(), free_place(profile, occupied)?));
     let (profile, placement) = fitting.iter().find_map(free)?;
-    let slice = Some(Slice::Placed { profile: profile.name.clone(), placement });
+    let slice = Some(Box::new(Slice::Placed { profile: profile.name.clone(), placement }));
     Some(Share { memory: profile.memory, cores: profile.cores, slice, ..want })
 }
 
@@ -65,7 +65,7 @@ fn number(geometries: &[Geometry], taken: &[&Slice], want: Share) -> Option<Shar
     };
     let found: Option<(Slice, MiB)> = geometries.iter().filter(open).find_map(fits);
     let (slice, memory) = found?;
-    Some(Share { memory, slice: Some(slice), ..want })
+    Some(Share { memory, slice: Some(Box::new(slice)), ..want })
 }
 
 /// A slice of a geometry; `None` for one that is placed.

@@ -25,7 +25,7 @@ const CONSTRAINTS: [(&str, i64); 2] = [(HOSTNAME, 3), ("topology.kubernetes.io/z
 /// The constraints of a pod that states none, required or preferred; none where neither a Service nor a controller selects it.
 pub(super) fn constraints(demand: &Demand, objects: &Objects) -> Vec<SpreadConstraint> {
     let footprint = &demand.footprint;
-    if footprint.spread != SpreadConstraints::default() {
+    if *footprint.spread != SpreadConstraints::default() {
         return Vec::new();
     }
     let controller = demand.origin.as_ref().and_then(|origin| origin.controller.as_ref());

@@ -133,11 +133,11 @@ fn footprint(pod: &str, resources: ResourceAmounts) -> Arc<Footprint> {
 fn demand(pod: &str) -> Demand {
     let mut ask = fixtures::ask(1, 100, 0);
     let read: Pod = serde_json::from_str(pod).unwrap();
-    ask.resources = ResourceAmounts::of_pod(&read, KubeScheduler::default()).unwrap();
+    ask.resources = Arc::new(ResourceAmounts::of_pod(&read, KubeScheduler::default()).unwrap());
     let preferred =
         read.spec.affinity.node_affinity.clone().map(|affinity| affinity.preferred).unwrap_or_default();
     ask.constraints.affinity = NodeAffinityTerms { preferred, ..NodeAffinityTerms::default() };
-    let footprint = footprint(pod, ask.resources.clone());
+    let footprint = footprint(pod, ResourceAmounts::clone(&ask.resources));
     let origin = Origin { images: PodImages::of_pod(&read), controller: read.metadata.controller.clone() };
     Demand { footprint, origin: Some(Arc::new(origin)), ..fixtures::demand("pod", ask) }
 }

@@ -95,10 +95,13 @@ impl BindingCycle {
         let since =
             held.filter(|held| bound && held.commitment == Commitment::Bound && held.node == holding.node);
         let before = since.map_or(&[][..], |held| &held.allocations);
+        let all_is_read = holding.allocations.iter().all(|one| one.unread.is_none());
+        let or_known = || holding.allocations.iter().map(|one| one.clone().or_known(before)).collect();
         let charge = Charge {
             node: holding.node.clone(),
             pod: pod.key.clone(),
-            allocations: holding.allocations.iter().map(|one| one.clone().or_known(before)).collect(),
+            // What a pod holds is kept once where it was read as it is.
+            allocations: if all_is_read { holding.allocations.clone() } else { or_known() },
             init: holding.init,
             footprint: pod.footprint.clone(),
             steps: Vec::new(),

@@ -2,6 +2,8 @@
 //!
 //! In which order nominations are written and victims deleted is decided in [`preempt`](crate::scheduling::preempt), and nowhere here.
 
+use std::sync::Arc;
+
 use super::BindingCycle;
 use crate::scheduling::{
     decide::fit_error::FitError,
@@ -40,7 +42,8 @@ impl BindingCycle {
             PreemptRequest::Nominate(pod, Nominated { node, room }) => {
                 // What is decided of its room counts from now on, whatever its status states until the answer.
                 if let Some(entry) = self.cycle.pods.get_mut(&pod.uid) {
-                    entry.info.status.room = room.or(entry.info.status.room);
+                    let status = Arc::make_mut(&mut entry.info.status);
+                    status.room = room.or(status.room);
                 }
                 self.cycle.outbox.effects.push(Effect::Nominate { pod, node, room });
             }
@@ -49,8 +52,9 @@ impl BindingCycle {
                 let is_behind = |known: &str| is_older(known, &resource_version);
                 if let Some(entry) = entry.filter(|entry| is_behind(&entry.info.resource_version)) {
                     entry.info.resource_version = resource_version;
-                    entry.info.status.nominated = stated.node;
-                    entry.info.status.room = stated.room.or(entry.info.status.room);
+                    let status = Arc::make_mut(&mut entry.info.status);
+                    status.nominated = stated.node;
+                    status.room = stated.room.or(status.room);
                 }
             }
             PreemptRequest::NoteNominationWritten(uid) => self.cycle.snapshot.note_nomination_written(&uid),

@@ -199,6 +199,8 @@ impl SchedulingCycle {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use crate::scheduling::{fixtures, model::kind::Kind, scheduler::scheduling_cycle::pods::Pods};
 
@@ -223,7 +225,7 @@ mod tests {
         /// The pod is seen with this condition.
         fn see(&mut self, told: Option<&str>) {
             let mut pod = fixtures::pod("p", Claim::Unreadable("why".to_owned()));
-            pod.status.told = told.map(str::to_owned);
+            Arc::make_mut(&mut pod.status).told = told.map(str::to_owned);
             self.pods.see(pod, Timestamp::UNIX_EPOCH);
         }
 

@@ -54,7 +54,7 @@ pub(in crate::scheduling::scheduler) fn assumed(
     Charge {
         node,
         pod: pod.key.clone(),
-        allocations,
+        allocations: allocations.into(),
         init: InitPhase::Ahead,
         footprint: pod.footprint.clone(),
         steps,

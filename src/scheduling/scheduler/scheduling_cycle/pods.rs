@@ -1,8 +1,13 @@
 //! Every pod that was seen.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::HashMap,
+    hash::{BuildHasher, RandomState},
+    sync::Arc,
+};
 
-use foldhash::fast::RandomState;
+use foldhash::fast;
+use hashbrown::{HashTable, hash_table};
 use jiff::Timestamp;
 
 use super::{
@@ -33,12 +38,14 @@ pub(in crate::scheduling::scheduler) struct Entry {
     pub(in crate::scheduling::scheduler) refused: Option<Untaken>,
 }
 
+/// Each pod by uid, in memory of its own: a table has more places than pods, and is copied when it grows.
+type Entries = HashMap<Uid, Box<Entry>, fast::RandomState>;
+
 /// Every pod, by uid and by name.
 #[derive(Debug, Default)]
 pub(in crate::scheduling::scheduler) struct Pods {
-    /// Each in memory of its own: a table has more places than pods, and is copied when it grows.
-    entries: HashMap<Uid, Box<Entry>, RandomState>,
-    by_name: HashMap<(Arc<str>, Arc<str>), Uid>,
+    entries: Entries,
+    by_name: ByName,
     seen: u64,
     /// How many there are of each shape.
     census: Census,
@@ -48,12 +55,65 @@ pub(in crate::scheduling::scheduler) struct Pods {
     weighed: Vec<Weighed>,
 }
 
+/// Which pod has a name. The names themselves stand in the entries; they are users' own, so their hashes are not to be guessed.
+#[derive(Debug, Default)]
+struct ByName {
+    uids: HashTable<Uid>,
+    hasher: RandomState,
+}
+
+impl ByName {
+    fn get(&self, namespace: &str, name: &str, entries: &Entries) -> Option<&Uid> {
+        let is_named = |uid: &Uid| entries.get(uid).is_some_and(|entry| entry.is_named(namespace, name));
+        self.uids.find(self.hasher.hash_one((namespace, name)), is_named)
+    }
+
+    /// The name is from now on that of this pod, which is among the entries.
+    fn set(&mut self, PodKey { uid, namespace, name }: &PodKey, entries: &Entries) {
+        let Self { uids, hasher } = self;
+        let is_named = |uid: &Uid| entries.get(uid).is_some_and(|entry| entry.is_named(namespace, name));
+        let hash = hasher.hash_one((&**namespace, &**name));
+        match uids.entry(hash, is_named, |uid| hash_of(uid, hasher, entries)) {
+            hash_table::Entry::Occupied(mut known) => known.get_mut().clone_from(uid),
+            hash_table::Entry::Vacant(place) => drop(place.insert(uid.clone())),
+        }
+    }
+
+    /// The name is no longer that of this pod; another may have it by now.
+    fn clear(&mut self, PodKey { uid, namespace, name }: &PodKey) {
+        let hash = self.hasher.hash_one((&**namespace, &**name));
+        if let Ok(known) = self.uids.find_entry(hash, |known| known == uid) {
+            known.remove();
+        }
+    }
+
+    /// Makes room for so many more.
+    fn reserve(&mut self, more: usize, entries: &Entries) {
+        let Self { uids, hasher } = self;
+        uids.reserve(more, |uid| hash_of(uid, hasher, entries));
+    }
+}
+
+/// The hash of a pod's name; a uid that is in the table is among the entries.
+fn hash_of(uid: &Uid, hasher: &RandomState, entries: &Entries) -> u64 {
+    entries.get(uid).map_or(0, |entry| {
+        let PodKey { namespace, name, .. } = &entry.info.key;
+        hasher.hash_one((&**namespace, &**name))
+    })
+}
+
+impl Entry {
+    fn is_named(&self, namespace: &str, name: &str) -> bool {
+        let key = &self.info.key;
+        (&*key.namespace, &*key.name) == (namespace, name)
+    }
+}
+
 impl Pods {
     /// Takes in a pod as it was seen; whether anything changed that could change its place. Its name is its own from now on, whichever
     /// pod had it before.
     pub(in crate::scheduling::scheduler) fn see(&mut self, pod: PodInfo, now: Timestamp) -> bool {
-        let uid = pod.key.uid.clone();
-        self.by_name.insert(name_of(&pod.key), uid.clone());
+        let (key, uid) = (pod.key.clone(), pod.key.uid.clone());
         let before = self.entries.get(&uid).and_then(|entry| counted(&entry.info));
         self.recount(before, counted(&pod));
         self.claim(&uid, claiming(&pod));
@@ -62,11 +122,13 @@ impl Pods {
             let changed = (&known.claim, &known.footprint, known.importance.priority, &known.groups.gang)
                 != (&pod.claim, &pod.footprint, pod.importance.priority, &pod.groups.gang);
             entry.info = pod;
+            self.by_name.set(&key, &self.entries);
             return changed;
         }
         self.seen += 1;
         let entry = Entry { info: pod, seen: self.seen, since: now, refused: None };
         self.entries.insert(uid, Box::new(entry));
+        self.by_name.set(&key, &self.entries);
         true
     }
 
@@ -75,17 +137,14 @@ impl Pods {
         let Some(entry) = self.entries.remove(uid) else { return };
         self.recount(counted(&entry.info), None);
         self.claim(uid, None);
-        let name = name_of(&entry.info.key);
-        if self.by_name.get(&name) == Some(uid) {
-            self.by_name.remove(&name);
-        }
+        self.by_name.clear(&entry.info.key);
     }
 
     /// The pod's status says that no node would have it, and why.
     pub(in crate::scheduling::scheduler) fn tell(&mut self, uid: &Uid, message: &str) {
         let Some(entry) = self.entries.get_mut(uid) else { return };
         let before = counted(&entry.info);
-        entry.info.status.told = Some(message.to_owned());
+        Arc::make_mut(&mut entry.info.status).told = Some(message.to_owned());
         let after = counted(&entry.info);
         let claiming = claiming(&entry.info);
         self.recount(before, after);
@@ -154,7 +213,7 @@ impl Pods {
     /// Makes room for so many pods in all.
     pub(in crate::scheduling::scheduler) fn reserve(&mut self, pods: usize) {
         self.entries.reserve(pods.saturating_sub(self.entries.len()));
-        self.by_name.reserve(pods.saturating_sub(self.by_name.len()));
+        self.by_name.reserve(pods.saturating_sub(self.by_name.uids.len()), &self.entries);
     }
 }
 
@@ -164,8 +223,7 @@ impl PodLister for Pods {
     }
 
     fn named(&self, namespace: &str, name: &str) -> Option<&PodInfo> {
-        let uid = self.by_name.get(&(namespace.into(), name.into()))?;
-        self.pod(uid)
+        self.pod(self.by_name.get(namespace, name, &self.entries)?)
     }
 }
 
@@ -184,10 +242,6 @@ fn counts(pod: &PodInfo) -> bool {
 fn claiming(pod: &PodInfo) -> Option<(Arc<Footprint>, Timestamp)> {
     let claims = counts(pod) && pod.footprint.cards.is_none() && !pod.footprint.resource_claims.is_empty();
     claims.then(|| (pod.footprint.clone(), pod.lifetime.created))
-}
-
-fn name_of(key: &PodKey) -> (Arc<str>, Arc<str>) {
-    (key.namespace.clone(), key.name.clone())
 }
 
 #[cfg(test)]
@@ -213,9 +267,11 @@ mod tests {
         pods.tell(&uid, "0/1 nodes are available");
         assert_eq!(pods.take_weighed(), [(shape.clone(), 1)]);
         // The watch shows what was written.
-        let status =
-            WaitingPodStatus { told: Some("0/1 nodes are available".to_owned()), ..pod.status.clone() };
-        pods.see(PodInfo { status, ..pod.clone() }, now);
+        let status = WaitingPodStatus {
+            told: Some("0/1 nodes are available".to_owned()),
+            ..WaitingPodStatus::default()
+        };
+        pods.see(PodInfo { status: Arc::new(status), ..pod.clone() }, now);
         pods.tell(&uid, "0/2 nodes are available");
         assert_eq!(pods.take_weighed(), []);
         pods.remove(&uid);

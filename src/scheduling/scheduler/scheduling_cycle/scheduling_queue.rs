@@ -98,7 +98,7 @@ struct Attempts {
 /// How far each pod is that wants a place, and where those wait that are not decided.
 #[derive(Debug, Default)]
 pub(in crate::scheduling::scheduler) struct SchedulingQueue {
-    /// Every pod that was seen.
+    /// The pods that want a place or are on their way to it. Most pods of a cluster have theirs.
     attempts: HashMap<Uid, Attempts, RandomState>,
     /// What came of the attempts of each pod that is not bound.
     histories: AttemptHistories<PendingReason>,
@@ -130,10 +130,17 @@ impl SchedulingQueue {
         Self { turn: Turn::at(pace), ..Self::default() }
     }
 
-    /// Takes in that a pod was seen.
+    /// Takes in a pod that wants a place.
     pub(in crate::scheduling::scheduler) fn add(&mut self, pod: &Uid) {
         if !self.attempts.contains_key(pod) {
             self.attempts.insert(pod.clone(), Attempts::default());
+        }
+    }
+
+    /// The pod wants no place any more: its attempts are forgotten unless it is still on its way to one.
+    pub(in crate::scheduling::scheduler) fn settle(&mut self, pod: &Uid) {
+        if matches!(self.progress(pod), PodProgress::Idle) {
+            self.attempts.remove(pod);
         }
     }
 

@@ -79,7 +79,7 @@ impl World {
 
     /// The pod is seen, bound, with these answers of its agents.
     fn answered(&mut self, name: &str, answers: [Answer; 2]) -> Vec<Effect> {
-        let held = self.scheduler.snapshot().ledger().get(&name.into()).unwrap().allocations.clone();
+        let held = self.scheduler.snapshot().ledger().get(&name.into()).unwrap().allocations.to_vec();
         let answered = held.into_iter().zip(answers).map(|(held, answer)| Allocation { answer, ..held });
         let holding = fixtures::holding("n1", answered.collect());
         let seen = PodInfo { claim: Claim::None, holding: Some(holding), ..pod(name, self.now) };

@@ -519,7 +519,7 @@ fn a_scheduler_that_is_started_anew_deletes_what_is_left_of_a_group_that_goes_as
         going.lifetime.leaving = Some(play.now);
         let mut high = pod("high", 9_000, play.now);
         high.importance.priority = 10;
-        high.status.nominated = Some(NODE.into());
+        Arc::make_mut(&mut high.status).nominated = Some(NODE.into());
         let listed = vec![going, of_group("b"), high];
         play.happens(Event::Pod(PodChange::Listed(listed)));
         play

@@ -303,7 +303,7 @@ impl Play {
     /// That pod, bound.
     pub(super) fn bound_pod(&self, name: &str, answer: Answer) -> PodInfo {
         let uid = name.into();
-        let held = self.scheduler.snapshot().ledger().get(&uid).map(|charge| charge.allocations.clone());
+        let held = self.scheduler.snapshot().ledger().get(&uid).map(|charge| charge.allocations.to_vec());
         let answered = |held| Allocation { answer, ..held };
         let holding = fixtures::holding(NODE, held.into_iter().flatten().map(answered).collect());
         PodInfo { claim: Claim::None, holding: Some(holding), ..self.pod(name) }

@@ -1,5 +1,7 @@
 //! Preemption, event by event: the node is kept, the status written, the victims deleted; and what happens in between.
 
+use std::sync::Arc;
+
 use jiff::SignedDuration;
 
 use super::play::{Play, Sent, pod, setback};
@@ -182,7 +184,7 @@ fn a_new_term_knows_what_was_begun() {
     let (mut play, high) = full();
     let low = leaving(play.foreign_pod("low", 8_000), Deletion::Preempted, &play);
     let high = PodInfo {
-        status: WaitingPodStatus { nominated: Some(NODE.into()), ..WaitingPodStatus::default() },
+        status: Arc::new(WaitingPodStatus { nominated: Some(NODE.into()), ..WaitingPodStatus::default() }),
         ..high
     };
     play.listed(vec![low, high]);
@@ -228,7 +230,7 @@ fn a_status_that_states_a_node_which_is_not_kept_is_cleared_until_it_states_none
     equal.importance.priority = 100;
     seen(&mut play, equal);
     let high = PodInfo {
-        status: WaitingPodStatus { nominated: Some(NODE.into()), ..WaitingPodStatus::default() },
+        status: Arc::new(WaitingPodStatus { nominated: Some(NODE.into()), ..WaitingPodStatus::default() }),
         ..high(&play, 9_000)
     };
     assert_eq!(seen(&mut play, high), [Sent::Nominate("high", false), Sent::Unschedulable("high")]);
@@ -280,7 +282,7 @@ fn a_nomination_to_a_node_that_can_never_have_the_pod_is_withdrawn() {
     play.happens(Event::Node(NodeChange::Seen(Box::new(bare))));
     play.sent();
     let high = PodInfo {
-        status: WaitingPodStatus { nominated: Some(NODE.into()), ..WaitingPodStatus::default() },
+        status: Arc::new(WaitingPodStatus { nominated: Some(NODE.into()), ..WaitingPodStatus::default() }),
         ..high
     };
     assert_eq!(seen(&mut play, high), [Sent::Nominate("high", false), Sent::Unschedulable("high")]);

@@ -1,5 +1,7 @@
 //! When pods that wait are decided again although nothing has happened for them, and what it costs.
 
+use std::sync::Arc;
+
 use super::{
     super::scheduling_cycle::alike::Alike,
     play::{Play, Sent, pod},
@@ -101,10 +103,10 @@ fn what_is_found_for_a_pod_with_claims_or_with_a_node_kept_for_it_holds_for_no_o
     let alone = pod("a", 1000, play.now);
     assert!(Alike::of(&alone).is_some());
     let kept = crate::scheduling::PodInfo {
-        status: crate::scheduling::WaitingPodStatus {
+        status: Arc::new(crate::scheduling::WaitingPodStatus {
             nominated: Some("n1".into()),
             ..crate::scheduling::WaitingPodStatus::default()
-        },
+        }),
         ..alone.clone()
     };
     assert_eq!(Alike::of(&kept), None);

@@ -35,7 +35,7 @@ pub struct Charge {
     /// Which pod, whose namespace's quotas count it.
     pub pod: PodKey,
     /// Shares of cards, one allocation for each dialect.
-    pub allocations: Vec<Allocation>,
+    pub allocations: Arc<[Allocation]>,
     /// Whether its init containers still count.
     pub init: InitPhase,
     /// What it is to the plugins beside its cards.
@@ -152,7 +152,7 @@ impl Charge {
     pub fn holds_as(&self, other: &Self) -> bool {
         let Self { node, allocations, init, footprint, steps, importance, .. } = other;
         let own = (&self.node, &self.init, &self.footprint, &self.steps, self.importance.priority);
-        let mut pairs = self.allocations.iter().zip(allocations);
+        let mut pairs = self.allocations.iter().zip(allocations.iter());
         own == (node, init, footprint, steps, importance.priority)
             && self.allocations.len() == allocations.len()
             && pairs.all(|(own, other)| own.holds_as(other))

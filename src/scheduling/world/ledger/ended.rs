@@ -96,7 +96,7 @@ mod tests {
         let mut ended = EndedCharges::default();
         ended.push(charge(None), at(1));
         ended.push(Charge { commitment: Commitment::Assumed, ..charge(tenure.clone()) }, at(1));
-        ended.push(Charge { allocations: Vec::new(), ..charge(tenure.clone()) }, at(1));
+        ended.push(Charge { allocations: Vec::new().into(), ..charge(tenure.clone()) }, at(1));
         assert_eq!(ended.iter().count(), 0);
         (0..KEPT + 2).for_each(|second| ended.push(charge(tenure.clone()), at(second)));
         assert_eq!((ended.iter().count(), ended.iter().next().unwrap().until), (KEPT, at(2)));

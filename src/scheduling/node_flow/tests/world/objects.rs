@@ -37,7 +37,7 @@ pub(super) fn charge(pod: &PodInfo, commitment: Commitment, since: Timestamp) ->
         commitment,
         stage: pod.stage,
         since,
-        ..fixtures::charge(NODE, allocations)
+        ..fixtures::charge(NODE, allocations.to_vec())
     }
 }
 

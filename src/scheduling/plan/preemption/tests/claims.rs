@@ -65,7 +65,7 @@ fn user(node: &str, claim: &str) -> Charge {
 fn claiming() -> Demand {
     let ask = Ask {
         devices: Vec::new(),
-        resources: ResourceAmounts::default(),
+        resources: Arc::new(ResourceAmounts::default()),
         constraints: Constraints::default(),
         policy: crate::device::NodePolicy::Indifferent,
     };
@@ -96,7 +96,7 @@ fn the_claim_of_a_victim_that_has_ended_is_waited_for() {
     show_claim("wanted", ANY, None, &mut anew);
     assert!(is_eligible(&preemptor, &anew), "no node is kept for it");
     anew.nominate(&PodInfo {
-        status: WaitingPodStatus { nominated: Some("n1".into()), ..WaitingPodStatus::default() },
+        status: Arc::new(WaitingPodStatus { nominated: Some("n1".into()), ..WaitingPodStatus::default() }),
         ..pod(&preemptor)
     });
     assert!(!is_eligible(&preemptor, &anew));
