@@ -249,24 +249,21 @@ fn devices_that_take_of_one_counter_set_have_a_group_in_common() {
 
 #[test]
 fn a_device_with_a_field_that_is_not_served_is_not_given_and_costs_no_other() {
-    let resources = json!({"cpu": {"mapping": {"deviceMultiplier": "2"}}});
-    for field in ["nodeAllocatableResources", "nodeAllocatableResourceMappings"] {
-        let mut first = json!({"name": "a", "attributes": {"model": {"string": "A100"}}});
-        first[field] = resources.clone();
-        let both = [slice("p", &[first.clone(), json!({"name": "b"})])];
-        let nothing = HeldDevices::default();
-        let message = "device gpu.example.com/p/a: nodeAllocatableResources is not served";
-        let given = allocated(&both, &exactly(1), &nothing).unwrap().unwrap();
-        assert_eq!(names(&given), ["b"]);
-        assert_eq!(given.left_out.iter().map(ToString::to_string).collect::<Vec<_>>(), [message]);
-        let alone = allocated(&[slice("p", &[first])], &exactly(1), &nothing).unwrap_err();
-        assert_eq!(alone.to_string(), message);
-        assert_eq!(alone.without_devices().unwrap(), "nodeAllocatableResources of a device is not served");
-        let all = |selector: &str| allocated(&both, &with_selector(selector, "All"), &nothing);
-        assert_eq!(all("true").unwrap_err().to_string(), message, "all cannot be given");
-        let others = all("!('model' in device.attributes['gpu.example.com'])").unwrap().unwrap();
-        assert_eq!(names(&others), ["b"], "it is not one of those that are asked for");
-    }
+    let mut first = json!({"name": "a", "attributes": {"model": {"string": "A100"}}});
+    first["nodeAllocatableResourceMappings"] = json!({"cpu": {"allocationMultiplier": "2"}});
+    let both = [slice("p", &[first.clone(), json!({"name": "b"})])];
+    let nothing = HeldDevices::default();
+    let message = "device gpu.example.com/p/a: nodeAllocatableResourceMappings is not served";
+    let given = allocated(&both, &exactly(1), &nothing).unwrap().unwrap();
+    assert_eq!(names(&given), ["b"]);
+    assert_eq!(given.left_out.iter().map(ToString::to_string).collect::<Vec<_>>(), [message]);
+    let alone = allocated(&[slice("p", &[first])], &exactly(1), &nothing).unwrap_err();
+    assert_eq!(alone.to_string(), message);
+    assert_eq!(alone.without_devices().unwrap(), "nodeAllocatableResourceMappings of a device is not served");
+    let all = |selector: &str| allocated(&both, &with_selector(selector, "All"), &nothing);
+    assert_eq!(all("true").unwrap_err().to_string(), message, "all cannot be given");
+    let others = all("!('model' in device.attributes['gpu.example.com'])").unwrap().unwrap();
+    assert_eq!(names(&others), ["b"], "it is not one of those that are asked for");
     let mut skipping = slice("p", &[json!({"name": "a"})]);
     skipping.spec.skip_node_operations = vec!["*".to_owned()];
     let refused = allocated(&[skipping], &exactly(1), &HeldDevices::default()).unwrap_err();

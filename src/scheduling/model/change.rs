@@ -20,6 +20,8 @@ pub enum Change {
     Nomination,
     /// A claim of devices holds less, or what pods that are being placed have chosen for it.
     DevicesFreed,
+    /// A node has more left of its own resources, of which devices take some.
+    ResourcesFreed,
     /// Claims of devices hold more or less of a node's cards.
     CardsClaimed(NodeName),
     /// An object of another kind is new, changed or gone.
