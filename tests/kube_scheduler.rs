@@ -155,6 +155,12 @@ fn berth_finds_the_nodes_feasible_that_kube_scheduler_1_37_does_with_devices_tha
     gated_nodes_are_found_feasible_as_by(Release::V1_37, Gated::NodeResources);
 }
 
+#[test]
+fn berth_finds_the_nodes_feasible_that_kube_scheduler_1_37_does_with_devices_for_which_drivers_need_not_act()
+{
+    gated_nodes_are_found_feasible_as_by(Release::V1_37, Gated::NodeOperations);
+}
+
 fn gated_nodes_are_found_feasible_as_by(release: Release, gated: Gated) {
     let Some(judge) = judge(release) else { return };
     let judge = Judge { gates: gated.gates(release), ..judge };

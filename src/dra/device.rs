@@ -90,6 +90,8 @@ pub(super) struct DeviceNodes {
     pub(super) selection: NodeSelection,
     /// What an allocation takes of the resources of the node that uses it.
     pub(super) takes: DeviceNodeResources,
+    /// What kubelet need not ask the driver to do: only a node whose kubelet knows of this can use the device then.
+    pub(super) skips: Vec<String>,
 }
 
 /// A device.
@@ -113,7 +115,7 @@ pub struct PoolDevice {
     pub shareable: bool,
     /// What selectors see of it.
     pub(super) view: Result<DeviceVariable, EvaluationError>,
-    /// A field of it, or of its slice, for whose sake it can't be given: this version does not do what the field asks for.
+    /// A field of it for whose sake it can't be given: this version does not do what the field asks for.
     pub(super) unserved: Option<&'static str>,
 }
 
@@ -141,7 +143,11 @@ impl PoolDevice {
             consumes: consumed(device)?,
             hardware: hardware::of(&spec.driver, &attributes, &selection),
             attributes,
-            nodes: DeviceNodes { selection, takes: DeviceNodeResources::read(device)? },
+            nodes: DeviceNodes {
+                selection,
+                takes: DeviceNodeResources::read(device)?,
+                skips: spec.skip_node_operations.clone(),
+            },
             taints: DeviceTaints::published(&device.taints),
             binding: DeviceBinding {
                 to_node: device.binds_to_node,
@@ -150,7 +156,7 @@ impl PoolDevice {
             },
             shareable: device.allow_multiple_allocations,
             view: view::of(&spec.driver, device),
-            unserved: unserved(spec, device),
+            unserved: unserved(device),
             reading: Reading::default(),
             id,
         })
@@ -207,15 +213,10 @@ fn consumed(device: &SliceDevice) -> Result<Vec<SetUse>, String> {
     uses.collect()
 }
 
-/// The field for whose sake the device can't be given. What 1.36 has for a node's resources differs from 1.37 in what the pod's status says of it;
-/// kubelet leaves out what `skipNodeOperations` names, on nodes that declare the feature.
-fn unserved(spec: &ResourceSliceSpec, device: &SliceDevice) -> Option<&'static str> {
+/// The field for whose sake the device can't be given: what 1.36 has for a node's resources differs from 1.37 in what the pod's status says of it.
+fn unserved(device: &SliceDevice) -> Option<&'static str> {
     let mut resources = device.node_allocatable_resources.values();
     let of_1_36 =
         |resource: &NodeAllocatableResource| resource.mapping.is_none() && resource.overhead.is_none();
-    let fields = [
-        ("nodeAllocatableResourceMappings", resources.any(of_1_36)),
-        ("spec.skipNodeOperations of its slice", !spec.skip_node_operations.is_empty()),
-    ];
-    fields.into_iter().find_map(|(field, is_set)| is_set.then_some(field))
+    resources.any(of_1_36).then_some("nodeAllocatableResourceMappings")
 }

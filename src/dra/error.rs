@@ -68,7 +68,7 @@ pub enum AllocationError {
     UnservedDevice {
         /// The device.
         device: Box<DeviceId>,
-        /// The field of the device, or of its slice.
+        /// The field of the device.
         field: &'static str,
     },
     /// What a field of a device says can't be made out for its allocation.

@@ -1,6 +1,8 @@
-//! What kube-scheduler has behind feature gates, put into clusters with devices: compatibility groups of devices, rules that taint them, and what
-//! devices take of their nodes.
+//! What kube-scheduler has behind feature gates, put into clusters with devices: compatibility groups of devices, rules that taint them, what devices
+//! take of their nodes, and devices for which drivers need not act.
 
+#[path = "gated/node_operations.rs"]
+mod node_operations;
 #[path = "gated/node_resources.rs"]
 mod node_resources;
 
@@ -28,6 +30,8 @@ pub(crate) enum Gated {
     GroupsAndRules,
     /// What devices take of their nodes' own resources.
     NodeResources,
+    /// Devices for which kubelet need not ask their driver.
+    NodeOperations,
 }
 
 impl Gated {
@@ -37,13 +41,14 @@ impl Gated {
             (Self::GroupsAndRules, Release::Usual) => "DRADeviceTaintRules=true",
             (Self::GroupsAndRules, Release::V1_37) => "DRADeviceCompatibilityGroups=true",
             (Self::NodeResources, _) => "DRANodeAllocatableResources=true",
+            (Self::NodeOperations, _) => "DRAOptionalNodeOperations=true",
         }
     }
 
     /// The families of the clusters.
     const fn families(self) -> &'static [Family] {
         match self {
-            Self::GroupsAndRules => &[Family::DeviceClaims, Family::ExtendedResources],
+            Self::GroupsAndRules | Self::NodeOperations => &[Family::DeviceClaims, Family::ExtendedResources],
             Self::NodeResources => &[Family::DeviceClaims],
         }
     }
@@ -52,6 +57,7 @@ impl Gated {
         match self {
             Self::GroupsAndRules => groups_and_rules(case, release),
             Self::NodeResources => node_resources::put_into(case),
+            Self::NodeOperations => node_operations::put_into(case),
         }
     }
 }

@@ -154,7 +154,7 @@ impl<'a> AllocationAttempt<'a> {
     }
 
     fn take_counters(&mut self, candidate: usize) -> bool {
-        let CandidateDevice { device, pool } = self.candidates[candidate];
+        let CandidateDevice { device, pool, .. } = self.candidates[candidate];
         device.consumes.is_empty()
             || self.has_counters_already(candidate)
             || self.counters[pool].take(&device.consumes)
@@ -162,7 +162,7 @@ impl<'a> AllocationAttempt<'a> {
 
     /// Called once the choice itself is taken back.
     fn give_back_counters(&mut self, candidate: usize) {
-        let CandidateDevice { device, pool } = self.candidates[candidate];
+        let CandidateDevice { device, pool, .. } = self.candidates[candidate];
         if !self.has_counters_already(candidate) {
             self.counters[pool].give_back(&device.consumes);
         }

@@ -58,9 +58,10 @@ fn counted(
     go_on: GoOn<'_>,
 ) -> Result<DeviceOptions, AllocationError> {
     let mut devices = Vec::new();
-    for (at, CandidateDevice { device, .. }) in scene.candidates.iter().enumerate() {
+    for (at, candidate) in scene.candidates.iter().enumerate() {
+        let device = candidate.device;
         match selected.admits(at, alternative, device, go_on) {
-            Ok(true) if fits(alternative, device, scene.held) && is_free(alternative, device, scene.held) => {
+            Ok(true) if fits(alternative, device, scene.held) && is_free(alternative, *candidate, scene.held) => {
                 devices.push(at);
             }
             Ok(_) => {}
@@ -111,9 +112,10 @@ pub(super) fn fits(alternative: &Alternative, device: &PoolDevice, held: &HeldDe
         })
 }
 
-/// Whether the request may have the device: it tolerates the taints, and nothing that has the device keeps it from others.
-pub(super) fn is_free(alternative: &Alternative, device: &PoolDevice, held: &HeldDevices) -> bool {
+/// Whether the request may have the device: the node can use it, the request tolerates the taints, and nothing that has the device keeps it from others.
+pub(super) fn is_free(alternative: &Alternative, candidate: CandidateDevice<'_>, held: &HeldDevices) -> bool {
+    let CandidateDevice { device, featureless, .. } = candidate;
     let held = held.of(&device.id);
     let in_use = held.is_some_and(|held| held.whole || !device.shareable);
-    !device.taints.keep_away(&alternative.tolerations) && (alternative.is_admin() || !in_use)
+    !featureless && !device.taints.keep_away(&alternative.tolerations) && (alternative.is_admin() || !in_use)
 }

@@ -40,6 +40,7 @@ pub(super) fn of(
                 binding_failure_conditions: device.binding.failure_conditions.clone(),
                 share_id: device.shareable.then(|| share_id::of(claim, number, &device.id)),
                 consumed_capacity: if device.shareable { consumed.collect() } else { BTreeMap::new() },
+                skip_node_operations: device.nodes.skips.clone(),
             }
         });
         let devices: Vec<&PoolDevice> =

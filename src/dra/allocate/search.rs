@@ -121,7 +121,7 @@ impl<'a> AllocationSearch<'a> {
                     ChoicePlace { claim: at, request: (number, request), alternative: (chosen, alternative) };
                 let is_chosen = own.all(|(Choice { candidate, .. }, reading)| {
                     let device = self.candidates.get(*candidate).filter(|one| one.device.reading == *reading);
-                    device.is_some_and(|one| options::is_free(alternative, one.device, self.held))
+                    device.is_some_and(|one| options::is_free(alternative, *one, self.held))
                         && options.devices.binary_search(candidate).is_ok()
                         && self.attempt.choose(place, *candidate).is_ok()
                 });
@@ -186,7 +186,7 @@ impl<'a> AllocationSearch<'a> {
             return self.request(step.place.claim, step.place.request.0 + 1, go_on);
         };
         self.count_step(go_on)?;
-        if !options::is_free(step.place.alternative.1, self.candidates[candidate].device, self.held) {
+        if !options::is_free(step.place.alternative.1, self.candidates[candidate], self.held) {
             return Ok(());
         }
         match self.attempt.choose(step.place, candidate) {

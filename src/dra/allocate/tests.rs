@@ -28,7 +28,7 @@ fn allocated(
     let class: DeviceClass = serde_json::from_value(json!({"metadata": {"name": "gpu"}})).unwrap();
     let claim = WaitingClaim::read(&claim(devices), &CompiledClasses::new([&class]))?;
     let labels = Labels::new();
-    allocate(&[&claim], TargetNode { name: "n1", labels: &labels }, &DevicePools::new(slices), held)
+    allocate(&[&claim], TargetNode::plain("n1", &labels), &DevicePools::new(slices), held)
 }
 
 fn names(allocation: &ClaimAllocations) -> Vec<&str> {
@@ -264,13 +264,45 @@ fn a_device_with_a_field_that_is_not_served_is_not_given_and_costs_no_other() {
     assert_eq!(all("true").unwrap_err().to_string(), message, "all cannot be given");
     let others = all("!('model' in device.attributes['gpu.example.com'])").unwrap().unwrap();
     assert_eq!(names(&others), ["b"], "it is not one of those that are asked for");
+}
+
+#[test]
+fn a_device_whose_driver_need_not_act_is_for_nodes_whose_kubelet_knows_of_that() {
     let mut skipping = slice("p", &[json!({"name": "a"})]);
     skipping.spec.skip_node_operations = vec!["*".to_owned()];
-    let refused = allocated(&[skipping], &exactly(1), &HeldDevices::default()).unwrap_err();
-    assert_eq!(
-        refused.to_string(),
-        "device gpu.example.com/p/a: spec.skipNodeOperations of its slice is not served"
+    let plain = json!({"name": "b"});
+    let mut other = slice("q", &[plain]);
+    other.metadata.name = "other".to_owned();
+    let slices = [skipping, other];
+    let class: DeviceClass = serde_json::from_value(json!({"metadata": {"name": "gpu"}})).unwrap();
+    let given = |features: &[&str], devices: &Value| {
+        let claim = WaitingClaim::read(&claim(devices), &CompiledClasses::new([&class])).unwrap();
+        let features = features.iter().map(|feature| (*feature).to_owned()).collect();
+        let labels = Labels::new();
+        let node = TargetNode { name: "n1", labels: &labels, features: Some(&features) };
+        let pools = DevicePools::new(&slices);
+        let found = allocate(&[&claim], node, &pools, &HeldDevices::default()).unwrap();
+        let usable = found.as_ref().map(|found| node.can_use(&found.results[0]));
+        assert!(usable.is_none_or(|usable| usable), "{devices}");
+        found.map(|found| names(&found).into_iter().map(str::to_owned).collect::<Vec<_>>())
+    };
+    let knows = ["DRAOptionalNodeOperations"];
+    let both = || Some(vec!["a".to_owned(), "b".to_owned()]);
+    assert_eq!(given(&[], &exactly(1)), Some(vec!["b".to_owned()]));
+    assert_eq!((given(&[], &exactly(2)), given(&knows, &exactly(2))), (None, both()));
+    let all = with_selector("true", "All");
+    assert_eq!((given(&[], &all), given(&knows, &all)), (None, both()), "all cannot be given");
+    let labels = Labels::new();
+    let found = allocate(
+        &[&WaitingClaim::read(&claim(&exactly(2)), &CompiledClasses::new([&class])).unwrap()],
+        TargetNode { name: "n1", labels: &labels, features: Some(&knows.map(str::to_owned).into()) },
+        &DevicePools::new(&slices),
+        &HeldDevices::default(),
     );
+    let allocation = found.unwrap().unwrap().results.remove(0);
+    let skips = allocation.devices.results.iter().map(|device| device.skip_node_operations.clone());
+    assert_eq!(skips.collect::<Vec<_>>(), [vec!["*".to_owned()], Vec::new()]);
+    assert!(!TargetNode::plain("n1", &labels).can_use(&allocation));
 }
 
 #[test]
@@ -298,7 +330,7 @@ fn given_of(published: &[ResourceSlice], selector: &str) -> Vec<bool> {
     let mut selected = Selected::default();
     let mut given = |slice: &ResourceSlice| {
         inventory.set(std::sync::Arc::new(slice.clone()));
-        let node = TargetNode { name: "n1", labels: &labels };
+        let node = TargetNode::plain("n1", &labels);
         let mut go_on = |_| ControlFlow::Continue(());
         allocate_again(&[&claim], node, (&inventory, &held), &mut selected, &mut go_on).unwrap().is_some()
     };
@@ -327,7 +359,7 @@ fn a_search_can_be_ended_and_an_earlier_solution_is_repeated_as_long_as_it_holds
     publish(&mut inventory, 4);
     let mut selected = Selected::default();
     let mut attempt = |inventory: &DevicePools, held: &HeldDevices, goes_on: bool| {
-        let node = TargetNode { name: "n1", labels: &labels };
+        let node = TargetNode::plain("n1", &labels);
         let mut go_on = |_| if goes_on { ControlFlow::Continue(()) } else { ControlFlow::Break(()) };
         let found = allocate_again(&[&claim], node, (inventory, held), &mut selected, &mut go_on)?;
         let devices = found

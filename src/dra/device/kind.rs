@@ -108,7 +108,11 @@ impl DeviceKind {
             capacity: self.capacity.clone(),
             consumes: Vec::new(),
             hardware: None,
-            nodes: DeviceNodes { selection: NodeSelection::Unknown, takes: DeviceNodeResources::default() },
+            nodes: DeviceNodes {
+                selection: NodeSelection::Unknown,
+                takes: DeviceNodeResources::default(),
+                skips: Vec::new(),
+            },
             taints: DeviceTaints::default(),
             binding: DeviceBinding::default(),
             shareable: self.shareable,

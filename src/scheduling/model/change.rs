@@ -14,7 +14,7 @@ pub enum Change {
     Charged(NodeName),
     /// A pod no longer stands on a node, or was another before.
     PodRemoved(Arc<Footprint>),
-    /// A node is new or gone, or its labels or taints are others.
+    /// A node is new or gone, or its labels, taints or features are others.
     Node,
     /// A node is kept for a pod, or no longer.
     Nomination,

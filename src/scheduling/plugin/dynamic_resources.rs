@@ -356,9 +356,8 @@ impl<'a> PodClaims<'a> {
         if self.held.is_empty() {
             return Ok(());
         }
-        let node = dra::TargetNode { name: &node.info.name, labels: &node.info.labels };
-        let mut selectors = self.held.iter().filter_map(|(_, allocation)| allocation.node_selector.as_ref());
-        let usable = selectors.all(|selector| node.matches(selector));
+        let node = node.target();
+        let usable = self.held.iter().all(|(_, allocation)| node.can_use(allocation));
         if usable { Ok(()) } else { Err(ClaimRejection::Elsewhere) }
     }
 
@@ -374,7 +373,7 @@ impl<'a> PodClaims<'a> {
             return Ok((Vec::new(), None));
         }
         let held = self.known.in_use(node, self.beside(node));
-        let on = dra::TargetNode { name: &node.info.name, labels: &node.info.labels };
+        let on = node.target();
         let allocation = dra::allocate_again(&claims, on, (self.known.inventory(), &held), selected, go_on);
         let allocation = allocation.map_err(|error| match error {
             AllocationError::Interrupted => ClaimRejection::Unfinished,
@@ -419,7 +418,7 @@ impl<'a> PodClaims<'a> {
         // Claims that ask for the same are read once, whatever their names.
         let name = |at: usize| Some(self.waiting.get(at)?.called());
         let held = self.known.in_use(node, self.beside(node));
-        let on = dra::TargetNode { name: &node.info.name, labels: &node.info.labels };
+        let on = node.target();
         let (mut selected, mut allowance) = (self.fits.selected(node), self.allowance);
         let mut interrupted = false;
         let mut go_on = |toll| {
@@ -439,6 +438,7 @@ impl<'a> PodClaims<'a> {
             wanted: found.wanted,
             matching: found.matching,
             tainted: found.tainted,
+            featureless: found.featureless,
             in_use: found.in_use.len(),
             holders: Holders { all, namespace: self.namespace.clone() },
         })

@@ -20,7 +20,9 @@ impl Snapshot {
     pub fn set_node(&mut self, mut info: NodeInfo) {
         let name = info.name.clone();
         let known = self.world.node(&name).map(|state| &state.info);
-        let same = |known: &NodeInfo| (&known.labels, &known.taints) == (&info.labels, &info.taints);
+        let same = |known: &NodeInfo| {
+            (&known.labels, &known.taints, &known.features) == (&info.labels, &info.taints, &info.features)
+        };
         if known.is_none_or(|known| !same(known) || self.world.may_serve_otherwise(known, &info)) {
             self.changes.push(Change::Node);
         }
