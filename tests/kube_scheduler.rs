@@ -156,6 +156,11 @@ fn berth_finds_the_nodes_feasible_that_kube_scheduler_1_37_does_with_devices_tha
 }
 
 #[test]
+fn berth_finds_the_nodes_feasible_that_kube_scheduler_1_37_does_with_attributes_that_claims_compute() {
+    gated_nodes_are_found_feasible_as_by(Release::V1_37, Gated::DerivedAttributes);
+}
+
+#[test]
 fn berth_finds_the_nodes_feasible_that_kube_scheduler_1_37_does_with_devices_for_which_drivers_need_not_act()
 {
     gated_nodes_are_found_feasible_as_by(Release::V1_37, Gated::NodeOperations);

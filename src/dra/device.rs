@@ -24,6 +24,7 @@ use crate::object::{
 };
 
 pub use attribute::AttributeValues;
+pub(super) use attribute::DerivedValues;
 pub use kind::{CORES, DeviceKind, MEMORY};
 pub use node_resources::OverheadTaken;
 pub(super) use node_resources::{DeviceNodeResources, Mapping};

@@ -1,6 +1,8 @@
 //! What kube-scheduler has behind feature gates, put into clusters with devices: compatibility groups of devices, rules that taint them, what devices
-//! take of their nodes, and devices for which drivers need not act.
+//! take of their nodes, attributes that claims compute, and devices for which drivers need not act.
 
+#[path = "gated/derived_attributes.rs"]
+mod derived_attributes;
 #[path = "gated/node_operations.rs"]
 mod node_operations;
 #[path = "gated/node_resources.rs"]
@@ -30,6 +32,8 @@ pub(crate) enum Gated {
     GroupsAndRules,
     /// What devices take of their nodes' own resources.
     NodeResources,
+    /// Attributes that claims compute of devices.
+    DerivedAttributes,
     /// Devices for which kubelet need not ask their driver.
     NodeOperations,
 }
@@ -41,6 +45,7 @@ impl Gated {
             (Self::GroupsAndRules, Release::Usual) => "DRADeviceTaintRules=true",
             (Self::GroupsAndRules, Release::V1_37) => "DRADeviceCompatibilityGroups=true",
             (Self::NodeResources, _) => "DRANodeAllocatableResources=true",
+            (Self::DerivedAttributes, _) => "DRADerivedAttributes=true",
             (Self::NodeOperations, _) => "DRAOptionalNodeOperations=true",
         }
     }
@@ -49,7 +54,7 @@ impl Gated {
     const fn families(self) -> &'static [Family] {
         match self {
             Self::GroupsAndRules | Self::NodeOperations => &[Family::DeviceClaims, Family::ExtendedResources],
-            Self::NodeResources => &[Family::DeviceClaims],
+            Self::NodeResources | Self::DerivedAttributes => &[Family::DeviceClaims],
         }
     }
 
@@ -57,6 +62,7 @@ impl Gated {
         match self {
             Self::GroupsAndRules => groups_and_rules(case, release),
             Self::NodeResources => node_resources::put_into(case),
+            Self::DerivedAttributes => derived_attributes::put_into(case),
             Self::NodeOperations => node_operations::put_into(case),
         }
     }

@@ -117,8 +117,12 @@ impl<'a> AllocationSearch<'a> {
                 if own.clone().count() != options.count {
                     return None;
                 }
-                let place =
-                    ChoicePlace { claim: at, request: (number, request), alternative: (chosen, alternative) };
+                let place = ChoicePlace {
+                    claim: at,
+                    request: (number, request),
+                    alternative: (chosen, alternative),
+                    derived: &options.derived,
+                };
                 let is_chosen = own.all(|(Choice { candidate, .. }, reading)| {
                     let device = self.candidates.get(*candidate).filter(|one| one.device.reading == *reading);
                     device.is_some_and(|one| options::is_free(alternative, *one, self.held))
@@ -168,7 +172,12 @@ impl<'a> AllocationSearch<'a> {
                 continue;
             }
             let options = &self.options[claim][request][at];
-            let place = ChoicePlace { claim, request: (request, asked), alternative: (at, alternative) };
+            let place = ChoicePlace {
+                claim,
+                request: (request, asked),
+                alternative: (at, alternative),
+                derived: &options.derived,
+            };
             let many = self.attempt.choices[claim].len() + options.count > MOST_RESULTS;
             if many || options.devices.len() < options.count || options.devices.is_empty() {
                 continue;

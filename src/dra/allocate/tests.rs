@@ -135,6 +135,81 @@ fn devices_that_are_alike_are_tried_once() {
     assert_eq!(allocated(&[slice("p", &devices)], &asked, &HeldDevices::default()), Ok(None));
 }
 
+/// Which devices are given for two requests, one for each device, with these derived attributes and constraint.
+fn derived(
+    slices: &[ResourceSlice],
+    expressions: [&str; 2],
+    constraint: &Value,
+) -> Result<Vec<String>, String> {
+    let request = |(at, expression): (usize, &&str)| {
+        let derived = json!([{"name": "derived/place", "expression": expression}]);
+        json!({"name": format!("r{at}"), "exactly": {"deviceClassName": "gpu", "derivedAttributes": derived}})
+    };
+    let requests: Vec<_> = expressions.iter().enumerate().map(request).collect();
+    let devices = json!({"requests": requests, "constraints": [constraint]});
+    let given = allocated(slices, &devices, &HeldDevices::default()).map_err(|error| error.to_string())?;
+    Ok(given.iter().flat_map(names).map(str::to_owned).collect())
+}
+
+#[test]
+fn attributes_that_a_claim_computes_are_compared_in_place_of_those_that_devices_have() {
+    let device = |name: &str, place: &str, number: i64| {
+        let attributes = json!({"place": {"string": place}, "number": {"int": number}});
+        json!({"name": name, "attributes": attributes})
+    };
+    let slices =
+        [slice("p", &[device("a", "numa-0", 1), device("b", "numa-1", 0), device("c", "numa-1", 1)])];
+    let own = "device.attributes['gpu.example.com']";
+    let (place, number) = (format!("{own}.place"), format!("'numa-' + string({own}.number)"));
+    let same = json!({"matchAttribute": "derived/place"});
+    assert_eq!(derived(&slices, [&place, &place], &same).unwrap(), ["b", "c"]);
+    assert_eq!(derived(&slices, [&place, &number], &same).unwrap(), ["a", "b"]);
+    let apart = json!({"distinctAttribute": "derived/place"});
+    assert_eq!(derived(&slices, [&place, &place], &apart).unwrap(), ["a", "b"]);
+    let both = format!("[{own}.number, 1 - {own}.number]");
+    assert_eq!(derived(&slices, [&both, &both], &apart).unwrap(), Vec::<String>::new(), "lists are sets");
+    assert_eq!(derived(&slices, ["'x'", "1"], &same).unwrap(), Vec::<String>::new(), "of different types");
+    let hides = json!({"name": "r", "exactly": {"deviceClassName": "gpu", "count": 2, "derivedAttributes": [
+        {"name": "gpu.example.com/place", "expression": "true"}]}});
+    let hidden = json!({"requests": [hides], "constraints": [{"matchAttribute": "gpu.example.com/place"}]});
+    assert_eq!(names(&allocated(&slices, &hidden, &HeldDevices::default()).unwrap().unwrap()), ["a", "b"]);
+}
+
+#[test]
+fn a_device_of_which_an_attribute_can_not_be_computed_is_left_out() {
+    let slices = [slice(
+        "p",
+        &[
+            json!({"name": "a"}),
+            json!({"name": "b", "attributes": {"x": {"int": 1}}}),
+            json!({"name": "c", "attributes": {"x": {"int": 1}}}),
+        ],
+    )];
+    let own = "device.attributes['gpu.example.com'].x";
+    let same = json!({"matchAttribute": "derived/place"});
+    assert_eq!(derived(&slices, [own, own], &same).unwrap(), ["b", "c"]);
+    let field = "claim team/c: spec.devices.requests[0].exactly.derivedAttributes[0] on device gpu.example.com/p/a: \
+                 CEL runtime error";
+    for (expression, reason) in [
+        (
+            "{}",
+            "the result is of type map, and must be a bool, an int, a string, a version, or a list of one of these",
+        ),
+        (
+            "[1, 'x']",
+            "the result is of type list of different types, and must be a bool, an int, a string, a version, or a list of one of these",
+        ),
+    ] {
+        assert_eq!(derived(&slices, [expression, own], &same), Err(format!("{field}: {reason}")));
+    }
+    let unused = json!({"matchAttribute": "gpu.example.com/x"});
+    assert_eq!(
+        derived(&slices, ["{}", "{}"], &unused).unwrap(),
+        ["b", "c"],
+        "what nothing compares is not computed"
+    );
+}
+
 #[test]
 fn what_a_claim_asks_for_and_nothing_serves_is_told_with_its_field() {
     let error = |devices: &Value| allocated(&[], devices, &HeldDevices::default()).unwrap_err().to_string();
@@ -147,12 +222,27 @@ fn what_a_claim_asks_for_and_nothing_serves_is_told_with_its_field() {
         error(&request(json!({"deviceClassName": "gpu", "count": 0}))),
         "claim team/c, request r: count must be greater than 0"
     );
-    let derived = json!([{"name": "derived/numa", "expression": "1"}]);
-    let alternative = json!({"name": "one", "deviceClassName": "gpu", "derivedAttributes": derived});
+    let derived = |of: Value| {
+        let alternative = json!({"name": "one", "deviceClassName": "gpu", "derivedAttributes": of});
+        error(&json!({"requests": [{"name": "r", "firstAvailable": [alternative]}]}))
+    };
+    let field = "claim team/c: spec.devices.requests[0].firstAvailable[0].derivedAttributes";
+    let one = |name: &str, expression: &str| json!({"name": name, "expression": expression});
     assert_eq!(
-        error(&json!({"requests": [{"name": "r", "firstAvailable": [alternative]}]})),
-        "claim team/c: spec.devices.requests[0].firstAvailable[0].derivedAttributes: derived attributes are not served"
+        derived(json!([one("derived/numa", "none")])),
+        format!("{field}[0]: CEL compile error: undeclared reference to 'none'")
     );
+    assert_eq!(
+        derived(json!([one("derived/a", "1"), one("derived/a", "2")])),
+        format!("{field}[1].name: \"derived/a\" is empty or the name of another")
+    );
+    let many: Vec<_> = (0..33).map(|at| one(&format!("derived/a{at}"), "1")).collect();
+    assert_eq!(derived(json!(many)), format!("{field}: there are 33, and 32 are allowed"));
+    let costly = "lists.range(300).all(a, lists.range(300).all(b, a == b))";
+    let many: Vec<_> = (0..32).map(|at| one(&format!("derived/a{at}"), costly)).collect();
+    let refused = derived(json!(many));
+    let words = "claim team/c: spec.devices.requests: its derived attributes could cost up to ";
+    assert!(refused.starts_with(words) && refused.ends_with(" in all, and 4000000 is allowed"), "{refused}");
     assert_eq!(
         error(&with_selector("device.", "ExactCount")),
         "claim team/c: spec.devices.requests[0].exactly.selectors[0]: CEL compile error: at line 1, \
