@@ -14,6 +14,7 @@ pub mod error;
 pub mod extended_resources;
 pub mod held;
 pub mod node;
+pub mod node_resources;
 pub mod pool;
 pub mod taint;
 
@@ -26,4 +27,5 @@ pub use error::AllocationError;
 pub use extended_resources::ExtendedResources;
 pub use held::HeldDevices;
 pub use node::TargetNode;
+pub use node_resources::NodeResourcesTaken;
 pub use pool::{DevicePools, PoolId};

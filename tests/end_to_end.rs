@@ -228,6 +228,8 @@ on_both_floors! {
     device_claims::pods_that_share_a_claim_go_to_one_node,
     device_claims::a_card_that_is_published_later_wakes_the_pod,
     device_claims::devices_that_a_rule_taints_are_given_once_the_rule_is_gone,
+    device_claims::what_devices_take_of_their_node_is_stated_and_counted,
+    device_claims::a_binder_that_is_killed_at_the_status_of_a_pod_states_what_its_claim_takes,
     device_claims::a_claim_moves_with_its_pod,
     device_claims::a_binder_that_is_killed_between_any_two_steps_gives_one_card,
     rivals::a_pod_that_is_not_bound_gives_way_to_another_scheduler,

@@ -25,6 +25,7 @@ use serde_json::{Value, json};
 
 use difference::{Difference, NAMED};
 use family::Family;
+use gated::Gated;
 use plugins::{Judge, Plugins};
 use run::{Findings, Plan, run};
 use simulate::Settings;
@@ -141,20 +142,36 @@ fn pods_are_preempted_as_by(release: Release) {
 
 #[test]
 fn berth_finds_the_nodes_feasible_that_kube_scheduler_does_with_rules_that_taint_devices() {
-    gated_nodes_are_found_feasible_as_by(Release::Usual);
+    gated_nodes_are_found_feasible_as_by(Release::Usual, Gated::GroupsAndRules);
 }
 
 #[test]
 fn berth_finds_the_nodes_feasible_that_kube_scheduler_1_37_does_with_groups_and_rules_of_devices() {
-    gated_nodes_are_found_feasible_as_by(Release::V1_37);
+    gated_nodes_are_found_feasible_as_by(Release::V1_37, Gated::GroupsAndRules);
 }
 
-fn gated_nodes_are_found_feasible_as_by(release: Release) {
+#[test]
+fn berth_finds_the_nodes_feasible_that_kube_scheduler_1_37_does_with_devices_that_take_of_their_nodes() {
+    gated_nodes_are_found_feasible_as_by(Release::V1_37, Gated::NodeResources);
+}
+
+#[test]
+fn berth_finds_the_nodes_feasible_that_kube_scheduler_1_37_does_with_attributes_that_claims_compute() {
+    gated_nodes_are_found_feasible_as_by(Release::V1_37, Gated::DerivedAttributes);
+}
+
+#[test]
+fn berth_finds_the_nodes_feasible_that_kube_scheduler_1_37_does_with_devices_for_which_drivers_need_not_act()
+{
+    gated_nodes_are_found_feasible_as_by(Release::V1_37, Gated::NodeOperations);
+}
+
+fn gated_nodes_are_found_feasible_as_by(release: Release, gated: Gated) {
     let Some(judge) = judge(release) else { return };
-    let judge = Judge { gates: gated::gates(release), ..judge };
+    let judge = Judge { gates: gated.gates(release), ..judge };
     let (clusters, seed) = (number("BERTH_PARITY_GATED", 300), number("BERTH_PARITY_SEED", SEED));
-    let gated::Findings { kept_away, fit, differences } = gated::run(&judge, clusters, seed);
-    say(&format!("{kept_away} nodes are refused for groups and rules of devices, {fit} fit all the same"));
+    let gated::Findings { kept_away, fit, differences } = gated::run(&judge, gated, clusters, seed);
+    say(&format!("{gated:?}: {kept_away} nodes are refused for it, {fit} fit all the same"));
     assert!(
         differences.is_empty(),
         "{} differences:\n{}",

@@ -28,6 +28,7 @@ mod machine;
 mod mixed_nodes;
 mod modes;
 mod neighbours;
+mod node_resources;
 mod nominated_quota;
 mod nominations;
 mod numbers;

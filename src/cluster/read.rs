@@ -44,6 +44,7 @@ use crate::{
             origin::{Origin, PodImages},
             pod::Placer,
             pod_shape::CardShape,
+            resources::DeclaredResources,
         },
         plugin::{Plugin, score::weights::ScoreWeights},
         world::{object::Object, quota::Bound},
@@ -202,6 +203,7 @@ impl Reader {
             status: Arc::new(WaitingPodStatus {
                 nominated: nominated(pod).filter(|_| holding.is_none()),
                 served,
+                taken: pod.status.node_allocatable_resource_claim_statuses.clone(),
                 told: told(pod),
                 room: stated_room(pod).filter(|_| holding.is_none()),
             }),
@@ -389,10 +391,16 @@ impl Reader {
 
     /// What a pod that wants a place asks for.
     fn place(&self, pod: &Pod, footprint: &Footprint, devices: Vec<ProfileRequest>) -> Claim {
-        let constraints = match self.judged {
+        let mut constraints = match self.judged {
             ReadPurpose::Everything => constraints(pod, footprint),
             ReadPurpose::Cards => unconstrained(pod),
         };
+        match DeclaredResources::of_pod(pod) {
+            Ok(declared) => constraints.declared = declared.map(Arc::new),
+            Err((name, error)) => {
+                return Claim::Unreadable(format!("Pod's resources can't be read: {name}: {error}"));
+            }
+        }
         let policy = self.pod_policy;
         Claim::Place(Arc::new(Ask { devices, resources: footprint.resources.clone(), constraints, policy }))
     }

@@ -51,11 +51,14 @@ pub struct ClaimAllocations {
     pub left_out: Vec<AllocationError>,
 }
 
-/// A device that could be given, and the place of its pool.
+/// A device that could be given.
 #[derive(Clone, Copy, Debug)]
 struct CandidateDevice<'a> {
     device: &'a PoolDevice,
+    /// The place of its pool.
     pool: usize,
+    /// Whether the node's kubelet lacks a feature that the device needs.
+    featureless: bool,
 }
 
 /// Devices for all of the claims; `None`: the node has none that would do. Claims that are allocated already must not be among them:
@@ -85,7 +88,7 @@ pub fn allocate_again(
 ) -> Result<Option<ClaimAllocations>, AllocationError> {
     selected.start_over();
     let pools = inventory.pools(node);
-    let candidates = candidates(&pools);
+    let candidates = candidates(&pools, node);
     let scene = AttemptDevices { pools: &pools, candidates: &candidates, held };
     let mut left_out = Vec::new();
     let mut options = Vec::with_capacity(claims.len());
@@ -118,10 +121,15 @@ pub fn allocate_again(
 }
 
 /// The devices of pools that can be used, in the order in which they are tried.
-fn candidates<'a>(pools: &[VisiblePool<'a>]) -> Vec<CandidateDevice<'a>> {
+fn candidates<'a>(pools: &[VisiblePool<'a>], node: TargetNode<'_>) -> Vec<CandidateDevice<'a>> {
     let usable = pools.iter().enumerate().filter(|(_, pool)| pool.state == PoolState::Usable);
     usable
-        .flat_map(|(at, pool)| pool.devices.iter().map(move |device| CandidateDevice { device, pool: at }))
+        .flat_map(|(at, pool)| {
+            pool.devices.iter().map(move |device| {
+                let featureless = !device.nodes.skips.is_empty() && !node.skips_operations();
+                CandidateDevice { device, pool: at, featureless }
+            })
+        })
         .collect()
 }
 

@@ -17,6 +17,7 @@ use std::{fmt, sync::Arc};
 
 use cel::{Context, Env, IdedExpr, Value, common::types::CelBool, parser::PrattParser};
 
+pub use cost::ESTIMATE_LIMIT;
 pub use error::{CompileError, EvaluationError};
 pub use view::{DeviceValue, DeviceVariable};
 
@@ -75,6 +76,15 @@ impl Expression {
         let value = Value::resolve_val(&self.root, &context)?;
         let result = value.downcast_ref::<CelBool>().map(|result| *result.inner());
         result.ok_or_else(|| EvaluationError::NotBool(value.get_type().name().to_owned()))
+    }
+
+    /// What the expression makes of a device: one of the values that attributes have, or a list of such.
+    pub fn value(&self, device: &DeviceVariable) -> Result<DeviceValue, EvaluationError> {
+        let mut context = Context::with_env(self.functions.0.clone());
+        context.set_variable_resolver(device);
+        let value = Value::resolve_val(&self.root, &context)?;
+        DeviceValue::of(&*value)
+            .ok_or_else(|| EvaluationError::NoAttribute(value.get_type().name().to_owned()))
     }
 }
 

@@ -1,6 +1,7 @@
 //! Claims and classes, read once: selectors are compiled, and what this version does not know is refused.
 
 mod class;
+mod derived;
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -12,6 +13,7 @@ use crate::object::{
 };
 
 pub use class::{CompiledClass, CompiledClasses, Selector};
+pub(super) use derived::DerivedAttribute;
 
 /// A claim that wants devices.
 #[derive(Clone, Debug)]
@@ -47,6 +49,8 @@ pub(super) struct Alternative {
     pub(super) admin_access: Option<bool>,
     pub(super) tolerations: Vec<DeviceToleration>,
     pub(super) capacity: BTreeMap<String, WrittenAmount>,
+    /// Attributes that are computed of each device, for the constraints that are about it.
+    pub(super) derived: Vec<DerivedAttribute>,
 }
 
 /// How many devices are wanted.
@@ -86,6 +90,8 @@ impl WaitingClaim {
             let reader = RequestReader { claim: &name, classes, request, at };
             reader.request()
         });
+        let mut requests: Vec<ClaimRequest> = requests.collect::<Result<_, _>>()?;
+        derived::check_cost(&name, &requests)?;
         let constraints = devices.constraints.iter().enumerate().map(|(at, constraint)| {
             Constraint::read(constraint).ok_or_else(|| AllocationError::Claim {
                 claim: name.clone(),
@@ -98,24 +104,25 @@ impl WaitingClaim {
             let reason = "it has too many levels to be read".to_owned();
             return Err(AllocationError::Claim { claim: name, field, reason });
         }
-        Ok(Self {
-            uid: metadata.uid.clone(),
-            requests: requests.collect::<Result<_, _>>()?,
-            constraints: constraints.collect::<Result<_, _>>()?,
-            config: devices.config.clone(),
-            name,
-        })
+        let constraints: Vec<Constraint> = constraints.collect::<Result<_, _>>()?;
+        derived::keep_compared(&mut requests, &constraints);
+        Ok(Self { uid: metadata.uid.clone(), requests, constraints, config: devices.config.clone(), name })
     }
 }
 
-/// So many bytes may the selectors of a claim have in all: they are compiled at once when the claim is seen. The API has no limit but that of an
+/// So many bytes may the selectors of a claim have in all, and the expressions of its derived attributes: they are compiled at once when the claim is seen. The API has no limit but that of an
 /// object, 1.5 MB; what claims ask for by hand has some hundred bytes.
 const LONGEST_SELECTORS: usize = 128 * 1024;
 
 fn length_of_selectors(requests: &[DeviceRequest]) -> usize {
     let devices = requests.iter().flat_map(|request| request.exactly.iter().chain(&request.first_available));
-    let selectors = devices.flat_map(|devices| &devices.selectors);
-    selectors.filter_map(|selector| selector.cel.as_ref()).map(|cel| cel.expression.len()).sum()
+    let length = |devices: &RequestedDevices| {
+        let selectors = devices.selectors.iter().filter_map(|selector| selector.cel.as_ref());
+        let selectors = selectors.map(|cel| cel.expression.len());
+        let derived = devices.derived_attributes.iter().map(|derived| derived.expression.len());
+        selectors.chain(derived).sum::<usize>()
+    };
+    devices.map(length).sum()
 }
 
 /// Whether there are parameters that can't be handed on.
@@ -162,13 +169,6 @@ impl RequestReader<'_> {
             request: name.to_owned(),
             reason,
         };
-        if !devices.derived_attributes.is_empty() {
-            return Err(AllocationError::Claim {
-                claim: self.claim.to_owned(),
-                field: format!("{field}.derivedAttributes"),
-                reason: "derived attributes are not served".to_owned(),
-            });
-        }
         let object = format!("claim {}", self.claim);
         let selectors = Selector::read_all(
             &object,
@@ -205,6 +205,12 @@ impl RequestReader<'_> {
             admin_access: devices.admin_access,
             tolerations: devices.tolerations.clone(),
             capacity: capacity.collect::<Result<_, _>>()?,
+            derived: DerivedAttribute::read_all(
+                self.claim,
+                &format!("{field}.derivedAttributes"),
+                &devices.derived_attributes,
+                self.classes.functions(),
+            )?,
         })
     }
 }

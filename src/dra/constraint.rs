@@ -1,6 +1,6 @@
 //! What must hold between the devices of a claim.
 
-use super::device::{AttributeValues, PoolDevice};
+use super::device::{AttributeValues, DerivedValues, PoolDevice};
 use crate::object::resource_claim::DeviceConstraint;
 
 /// A constraint on an attribute.
@@ -45,9 +45,16 @@ impl Constraint {
         self.requests.is_empty() || self.requests.iter().any(named)
     }
 
-    /// Takes a device in; `false`: it does not fit the others.
-    pub(super) fn add(&self, compared: &mut ComparedDevices, device: &PoolDevice) -> bool {
-        let Some(values) = device.attribute(&self.attribute) else { return false };
+    /// Takes a device in, of which a claim computes these attributes; `false`: it does not fit the others. A computed attribute hides one that the device
+    /// has.
+    pub(super) fn add(
+        &self,
+        compared: &mut ComparedDevices,
+        device: &PoolDevice,
+        derived: Option<&DerivedValues>,
+    ) -> bool {
+        let derived = derived.and_then(|derived| derived.get(&*self.attribute));
+        let Some(values) = derived.or_else(|| device.attribute(&self.attribute)) else { return false };
         let entry = match (self.demand, compared.values.last()) {
             (MatchDemand::Match, Some(common)) => common.shared(values),
             (MatchDemand::Match, None) => Some(values.clone()),

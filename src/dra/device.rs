@@ -3,6 +3,7 @@
 mod attribute;
 mod hardware;
 mod kind;
+mod node_resources;
 mod view;
 
 use std::{
@@ -19,11 +20,14 @@ use super::{
 };
 use crate::object::{
     Amount,
-    resource_slice::{ResourceSliceSpec, SliceDevice},
+    resource_slice::{NodeAllocatableResource, ResourceSliceSpec, SliceDevice},
 };
 
 pub use attribute::AttributeValues;
+pub(super) use attribute::DerivedValues;
 pub use kind::{CORES, DeviceKind, MEMORY};
+pub use node_resources::OverheadTaken;
+pub(super) use node_resources::{DeviceNodeResources, Mapping};
 
 /// The attribute that names the PCIe root complex of a device (kubernetes `dynamic-resource-allocation/deviceattribute`).
 pub(super) const PCIE_ROOT: &str = "resource.kubernetes.io/pcieRoot";
@@ -80,6 +84,17 @@ pub(super) struct DeviceBinding {
     pub(super) failure_conditions: Vec<String>,
 }
 
+/// What a device is to nodes.
+#[derive(Clone, Debug)]
+pub(super) struct DeviceNodes {
+    /// From which nodes it can be reached.
+    pub(super) selection: NodeSelection,
+    /// What an allocation takes of the resources of the node that uses it.
+    pub(super) takes: DeviceNodeResources,
+    /// What kubelet need not ask the driver to do: only a node whose kubelet knows of this can use the device then.
+    pub(super) skips: Vec<String>,
+}
+
 /// A device.
 #[derive(Clone, Debug)]
 pub struct PoolDevice {
@@ -94,15 +109,14 @@ pub struct PoolDevice {
     pub(super) consumes: Vec<SetUse>,
     /// The id of the hardware of its node that it is, or is a part of; `None`: not known, or it is of no one node.
     pub hardware: Option<Arc<str>>,
-    /// From which nodes it can be reached.
-    pub(super) selection: NodeSelection,
+    pub(super) nodes: DeviceNodes,
     pub(super) taints: DeviceTaints,
     pub(super) binding: DeviceBinding,
     /// Whether several requests can share it.
     pub shareable: bool,
     /// What selectors see of it.
     pub(super) view: Result<DeviceVariable, EvaluationError>,
-    /// A field of it, or of its slice, for whose sake it can't be given: this version does not do what the field asks for.
+    /// A field of it for whose sake it can't be given: this version does not do what the field asks for.
     pub(super) unserved: Option<&'static str>,
 }
 
@@ -130,7 +144,11 @@ impl PoolDevice {
             consumes: consumed(device)?,
             hardware: hardware::of(&spec.driver, &attributes, &selection),
             attributes,
-            selection,
+            nodes: DeviceNodes {
+                selection,
+                takes: DeviceNodeResources::read(device)?,
+                skips: spec.skip_node_operations.clone(),
+            },
             taints: DeviceTaints::published(&device.taints),
             binding: DeviceBinding {
                 to_node: device.binds_to_node,
@@ -139,7 +157,7 @@ impl PoolDevice {
             },
             shareable: device.allow_multiple_allocations,
             view: view::of(&spec.driver, device),
-            unserved: unserved(spec, device),
+            unserved: unserved(device),
             reading: Reading::default(),
             id,
         })
@@ -147,7 +165,7 @@ impl PoolDevice {
 
     /// The one node from which it can be reached; `None`: there may be several.
     pub fn node(&self) -> Option<&str> {
-        match &self.selection {
+        match &self.nodes.selection {
             NodeSelection::Name(node) => Some(node),
             NodeSelection::All | NodeSelection::Selector(_) | NodeSelection::Unknown => None,
         }
@@ -196,12 +214,10 @@ fn consumed(device: &SliceDevice) -> Result<Vec<SetUse>, String> {
     uses.collect()
 }
 
-/// The field for whose sake the device can't be given. kube-scheduler takes what `nodeAllocatableResources` says off the node (KEP-5517), and has
-/// kubelet leave out what `skipNodeOperations` names, on nodes that declare the feature.
-fn unserved(spec: &ResourceSliceSpec, device: &SliceDevice) -> Option<&'static str> {
-    let fields = [
-        ("nodeAllocatableResources", !device.node_allocatable_resources.is_empty()),
-        ("spec.skipNodeOperations of its slice", !spec.skip_node_operations.is_empty()),
-    ];
-    fields.into_iter().find_map(|(field, is_set)| is_set.then_some(field))
+/// The field for whose sake the device can't be given: what 1.36 has for a node's resources differs from 1.37 in what the pod's status says of it.
+fn unserved(device: &SliceDevice) -> Option<&'static str> {
+    let mut resources = device.node_allocatable_resources.values();
+    let of_1_36 =
+        |resource: &NodeAllocatableResource| resource.mapping.is_none() && resource.overhead.is_none();
+    resources.any(of_1_36).then_some("nodeAllocatableResourceMappings")
 }

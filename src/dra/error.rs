@@ -68,8 +68,18 @@ pub enum AllocationError {
     UnservedDevice {
         /// The device.
         device: Box<DeviceId>,
-        /// The field of the device, or of its slice.
+        /// The field of the device.
         field: &'static str,
+    },
+    /// What a field of a device says can't be made out for its allocation.
+    #[error("device {device}: {field}: {reason}")]
+    Device {
+        /// The device.
+        device: Box<DeviceId>,
+        /// The field of the device.
+        field: String,
+        /// What is wrong.
+        reason: String,
     },
     /// A claim asks for more devices than it can be given.
     #[error("claim {claim}: number of requested devices {count} exceeds the claim limit of {MOST_RESULTS}")]
@@ -125,6 +135,7 @@ impl AllocationError {
                 Some(format!("{object}: {field}: CEL runtime error on a device"))
             }
             Self::UnservedDevice { field, .. } => Some(format!("{field} of a device is not served")),
+            Self::Device { field, reason, .. } => Some(format!("{field} of a device: {reason}")),
             Self::UnsettledPool { claim, request, .. } => Some(format!(
                 "claim {claim}, request {request}: asks for all devices, but a resource pool is currently not complete"
             )),

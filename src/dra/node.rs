@@ -1,6 +1,12 @@
 //! Nodes, and which of them can reach a device.
 
-use crate::object::{Labels, NodeSelector, NodeSelectorTerm, Requirement};
+use std::collections::BTreeSet;
+
+use crate::object::{Labels, NodeSelector, NodeSelectorTerm, Requirement, resource_claim::AllocationResult};
+
+/// The feature that a kubelet declares which leaves out what a slice says that its driver need not do (KEP-5945; k8s.io/component-helpers v0.37
+/// `nodedeclaredfeatures/features/draoptionalnodeoperations`).
+const OPTIONAL_OPERATIONS: &str = "DRAOptionalNodeOperations";
 
 /// The node for which devices are chosen.
 #[derive(Clone, Copy, Debug)]
@@ -9,6 +15,8 @@ pub struct TargetNode<'a> {
     pub name: &'a str,
     /// Its labels.
     pub labels: &'a Labels,
+    /// The features that its kubelet declares; `None`: none.
+    pub features: Option<&'a BTreeSet<String>>,
 }
 
 /// The nodes that can reach a device.
@@ -46,7 +54,26 @@ impl NodeSelection {
     }
 }
 
+impl<'a> TargetNode<'a> {
+    /// A node whose kubelet declares no features.
+    pub fn plain(name: &'a str, labels: &'a Labels) -> Self {
+        Self { name, labels, features: None }
+    }
+}
+
 impl TargetNode<'_> {
+    /// Whether its kubelet leaves out what a driver need not do.
+    pub(super) fn skips_operations(&self) -> bool {
+        self.features.is_some_and(|features| features.contains(OPTIONAL_OPERATIONS))
+    }
+
+    /// Whether a claim that holds these devices can be used from the node.
+    pub fn can_use(&self, allocation: &AllocationResult) -> bool {
+        let reaches = allocation.node_selector.as_ref().is_none_or(|selector| self.matches(selector));
+        let mut devices = allocation.devices.results.iter();
+        reaches && (self.skips_operations() || devices.all(|device| device.skip_node_operations.is_empty()))
+    }
+
     /// Whether the node matches one of the terms; a term without requirements matches none
     /// (`k8s.io/component-helpers/scheduling/corev1/nodeaffinity`).
     pub fn matches(&self, selector: &NodeSelector) -> bool {

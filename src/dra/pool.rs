@@ -27,6 +27,8 @@ pub struct DevicePools {
     of_node: BTreeMap<Arc<str>, BTreeSet<PoolId>>,
     /// The pools with slices that select nodes in another way.
     of_many: BTreeSet<PoolId>,
+    /// The pools with devices that take of their nodes' own resources.
+    taking: BTreeSet<PoolId>,
     hardware: HardwareIndex,
     taints: Arc<TaintRules>,
     /// How many devices have been read so far.
@@ -154,6 +156,7 @@ impl DevicePools {
     /// Reads a pool anew from its slices.
     fn read(&mut self, pool: &PoolId) {
         self.of_many.remove(pool);
+        self.taking.remove(pool);
         let of = self.pools.get(pool).map(Generations::nodes).unwrap_or_default();
         for node in of {
             if let Some(pools) = self.of_node.get_mut(&node)
@@ -177,6 +180,15 @@ impl DevicePools {
         if generations.slices().any(|slice| !matches!(slice.selection, Some(NodeSelection::Name(_)))) {
             self.of_many.insert(pool.clone());
         }
+        let mut devices = generations.slices().flat_map(|slice| &slice.devices);
+        if devices.any(|device| !device.nodes.takes.is_nothing()) {
+            self.taking.insert(pool.clone());
+        }
+    }
+
+    /// Whether there are devices that take of their nodes' own resources.
+    pub fn take_of_nodes(&self) -> bool {
+        !self.taking.is_empty()
     }
 
     /// The pools of which this node might reach a slice, by driver and name.
@@ -313,7 +325,7 @@ impl Published {
     fn reachable(&self, node: TargetNode<'_>) -> Vec<&PoolSlice> {
         let reachable = |slice: &&PoolSlice| match &slice.selection {
             Some(selection) => selection.admits(node),
-            None => slice.devices.iter().any(|device| device.selection.admits(node)),
+            None => slice.devices.iter().any(|device| device.nodes.selection.admits(node)),
         };
         self.slices.iter().filter(reachable).collect()
     }
@@ -344,7 +356,7 @@ fn seen_from<'a>(
         PoolState::Incomplete
     };
     let devices =
-        slices.iter().flat_map(|slice| &slice.devices).filter(|device| device.selection.admits(node));
+        slices.iter().flat_map(|slice| &slice.devices).filter(|device| device.nodes.selection.admits(node));
     Some(VisiblePool { id, published, state, devices: devices.collect() })
 }
 

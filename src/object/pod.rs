@@ -12,6 +12,7 @@ use super::{
     container::{Container, ResourceMap, Resources},
     metadata::Metadata,
     nullable,
+    quantity::Quantity,
     selector::LabelSelector,
     toleration::Toleration,
     volume::Volume,
@@ -133,6 +134,51 @@ pub struct ExtendedResourceClaimStatus {
     pub resource_claim_name: String,
 }
 
+/// What a claim takes of the node's own resources for the pod: an entry of `status.nodeAllocatableResourceClaimStatuses` (KEP-5517), as 1.37 has it.
+#[derive(Clone, Debug, Default, Deserialize, Eq, Hash, PartialEq, Serialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct NodeAllocatableClaimStatus {
+    /// The claim, in the pod's namespace.
+    #[serde(deserialize_with = "nullable")]
+    pub resource_claim_name: String,
+    /// The containers that use it.
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "Vec::is_empty")]
+    pub containers: Vec<String>,
+    /// What its devices themselves stand for.
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "Vec::is_empty")]
+    pub mapping: Vec<NodeAllocatableMapped>,
+    /// What is taken besides.
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "Vec::is_empty")]
+    pub overhead: Vec<NodeAllocatableOverhead>,
+}
+
+/// How much of a resource of the node a claim's devices stand for.
+#[derive(Clone, Debug, Default, Deserialize, Eq, Hash, PartialEq, Serialize)]
+#[serde(default)]
+pub struct NodeAllocatableMapped {
+    /// The resource.
+    #[serde(deserialize_with = "nullable")]
+    pub name: String,
+    /// How much.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quantity: Option<Quantity>,
+}
+
+/// How much of a resource of the node is taken beside a claim's devices.
+#[derive(Clone, Debug, Default, Deserialize, Eq, Hash, PartialEq, Serialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct NodeAllocatableOverhead {
+    /// The resource.
+    #[serde(deserialize_with = "nullable")]
+    pub name: String,
+    /// For the pod.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub per_pod: Option<Quantity>,
+    /// For each container that uses the claim.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub per_container: Option<Quantity>,
+}
+
 /// A request of a claim that serves a container's extended resource.
 #[derive(Clone, Debug, Default, Deserialize, Eq, Hash, PartialEq, Serialize)]
 #[serde(default, rename_all = "camelCase")]
@@ -210,6 +256,9 @@ pub struct PodStatus {
     pub resource_claim_statuses: Vec<PodResourceClaimStatus>,
     /// The claim that serves extended resources of the pod (KEP-5004); absent: none does.
     pub extended_resource_claim_status: Option<Arc<ExtendedResourceClaimStatus>>,
+    /// What claims take of the node's own resources for the pod (KEP-5517).
+    #[serde(deserialize_with = "nullable")]
+    pub node_allocatable_resource_claim_statuses: Arc<[NodeAllocatableClaimStatus]>,
 }
 
 impl PodStatus {

@@ -91,6 +91,14 @@ impl Amount {
         Self(self.0.saturating_sub(other.0))
     }
 
+    /// This many times the other, rounded up to a billionth.
+    #[must_use]
+    pub fn times(self, other: Self) -> Self {
+        let whole = (self.0 / NANO).saturating_mul(other.0);
+        let rest = ceil_div((self.0 % NANO).saturating_mul(other.0), NANO);
+        Self(whole.saturating_add(rest))
+    }
+
     /// As a quantity in units, with the largest binary suffix that is exact: `4Gi`. Parts of a unit are rounded up.
     pub fn binary(self) -> Quantity {
         const SUFFIXES: &[&str] = &["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];

@@ -3,11 +3,11 @@
 //! Source: kubernetes `staging/src/k8s.io/api/resource/v1/types.go`, 1.36 and 1.37. `v1beta2` has the same fields. Left out, since it changes no
 //! allocation: `partitionTypeAttribute`, by which Kubernetes reports the devices of a pool (KEP-5677).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 
-use super::{Present, affinity::NodeSelector, metadata::Metadata, nullable, quantity::Quantity};
+use super::{affinity::NodeSelector, metadata::Metadata, nullable, quantity::Quantity};
 
 /// Some of the devices of a pool.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
@@ -104,16 +104,41 @@ pub struct SliceDevice {
     /// Whether several requests can share it, each with a part of its capacity.
     #[serde(deserialize_with = "nullable")]
     pub allow_multiple_allocations: bool,
-    /// The node's resources of which an allocation takes a part, by name (KEP-5517), under its names of 1.37 and 1.36. How much it takes is not read.
-    #[serde(alias = "nodeAllocatableResourceMappings", deserialize_with = "keys")]
-    pub node_allocatable_resources: BTreeSet<String>,
+    /// What an allocation takes of the node's own resources, by name (KEP-5517), under its names of 1.37 and 1.36.
+    #[serde(alias = "nodeAllocatableResourceMappings", deserialize_with = "nullable")]
+    pub node_allocatable_resources: BTreeMap<String, NodeAllocatableResource>,
 }
 
-/// The keys of an object; of `null`, none.
-fn keys<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeSet<String>, D::Error> {
-    #[expect(clippy::zero_sized_map_values, reason = "a map is read, of which the keys are kept")]
-    let object: BTreeMap<String, Present> = nullable(deserializer)?;
-    Ok(object.into_keys().collect())
+/// How a device takes one of the node's own resources. 1.36 has other fields, which are not read: both of these are absent then.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
+#[serde(default)]
+pub struct NodeAllocatableResource {
+    /// What the device itself stands for.
+    pub mapping: Option<NodeAllocatableMapping>,
+    /// What its users take besides.
+    pub overhead: Option<NodeAllocatableOverhead>,
+}
+
+/// How much of a resource a device stands for: by a capacity that is taken of it, or by itself.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
+#[serde(default, rename_all = "camelCase")]
+pub struct NodeAllocatableMapping {
+    /// The capacity.
+    pub capacity_key: Option<String>,
+    /// How much a unit of that capacity is; absent: 1.
+    pub capacity_multiplier: Option<Quantity>,
+    /// How much the device is.
+    pub device_multiplier: Option<Quantity>,
+}
+
+/// How much of a resource the users of a device take besides.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
+#[serde(default, rename_all = "camelCase")]
+pub struct NodeAllocatableOverhead {
+    /// Each pod.
+    pub per_pod: Option<Quantity>,
+    /// Each container, besides.
+    pub per_container: Option<Quantity>,
 }
 
 /// The value of an attribute. One field is set; what a later version of the API adds leaves all of them absent.

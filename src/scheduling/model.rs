@@ -21,6 +21,7 @@ pub mod name;
 pub(in crate::scheduling) mod needed_label;
 pub mod node;
 pub mod node_affinity;
+pub mod node_resources;
 pub mod origin;
 pub mod other_schedulers;
 pub mod outcome;

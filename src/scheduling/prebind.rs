@@ -67,6 +67,7 @@ mod extended;
 mod flow;
 mod held;
 mod input;
+mod node_resources;
 mod reason;
 mod request;
 mod step;

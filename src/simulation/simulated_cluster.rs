@@ -23,8 +23,8 @@ use crate::{
         WriteOutcome,
         effect::PrebindWrite,
         model::{
-            extended_resources::StatedClaim, kept_room::RoomStatus, kind::Kind, pod::Binding,
-            steps::Allowance,
+            extended_resources::StatedClaim, kept_room::RoomStatus, kind::Kind, node_resources::charged,
+            pod::Binding, steps::Allowance,
         },
         scheduler::Settings,
         world::object::Object,
@@ -272,10 +272,22 @@ impl SimulatedCluster {
             binding: Binding::Bound,
             tenure: None,
         };
-        let served = info.status.served.clone();
-        let status = Arc::new(WaitingPodStatus { served, ..WaitingPodStatus::default() });
-        let bound =
-            PodInfo { claim: Claim::None, holding: Some(holding), status, resource_version, ..info.clone() };
+        let status = WaitingPodStatus {
+            nominated: None,
+            told: None,
+            room: None,
+            ..WaitingPodStatus::clone(&info.status)
+        };
+        // What claims take of the node counts as the status says.
+        let footprint = charged(info, &[]);
+        let bound = PodInfo {
+            claim: Claim::None,
+            holding: Some(holding),
+            status: Arc::new(status),
+            resource_version,
+            footprint,
+            ..info.clone()
+        };
         *info = bound;
         answer(info);
         let seen = Box::new(info.clone());
@@ -292,6 +304,13 @@ impl SimulatedCluster {
             if let Some(info) = self.wanting.get_mut(&pod.uid) {
                 Arc::make_mut(&mut info.status).served =
                     status.clone().map(|status| StatedClaim { status, lasts: false });
+                info.resource_version.clone_from(&resource_version);
+                let seen = Box::new(info.clone());
+                self.observe(Event::Pod(PodChange::Seen(seen)));
+            }
+        } else if let PrebindWrite::StateNodeResources { statuses, .. } = write {
+            if let Some(info) = self.wanting.get_mut(&pod.uid) {
+                Arc::make_mut(&mut info.status).taken = statuses.clone();
                 info.resource_version.clone_from(&resource_version);
                 let seen = Box::new(info.clone());
                 self.observe(Event::Pod(PodChange::Seen(seen)));

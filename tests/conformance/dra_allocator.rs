@@ -70,7 +70,7 @@ fn given(input: &Value) -> Result<Vec<AllocationResult>, String> {
     let claims: Result<Vec<_>, _> = claims.iter().map(|claim| WaitingClaim::read(claim, &classes)).collect();
     let claims = claims.map_err(|error| error.to_string())?;
     let labels: Labels = serde_json::from_value(input["node"]["metadata"]["labels"].clone()).unwrap();
-    let node = TargetNode { name: input["node"]["metadata"]["name"].as_str().unwrap(), labels: &labels };
+    let node = TargetNode::plain(input["node"]["metadata"]["name"].as_str().unwrap(), &labels);
     let claims: Vec<&WaitingClaim> = claims.iter().collect();
     let allocation = allocate(&claims, node, &DevicePools::new(&slices), &held(input));
     let allocation = allocation.map_err(|error| error.to_string())?;

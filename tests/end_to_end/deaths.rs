@@ -21,6 +21,8 @@ pub(crate) enum Write {
     CreateClaim,
     /// The name of that claim in the pod's status.
     StateClaim,
+    /// What claims take of the node, in the pod's status.
+    StateNodeResources,
     /// The deletion of a claim of devices.
     DeleteClaim,
     /// The finalizer of a claim of devices.
@@ -111,6 +113,7 @@ pub(crate) fn write_of(request: &Request<Body>) -> Option<Write> {
         return Some(match path {
             _ if path.contains("/urgent") => Write::Nomination,
             _ if path.contains("/extended-") => Write::StateClaim,
+            _ if path.contains("/taking-") => Write::StateNodeResources,
             _ => Write::Disruption,
         });
     }

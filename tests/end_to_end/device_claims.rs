@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 
 use crate::{
     deaths::{Death, Moment, Write},
-    support::floor::Floor,
+    support::{build::Release, floor::Floor},
     world::{World, node_of, phase, pod},
 };
 
@@ -206,6 +206,102 @@ pub(crate) async fn devices_that_a_rule_taints_are_given_once_the_rule_is_gone(f
     world.unschedulable_with("next", "0/2 nodes are available: 2 cannot allocate all claims.").await;
     rules.delete("gpu-1", &DeleteParams::default()).await.unwrap();
     assert_eq!(node_of(&world.running("next").await), "gpu-1");
+    all_are_content(&world, &claims);
+}
+
+/// Whether the API server keeps what devices take of their nodes: as 1.37 has it, if it is told to.
+fn serves_node_resources(floor: Floor) -> bool {
+    floor == Floor::Sandbox || Release::of_tests().unwrap() == Release::V1_37
+}
+
+/// Has each device of a node stand for 3 cpu, and take 1 GiB of each pod and as much of each container. The API server admits that only of a node whose kubelet
+/// declares the feature.
+async fn take_of_node(world: &World, node: &str) {
+    let nodes: Api<k8s_openapi::api::core::v1::Node> = Api::all(world.cluster.client.clone());
+    let declared = json!({"status": {"declaredFeatures": ["DRANodeAllocatableResources"]}});
+    nodes.patch_status(node, &PatchParams::default(), &Patch::Merge(declared)).await.unwrap();
+    let kind = ApiResource::erase::<k8s_openapi::api::resource::v1::ResourceSlice>(&());
+    let slices: Api<DynamicObject> = Api::all_with(world.cluster.client.clone(), &kind);
+    let all = slices.list(&ListParams::default()).await.unwrap().items;
+    let mut slice = all.into_iter().find(|slice| slice.data["spec"]["nodeName"] == node).unwrap();
+    let overhead = json!({"perPod": "1Gi", "perContainer": "1Gi"});
+    let takes = json!({"cpu": {"mapping": {"deviceMultiplier": "3"}}, "memory": {"overhead": overhead}});
+    for device in slice.data["spec"]["devices"].as_array_mut().unwrap() {
+        device["nodeAllocatableResources"] = takes.clone();
+    }
+    let name = slice.name_any();
+    slices.replace(&name, &PostParams::default(), &slice).await.unwrap();
+}
+
+/// What the pod's status says that claims take of its node.
+async fn taken_by(world: &World, pod: &str) -> Value {
+    let kind = ApiResource::erase::<Pod>(&());
+    let pods: Api<DynamicObject> = Api::default_namespaced_with(world.cluster.client.clone(), &kind);
+    pods.get(pod).await.unwrap().data["status"]["nodeAllocatableResourceClaimStatuses"].clone()
+}
+
+pub(crate) async fn what_devices_take_of_their_node_is_stated_and_counted(floor: Floor) {
+    let Some((mut world, claims)) = without_berth(floor, Driver::Nvidia, &[("gpu-1", 2)]).await else {
+        return;
+    };
+    take_of_node(&world, "gpu-1").await;
+    create_template(&world, "gpu", request(Driver::Nvidia, None)).await;
+    world.start_berth();
+    world.create(of_template("train", "gpu")).await;
+    let train = world.running("train").await;
+    world.create(of_template("next", "gpu")).await;
+    if serves_node_resources(floor) {
+        let claim = claim_of(&world, &train).await.name_any();
+        let stated = json!([{"resourceClaimName": claim, "containers": ["main"],
+            "mapping": [{"name": "cpu", "quantity": "3"}],
+            "overhead": [{"name": "memory", "perPod": "1Gi", "perContainer": "1Gi"}]}]);
+        assert_eq!(taken_by(&world, "train").await, stated);
+        world.running("next").await;
+        // Each of both takes 1 cpu of the node's 8 by itself, and 3 with its card.
+        world.create(pod("large", &json!({"cpu": "1"}))).await;
+        world.unschedulable_with("large", "0/1 nodes are available: 1 Insufficient cpu.").await;
+        world.delete("train").await;
+        world.running("large").await;
+    } else {
+        assert_eq!(taken_by(&world, "train").await, Value::Null);
+        world.running("next").await;
+    }
+    all_are_content(&world, &claims);
+}
+
+/// As [`a_binder_that_is_killed_between_any_two_steps_gives_one_card`], for what the pod's status says of the node.
+pub(crate) async fn a_binder_that_is_killed_at_the_status_of_a_pod_states_what_its_claim_takes(floor: Floor) {
+    if !serves_node_resources(floor) {
+        // The API server keeps nothing of it, and so there is no such write.
+        return;
+    }
+    let nodes = [("gpu-1", 2), ("gpu-2", 2)];
+    let Some((mut world, claims)) = without_berth(floor, Driver::Nvidia, &nodes).await else { return };
+    for (node, _) in nodes {
+        take_of_node(&world, node).await;
+    }
+    create_template(&world, "gpu", request(Driver::Nvidia, None)).await;
+    let steps = [
+        (Write::StateNodeResources, Moment::Before),
+        (Write::StateNodeResources, Moment::After),
+        (Write::Binding, Moment::Before),
+    ];
+    for (write, moment) in steps {
+        let name = format!("taking-{write:?}-{moment:?}").to_lowercase();
+        let death = Death::at(world.cluster.client.clone(), write, moment);
+        world.start_berth_through(death.client());
+        world.create(of_template(&name, "gpu")).await;
+        death.reached().await;
+        world.kill_berth().await;
+        world.start_berth();
+        let pod = world.running(&name).await;
+        let claim = claim_of(&world, &pod).await;
+        let stated = taken_by(&world, &name).await;
+        let claims = [&stated[0]["resourceClaimName"], &stated[1]["resourceClaimName"]];
+        assert_eq!(claims, [&json!(claim.name_any()), &Value::Null], "{name}");
+        assert_eq!(device_of(&claim).pool, node_of(&pod), "{name}");
+        world.kill_berth().await;
+    }
     all_are_content(&world, &claims);
 }
 

@@ -167,6 +167,15 @@ const EXPRESSIONS: &[&str] = &[
     "[duration('2s'), duration('1s')].sort() == [duration('1s'), duration('2s')]",
     "[timestamp(2), timestamp(1)].sort() == [timestamp(1), timestamp(2)] && [b'b', b'a'].sort() == [b'a', b'b']",
     "[2.5, -1.0].sort() == [-1.0, 2.5] && [2u, 1u].sort() == [1u, 2u]",
+    "[-3, 1, -5, -2, 4].sortBy(e, -(e * e)) == [-5, 4, -3, -2, 1]",
+    "['b', 'c', 'a'].sortBy(x, x == 'c' ? '' : x) == ['c', 'a', 'b'] && [].sortBy(x, x) == [] && [2].sortBy(x, 'a') == [2]",
+    "[3, 1, 2].sortBy(x, [x, 0].sortBy(y, -y)[0]) == [1, 2, 3] && [1, 2, 3, 4].sortBy(x, x % 2 == 1) == [2, 4, 1, 3]",
+    "$address.split('.').sortBy(x, int(x)) == ['1', '2', '3', '10']",
+    "[{'n': 5, 'at': 2}, {'n': 6, 'at': 1}].sortBy(x, x.at).map(x, x.n) == [6, 5]",
+    "[duration('2s'), duration('1s')].sortBy(x, x)[0] == duration('1s') && [1, 2].sortBy(x, x == 1 ? b'b' : b'a') == [2, 1]",
+    "['a', 'b'].sortBy(x, dyn(x == 'a' ? dyn(1) : dyn('1'))).size() == 2",
+    "[[1], [0]].sortBy(x, dyn(x)).size() == 2",
+    "['1', 'a'].sortBy(x, int(x)).size() == 2",
     "[dyn(2), dyn(1u)].sort() == [dyn(1), dyn(2)]",
     "[dyn([2]), dyn([1])].sort() == [[1], [2]]",
     "[dyn('b'), dyn('a')].sort() == ['a', 'b']",
@@ -197,6 +206,8 @@ const EXPRESSIONS: &[&str] = &[
 
 /// Expressions that the API server does not store: those that do not compile there, or that are too expensive by its estimate.
 const REFUSED: &[&str] = &[
+    "[1].sortBy(1, 2).size() == 1",
+    "lists.range(1000).sortBy(x, lists.range(1000).sortBy(y, x + y)[0]).size() > 0",
     "type(1) == int",
     "type($address) != string",
     "string == int",

@@ -165,7 +165,7 @@ impl World {
             claims.iter().map(|claim| WaitingClaim::read(claim, &classes).unwrap()).collect();
         let claims: Vec<&WaitingClaim> = claims.iter().collect();
         let labels = Labels::new();
-        let node = TargetNode { name: "node", labels: &labels };
+        let node = TargetNode::plain("node", &labels);
         // The one error that such a world can have: a constraint refuses one of all devices. Then nothing is given either.
         let allocation =
             allocate(&claims, node, &DevicePools::new(&self.slices()), &self.held()).ok().flatten();

@@ -102,7 +102,8 @@ fn given_of(
         WaitingClaim::read(&claim, &classes).map_err(|error| error.to_string())
     });
     let claims: Vec<WaitingClaim> = claims.collect::<Result<_, _>>()?;
-    let node = TargetNode { name: "a", labels: &Labels::default() };
+    let labels = Labels::default();
+    let node = TargetNode::plain("a", &labels);
     let claims: Vec<&WaitingClaim> = claims.iter().collect();
     let allocation = allocate(&claims, node, inventory, &HeldDevices::default());
     allocation.map(|found| found.map(|found| found.results)).map_err(|error| error.to_string())

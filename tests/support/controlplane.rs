@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::build::Programs;
+use super::build::{Programs, Release};
 use super::identity::{Identity, write_credentials};
 use super::server::{Server, pause, say};
 
@@ -285,10 +285,18 @@ impl ControlPlane {
             format!("--token-auth-file={}", file("tokens.csv")),
             "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition".to_owned(),
             "--endpoint-reconciler-type=none".to_owned(),
-            // Served since 1.36, and without being asked for since 1.37.
-            "--feature-gates=DRADeviceTaintRules=true".to_owned(),
+            format!("--feature-gates={}", gates()),
             "--runtime-config=resource.k8s.io/v1beta2/devicetaintrules=true".to_owned(),
         ]
+    }
+}
+
+/// The feature gates that are on besides: rules that taint devices are served since 1.36, and without being asked for since 1.37; what devices take of
+/// their nodes has the fields that Berth reads since 1.37.
+fn gates() -> &'static str {
+    match Release::of_tests() {
+        Ok(Release::V1_37) => "DRADeviceTaintRules=true,DRANodeAllocatableResources=true",
+        Ok(Release::Usual) | Err(_) => "DRADeviceTaintRules=true",
     }
 }
 

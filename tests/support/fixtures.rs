@@ -182,6 +182,7 @@ pub(crate) fn demand(uid: &str, ask: Ask) -> Demand {
         nominated: None,
         origin: None,
         served: None,
+        taken: Arc::default(),
     }
 }
 

@@ -77,7 +77,7 @@ impl<'a> MigrationPool<'a> {
             bail!("{}", if selector.is_some() { "--nodes: no node matches" } else { "no node has cards" });
         }
         let nodes = chosen.into_iter().map(|(name, labels, source)| {
-            let cards = cards::cards(dra::TargetNode { name: &name, labels: &labels }, class.driver, &slices);
+            let cards = cards::cards(dra::TargetNode::plain(&name, &labels), class.driver, &slices);
             PoolNode { name, labels, source, cards }
         });
         let nodes = nodes.collect();
@@ -109,7 +109,7 @@ impl<'a> MigrationPool<'a> {
 impl PoolNode {
     /// The node as selectors of nodes and of devices see it.
     pub(super) fn reached(&self) -> dra::TargetNode<'_> {
-        dra::TargetNode { name: &self.name, labels: &self.labels }
+        dra::TargetNode::plain(&self.name, &self.labels)
     }
 
     /// The memory of each card that the selection admits, where all have the same.

@@ -135,5 +135,6 @@ pub(super) fn constraints(pod: &Pod, footprint: &Footprint) -> Constraints {
         exclusive: footprint.exclusive.clone(),
         features: Feature::needed(pod),
         revocable: revocable(pod),
+        declared: None,
     }
 }

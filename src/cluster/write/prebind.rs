@@ -5,6 +5,7 @@
 
 mod claim;
 mod extended;
+mod node_resources;
 mod volume;
 
 use http::{Request, header::CONTENT_TYPE};
@@ -20,6 +21,9 @@ pub async fn write(client: Client, pod: &PodKey, write: &PrebindWrite, now: Time
     match send::<Value>(client, request(pod, write, now), CLIENT_TIMEOUT).await {
         Ok(object) if !extended::is_kept(write, &object) => {
             WriteOutcome::Refused(extended::NOT_KEPT.to_owned())
+        }
+        Ok(object) if !node_resources::is_kept(write, &object) => {
+            WriteOutcome::Refused(node_resources::NOT_KEPT.to_owned())
         }
         Ok(object) => WriteOutcome::Written {
             resource_version: object["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned(),
@@ -59,6 +63,9 @@ fn request(pod: &PodKey, write: &PrebindWrite, now: Timestamp) -> Request<Vec<u8
         }
         PrebindWrite::UnprotectClaim { claim } => claim::unprotected(claim),
         PrebindWrite::StateClaim { status, .. } => extended::stated(pod, status.as_deref()),
+        PrebindWrite::StateNodeResources { version, statuses } => {
+            node_resources::stated(pod, version, statuses)
+        }
         PrebindWrite::CreateClaim { claim, made } => return extended::creation(pod, claim, made),
         PrebindWrite::DeleteClaim { claim } => return extended::deletion(claim),
     };

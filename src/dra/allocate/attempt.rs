@@ -1,6 +1,6 @@
 //! What an attempt has chosen so far, and how the last choice is taken back.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use super::CandidateDevice;
 use crate::{
@@ -9,6 +9,7 @@ use crate::{
         claim::{Alternative, ClaimRequest},
         constraint::{ComparedDevices, Constraint},
         counters::Counters,
+        device::DerivedValues,
         pool::VisiblePool,
     },
     object::Amount,
@@ -42,6 +43,8 @@ pub(super) struct ChoicePlace<'a> {
     pub(super) claim: usize,
     pub(super) request: (usize, &'a ClaimRequest),
     pub(super) alternative: (usize, &'a Alternative),
+    /// By candidate, the attributes that the alternative computes of it.
+    pub(super) derived: &'a BTreeMap<usize, Arc<DerivedValues>>,
 }
 
 /// The choices of an attempt.
@@ -154,7 +157,7 @@ impl<'a> AllocationAttempt<'a> {
     }
 
     fn take_counters(&mut self, candidate: usize) -> bool {
-        let CandidateDevice { device, pool } = self.candidates[candidate];
+        let CandidateDevice { device, pool, .. } = self.candidates[candidate];
         device.consumes.is_empty()
             || self.has_counters_already(candidate)
             || self.counters[pool].take(&device.consumes)
@@ -162,7 +165,7 @@ impl<'a> AllocationAttempt<'a> {
 
     /// Called once the choice itself is taken back.
     fn give_back_counters(&mut self, candidate: usize) {
-        let CandidateDevice { device, pool } = self.candidates[candidate];
+        let CandidateDevice { device, pool, .. } = self.candidates[candidate];
         if !self.has_counters_already(candidate) {
             self.counters[pool].give_back(&device.consumes);
         }
@@ -171,10 +174,11 @@ impl<'a> AllocationAttempt<'a> {
     /// Puts the device to each constraint; `false`: one refuses it, and none has taken it in.
     fn compare(&mut self, place: ChoicePlace<'a>, candidate: usize) -> bool {
         let device = self.candidates[candidate].device;
+        let derived = place.derived.get(&candidate).map(|derived| &**derived);
         let mut added = 0;
         let mut fits = true;
         for (constraint, compared) in about(self.claims, &mut self.compared, place) {
-            if !constraint.add(compared, device) {
+            if !constraint.add(compared, device, derived) {
                 fits = false;
                 break;
             }

@@ -1,10 +1,12 @@
 //! Which devices would do for a request, whatever else is chosen.
 
+use std::{collections::BTreeMap, sync::Arc};
+
 use super::{CandidateDevice, selected::Selected, toll::GoOn};
 use crate::dra::{
     AllocationError, HeldDevices, WaitingClaim,
     claim::{Alternative, CountMode},
-    device::PoolDevice,
+    device::{DerivedValues, PoolDevice},
     pool::{PoolState, VisiblePool},
 };
 
@@ -13,6 +15,8 @@ use crate::dra::{
 pub(super) struct DeviceOptions {
     /// Places among the candidates. Where all devices are asked for, these are all.
     pub(super) devices: Vec<usize>,
+    /// The attributes that the alternative computes of each of them, where it computes some.
+    pub(super) derived: BTreeMap<usize, Arc<DerivedValues>>,
     /// How many are needed.
     pub(super) count: usize,
     /// Whether exactly these are needed.
@@ -57,19 +61,30 @@ fn counted(
     left_out: &mut Vec<AllocationError>,
     go_on: GoOn<'_>,
 ) -> Result<DeviceOptions, AllocationError> {
-    let mut devices = Vec::new();
-    for (at, CandidateDevice { device, .. }) in scene.candidates.iter().enumerate() {
-        match selected.admits(at, alternative, device, go_on) {
-            Ok(true) if fits(alternative, device, scene.held) && is_free(alternative, device, scene.held) => {
+    let (mut devices, mut derived) = (Vec::new(), BTreeMap::new());
+    for (at, candidate) in scene.candidates.iter().enumerate() {
+        let device = candidate.device;
+        let admits = selected.admits(at, alternative, device, go_on);
+        let admits = admits.map(|admits| {
+            admits && fits(alternative, device, scene.held) && is_free(alternative, *candidate, scene.held)
+        });
+        let values = match admits {
+            Ok(true) => selected.derived(at, alternative, device, go_on).map(Some),
+            Ok(false) => Ok(None),
+            Err(error) => Err(error),
+        };
+        match values {
+            Ok(Some(values)) => {
                 devices.push(at);
+                derived.extend(values.map(|values| (at, values)));
             }
-            Ok(_) => {}
+            Ok(None) => {}
             Err(AllocationError::Interrupted) => return Err(AllocationError::Interrupted),
             Err(error) if left_out.contains(&error) => {}
             Err(error) => left_out.push(error),
         }
     }
-    Ok(DeviceOptions { devices, count, all: false })
+    Ok(DeviceOptions { devices, derived, count, all: false })
 }
 
 /// All devices that the selectors admit and that have the capacity, in use or not.
@@ -89,13 +104,14 @@ fn all(
         let (claim, request) = (claim.name.clone(), alternative.name.clone());
         return Err(AllocationError::UnsettledPool { claim, request, pool: pool.name(), state });
     }
-    let mut devices = Vec::new();
+    let (mut devices, mut derived) = (Vec::new(), BTreeMap::new());
     for (at, CandidateDevice { device, .. }) in scene.candidates.iter().enumerate() {
         if selected.admits(at, alternative, device, go_on)? && fits(alternative, device, scene.held) {
             devices.push(at);
+            derived.extend(selected.derived(at, alternative, device, go_on)?.map(|values| (at, values)));
         }
     }
-    Ok(DeviceOptions { count: devices.len(), devices, all: true })
+    Ok(DeviceOptions { count: devices.len(), devices, derived, all: true })
 }
 
 /// Whether the device has each capacity that is asked for, in amounts that its policies allow and that are left. A device that is
@@ -111,9 +127,10 @@ pub(super) fn fits(alternative: &Alternative, device: &PoolDevice, held: &HeldDe
         })
 }
 
-/// Whether the request may have the device: it tolerates the taints, and nothing that has the device keeps it from others.
-pub(super) fn is_free(alternative: &Alternative, device: &PoolDevice, held: &HeldDevices) -> bool {
+/// Whether the request may have the device: the node can use it, the request tolerates the taints, and nothing that has the device keeps it from others.
+pub(super) fn is_free(alternative: &Alternative, candidate: CandidateDevice<'_>, held: &HeldDevices) -> bool {
+    let CandidateDevice { device, featureless, .. } = candidate;
     let held = held.of(&device.id);
     let in_use = held.is_some_and(|held| held.whole || !device.shareable);
-    !device.taints.keep_away(&alternative.tolerations) && (alternative.is_admin() || !in_use)
+    !featureless && !device.taints.keep_away(&alternative.tolerations) && (alternative.is_admin() || !in_use)
 }

@@ -40,6 +40,7 @@ pub(super) fn of(
                 binding_failure_conditions: device.binding.failure_conditions.clone(),
                 share_id: device.shareable.then(|| share_id::of(claim, number, &device.id)),
                 consumed_capacity: if device.shareable { consumed.collect() } else { BTreeMap::new() },
+                skip_node_operations: device.nodes.skips.clone(),
             }
         });
         let devices: Vec<&PoolDevice> =
@@ -58,8 +59,9 @@ pub(super) fn of(
 /// The nodes from which all of the devices can be used: this one where a device is of one node, else what each device demands of a
 /// node; `None`: every node.
 fn node_selector(devices: &[&PoolDevice], node: TargetNode<'_>) -> Option<NodeSelector> {
-    let local =
-        |device: &&PoolDevice| device.binding.to_node || matches!(device.selection, NodeSelection::Name(_));
+    let local = |device: &&PoolDevice| {
+        device.binding.to_node || matches!(device.nodes.selection, NodeSelection::Name(_))
+    };
     if devices.iter().any(local) {
         let name = Requirement {
             key: "metadata.name".to_owned(),
@@ -71,7 +73,7 @@ fn node_selector(devices: &[&PoolDevice], node: TargetNode<'_>) -> Option<NodeSe
     }
     let mut merged = NodeSelectorTerm::default();
     for device in devices {
-        if let NodeSelection::Selector(selector) = &device.selection {
+        if let NodeSelection::Selector(selector) = &device.nodes.selection {
             for term in &selector.node_selector_terms {
                 add(&mut merged.match_fields, &term.match_fields);
                 add(&mut merged.match_expressions, &term.match_expressions);

@@ -117,11 +117,15 @@ impl<'a> AllocationSearch<'a> {
                 if own.clone().count() != options.count {
                     return None;
                 }
-                let place =
-                    ChoicePlace { claim: at, request: (number, request), alternative: (chosen, alternative) };
+                let place = ChoicePlace {
+                    claim: at,
+                    request: (number, request),
+                    alternative: (chosen, alternative),
+                    derived: &options.derived,
+                };
                 let is_chosen = own.all(|(Choice { candidate, .. }, reading)| {
                     let device = self.candidates.get(*candidate).filter(|one| one.device.reading == *reading);
-                    device.is_some_and(|one| options::is_free(alternative, one.device, self.held))
+                    device.is_some_and(|one| options::is_free(alternative, *one, self.held))
                         && options.devices.binary_search(candidate).is_ok()
                         && self.attempt.choose(place, *candidate).is_ok()
                 });
@@ -168,7 +172,12 @@ impl<'a> AllocationSearch<'a> {
                 continue;
             }
             let options = &self.options[claim][request][at];
-            let place = ChoicePlace { claim, request: (request, asked), alternative: (at, alternative) };
+            let place = ChoicePlace {
+                claim,
+                request: (request, asked),
+                alternative: (at, alternative),
+                derived: &options.derived,
+            };
             let many = self.attempt.choices[claim].len() + options.count > MOST_RESULTS;
             if many || options.devices.len() < options.count || options.devices.is_empty() {
                 continue;
@@ -186,7 +195,7 @@ impl<'a> AllocationSearch<'a> {
             return self.request(step.place.claim, step.place.request.0 + 1, go_on);
         };
         self.count_step(go_on)?;
-        if !options::is_free(step.place.alternative.1, self.candidates[candidate].device, self.held) {
+        if !options::is_free(step.place.alternative.1, self.candidates[candidate], self.held) {
             return Ok(());
         }
         match self.attempt.choose(step.place, candidate) {

@@ -1,5 +1,7 @@
 //! Which devices selectors admit, kept from one attempt to the next: evaluating an expression takes longer than all else.
 
+use std::sync::Arc;
+
 use super::{
     CandidateDevice,
     attempt::Choice,
@@ -9,7 +11,7 @@ use super::{
 use crate::dra::{
     AllocationError,
     claim::{Alternative, Selector},
-    device::{PoolDevice, Reading},
+    device::{DerivedValues, PoolDevice, Reading},
 };
 
 /// What an earlier attempt has chosen.
@@ -20,6 +22,9 @@ pub(super) struct Earlier {
     pub(super) alternatives: Vec<Vec<usize>>,
 }
 
+/// What was computed of a device as it was published then.
+type ReadValues = (Reading, Arc<DerivedValues>);
+
 /// Which devices of one node the selectors of some claims admit, as far as they were asked. It holds for claims that ask for the same by
 /// the same classes; a device that is published anew is asked about again.
 #[derive(Clone, Debug, Default)]
@@ -27,6 +32,8 @@ pub struct Selected {
     /// Of each alternative, over all claims and requests in their order: by place among the candidates, the device that stood there and
     /// whether it was admitted.
     by_alternative: Vec<Vec<Option<(Reading, bool)>>>,
+    /// In the same places, the attributes that the alternative computes of a device.
+    derived: Vec<Vec<Option<ReadValues>>>,
     /// What the last attempt that found devices has chosen.
     earlier: Option<Earlier>,
     /// Which alternatives come next.
@@ -44,6 +51,7 @@ impl Selected {
         self.next += 1;
         if self.by_alternative.len() < self.next {
             self.by_alternative.push(Vec::new());
+            self.derived.push(Vec::new());
         }
     }
 
@@ -61,6 +69,36 @@ impl Selected {
             }
             (admits, _) => Ok(admits),
         }
+    }
+
+    /// The attributes that the alternative computes of the device in this place among the candidates; `None`: it computes none.
+    pub(super) fn derived(
+        &mut self,
+        at: usize,
+        alternative: &Alternative,
+        device: &PoolDevice,
+        go_on: GoOn<'_>,
+    ) -> Result<Option<Arc<DerivedValues>>, AllocationError> {
+        if alternative.derived.is_empty() {
+            return Ok(None);
+        }
+        let places = &mut self.derived[self.next - 1];
+        if let Some(Some((reading, values))) = places.get(at)
+            && *reading == device.reading
+        {
+            return Ok(Some(values.clone()));
+        }
+        let mut values = DerivedValues::new();
+        for derived in &alternative.derived {
+            before_evaluation(go_on, derived.cost())?;
+            values.extend([derived.of(device)?]);
+        }
+        let values = Arc::new(values);
+        if places.len() <= at {
+            places.resize(at + 1, None);
+        }
+        places[at] = Some((device.reading, values.clone()));
+        Ok(Some(values))
     }
 
     fn select(

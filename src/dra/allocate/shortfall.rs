@@ -21,6 +21,8 @@ pub struct RequestShortfall {
     pub matching: usize,
     /// Those of them that have a taint which the request does not tolerate.
     pub tainted: usize,
+    /// Those of the others that need a feature which the node's kubelet does not declare.
+    pub featureless: usize,
     /// Those of the others that are in use, or of which too little is left.
     pub in_use: Vec<DeviceId>,
 }
@@ -35,7 +37,7 @@ pub fn shortfall(
     go_on: GoOn<'_>,
 ) -> Option<RequestShortfall> {
     let pools = inventory.pools(node);
-    let candidates = candidates(&pools);
+    let candidates = candidates(&pools, node);
     let nothing = HeldDevices::default();
     let mut options = |held| {
         let scene = AttemptDevices { pools: &pools, candidates: &candidates, held };
@@ -46,7 +48,7 @@ pub fn shortfall(
     let (left, all) = (options(held)?, options(&nothing)?);
     let device = |at: &usize| candidates[*at].device;
     let free = |alternative: &Alternative, left: &DeviceOptions| -> Vec<usize> {
-        let free = left.devices.iter().filter(|at| is_free(alternative, device(at), held));
+        let free = left.devices.iter().filter(|at| is_free(alternative, candidates[**at], held));
         free.copied().collect()
     };
     for (place, claim) in claims.iter().enumerate() {
@@ -60,13 +62,16 @@ pub fn shortfall(
             let ((first, left), all) = alternatives().next()?;
             let free = free(first, left);
             let is_tainted = |at: &&usize| device(at).taints.keep_away(&first.tolerations);
-            let in_use = all.devices.iter().filter(|at| !free.contains(at) && !is_tainted(at));
+            let is_featureless = |at: &&usize| candidates[**at].featureless && !is_tainted(at);
+            let in_use = all.devices.iter();
+            let in_use = in_use.filter(|at| !free.contains(at) && !is_tainted(at) && !is_featureless(at));
             return Some(RequestShortfall {
                 claim: place,
                 request: first.full_name.clone(),
                 wanted: wanted(all),
                 matching: all.devices.len(),
                 tainted: all.devices.iter().filter(is_tainted).count(),
+                featureless: all.devices.iter().filter(is_featureless).count(),
                 in_use: in_use.map(|at| device(at).id.clone()).collect(),
             });
         }

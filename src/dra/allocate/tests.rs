@@ -28,7 +28,7 @@ fn allocated(
     let class: DeviceClass = serde_json::from_value(json!({"metadata": {"name": "gpu"}})).unwrap();
     let claim = WaitingClaim::read(&claim(devices), &CompiledClasses::new([&class]))?;
     let labels = Labels::new();
-    allocate(&[&claim], TargetNode { name: "n1", labels: &labels }, &DevicePools::new(slices), held)
+    allocate(&[&claim], TargetNode::plain("n1", &labels), &DevicePools::new(slices), held)
 }
 
 fn names(allocation: &ClaimAllocations) -> Vec<&str> {
@@ -135,6 +135,81 @@ fn devices_that_are_alike_are_tried_once() {
     assert_eq!(allocated(&[slice("p", &devices)], &asked, &HeldDevices::default()), Ok(None));
 }
 
+/// Which devices are given for two requests, one for each device, with these derived attributes and constraint.
+fn derived(
+    slices: &[ResourceSlice],
+    expressions: [&str; 2],
+    constraint: &Value,
+) -> Result<Vec<String>, String> {
+    let request = |(at, expression): (usize, &&str)| {
+        let derived = json!([{"name": "derived/place", "expression": expression}]);
+        json!({"name": format!("r{at}"), "exactly": {"deviceClassName": "gpu", "derivedAttributes": derived}})
+    };
+    let requests: Vec<_> = expressions.iter().enumerate().map(request).collect();
+    let devices = json!({"requests": requests, "constraints": [constraint]});
+    let given = allocated(slices, &devices, &HeldDevices::default()).map_err(|error| error.to_string())?;
+    Ok(given.iter().flat_map(names).map(str::to_owned).collect())
+}
+
+#[test]
+fn attributes_that_a_claim_computes_are_compared_in_place_of_those_that_devices_have() {
+    let device = |name: &str, place: &str, number: i64| {
+        let attributes = json!({"place": {"string": place}, "number": {"int": number}});
+        json!({"name": name, "attributes": attributes})
+    };
+    let slices =
+        [slice("p", &[device("a", "numa-0", 1), device("b", "numa-1", 0), device("c", "numa-1", 1)])];
+    let own = "device.attributes['gpu.example.com']";
+    let (place, number) = (format!("{own}.place"), format!("'numa-' + string({own}.number)"));
+    let same = json!({"matchAttribute": "derived/place"});
+    assert_eq!(derived(&slices, [&place, &place], &same).unwrap(), ["b", "c"]);
+    assert_eq!(derived(&slices, [&place, &number], &same).unwrap(), ["a", "b"]);
+    let apart = json!({"distinctAttribute": "derived/place"});
+    assert_eq!(derived(&slices, [&place, &place], &apart).unwrap(), ["a", "b"]);
+    let both = format!("[{own}.number, 1 - {own}.number]");
+    assert_eq!(derived(&slices, [&both, &both], &apart).unwrap(), Vec::<String>::new(), "lists are sets");
+    assert_eq!(derived(&slices, ["'x'", "1"], &same).unwrap(), Vec::<String>::new(), "of different types");
+    let hides = json!({"name": "r", "exactly": {"deviceClassName": "gpu", "count": 2, "derivedAttributes": [
+        {"name": "gpu.example.com/place", "expression": "true"}]}});
+    let hidden = json!({"requests": [hides], "constraints": [{"matchAttribute": "gpu.example.com/place"}]});
+    assert_eq!(names(&allocated(&slices, &hidden, &HeldDevices::default()).unwrap().unwrap()), ["a", "b"]);
+}
+
+#[test]
+fn a_device_of_which_an_attribute_can_not_be_computed_is_left_out() {
+    let slices = [slice(
+        "p",
+        &[
+            json!({"name": "a"}),
+            json!({"name": "b", "attributes": {"x": {"int": 1}}}),
+            json!({"name": "c", "attributes": {"x": {"int": 1}}}),
+        ],
+    )];
+    let own = "device.attributes['gpu.example.com'].x";
+    let same = json!({"matchAttribute": "derived/place"});
+    assert_eq!(derived(&slices, [own, own], &same).unwrap(), ["b", "c"]);
+    let field = "claim team/c: spec.devices.requests[0].exactly.derivedAttributes[0] on device gpu.example.com/p/a: \
+                 CEL runtime error";
+    for (expression, reason) in [
+        (
+            "{}",
+            "the result is of type map, and must be a bool, an int, a string, a version, or a list of one of these",
+        ),
+        (
+            "[1, 'x']",
+            "the result is of type list of different types, and must be a bool, an int, a string, a version, or a list of one of these",
+        ),
+    ] {
+        assert_eq!(derived(&slices, [expression, own], &same), Err(format!("{field}: {reason}")));
+    }
+    let unused = json!({"matchAttribute": "gpu.example.com/x"});
+    assert_eq!(
+        derived(&slices, ["{}", "{}"], &unused).unwrap(),
+        ["b", "c"],
+        "what nothing compares is not computed"
+    );
+}
+
 #[test]
 fn what_a_claim_asks_for_and_nothing_serves_is_told_with_its_field() {
     let error = |devices: &Value| allocated(&[], devices, &HeldDevices::default()).unwrap_err().to_string();
@@ -147,12 +222,27 @@ fn what_a_claim_asks_for_and_nothing_serves_is_told_with_its_field() {
         error(&request(json!({"deviceClassName": "gpu", "count": 0}))),
         "claim team/c, request r: count must be greater than 0"
     );
-    let derived = json!([{"name": "derived/numa", "expression": "1"}]);
-    let alternative = json!({"name": "one", "deviceClassName": "gpu", "derivedAttributes": derived});
+    let derived = |of: Value| {
+        let alternative = json!({"name": "one", "deviceClassName": "gpu", "derivedAttributes": of});
+        error(&json!({"requests": [{"name": "r", "firstAvailable": [alternative]}]}))
+    };
+    let field = "claim team/c: spec.devices.requests[0].firstAvailable[0].derivedAttributes";
+    let one = |name: &str, expression: &str| json!({"name": name, "expression": expression});
     assert_eq!(
-        error(&json!({"requests": [{"name": "r", "firstAvailable": [alternative]}]})),
-        "claim team/c: spec.devices.requests[0].firstAvailable[0].derivedAttributes: derived attributes are not served"
+        derived(json!([one("derived/numa", "none")])),
+        format!("{field}[0]: CEL compile error: undeclared reference to 'none'")
     );
+    assert_eq!(
+        derived(json!([one("derived/a", "1"), one("derived/a", "2")])),
+        format!("{field}[1].name: \"derived/a\" is empty or the name of another")
+    );
+    let many: Vec<_> = (0..33).map(|at| one(&format!("derived/a{at}"), "1")).collect();
+    assert_eq!(derived(json!(many)), format!("{field}: there are 33, and 32 are allowed"));
+    let costly = "lists.range(300).all(a, lists.range(300).all(b, a == b))";
+    let many: Vec<_> = (0..32).map(|at| one(&format!("derived/a{at}"), costly)).collect();
+    let refused = derived(json!(many));
+    let words = "claim team/c: spec.devices.requests: its derived attributes could cost up to ";
+    assert!(refused.starts_with(words) && refused.ends_with(" in all, and 4000000 is allowed"), "{refused}");
     assert_eq!(
         error(&with_selector("device.", "ExactCount")),
         "claim team/c: spec.devices.requests[0].exactly.selectors[0]: CEL compile error: at line 1, \
@@ -249,31 +339,60 @@ fn devices_that_take_of_one_counter_set_have_a_group_in_common() {
 
 #[test]
 fn a_device_with_a_field_that_is_not_served_is_not_given_and_costs_no_other() {
-    let resources = json!({"cpu": {"mapping": {"deviceMultiplier": "2"}}});
-    for field in ["nodeAllocatableResources", "nodeAllocatableResourceMappings"] {
-        let mut first = json!({"name": "a", "attributes": {"model": {"string": "A100"}}});
-        first[field] = resources.clone();
-        let both = [slice("p", &[first.clone(), json!({"name": "b"})])];
-        let nothing = HeldDevices::default();
-        let message = "device gpu.example.com/p/a: nodeAllocatableResources is not served";
-        let given = allocated(&both, &exactly(1), &nothing).unwrap().unwrap();
-        assert_eq!(names(&given), ["b"]);
-        assert_eq!(given.left_out.iter().map(ToString::to_string).collect::<Vec<_>>(), [message]);
-        let alone = allocated(&[slice("p", &[first])], &exactly(1), &nothing).unwrap_err();
-        assert_eq!(alone.to_string(), message);
-        assert_eq!(alone.without_devices().unwrap(), "nodeAllocatableResources of a device is not served");
-        let all = |selector: &str| allocated(&both, &with_selector(selector, "All"), &nothing);
-        assert_eq!(all("true").unwrap_err().to_string(), message, "all cannot be given");
-        let others = all("!('model' in device.attributes['gpu.example.com'])").unwrap().unwrap();
-        assert_eq!(names(&others), ["b"], "it is not one of those that are asked for");
-    }
+    let mut first = json!({"name": "a", "attributes": {"model": {"string": "A100"}}});
+    first["nodeAllocatableResourceMappings"] = json!({"cpu": {"allocationMultiplier": "2"}});
+    let both = [slice("p", &[first.clone(), json!({"name": "b"})])];
+    let nothing = HeldDevices::default();
+    let message = "device gpu.example.com/p/a: nodeAllocatableResourceMappings is not served";
+    let given = allocated(&both, &exactly(1), &nothing).unwrap().unwrap();
+    assert_eq!(names(&given), ["b"]);
+    assert_eq!(given.left_out.iter().map(ToString::to_string).collect::<Vec<_>>(), [message]);
+    let alone = allocated(&[slice("p", &[first])], &exactly(1), &nothing).unwrap_err();
+    assert_eq!(alone.to_string(), message);
+    assert_eq!(alone.without_devices().unwrap(), "nodeAllocatableResourceMappings of a device is not served");
+    let all = |selector: &str| allocated(&both, &with_selector(selector, "All"), &nothing);
+    assert_eq!(all("true").unwrap_err().to_string(), message, "all cannot be given");
+    let others = all("!('model' in device.attributes['gpu.example.com'])").unwrap().unwrap();
+    assert_eq!(names(&others), ["b"], "it is not one of those that are asked for");
+}
+
+#[test]
+fn a_device_whose_driver_need_not_act_is_for_nodes_whose_kubelet_knows_of_that() {
     let mut skipping = slice("p", &[json!({"name": "a"})]);
     skipping.spec.skip_node_operations = vec!["*".to_owned()];
-    let refused = allocated(&[skipping], &exactly(1), &HeldDevices::default()).unwrap_err();
-    assert_eq!(
-        refused.to_string(),
-        "device gpu.example.com/p/a: spec.skipNodeOperations of its slice is not served"
+    let plain = json!({"name": "b"});
+    let mut other = slice("q", &[plain]);
+    other.metadata.name = "other".to_owned();
+    let slices = [skipping, other];
+    let class: DeviceClass = serde_json::from_value(json!({"metadata": {"name": "gpu"}})).unwrap();
+    let given = |features: &[&str], devices: &Value| {
+        let claim = WaitingClaim::read(&claim(devices), &CompiledClasses::new([&class])).unwrap();
+        let features = features.iter().map(|feature| (*feature).to_owned()).collect();
+        let labels = Labels::new();
+        let node = TargetNode { name: "n1", labels: &labels, features: Some(&features) };
+        let pools = DevicePools::new(&slices);
+        let found = allocate(&[&claim], node, &pools, &HeldDevices::default()).unwrap();
+        let usable = found.as_ref().map(|found| node.can_use(&found.results[0]));
+        assert!(usable.is_none_or(|usable| usable), "{devices}");
+        found.map(|found| names(&found).into_iter().map(str::to_owned).collect::<Vec<_>>())
+    };
+    let knows = ["DRAOptionalNodeOperations"];
+    let both = || Some(vec!["a".to_owned(), "b".to_owned()]);
+    assert_eq!(given(&[], &exactly(1)), Some(vec!["b".to_owned()]));
+    assert_eq!((given(&[], &exactly(2)), given(&knows, &exactly(2))), (None, both()));
+    let all = with_selector("true", "All");
+    assert_eq!((given(&[], &all), given(&knows, &all)), (None, both()), "all cannot be given");
+    let labels = Labels::new();
+    let found = allocate(
+        &[&WaitingClaim::read(&claim(&exactly(2)), &CompiledClasses::new([&class])).unwrap()],
+        TargetNode { name: "n1", labels: &labels, features: Some(&knows.map(str::to_owned).into()) },
+        &DevicePools::new(&slices),
+        &HeldDevices::default(),
     );
+    let allocation = found.unwrap().unwrap().results.remove(0);
+    let skips = allocation.devices.results.iter().map(|device| device.skip_node_operations.clone());
+    assert_eq!(skips.collect::<Vec<_>>(), [vec!["*".to_owned()], Vec::new()]);
+    assert!(!TargetNode::plain("n1", &labels).can_use(&allocation));
 }
 
 #[test]
@@ -301,7 +420,7 @@ fn given_of(published: &[ResourceSlice], selector: &str) -> Vec<bool> {
     let mut selected = Selected::default();
     let mut given = |slice: &ResourceSlice| {
         inventory.set(std::sync::Arc::new(slice.clone()));
-        let node = TargetNode { name: "n1", labels: &labels };
+        let node = TargetNode::plain("n1", &labels);
         let mut go_on = |_| ControlFlow::Continue(());
         allocate_again(&[&claim], node, (&inventory, &held), &mut selected, &mut go_on).unwrap().is_some()
     };
@@ -330,7 +449,7 @@ fn a_search_can_be_ended_and_an_earlier_solution_is_repeated_as_long_as_it_holds
     publish(&mut inventory, 4);
     let mut selected = Selected::default();
     let mut attempt = |inventory: &DevicePools, held: &HeldDevices, goes_on: bool| {
-        let node = TargetNode { name: "n1", labels: &labels };
+        let node = TargetNode::plain("n1", &labels);
         let mut go_on = |_| if goes_on { ControlFlow::Continue(()) } else { ControlFlow::Break(()) };
         let found = allocate_again(&[&claim], node, (inventory, held), &mut selected, &mut go_on)?;
         let devices = found

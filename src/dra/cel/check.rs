@@ -84,6 +84,7 @@ impl ExpressionCheck {
                 Expr::Map(map)
             }
             Expr::Call(call) if is_bind(&call) => self.bind(call)?,
+            Expr::Call(call) if is_sort_by(&call) => self.sort_by(call)?,
             Expr::Call(call) => self.call(call)?,
             Expr::Comprehension(comprehension) => self.comprehension(*comprehension)?,
         };
@@ -174,6 +175,53 @@ impl ExpressionCheck {
             result: body,
         })
     }
+}
+
+impl ExpressionCheck {
+    /// `list.sortBy(element, key)`: the list is bound to a name, and sorted by a list of the keys of its elements. No expression can spell the names.
+    fn sort_by(&mut self, mut call: CallExpr) -> Result<Expr, CompileError> {
+        const LIST: &str = "@sorted";
+        const KEYS: &str = "@keys";
+        let (element, key) = (std::mem::take(&mut call.args[0]), std::mem::take(&mut call.args[1]));
+        let id = element.id;
+        let Expr::Ident(element) = element.expr else {
+            return Err(CompileError::NotServed("calls of sortBy without a variable's name"));
+        };
+        let node = |expr: Expr| IdedExpr { id, expr };
+        let named = |name: &str| node(Expr::Ident(name.to_owned()));
+        let truth = |value: bool| node(Expr::Literal(LiteralValue::Boolean(value.into())));
+        let nothing = || node(Expr::List(ListExpr::default()));
+        let one = node(Expr::List(ListExpr { elements: vec![key], ..ListExpr::default() }));
+        let further =
+            CallExpr { func_name: operators::ADD.to_owned(), target: None, args: vec![named(KEYS), one] };
+        let keys = ComprehensionExpr {
+            iter_range: named(LIST),
+            iter_var: element,
+            iter_var2: None,
+            accu_var: KEYS.to_owned(),
+            accu_init: nothing(),
+            loop_cond: truth(true),
+            loop_step: node(Expr::Call(further)),
+            result: named(KEYS),
+        };
+        let keys = node(Expr::Comprehension(Box::new(keys)));
+        let sorted =
+            CallExpr { func_name: function::SORT_BY.to_owned(), target: None, args: vec![named(LIST), keys] };
+        self.comprehension(ComprehensionExpr {
+            iter_range: nothing(),
+            iter_var: "@nothing".to_owned(),
+            iter_var2: None,
+            accu_var: LIST.to_owned(),
+            accu_init: call.target.map(|list| *list).unwrap_or_default(),
+            loop_cond: truth(false),
+            loop_step: truth(false),
+            result: node(Expr::Call(sorted)),
+        })
+    }
+}
+
+fn is_sort_by(call: &CallExpr) -> bool {
+    call.func_name == "sortBy" && call.args.len() == 2 && call.target.is_some()
 }
 
 fn is_bind(call: &CallExpr) -> bool {

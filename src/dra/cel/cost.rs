@@ -19,7 +19,7 @@ use super::{
 
 /// The most that an evaluation may cost by this estimate. The API server refuses what may cost more than [`COST_LIMIT`] by its own, which is lower:
 /// a loop whose variables are numbers costs there two thirds of what it does here. What it admits must be served.
-pub(super) const ESTIMATE_LIMIT: u64 = 4 * COST_LIMIT;
+pub const ESTIMATE_LIMIT: u64 = 4 * COST_LIMIT;
 
 /// What an evaluation can cost at most; an expression that could cost more than [`ESTIMATE_LIMIT`] is refused.
 pub(super) fn within_limit(root: &IdedExpr) -> Result<u64, CompileError> {

@@ -58,6 +58,11 @@ pub enum EvaluationError {
     /// The result is neither true nor false.
     #[error("the result is of type {0}, and must be bool")]
     NotBool(String),
+    /// The result is none that an attribute can have.
+    #[error(
+        "the result is of type {0}, and must be a bool, an int, a string, a version, or a list of one of these"
+    )]
+    NoAttribute(String),
     /// An attribute of the device has no value that this version of the API knows.
     #[error("attribute {0}: unsupported attribute value")]
     UnsupportedAttribute(String),

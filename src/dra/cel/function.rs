@@ -47,6 +47,8 @@ pub(super) enum FunctionOutcome {
     Unique,
     /// The first argument, its elements in their order.
     Sorted,
+    /// The first argument, its elements in the order of the elements of the second.
+    SortedBy,
     /// A list of all numbers below the first argument.
     Counted,
     /// A number that is found by comparing the second argument at each place of the first.
@@ -76,10 +78,13 @@ type Row = (&'static str, Style, usize, usize, FunctionOutcome);
 /// `list.reverse()`: Kubernetes' selectors have it for lists alone, and the crate for texts too. No expression can spell the name.
 pub(super) const REVERSE: &str = "list reverse";
 
+/// What `list.sortBy(element, key)` becomes: the list, and its keys. No expression can spell the name.
+pub(super) const SORT_BY: &str = "list sortBy";
+
 const TABLE: &[Row] = {
     use FunctionOutcome::{
         AllFound, Counted, Crossed, Element, Escaped, First, Flattened, Found, Joined, Matched, OneOf, Parts,
-        Place, Replaced, Single, Sorted, Spelled, Unique, Zoned,
+        Place, Replaced, Single, Sorted, SortedBy, Spelled, Unique, Zoned,
     };
     use Style::{Global, Member};
     &[
@@ -125,6 +130,7 @@ const TABLE: &[Row] = {
         ("flatten", Member, 1, 2, Flattened),
         ("distinct", Member, 1, 1, Unique),
         ("sort", Member, 1, 1, Sorted),
+        (SORT_BY, Global, 2, 2, SortedBy),
         ("lists.range", Global, 1, 1, Counted),
         ("first", Member, 1, 1, Element),
         ("last", Member, 1, 1, Element),

@@ -74,6 +74,7 @@ fn the_language_is_that_of_cel() {
         "[[1, 2], [3]].exists(list, list.exists(x, x == 3)) // a comment",
         r#""a-1".matches(r"^\w-\d$") && "x1y22".findAll(r"\d+") == ["1", "22"] && "x1".find("[0-9]") == "1""#,
         "[1, 2].sum() == 3 && [1.5, 2.0].sum() == 3.5 && [3, 1].min() == 1 && ['a', 'b'].max() == 'b'",
+        "[-3, 1, 2].sortBy(e, -e) == [2, 1, -3] && ['b', 'a'].sortBy(x, [x].sortBy(x, x)[0]) == ['a', 'b']",
         "[3, 1, 3].distinct().sort() == [1, 3] && [1, 2, 3].slice(1, 3).reverse() == [3, 2] && [1].first().hasValue()",
         "[[1], [2, 3]].flatten() == [1, 2, 3] && [[[1]]].flatten(2) == [1] && lists.range(3).last().value() == 2",
         r#"strings.quote("a'\"") == "\"a'\\\"\"""#,
@@ -273,6 +274,7 @@ fn a_list_made_of_lists_costs_what_all_its_elements_do() {
         "lists.range(2000).all(x, lists.range(2000).all(y, x + y >= 0))".to_owned(),
         "lists.range(size(device.driver)).size() > 0".to_owned(),
         "lists.range(3000).distinct().size() > 0".to_owned(),
+        "lists.range(1000).sortBy(x, lists.range(1000).sortBy(y, x + y)[0]).size() > 0".to_owned(),
         format!(
             "{list}.all(x, {list}.flatten().all(y, {list}.flatten().all(z, y + z > 0)))",
             list = lists(20, 50)
@@ -289,6 +291,8 @@ fn a_list_made_of_lists_costs_what_all_its_elements_do() {
         "[1, 'a'].sort().size() == 2",
         "[1].slice(0, 2).size() == 2",
         "[[1]].sort().size() == 1",
+        "[[1]].sortBy(x, x).size() == 1",
+        "[1, 2].sortBy(x, x == 1 ? dyn(1) : dyn('a')).size() == 2",
     ] {
         assert!(evaluate(text).is_err(), "{text}");
     }

@@ -126,6 +126,29 @@ impl DeviceValue {
         }
     }
 
+    /// As an expression has made it; `None`: no attribute has such a value.
+    pub(super) fn of(value: &dyn Val) -> Option<Self> {
+        if value.get_type().kind() == Kind::List {
+            let mut elements = value.as_iterable()?.iter();
+            let elements = std::iter::from_fn(|| elements.next());
+            return elements.map(Self::one_of).collect::<Option<_>>().map(Self::List);
+        }
+        Self::one_of(value)
+    }
+
+    fn one_of(value: &dyn Val) -> Option<Self> {
+        if let Some(value) = value.downcast_ref::<CelBool>() {
+            return Some(Self::Bool(*value.inner()));
+        }
+        if let Some(number) = value.downcast_ref::<CelInt>() {
+            return Some(Self::Int(*number.inner()));
+        }
+        if let Some(text) = value.downcast_ref::<CelString<'_>>() {
+            return Some(Self::Text(text.inner().to_owned()));
+        }
+        value.downcast_ref::<CelVersion>().map(|version| Self::Version(version.0.clone()))
+    }
+
     fn into_val(self) -> Box<dyn Val> {
         match self {
             Self::Bool(value) => Box::new(CelBool::from(value)),

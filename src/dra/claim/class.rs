@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use crate::{
     dra::{
         AllocationError,
-        cel::{DeviceVariable, Expression, Functions},
+        cel::{DeviceValue, DeviceVariable, EvaluationError, Expression, Functions},
         device::PoolDevice,
     },
     object::{
@@ -111,6 +111,12 @@ impl Selector {
         self.expression.cost()
     }
 
+    /// What the expression makes of a device.
+    pub(super) fn value(&self, device: &PoolDevice) -> Result<DeviceValue, AllocationError> {
+        let view = device.view.as_ref().map_err(|reason| self.error(device, reason.clone()))?;
+        self.expression.value(view).map_err(|reason| self.error(device, reason))
+    }
+
     /// Whether the device passes.
     pub(in crate::dra) fn admits(&self, device: &PoolDevice) -> Result<bool, AllocationError> {
         let view: &DeviceVariable =
@@ -118,7 +124,7 @@ impl Selector {
         self.expression.is_true(view).map_err(|reason| self.error(device, reason))
     }
 
-    fn error(&self, device: &PoolDevice, reason: crate::dra::cel::EvaluationError) -> AllocationError {
+    pub(super) fn error(&self, device: &PoolDevice, reason: EvaluationError) -> AllocationError {
         let (object, field) = (self.object.to_string(), self.field.clone());
         AllocationError::Evaluation { object, field, device: device.id.clone().into(), reason: reason.into() }
     }

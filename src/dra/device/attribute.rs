@@ -1,8 +1,11 @@
 //! Attributes, as constraints compare them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
-use crate::object::resource_slice::DeviceAttribute;
+use crate::{dra::cel::DeviceValue, object::resource_slice::DeviceAttribute};
 
 /// The values of an attribute: one, or those of a list. Values of different types are never the same.
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -16,6 +19,9 @@ pub enum AttributeValues {
     /// Versions, as they are written: semver.org knows one spelling of each.
     Versions(BTreeSet<String>),
 }
+
+/// Attributes that a claim computes of one device, by their full names.
+pub(in crate::dra) type DerivedValues = BTreeMap<Arc<str>, AttributeValues>;
 
 impl AttributeValues {
     /// The values; `None` where there are none of a known kind.
@@ -32,6 +38,38 @@ impl AttributeValues {
         ints.or_else(bools).or_else(texts).or_else(versions)
     }
 
+    /// What an expression makes of a device, as an attribute; `None`: it is a list of different types. An empty list has nothing in common with any.
+    pub(in crate::dra) fn of(value: DeviceValue) -> Option<Self> {
+        let values = match value {
+            DeviceValue::List(values) => values,
+            one => vec![one],
+        };
+        match values.first() {
+            None => Some(Self::Texts(BTreeSet::new())),
+            Some(DeviceValue::Int(_)) => all(values, |value| match value {
+                DeviceValue::Int(number) => Some(number),
+                _ => None,
+            })
+            .map(Self::Ints),
+            Some(DeviceValue::Bool(_)) => all(values, |value| match value {
+                DeviceValue::Bool(value) => Some(value),
+                _ => None,
+            })
+            .map(Self::Bools),
+            Some(DeviceValue::Text(_)) => all(values, |value| match value {
+                DeviceValue::Text(text) => Some(text),
+                _ => None,
+            })
+            .map(Self::Texts),
+            Some(DeviceValue::Version(_)) => all(values, |value| match value {
+                DeviceValue::Version(version) => Some(version.to_string()),
+                _ => None,
+            })
+            .map(Self::Versions),
+            Some(DeviceValue::Quantity(_) | DeviceValue::List(_)) => None,
+        }
+    }
+
     /// The values that both have; `None` where there are none.
     pub(in crate::dra) fn shared(&self, other: &Self) -> Option<Self> {
         fn both<T: Clone + Ord>(a: &BTreeSet<T>, b: &BTreeSet<T>) -> Option<BTreeSet<T>> {
@@ -46,6 +84,11 @@ impl AttributeValues {
             _ => None,
         }
     }
+}
+
+/// Each value as one of this type; `None`: one is of another.
+fn all<T: Ord>(values: Vec<DeviceValue>, one: impl Fn(DeviceValue) -> Option<T>) -> Option<BTreeSet<T>> {
+    values.into_iter().map(one).collect()
 }
 
 /// The attributes by full names: a name without a domain belongs to the driver's, and one that is spelled in full comes first.

@@ -7,7 +7,10 @@ use std::{
 
 use semver::Version;
 
-use super::{AttributeValues, DeviceBinding, PoolDevice, Reading, capacity_named, hardware::PARENT};
+use super::{
+    AttributeValues, DeviceBinding, DeviceNodeResources, DeviceNodes, PoolDevice, Reading, capacity_named,
+    hardware::PARENT,
+};
 use crate::{
     dra::{
         capacity::Capacity,
@@ -105,7 +108,11 @@ impl DeviceKind {
             capacity: self.capacity.clone(),
             consumes: Vec::new(),
             hardware: None,
-            selection: NodeSelection::Unknown,
+            nodes: DeviceNodes {
+                selection: NodeSelection::Unknown,
+                takes: DeviceNodeResources::default(),
+                skips: Vec::new(),
+            },
             taints: DeviceTaints::default(),
             binding: DeviceBinding::default(),
             shareable: self.shareable,

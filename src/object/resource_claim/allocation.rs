@@ -65,6 +65,9 @@ pub struct AllocatedDevice {
     /// How much it takes of each capacity of a shared device.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "BTreeMap::is_empty")]
     pub consumed_capacity: BTreeMap<String, Quantity>,
+    /// What kubelet need not ask the driver to do for it, as its slice said when it was given.
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "Vec::is_empty")]
+    pub skip_node_operations: Vec<String>,
 }
 
 /// Parameters for a driver.

@@ -14,12 +14,14 @@ pub enum Change {
     Charged(NodeName),
     /// A pod no longer stands on a node, or was another before.
     PodRemoved(Arc<Footprint>),
-    /// A node is new or gone, or its labels or taints are others.
+    /// A node is new or gone, or its labels, taints or features are others.
     Node,
     /// A node is kept for a pod, or no longer.
     Nomination,
     /// A claim of devices holds less, or what pods that are being placed have chosen for it.
     DevicesFreed,
+    /// A node has more left of its own resources, of which devices take some.
+    ResourcesFreed,
     /// Claims of devices hold more or less of a node's cards.
     CardsClaimed(NodeName),
     /// An object of another kind is new, changed or gone.

@@ -14,14 +14,14 @@ use super::{
     name::{NodeName, Uid},
     node_affinity::NodeAffinityTerms,
     origin::Origin,
-    resources::ResourceAmounts,
+    resources::{DeclaredResources, ResourceAmounts},
     steps::{COMPARE, JUDGE},
     tdm::{Revocable, job::JobMember},
     tenure::Tenure,
 };
 use crate::{
     device::{Allocation, DeviceType, InitPhase, NodePolicy, ProfileName, ProfileRequest},
-    object::Toleration,
+    object::{Toleration, pod::NodeAllocatableClaimStatus},
 };
 
 /// Whether one version of an object is older than another: versions are numbers that grow (KEP-5504); where they can't be read,
@@ -63,6 +63,8 @@ pub struct Constraints {
     pub features: Vec<Feature>,
     /// Which revocable zones it may use, and how long it runs.
     pub revocable: Revocable,
+    /// What it declares of resources, where it has claims, whose devices may take more of the node.
+    pub declared: Option<Arc<DeclaredResources>>,
 }
 
 /// All that decides where a pod fits. Pods with equal asks form a class and are decided alike.
@@ -132,6 +134,8 @@ pub struct Demand {
     pub origin: Option<Arc<Origin>>,
     /// The claim that serves extended resources of it, as its status says.
     pub served: Option<StatedClaim>,
+    /// What its status says that claims take of a node, which an earlier attempt has written.
+    pub taken: Arc<[NodeAllocatableClaimStatus]>,
 }
 
 impl Demand {
@@ -226,6 +230,8 @@ pub struct WaitingPodStatus {
     pub nominated: Option<NodeName>,
     /// The claim that serves extended resources of it.
     pub served: Option<StatedClaim>,
+    /// What claims take of the node's own resources.
+    pub taken: Arc<[NodeAllocatableClaimStatus]>,
     /// The message of its `PodScheduled=False/Unschedulable` condition, where it has one.
     pub told: Option<String>,
     /// What became of the room that was kept for it; `None`: none was.
@@ -284,6 +290,7 @@ impl PodInfo {
                 nominated: self.status.nominated.clone(),
                 origin: self.origin.clone(),
                 served: self.status.served.clone(),
+                taken: self.status.taken.clone(),
             }),
             Claim::None | Claim::Unreadable(_) => None,
         }

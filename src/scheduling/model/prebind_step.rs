@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::{claim_use::ClaimConsumer, extended_resources::ExtendedChoice};
-use crate::object::{ResourceClaim, resource_claim::AllocationResult};
+use super::{claim_use::ClaimConsumer, extended_resources::ExtendedChoice, resources::ResourceAmounts};
+use crate::object::{ResourceClaim, pod::NodeAllocatableClaimStatus, resource_claim::AllocationResult};
 
 /// What has to be written for one of a pod's claims before the pod is bound, chosen together with the pod's node.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -14,15 +14,18 @@ pub enum PrebindStep {
     Devices(ClaimChoice),
     /// What has a claim serve extended resources of the pod.
     Extended(ExtendedChoice),
+    /// What claims take of the node's own resources, as the pod's status says it.
+    NodeResources(NodeResourcesChoice),
 }
 
 impl PrebindStep {
-    /// The claim's name in the pod's namespace.
+    /// The claim's name in the pod's namespace; of what claims take of the node, the name of the first.
     pub fn claim(&self) -> &Arc<str> {
         match self {
             Self::Volume(choice) => choice.claim(),
             Self::Devices(choice) => &choice.claim,
             Self::Extended(choice) => &choice.claim,
+            Self::NodeResources(choice) => &choice.claim,
         }
     }
 
@@ -30,7 +33,7 @@ impl PrebindStep {
     pub fn volume(&self) -> Option<&VolumeChoice> {
         match self {
             Self::Volume(choice) => Some(choice),
-            Self::Devices(_) | Self::Extended(_) => None,
+            Self::Devices(_) | Self::Extended(_) | Self::NodeResources(_) => None,
         }
     }
 
@@ -38,7 +41,7 @@ impl PrebindStep {
     pub fn devices(&self) -> Option<&ClaimChoice> {
         match self {
             Self::Devices(choice) => Some(choice),
-            Self::Volume(_) | Self::Extended(_) => None,
+            Self::Volume(_) | Self::Extended(_) | Self::NodeResources(_) => None,
         }
     }
 
@@ -51,14 +54,22 @@ impl PrebindStep {
     pub fn extended(&self) -> Option<&ExtendedChoice> {
         match self {
             Self::Extended(choice) => Some(choice),
-            Self::Volume(_) | Self::Devices(_) => None,
+            Self::Volume(_) | Self::Devices(_) | Self::NodeResources(_) => None,
+        }
+    }
+
+    /// What claims take of the node's own resources.
+    pub fn node_resources(&self) -> Option<&NodeResourcesChoice> {
+        match self {
+            Self::NodeResources(choice) => Some(choice),
+            Self::Volume(_) | Self::Devices(_) | Self::Extended(_) => None,
         }
     }
 
     /// The claim that is given devices, and which.
     pub fn given(&self) -> Option<(&Arc<str>, &Arc<AllocationResult>)> {
         match self {
-            Self::Volume(_) => None,
+            Self::Volume(_) | Self::NodeResources(_) => None,
             Self::Devices(choice) => Some((&choice.claim, choice.allocation.as_ref()?)),
             Self::Extended(choice) => Some((&choice.claim, &choice.made.as_ref()?.1)),
         }
@@ -113,4 +124,15 @@ impl ClaimChoice {
         let (name, uid) = (claim.metadata.name.as_str().into(), claim.metadata.uid.as_str().into());
         Self { claim: name, uid, allocation, consumer }
     }
+}
+
+/// What claims take of the node that was chosen for a pod.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct NodeResourcesChoice {
+    /// The first of the claims, or of those of which the pod's status spoke before.
+    pub claim: Arc<str>,
+    /// What the pod's status is to say, in order of the claims' names; nothing: none takes any.
+    pub statuses: Arc<[NodeAllocatableClaimStatus]>,
+    /// What the pod requests of the node with that.
+    pub requested: Arc<ResourceAmounts>,
 }

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::object::{
     ResourceClaim,
-    pod::ExtendedResourceClaimStatus,
+    pod::{ExtendedResourceClaimStatus, NodeAllocatableClaimStatus},
     resource_claim::AllocationResult,
     storage::{PersistentVolume, PersistentVolumeClaim},
 };
@@ -79,6 +79,13 @@ pub enum PrebindWrite {
         /// The status; `None`: none does any more.
         status: Option<Arc<ExtendedResourceClaimStatus>>,
     },
+    /// Write into the pod's status what claims take of the node's own resources.
+    StateNodeResources {
+        /// The version of the pod as it is known: what it states then is what is replaced.
+        version: String,
+        /// For each claim; none: none takes any.
+        statuses: Arc<[NodeAllocatableClaimStatus]>,
+    },
 }
 
 impl PrebindWrite {
@@ -92,8 +99,8 @@ impl PrebindWrite {
         !matches!(self, Self::BindVolume { .. } | Self::SelectNode { .. })
     }
 
-    /// Whether it is written to the pod.
-    pub fn is_of_pod(&self) -> bool {
+    /// Whether it writes into the pod's status which claim serves its extended resources.
+    pub fn states_claim(&self) -> bool {
         matches!(self, Self::StateClaim { .. })
     }
 
@@ -120,6 +127,7 @@ impl PrebindWrite {
                 Self::CreateClaim { claim, .. } | Self::StateClaim { claim, .. },
                 PrebindStep::Extended(chosen),
             ) => *claim == chosen.claim,
+            (Self::StateNodeResources { .. }, PrebindStep::NodeResources(_)) => true,
             _ => false,
         }
     }

@@ -3,6 +3,7 @@
 //! Source of the arithmetic: v1.36 and v1.37 `k8s.io/component-helpers/resource/helpers.go` (init containers, sidecars, pod-level requests,
 //! overhead, pods resized in place).
 
+mod declared;
 mod resized;
 
 use std::collections::BTreeMap;
@@ -10,7 +11,9 @@ use std::collections::BTreeMap;
 use compact_str::CompactString;
 
 use super::kube_scheduler::KubeScheduler;
-use crate::object::{Amount, Container, Pod, Quantity, UnreadableQuantity};
+use crate::object::{Amount, Container, Pod, Quantity, UnreadableQuantity, pod::NodeAllocatableClaimStatus};
+
+pub use declared::{DeclaredResources, WholePodBound};
 
 /// How much of each resource: cpu in thousandths, the rest in units. A sum is exact and rounded up once.
 #[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
@@ -37,8 +40,13 @@ type Amounts = BTreeMap<CompactString, Amount>;
 /// A resource whose quantity can't be read, and why.
 type Trouble = (String, UnreadableQuantity);
 
-/// The resources that a pod may request as a whole.
-const POD_LEVEL: [&str; 2] = ["cpu", "memory"];
+/// What the names of huge pages begin with.
+const HUGE_PAGES: &str = "hugepages-";
+
+/// Whether a pod may request the resource as a whole.
+fn is_of_whole_pod(name: &str) -> bool {
+    ["cpu", "memory"].contains(&name) || name.starts_with(HUGE_PAGES)
+}
 
 impl ResourceAmounts {
     /// Reads a map of quantities; a quantity that can't be read is an error with the resource's name.
@@ -58,6 +66,11 @@ impl ResourceAmounts {
         requests.scored =
             Self::rounded(requested(&amounts(unsaid.iter().map(|(name, one)| (name, one)))?)?).scored;
         Ok(requests)
+    }
+
+    /// What claims take of a node's own resources, by what a pod's status says of it.
+    pub fn of_claims(statuses: &[NodeAllocatableClaimStatus]) -> Result<Self, Trouble> {
+        of_claims(statuses).map(Self::rounded)
     }
 
     fn rounded(amounts: Amounts) -> Self {
@@ -139,6 +152,37 @@ fn requested(pod: &Pod, followed: KubeScheduler, unsaid: &Amounts) -> Result<Amo
     requests.extend(resized::of_whole_pod(pod, followed)?);
     add(&mut requests, amounts(pod.spec.overhead.iter().flatten())?);
     Ok(requests)
+}
+
+/// What claims take of a node's own resources, by what a pod's status says of it: of a resource that each container takes, as often as containers use
+/// the claim.
+fn of_claims(statuses: &[NodeAllocatableClaimStatus]) -> Result<Amounts, Trouble> {
+    let mut taken = Amounts::new();
+    let mut take = |name: &str, quantity: Option<&Quantity>, times: usize| {
+        let Some(quantity) = quantity else { return Ok(()) };
+        let amount = quantity.amount().map_err(|error| (name.to_owned(), error))?;
+        let times = Amount::units(i64::try_from(times).unwrap_or(i64::MAX));
+        let sum = taken.entry(name.into()).or_default();
+        *sum = sum.plus(amount.times(times));
+        Ok(())
+    };
+    for status in statuses {
+        for mapped in &status.mapping {
+            take(&mapped.name, mapped.quantity.as_ref(), 1)?;
+        }
+        for overhead in &status.overhead {
+            take(&overhead.name, overhead.per_pod.as_ref(), 1)?;
+            take(&overhead.name, overhead.per_container.as_ref(), status.containers.len())?;
+        }
+    }
+    Ok(taken)
+}
+
+/// What claims take of the node of a pod that is bound there. While a pod waits, what its status says of it is of an earlier attempt.
+fn of_bound_claims(pod: &Pod) -> Result<Amounts, Trouble> {
+    let is_bound = pod.spec.node_name.as_ref().is_some_and(|node| !node.is_empty());
+    let statuses = &pod.status.node_allocatable_resource_claim_statuses;
+    if is_bound { of_claims(statuses) } else { Ok(Amounts::new()) }
 }
 
 /// What the containers request together at any moment of the pod's life, where `of` says what each requests.

@@ -6,6 +6,7 @@ use std::{
 };
 
 use super::dynamic_resources::alternatives::AlternativePoints;
+use super::dynamic_resources::found::{FoundDevices, TakenByEach};
 use super::dynamic_resources::rejection::ClaimRejection;
 use crate::{
     dra::{GoOn, Selected},
@@ -38,19 +39,14 @@ struct Judged {
     generation: u64,
     /// The stamp of its devices then; `None`: the verdict holds for one decision.
     stamp: Option<u64>,
-    found: Result<AlternativePoints, ClaimRejection>,
+    found: Result<FoundDevices, ClaimRejection>,
     /// Which of its devices selectors admit.
     selected: Selected,
 }
 
 impl Default for Judged {
     fn default() -> Self {
-        Self {
-            generation: 0,
-            stamp: None,
-            found: Ok(AlternativePoints::default()),
-            selected: Selected::default(),
-        }
+        Self { generation: 0, stamp: None, found: Ok(FoundDevices::default()), selected: Selected::default() }
     }
 }
 
@@ -71,15 +67,16 @@ impl NodeFits {
         self.is_unfinished
     }
 
-    /// Whether the node has devices for the claims.
-    pub(in crate::scheduling) fn on(&self, node: &NodeState) -> Result<(), ClaimRejection> {
-        self.of(node).map_or(Ok(()), |judged| judged.found.clone().map(drop))
+    /// Whether the node has devices for the claims, and what each of these claims takes of the node with them.
+    pub(in crate::scheduling) fn on(&self, node: &NodeState) -> Result<TakenByEach, ClaimRejection> {
+        let Some(judged) = self.of(node) else { return Ok(TakenByEach::default()) };
+        judged.found.as_ref().map(|found| found.taken.clone()).map_err(Clone::clone)
     }
 
     /// How early the alternatives are that the claims get on the node, if it has devices for them.
     pub(in crate::scheduling) fn points(&self, node: &NodeState) -> AlternativePoints {
         let judged = self.of(node).and_then(|judged| judged.found.as_ref().ok());
-        judged.copied().unwrap_or_default()
+        judged.map(|found| found.points).unwrap_or_default()
     }
 
     /// Which of the node's devices selectors admit, as far as it is known.
@@ -137,7 +134,7 @@ pub(in crate::scheduling) struct Compared {
     pub(in crate::scheduling) generation: u64,
     pub(in crate::scheduling) stamp: u64,
     /// `None`: it was not found out.
-    pub(in crate::scheduling) found: Option<Result<AlternativePoints, ClaimRejection>>,
+    pub(in crate::scheduling) found: Option<Result<FoundDevices, ClaimRejection>>,
     pub(in crate::scheduling) selected: Selected,
 }
 
@@ -156,7 +153,7 @@ impl ClaimFits {
         (asked, namespace): (Asked, &Arc<str>),
         (world, only): (&World, Option<usize>),
         allowance: &mut Allowance,
-        judge: impl Fn(&NodeState, &mut Selected, GoOn<'_>) -> Result<AlternativePoints, ClaimRejection>,
+        judge: impl Fn(&NodeState, &mut Selected, GoOn<'_>) -> Result<FoundDevices, ClaimRejection>,
     ) -> NodeFits {
         if !self.by_asked.contains_key(&asked) {
             self.forget_for(namespace);
@@ -251,7 +248,7 @@ impl Known {
         place: usize,
         world: &World,
         allowance: &mut Allowance,
-        judge: &impl Fn(&NodeState, &mut Selected, GoOn<'_>) -> Result<AlternativePoints, ClaimRejection>,
+        judge: &impl Fn(&NodeState, &mut Selected, GoOn<'_>) -> Result<FoundDevices, ClaimRejection>,
     ) -> Judging {
         let Some(judged) = Arc::make_mut(&mut self.fits.judged).get_mut(place) else { return Judging::Done };
         let Some(state) = world.nodes.at(place) else {
@@ -278,7 +275,7 @@ impl Known {
         place: usize,
         name: &NodeName,
         (generation, stamp): (u64, u64),
-        found: Result<AlternativePoints, ClaimRejection>,
+        found: Result<FoundDevices, ClaimRejection>,
     ) {
         let Some(judged) = Arc::make_mut(&mut self.fits.judged).get_mut(place) else { return };
         // An error names the claim, which is another the next time.
@@ -460,7 +457,7 @@ mod tests {
                 &mut super::Allowance::UNLIMITED.clone(),
                 |_, _, _| {
                     judged.set(judged.get() + 1);
-                    Ok(super::AlternativePoints::default())
+                    Ok(super::FoundDevices::default())
                 },
             );
             judged.take()

@@ -6,6 +6,8 @@
 
 pub(in crate::scheduling) mod alternatives;
 mod extended;
+pub(in crate::scheduling) mod found;
+mod node_resources;
 pub mod rejection;
 mod scoring;
 pub mod shortage;
@@ -20,7 +22,7 @@ use super::{
     pod_counts::PodCounts,
 };
 use crate::{
-    dra::{self, AllocationError, GoOn, Selected, WaitingClaim},
+    dra::{self, AllocationError, GoOn, NodeResourcesTaken, Selected, WaitingClaim},
     object::{ResourceClaim, metadata::Controller, resource_claim::AllocationResult},
     scheduling::{
         model::{
@@ -43,6 +45,8 @@ use crate::{
 };
 use alternatives::AlternativePoints;
 use extended::PodExtended;
+use found::{FoundDevices, TakenByEach};
+use node_resources::{ClaimedNodeResources, refuse_extended, taken_by_each};
 pub use rejection::ClaimRejection;
 use scoring::AlternativeScores;
 use shortage::{ClaimShortage, Holders};
@@ -62,7 +66,7 @@ impl SchedulingPlugin for DynamicResources {
     /// Source: v1.36 `pkg/scheduler/framework/plugins/dynamicresources`, `EventsToRegister`.
     fn helps(pod: &Footprint, change: &Change, _objects: &Objects) -> bool {
         match change {
-            Change::DevicesFreed | Change::Node => true,
+            Change::DevicesFreed | Change::ResourcesFreed | Change::Node => true,
             Change::Object(Kind::ResourceClaim, name) => {
                 name.is_empty() || pod.claim_names().any(|claim| full_name(&pod.namespace, claim) == *name)
             }
@@ -98,7 +102,8 @@ impl PreFilter for DynamicResources {
 
 impl<'a> PreFiltered<'a, ClaimRejection> for PodClaims<'a> {
     fn test(&self, node: &NodeState) -> Result<(), Reasons<ClaimRejection>> {
-        self.test_on(node).map_err(|reason| smallvec![reason])
+        let taken = self.test_on(node).map_err(|reason| smallvec![reason])?;
+        self.of_node.test((&self.ask, node), self.by_waiting(&taken))
     }
 
     fn detailed(&self, node: &NodeState, reason: &ClaimRejection) -> Option<ClaimRejection> {
@@ -107,7 +112,10 @@ impl<'a> PreFiltered<'a, ClaimRejection> for PodClaims<'a> {
     }
 
     fn steps(&self, node: &NodeState) -> Result<Vec<PrebindStep>, Reasons<ClaimRejection>> {
-        self.choose(node).map_err(|reason| smallvec![reason])
+        let (mut steps, taken) = self.choose(node).map_err(|reason| smallvec![reason])?;
+        let of_node = self.of_node.choose((&self.ask, node), self.by_waiting(&taken))?;
+        steps.extend(of_node.map(PrebindStep::NodeResources));
+        Ok(steps)
     }
 
     fn scoring(&self) -> Option<Box<dyn PreScored + 'a>> {
@@ -143,6 +151,8 @@ pub struct PodClaims<'a> {
     allowance: Allowance,
     /// How much is left for comparing them with devices beside those that are kept for other pods.
     beside_kept: Cell<Allowance>,
+    /// What the claims take of a node's own resources.
+    of_node: ClaimedNodeResources,
 }
 
 /// A claim that is given devices with the pod.
@@ -230,9 +240,13 @@ impl<'a> PodClaims<'a> {
             fits: NodeFits::default(),
             allowance,
             beside_kept: Cell::new(allowance),
+            of_node: ClaimedNodeResources::of(demand),
         };
         for one in uses {
             let consumer = world.objects().claim_consumer(demand.group.as_deref(), one);
+            if let Some(claim) = &one.claim {
+                claims.of_node.add_use(claim, &one.entry);
+            }
             claims.add(claim_of(one, demand, (known, &consumer))?, demand, consumer)?;
         }
         Ok(Some(claims))
@@ -281,6 +295,15 @@ impl<'a> PodClaims<'a> {
         if !users.contains(&**user) && users.len() >= MOST_CONSUMERS {
             return Err(ClaimRejection::FullyReserved(name.as_str().into()));
         }
+        let pools = self.known.inventory();
+        if NodeResourcesTaken::are_mapped(allocation, pools) {
+            // Other pods of its PodGroup are others too, though the status names the group alone.
+            let users = self.known.users(&demand.footprint.namespace, name);
+            if users.iter().any(|uid| **uid != *demand.uid && **uid != **user) {
+                return Err(ClaimRejection::Mapped(name.as_str().into()));
+            }
+        }
+        self.of_node.add_held(&name.as_str().into(), allocation, pools)?;
         self.held.push((claim, allocation));
         let reserved = claim.status.reserved_for.iter().any(|one| *one.uid == **user);
         if !reserved && self.joined.iter().all(|joined| *joined.claim != **name) {
@@ -289,8 +312,17 @@ impl<'a> PodClaims<'a> {
         Ok(())
     }
 
-    /// Fails on a node from which the claims can't be used.
-    fn test_on(&self, node: &NodeState) -> Result<(), ClaimRejection> {
+    /// With the names of the claims that are given devices, what each of them takes.
+    fn by_waiting<'t>(
+        &'t self,
+        taken: &'t TakenByEach,
+    ) -> impl Iterator<Item = (&'t str, &'t NodeResourcesTaken)> {
+        let names = self.waiting.iter().map(|waiting| waiting.claim.metadata.name.as_str());
+        names.zip(taken.iter())
+    }
+
+    /// Fails on a node from which the claims can't be used, and that has no devices for those that hold none; what these take of it.
+    fn test_on(&self, node: &NodeState) -> Result<TakenByEach, ClaimRejection> {
         self.test_allocated(node)?;
         self.extended.as_ref().map_or(Ok(()), |extended| extended.test(node))?;
         if node.claimed.kept.is_none() {
@@ -299,13 +331,13 @@ impl<'a> PodClaims<'a> {
         // What is kept for other pods is not part of what was judged.
         let mut allowance = self.beside_kept.get();
         let mut selected = self.fits.selected(node);
-        let found = self.allocate(node, &mut selected, &mut |toll| allowance.take(toll)).map(drop);
+        let found = self.judge(node, &mut selected, &mut |toll| allowance.take(toll));
         self.beside_kept.set(allowance);
-        found
+        found.map(|found| found.taken)
     }
 
-    /// What the claims are given with the pod on this node.
-    fn choose(&self, node: &NodeState) -> Result<Vec<PrebindStep>, ClaimRejection> {
+    /// What the claims are given with the pod on this node, and what they take of it with that.
+    fn choose(&self, node: &NodeState) -> Result<(Vec<PrebindStep>, TakenByEach), ClaimRejection> {
         self.test_allocated(node)?;
         let (selected, mut allowance) = (self.fits.selected(node), self.allowance);
         let mut found = self.allocate(node, &mut selected.clone(), &mut |toll| allowance.take(toll));
@@ -314,18 +346,18 @@ impl<'a> PodClaims<'a> {
             found = self.allocate(node, &mut selected.clone(), &mut |_| ControlFlow::Continue(()));
         }
         let (given, found) = found?;
+        let taken = taken_by_each(&given, self.known.inventory())?;
         let extended = self.extended.as_ref().and_then(|extended| extended.choose(node, found));
         let given = self.joined.iter().cloned().chain(given);
-        Ok(given.map(PrebindStep::Devices).chain(extended.map(PrebindStep::Extended)).collect())
+        Ok((given.map(PrebindStep::Devices).chain(extended.map(PrebindStep::Extended)).collect(), taken))
     }
 
     fn test_allocated(&self, node: &NodeState) -> Result<(), ClaimRejection> {
         if self.held.is_empty() {
             return Ok(());
         }
-        let node = dra::TargetNode { name: &node.info.name, labels: &node.info.labels };
-        let mut selectors = self.held.iter().filter_map(|(_, allocation)| allocation.node_selector.as_ref());
-        let usable = selectors.all(|selector| node.matches(selector));
+        let node = node.target();
+        let usable = self.held.iter().all(|(_, allocation)| node.can_use(allocation));
         if usable { Ok(()) } else { Err(ClaimRejection::Elsewhere) }
     }
 
@@ -341,7 +373,7 @@ impl<'a> PodClaims<'a> {
             return Ok((Vec::new(), None));
         }
         let held = self.known.in_use(node, self.beside(node));
-        let on = dra::TargetNode { name: &node.info.name, labels: &node.info.labels };
+        let on = node.target();
         let allocation = dra::allocate_again(&claims, on, (self.known.inventory(), &held), selected, go_on);
         let allocation = allocation.map_err(|error| match error {
             AllocationError::Interrupted => ClaimRejection::Unfinished,
@@ -354,21 +386,24 @@ impl<'a> PodClaims<'a> {
         let given = given.map(|(waiting, allocation)| {
             ClaimChoice::of(waiting.claim, Some(Arc::new(allocation)), waiting.consumer.clone())
         });
-        let given = given.collect();
-        Ok((given, results.next()))
+        let (given, extended) = (given.collect(), results.next());
+        refuse_extended(extended.as_ref(), self.known.inventory())?;
+        Ok((given, extended))
     }
 
-    /// Whether the node has devices for the waiting claims, and how early the alternatives are that they get.
+    /// Whether the node has devices for the waiting claims, and what these get.
     pub(in crate::scheduling) fn judge(
         &self,
         node: &NodeState,
         selected: &mut Selected,
         go_on: GoOn<'_>,
-    ) -> Result<AlternativePoints, ClaimRejection> {
+    ) -> Result<FoundDevices, ClaimRejection> {
         let (given, _) = self.allocate(node, selected, go_on)?;
+        let taken = taken_by_each(&given, self.known.inventory())?;
         let both = self.waiting.iter().zip(&given);
         let both = both.filter_map(|(waiting, given)| Some((waiting.claim, given.allocation.as_ref()?)));
-        Ok(both.map(|(claim, allocation)| AlternativePoints::of(claim, allocation)).sum())
+        let points = both.map(|(claim, allocation)| AlternativePoints::of(claim, allocation)).sum();
+        Ok(FoundDevices { points, taken })
     }
 
     /// The claims that are to be given devices on the node, the one for extended resources last.
@@ -383,7 +418,7 @@ impl<'a> PodClaims<'a> {
         // Claims that ask for the same are read once, whatever their names.
         let name = |at: usize| Some(self.waiting.get(at)?.called());
         let held = self.known.in_use(node, self.beside(node));
-        let on = dra::TargetNode { name: &node.info.name, labels: &node.info.labels };
+        let on = node.target();
         let (mut selected, mut allowance) = (self.fits.selected(node), self.allowance);
         let mut interrupted = false;
         let mut go_on = |toll| {
@@ -403,6 +438,7 @@ impl<'a> PodClaims<'a> {
             wanted: found.wanted,
             matching: found.matching,
             tainted: found.tainted,
+            featureless: found.featureless,
             in_use: found.in_use.len(),
             holders: Holders { all, namespace: self.namespace.clone() },
         })
@@ -489,6 +525,7 @@ pub(in crate::scheduling) mod tests {
             nominated: None,
             origin: None,
             served: None,
+            taken: Arc::default(),
         }
     }
 

@@ -45,6 +45,7 @@ impl SchedulingPlugin for InterPodAffinity {
             Change::Object(..)
             | Change::Nomination
             | Change::DevicesFreed
+            | Change::ResourcesFreed
             | Change::Charged(_)
             | Change::CardsClaimed(_) => false,
         }

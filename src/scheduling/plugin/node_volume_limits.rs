@@ -44,6 +44,7 @@ impl SchedulingPlugin for NodeVolumeLimits {
             Change::PodAdded(_)
             | Change::Nomination
             | Change::DevicesFreed
+            | Change::ResourcesFreed
             | Change::Charged(_)
             | Change::CardsClaimed(_) => false,
         }

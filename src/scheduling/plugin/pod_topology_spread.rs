@@ -52,6 +52,7 @@ impl SchedulingPlugin for PodTopologySpread {
             Change::Object(..)
             | Change::Nomination
             | Change::DevicesFreed
+            | Change::ResourcesFreed
             | Change::Charged(_)
             | Change::CardsClaimed(_) => false,
         }

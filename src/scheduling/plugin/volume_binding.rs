@@ -60,6 +60,7 @@ impl SchedulingPlugin for VolumeBinding {
             Change::Node => true,
             Change::PodAdded(_)
             | Change::PodRemoved(_)
+            | Change::ResourcesFreed
             | Change::Nomination
             | Change::DevicesFreed
             | Change::Charged(_)

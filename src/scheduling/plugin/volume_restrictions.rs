@@ -49,6 +49,7 @@ impl SchedulingPlugin for VolumeRestrictions {
             | Change::Node
             | Change::Nomination
             | Change::DevicesFreed
+            | Change::ResourcesFreed
             | Change::Charged(_)
             | Change::CardsClaimed(_) => false,
         }

@@ -7,7 +7,7 @@ use super::{
     step::{ClaimProgress, ClaimStep},
     undo::Undos,
     view::PrebindView,
-    {devices, extended, volume},
+    {devices, extended, node_resources, volume},
 };
 use crate::scheduling::model::prebind_step::PrebindStep;
 
@@ -55,9 +55,20 @@ impl PrebindFlow {
         };
         match &step.choice {
             PrebindStep::Volume(choice) => volume::progress(&self.pod, node, (choice, &step.state), view),
-            PrebindStep::Devices(_) | PrebindStep::Extended(_) if step.tries > MOST_WRITES => {
+            PrebindStep::Devices(_) | PrebindStep::Extended(_) | PrebindStep::NodeResources(_)
+                if step.tries > MOST_WRITES =>
+            {
                 let failure = DevicesFailure::ChangesTooOften;
                 ClaimProgress::Failed(PrebindReason::devices(step.choice.claim(), failure))
+            }
+            // The pod's status is written once its claims have their devices.
+            PrebindStep::NodeResources(_)
+                if self.awaited.is_some() || undos.state_node_resources(&self.pod) =>
+            {
+                ClaimProgress::Awaited
+            }
+            PrebindStep::NodeResources(choice) => {
+                node_resources::progress(&self.pod, (choice, &step.state), view)
             }
             step if undos.are_releasing(&self.pod, step.claim(), view) => ClaimProgress::Awaited,
             PrebindStep::Devices(choice) => devices::progress(&self.pod, node, (choice, &step.state), view),

@@ -11,7 +11,6 @@ use super::{
     view::PrebindView,
 };
 use crate::{
-    dra,
     object::{
         ResourceClaim,
         resource_claim::{AllocatedDevice, AllocatedDeviceStatus, AllocationResult},
@@ -139,9 +138,7 @@ pub(super) fn with_devices(
     if let Some(device) = given_away(claim, view) {
         return failed(name, DevicesFailure::DoubleAllocation(device, others()));
     }
-    let selector = allocation.node_selector.as_ref();
-    let on = dra::TargetNode { name: &node.info.name, labels: &node.info.labels };
-    if !selector.is_none_or(|selector| on.matches(selector)) {
+    if !node.target().can_use(allocation) {
         return failed(name, DevicesFailure::NotOnNode(node.info.name.clone()));
     }
     if is_reserved(claim, consumer.uid(&pod.uid)) {

@@ -145,7 +145,7 @@ impl PrebindReason {
     pub(super) fn timed_out(step: &PrebindStep, node: &NodeName) -> Self {
         match step {
             PrebindStep::Volume(_) => Self::Volume(VolumeFailure::TimedOut(node.clone())),
-            PrebindStep::Devices(_) | PrebindStep::Extended(_) => {
+            PrebindStep::Devices(_) | PrebindStep::Extended(_) | PrebindStep::NodeResources(_) => {
                 Self::devices(step.claim(), DevicesFailure::TimedOut(node.clone()))
             }
         }
@@ -155,7 +155,7 @@ impl PrebindReason {
     pub(super) fn refused(step: &PrebindStep, answer: String) -> Self {
         match step {
             PrebindStep::Volume(_) => Self::Volume(VolumeFailure::Refused(answer)),
-            PrebindStep::Devices(_) | PrebindStep::Extended(_) => {
+            PrebindStep::Devices(_) | PrebindStep::Extended(_) | PrebindStep::NodeResources(_) => {
                 Self::devices(step.claim(), DevicesFailure::Refused(answer))
             }
         }

@@ -18,7 +18,7 @@ pub(super) struct ClaimStep {
     pub(super) tries: u32,
     /// Whether a write was sent that gives a claim devices.
     pub(super) gave: bool,
-    /// Whether the pod's status was written.
+    /// Whether it was written into the pod's status which claim serves extended resources.
     pub(super) stated: bool,
     pub(super) state: ClaimState,
     /// Until when a write without an answer may still arrive; `None`: each has an answer, or a later one has been written.
@@ -35,7 +35,7 @@ impl ClaimStep {
     pub(super) fn send(&mut self, write: &PrebindWrite) {
         (self.state, self.tries) = (ClaimState::Sent, self.tries + 1);
         self.gave |= write.gives_devices();
-        self.stated |= write.is_of_pod();
+        self.stated |= write.states_claim();
     }
 
     /// A write may or may not be written: it is sent again after a pause.

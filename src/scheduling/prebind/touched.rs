@@ -56,6 +56,7 @@ impl Prebinding {
                 | Change::Charged(_)
                 | Change::CardsClaimed(_)
                 | Change::PodRemoved(_)
+                | Change::ResourcesFreed
                 | Change::Nomination => {}
                 Change::Object(..) => self.touched.volumes = true,
                 Change::Node | Change::DevicesFreed => self.touched.all = true,

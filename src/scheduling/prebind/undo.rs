@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use super::{
     Prebinding, devices, extended,
     flow::PrebindFlow,
+    node_resources::{self, Doubt},
     request::PrebindRequest,
     step::{ClaimState, end_of_reach},
     view::PrebindView,
@@ -19,9 +20,10 @@ use crate::{
             claim_use::ClaimConsumer,
             extended_resources::ExtendedChoice,
             name::{NodeName, Uid, full_name},
+            node_resources::charged,
             outcome::WriteOutcome,
             pod::{Placer, PodInfo, PodKey, is_older},
-            prebind_step::{ClaimChoice, PrebindStep, VolumeChoice},
+            prebind_step::{ClaimChoice, NodeResourcesChoice, PrebindStep, VolumeChoice},
             prebind_write::PrebindWrite,
         },
         world::resource_claims::double_allocation::double_allocations,
@@ -80,6 +82,12 @@ impl Undos {
             .any(|undo| undo.claim(view).is_some_and(|claim| claim.metadata.deletion_timestamp.is_none()))
     }
 
+    /// Whether what the pod's status says of its node's resources is being taken back, or may still be what an earlier attempt has written.
+    pub(super) fn state_node_resources(&self, pod: &PodKey) -> bool {
+        let mut own = self.0.iter().filter(|undo| undo.pod.uid == pod.uid);
+        own.any(|undo| undo.choice.node_resources().is_some())
+    }
+
     /// When the next write is to be tried again.
     pub(super) fn next_deadline(&self) -> Option<Timestamp> {
         self.0.iter().filter_map(|undo| undo.state.due()).min()
@@ -101,22 +109,30 @@ impl Undo {
                 let claims = view.snapshot.resource_claims();
                 claims.claim(namespace, self.choice.claim()).map(|claim| &claim.metadata)
             }
+            PrebindStep::NodeResources(_) => None,
+        };
+        let version = match &self.choice {
+            PrebindStep::NodeResources(_) => view.pods.pod(&self.pod.uid).map(|pod| &*pod.resource_version),
+            _ => known.map(|known| known.resource_version.as_str()),
         };
         match &self.state {
             ClaimState::Sent => true,
             ClaimState::Unsent => false,
             ClaimState::Due(at) => *at > view.now(),
             // What has no version was deleted.
-            ClaimState::Written(version) if version.is_empty() => known.is_some(),
-            ClaimState::Written(version) => {
-                known.is_some_and(|known| is_older(&known.resource_version, version))
-            }
+            ClaimState::Written(written) if written.is_empty() => version.is_some(),
+            ClaimState::Written(written) => version.is_some_and(|version| is_older(version, written)),
         }
     }
 
     /// Whether a write that takes something back may still arrive, or is not seen yet.
     fn is_releasing(&self) -> bool {
         self.tries > 0 || self.state != ClaimState::Unsent
+    }
+
+    /// Whether what is known of the object may be from before a write.
+    fn doubt(&self) -> Doubt {
+        if self.is_in_doubt { Doubt::Some } else { Doubt::None }
     }
 
     /// Whether it takes a claim of devices back whose user is the pod's PodGroup: other pods of it may be about to use the claim.
@@ -128,7 +144,7 @@ impl Undo {
     fn is_of(&self, claim: &ResourceClaim) -> bool {
         let names = &claim.metadata;
         match &self.choice {
-            PrebindStep::Volume(_) => false,
+            PrebindStep::Volume(_) | PrebindStep::NodeResources(_) => false,
             PrebindStep::Devices(choice) => (&*choice.claim, &*choice.uid) == (&names.name, &names.uid),
             PrebindStep::Extended(choice) => {
                 *choice.claim == *names.name && extended::is_own(claim, &self.pod.uid)
@@ -162,7 +178,7 @@ impl Undo {
             // It has not been seen yet.
             WriteOutcome::Written { .. } if matches!(write, PrebindWrite::CreateClaim { .. }) => later(),
             // Everything of the claim itself was seen before that.
-            WriteOutcome::Written { .. } if write.is_of_pod() => ClaimState::Unsent,
+            WriteOutcome::Written { .. } if write.states_claim() => ClaimState::Unsent,
             WriteOutcome::Written { resource_version } => ClaimState::Written(resource_version.clone()),
             // It may still arrive.
             WriteOutcome::Failed(_) | WriteOutcome::Refused(_) => later(),
@@ -210,7 +226,9 @@ impl Prebinding {
                     let users = view.snapshot.ledger().users_of_claim(&name);
                     users.for_each(|uid| self.touched.add(uid));
                 }
-                self.requests.push(PrebindRequest::Linger(name, None));
+                if undo.choice.node_resources().is_none() {
+                    self.requests.push(PrebindRequest::Linger(name, None));
+                }
             }
         }
     }
@@ -225,6 +243,7 @@ impl Prebinding {
             PrebindStep::Extended(choice) => {
                 extended::taken_back(pod, (choice, &undo.state), self.flows.get(&pod.uid), view)
             }
+            PrebindStep::NodeResources(_) => node_resources::taken_back(pod, undo.doubt(), view),
         }
     }
 
@@ -317,12 +336,19 @@ impl Prebinding {
                 || !double_allocations(&full_name(&key.namespace, claim), claims).is_empty()
         };
         let names = pod.footprint.claim_names();
-        let names = names.filter(|claim| steps.iter().all(|step| step.claim() != *claim));
+        let is_open = |claim: &&Arc<str>| {
+            let mut of_claims = steps.iter().filter(|step| step.node_resources().is_none());
+            of_claims.all(|step| step.claim() != *claim)
+        };
+        let names = names.filter(is_open);
         let unsettled = names.filter(|claim| is_unsettled(claim)).filter_map(|name| {
             let claim = claims.claim(&key.namespace, name)?;
             Some(PrebindStep::Devices(ClaimChoice::of(claim, None, consumer_of(pod, name, view))))
         });
-        unsettled.collect()
+        // What the pod states is what it is to state, and is being taken back.
+        let is_stated = steps.iter().all(|step| step.node_resources().is_none());
+        let restated = as_it_is_stated(pod).filter(|_| is_stated && self.undos.state_node_resources(key));
+        unsettled.chain(restated.map(PrebindStep::NodeResources)).collect()
     }
 }
 
@@ -332,6 +358,13 @@ fn consumer_of(pod: &PodInfo, claim: &str, view: &PrebindView<'_>) -> ClaimConsu
     let used = used.find(|used| used.claim.as_deref() == Some(claim));
     let group = pod.importance.group.as_deref();
     used.map(|used| view.snapshot.objects().claim_consumer(group, used)).unwrap_or_default()
+}
+
+/// What the pod states of the resources of its node; `None`: nothing.
+fn as_it_is_stated(pod: &PodInfo) -> Option<NodeResourcesChoice> {
+    let (statuses, requested) = (pod.status.taken.clone(), charged(pod, &[]).resources.clone());
+    let claim = statuses.first()?.resource_claim_name.as_str().into();
+    Some(NodeResourcesChoice { claim, statuses, requested })
 }
 
 /// The claim with the devices that it has, whoever has given them.

@@ -39,6 +39,9 @@ impl Snapshot {
         let moved = before.as_ref().is_none_or(|before| before.node != node || before.footprint != footprint);
         if moved {
             self.changes.extend(before.iter().map(|before| Change::PodRemoved(before.footprint.clone())));
+            if before.is_some() {
+                note_resources_freed(self);
+            }
             self.changes.push(Change::PodAdded(footprint));
         }
         nodes.extend(before.map(|before| before.node.clone()));
@@ -51,6 +54,7 @@ impl Snapshot {
     pub fn release(&mut self, uid: &Uid) -> Option<Arc<Charge>> {
         let charge = self.ledger.release(uid)?;
         self.changes.push(Change::PodRemoved(charge.footprint.clone()));
+        note_resources_freed(self);
         if volumes(&charge.steps).next().is_some() {
             self.fold_reservations();
         }
@@ -64,6 +68,13 @@ impl Snapshot {
     fn fold_reservations(&mut self) {
         self.world.reservations = Arc::new(self.ledger.reservations());
         self.changes.push(Change::Object(Kind::PersistentVolume, Arc::default()));
+    }
+}
+
+/// A node may have more left of its own resources. That wakes pods with claims alone, for which a filter of one node says nothing of what devices take.
+pub(super) fn note_resources_freed(snapshot: &mut Snapshot) {
+    if snapshot.world.resource_claims.inventory().take_of_nodes() {
+        snapshot.changes.push(Change::ResourcesFreed);
     }
 }
 

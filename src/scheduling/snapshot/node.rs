@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Check, Snapshot, claims::frees_devices, in_use::InUse};
+use super::{Check, Snapshot, charge::note_resources_freed, claims::frees_devices, in_use::InUse};
 use crate::{
     device::Cuts,
     scheduling::{
@@ -20,9 +20,14 @@ impl Snapshot {
     pub fn set_node(&mut self, mut info: NodeInfo) {
         let name = info.name.clone();
         let known = self.world.node(&name).map(|state| &state.info);
-        let same = |known: &NodeInfo| (&known.labels, &known.taints) == (&info.labels, &info.taints);
+        let same = |known: &NodeInfo| {
+            (&known.labels, &known.taints, &known.features) == (&info.labels, &info.taints, &info.features)
+        };
         if known.is_none_or(|known| !same(known) || self.world.may_serve_otherwise(known, &info)) {
             self.changes.push(Change::Node);
+        }
+        if self.world.node(&name).is_some_and(|known| known.info.allocatable != info.allocatable) {
+            note_resources_freed(self);
         }
         // What the slices of its cards hold counts in quotas too.
         let changed = self.ledger.set_cuts(&name, info.devices.cuts());

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use super::reservation::Reserved;
 use crate::{
     device::{Allocation, ByClass, InitPhase, ProfileName, ProfileRequest, Usage},
-    dra::ExtendedResources,
+    dra::{ExtendedResources, TargetNode},
     object::resource_claim::AllocationResult,
     scheduling::model::{
         extended_resources::{ExtendedRequests, Served, Shares},
@@ -84,6 +84,11 @@ pub struct NodeState {
 }
 
 impl NodeState {
+    /// As devices are chosen for it.
+    pub(in crate::scheduling) fn target(&self) -> TargetNode<'_> {
+        TargetNode { name: &self.info.name, labels: &self.info.labels, features: Some(&self.info.features) }
+    }
+
     /// Whether a pod on it has required anti-affinity, which may keep others away.
     pub(in crate::scheduling) fn repels(&self) -> bool {
         !self.anti_affinity.is_empty()

@@ -80,6 +80,7 @@ impl Nominee {
             nominated: None,
             origin: None,
             served: None,
+            taken: Arc::default(),
         }
     }
 }

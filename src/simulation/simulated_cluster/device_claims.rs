@@ -53,7 +53,8 @@ pub(super) fn written(pod: &PodKey, write: &PrebindWrite, version: &str) -> Opti
         }
         PrebindWrite::BindVolume { .. }
         | PrebindWrite::SelectNode { .. }
-        | PrebindWrite::StateClaim { .. } => {
+        | PrebindWrite::StateClaim { .. }
+        | PrebindWrite::StateNodeResources { .. } => {
             return None;
         }
     };

@@ -40,7 +40,7 @@ pub(super) fn source(
     notices: &mut Vec<String>,
 ) -> (CardSource, Option<ResourceSlice>) {
     let name = node.metadata.name.as_str();
-    let reached = dra::TargetNode { name, labels };
+    let reached = dra::TargetNode::plain(name, labels);
     if slices.iter().any(|slice| slice.spec.driver == class.driver && reaches(slice, reached)) {
         return (CardSource::Slices, None);
     }

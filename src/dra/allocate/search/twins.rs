@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::dra::{
     HeldDevices, WaitingClaim,
     allocate::{CandidateDevice, options::DeviceOptions},
-    device::{AttributeValues, PCIE_ROOT, SetUse},
+    device::{AttributeValues, DerivedValues, PCIE_ROOT, SetUse},
 };
 
 /// The kind of each candidate.
@@ -23,19 +23,21 @@ struct Features<'a> {
     counters: Option<(usize, &'a [SetUse])>,
     /// Which alternatives it would do for.
     serves: Vec<bool>,
+    /// The attributes that alternatives compute of it.
+    derived: Vec<Option<&'a DerivedValues>>,
 }
 
 impl Twins {
     pub(super) fn of<'a>(
         claims: &[&WaitingClaim],
-        options: &[Vec<Vec<DeviceOptions>>],
+        options: &'a [Vec<Vec<DeviceOptions>>],
         candidates: &[CandidateDevice<'a>],
         held: &HeldDevices,
     ) -> Self {
         let constraints = claims.iter().flat_map(|claim| &claim.constraints);
         let attributes: Vec<&str> =
             constraints.map(|constraint| constraint.attribute.as_str()).chain([PCIE_ROOT]).collect();
-        let alternatives: Vec<&DeviceOptions> = options.iter().flatten().flatten().collect();
+        let alternatives: Vec<&'a DeviceOptions> = options.iter().flatten().flatten().collect();
         let mut known: BTreeMap<Features<'a>, usize> = BTreeMap::new();
         let kind = |(at, candidate): (usize, &CandidateDevice<'a>)| {
             let device = candidate.device;
@@ -46,6 +48,10 @@ impl Twins {
                 serves: alternatives
                     .iter()
                     .map(|options| options.devices.binary_search(&at).is_ok())
+                    .collect(),
+                derived: alternatives
+                    .iter()
+                    .map(|options| options.derived.get(&at).map(|derived| &**derived))
                     .collect(),
             };
             let next = known.len();

@@ -88,6 +88,10 @@ impl Estimate {
                 self.pay(first.size.saturating_mul(u64::from(places.ilog2()) + 1));
                 first
             }
+            FunctionOutcome::SortedBy => {
+                self.pay(second.size.saturating_mul(u64::from(places.ilog2()) + 1));
+                first
+            }
             FunctionOutcome::Counted => CostBound::of(CostBound::single(), highest(call.args.first())),
             FunctionOutcome::Place => {
                 self.pay(places.saturating_mul(second.size));

@@ -33,6 +33,7 @@ pub(super) fn extension(env: &mut Env) -> Result<(), DeclarationError> {
         last_index_of,
     )?;
     env.add_overload(super::REVERSE, "reverse(list)", vec![LIST_TYPE], reverse)?;
+    env.add_overload(super::SORT_BY, "sortBy(list,list)", vec![LIST_TYPE, LIST_TYPE], sort_by)?;
     env.add_member_overload("first", "list.first()", LIST_TYPE, vec![], first)?;
     env.add_member_overload("last", "list.last()", LIST_TYPE, vec![], last)?;
     env.add_member_overload("isSorted", "list.isSorted()", LIST_TYPE, vec![], is_sorted)?;
@@ -112,6 +113,30 @@ fn is_sorted<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Called<'b, 'v> {
         sorted &= order(pair[0], pair[1], "isSorted")?.is_le();
     }
     Ok(CowVal::owned(CelBool::from(sorted)))
+}
+
+/// The elements of a list in the order of their keys, which must be of one type; elements with equal keys keep their order.
+fn sort_by<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Called<'b, 'v> {
+    let (elements, keys) = (of(&*arguments[0], "sortBy")?, of(&*arguments[1], "sortBy")?);
+    let mut keyed: Vec<_> = keys.into_iter().zip(elements).collect();
+    // Where two keys have no order, the result is not used.
+    let mut error = None;
+    if let Some((first, _)) = keyed.first() {
+        for (key, _) in &keyed {
+            if key.get_type() != first.get_type() {
+                return Err(unreadable("sortBy", "the keys are of different types"));
+            }
+            order(*first, *key, "sortBy")?;
+        }
+    }
+    keyed.sort_by(|(one, _), (other, _)| {
+        order(*one, *other, "sortBy").unwrap_or_else(|failed| {
+            error.get_or_insert(failed);
+            Ordering::Equal
+        })
+    });
+    let sorted = keyed.into_iter().map(|(_, element)| element.clone_as_boxed()).collect::<Vec<_>>();
+    error.map_or_else(|| Ok(CowVal::owned(CelList::from(sorted))), Err)
 }
 
 fn min<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Called<'b, 'v> {

@@ -4,7 +4,9 @@
 //! Up to v1.36 the most of each container is taken, and then the sum; from v1.37 on the most of the three sums, of which the node may state two
 //! itself.
 
-use super::{Amounts, POD_LEVEL, Trouble, amounts, of_containers as sum, of_spec, raise};
+use super::{
+    Amounts, Trouble, add, amounts, is_of_whole_pod, of_bound_claims, of_containers as sum, of_spec, raise,
+};
 use crate::{
     object::{Container, Pod, container::ResourceMap, pod::ContainerStatus},
     scheduling::model::kube_scheduler::KubeScheduler,
@@ -17,7 +19,11 @@ pub(super) fn of_containers(
     unsaid: &Amounts,
 ) -> Result<Amounts, Trouble> {
     match followed {
-        KubeScheduler::V1_36 => sum(pod, unsaid, |container| of_container(pod, container)),
+        KubeScheduler::V1_36 => {
+            let mut most = sum(pod, unsaid, |container| of_container(pod, container))?;
+            add(&mut most, of_bound_claims(pod)?);
+            Ok(most)
+        }
         KubeScheduler::V1_37 => most_of_sums(pod, unsaid),
     }
 }
@@ -60,12 +66,17 @@ fn most_of_sums(pod: &Pod, unsaid: &Amounts) -> Result<Amounts, Trouble> {
                 let status = status(container);
                 stated(container, running(status).or_else(|| set_aside(status)))
             };
-            (sum(pod, unsaid, allocated)?, sum(pod, unsaid, actual)?)
+            let mut allocated = sum(pod, unsaid, allocated)?;
+            // What claims take is no part of what a container's status says, and of the sums that the node states it is.
+            add(&mut allocated, of_bound_claims(pod)?);
+            (allocated, sum(pod, unsaid, actual)?)
         };
     let mut most = allocated;
     raise(&mut most, actual);
     if !is_infeasible {
-        raise(&mut most, sum(pod, unsaid, of_spec)?);
+        let mut wanted = sum(pod, unsaid, of_spec)?;
+        add(&mut wanted, of_bound_claims(pod)?);
+        raise(&mut most, wanted);
     }
     Ok(most)
 }
@@ -82,9 +93,8 @@ fn running(status: Option<&ContainerStatus>) -> Option<&ResourceMap> {
 
 /// What the pod requests as a whole, which replaces the sum over its containers: cpu, memory and huge pages only.
 pub(super) fn of_whole_pod(pod: &Pod, followed: KubeScheduler) -> Result<Amounts, Trouble> {
-    let is_level = |name: &str| POD_LEVEL.contains(&name) || name.starts_with("hugepages-");
     let mut spec = amounts(pod.spec.resources.requests.iter().flatten())?;
-    spec.retain(|name, _| is_level(name));
+    spec.retain(|name, _| is_of_whole_pod(name));
     let Some(actual) = pod.status.resources.as_ref().filter(|_| !spec.is_empty()) else { return Ok(spec) };
     let mut effective =
         effective(pod, spec.clone(), actual.requests.as_ref(), pod.status.allocated_resources.as_ref())?;
@@ -96,7 +106,7 @@ pub(super) fn of_whole_pod(pod: &Pod, followed: KubeScheduler) -> Result<Amounts
             Ok(spec)
         }
         KubeScheduler::V1_37 => {
-            effective.retain(|name, _| is_level(name));
+            effective.retain(|name, _| is_of_whole_pod(name));
             Ok(effective)
         }
     }

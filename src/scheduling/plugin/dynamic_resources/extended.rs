@@ -7,7 +7,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use super::{NodesLookedAt, rejection::ClaimRejection};
 use crate::{
-    dra::{self, WaitingClaim},
+    dra::WaitingClaim,
     object::{Metadata, ResourceClaim, resource_claim::AllocationResult},
     scheduling::{
         model::{
@@ -148,9 +148,7 @@ impl<'a> PodExtended<'a> {
         if existing.metadata.deletion_timestamp.is_some() {
             return Err(ClaimRejection::Terminating(name()));
         }
-        let on = dra::TargetNode { name: &node.info.name, labels: &node.info.labels };
-        let selector = self.held().and_then(|held| held.node_selector.as_ref());
-        let is_usable = selector.is_none_or(|selector| on.matches(selector));
+        let is_usable = self.held().is_none_or(|held| node.target().can_use(held));
         if is_usable && asks_for_same(&existing.spec, &variant.claim.spec) {
             return Ok(());
         }

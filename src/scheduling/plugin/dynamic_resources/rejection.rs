@@ -6,7 +6,8 @@ use super::shortage::ClaimShortage;
 use crate::{
     dra::AllocationError,
     scheduling::{
-        plugin::rejection::{Cure, Rejection},
+        model::resources::WholePodBound,
+        plugin::rejection::{Cure, Rejection, Shortage},
         world::resource_claims::MOST_CONSUMERS,
     },
 };
@@ -44,6 +45,33 @@ pub enum ClaimRejection {
     },
     /// The one of this name is used by as many pods as may use it.
     FullyReserved(Arc<str>),
+    /// The devices of the one of this name stand for some of a node's own resources, and another pod uses them.
+    Mapped(Arc<str>),
+    /// The node has less of its own resources than the pod takes with its devices.
+    Insufficient {
+        /// The resource's name. Amounts are in thousandths for cpu, else in units.
+        resource: Arc<str>,
+        /// How much the pod requests with what its claims take.
+        requested: i64,
+        /// How much is free.
+        free: i64,
+        /// How much there is on the empty node.
+        capacity: i64,
+    },
+    /// The containers take more of a resource with their devices than bounds the pod as a whole.
+    BeyondWholePod {
+        /// The resource.
+        resource: Arc<str>,
+        /// What is exceeded.
+        bound: WholePodBound,
+    },
+    /// What the devices of the one of this name take of a node is no amount.
+    UnreadableAmount {
+        /// Its name.
+        claim: Arc<str>,
+        /// The resource, and what is wrong.
+        reason: Arc<str>,
+    },
     /// One can't be read, or devices can't be chosen for it.
     Undecidable(Arc<AllocationError>),
     /// Claims are not served, as the settings have it.
@@ -63,7 +91,11 @@ impl Rejection for ClaimRejection {
             | Self::Terminating(_)
             | Self::NotOwned { .. }
             | Self::FullyReserved(_)
+            | Self::UnreadableAmount { .. }
             | Self::Undecidable(_) => "ResourceClaimUndecidable",
+            Self::Insufficient { resource, .. } => return format!("Insufficient {resource}").into(),
+            Self::Mapped(_) => "ResourceClaimMapped",
+            Self::BeyondWholePod { .. } => "ResourceClaimBeyondPod",
             Self::Off => "ResourceClaimsOff",
             Self::Unfinished => "ResourceClaimUnfinished",
         };
@@ -73,14 +105,27 @@ impl Rejection for ClaimRejection {
     fn kind(&self) -> Self {
         match self {
             Self::Short(_) => Self::Unallocatable,
+            Self::Insufficient { resource, .. } => {
+                Self::Insufficient { resource: resource.clone(), requested: 0, free: 0, capacity: 0 }
+            }
             other => other.clone(),
         }
     }
 
     fn cure(&self) -> Cure {
         match self {
-            Self::Off | Self::Stated(_) => Cure::Time,
+            Self::Off | Self::Stated(_) | Self::Mapped(_) | Self::BeyondWholePod { .. } => Cure::Time,
+            Self::Insufficient { requested, capacity, .. } if requested > capacity => Cure::Nothing,
             _ => Cure::Eviction,
+        }
+    }
+
+    fn shortage(&self) -> Option<Shortage<'_>> {
+        match self {
+            Self::Insufficient { resource, requested, free, .. } => {
+                Some(Shortage { resource, requested: *requested, free: *free })
+            }
+            _ => None,
         }
     }
 
@@ -125,6 +170,29 @@ impl fmt::Display for ClaimRejection {
                 return write!(
                     formatter,
                     "resourceclaim {claim:?} is used by {MOST_CONSUMERS} pods, which is the most"
+                );
+            }
+            Self::Mapped(claim) => {
+                return write!(
+                    formatter,
+                    "resourceclaim {claim:?} stands for resources of its node, and another pod uses it"
+                );
+            }
+            Self::Insufficient { resource, .. } => return write!(formatter, "Insufficient {resource}"),
+            Self::BeyondWholePod { resource, bound } => {
+                let bound = match bound {
+                    WholePodBound::Request => "request",
+                    WholePodBound::Limit => "limit",
+                };
+                return write!(
+                    formatter,
+                    "the pod's {bound} of {resource} as a whole is less than its containers take with the devices of their claims"
+                );
+            }
+            Self::UnreadableAmount { claim, reason } => {
+                return write!(
+                    formatter,
+                    "what the devices of resourceclaim {claim:?} take of a node can't be read: {reason}"
                 );
             }
             Self::Undecidable(error) => return error.fmt(formatter),

@@ -22,6 +22,8 @@ pub enum ClaimShortage {
         matching: usize,
         /// How many of them have a taint which the request does not tolerate.
         tainted: usize,
+        /// How many of the others need a feature which the node's kubelet does not declare.
+        featureless: usize,
         /// How many of the others are in use.
         in_use: usize,
         /// What holds these.
@@ -58,19 +60,24 @@ impl Holders {
 impl ClaimShortage {
     fn words(&self, named: impl Fn(&DeviceHolder) -> bool) -> String {
         match self {
-            Self::Request { claim, request, wanted, matching, tainted, in_use, holders } => {
+            Self::Request { claim, request, wanted, matching, tainted, featureless, in_use, holders } => {
                 let claim = match claim {
                     Some(claim) => format!("claim {claim}"),
                     None => "claim for extended resources".to_owned(),
                 };
-                let free = matching.saturating_sub(*in_use + *tainted);
-                let amounts = match (matching, in_use + tainted) {
+                let kept_away = in_use + tainted + featureless;
+                let free = matching.saturating_sub(kept_away);
+                let amounts = match (matching, kept_away) {
                     (0, _) => "no device matches".to_owned(),
                     (_, 0) => format!("{matching} matching device(s), {wanted} needed"),
                     _ => format!("{free} of {matching} matching device(s) free, {wanted} needed"),
                 };
                 let tainted = if *tainted > 0 { format!("; {tainted} tainted") } else { String::new() };
-                format!("{claim}, request {request}: {amounts}{tainted}{}", holders.words(named))
+                let featureless = match featureless {
+                    0 => String::new(),
+                    count => format!("; {count} only for nodes with the feature DRAOptionalNodeOperations"),
+                };
+                format!("{claim}, request {request}: {amounts}{tainted}{featureless}{}", holders.words(named))
             }
             Self::Together(claims) => {
                 let first: Vec<&str> = claims.iter().take(MOST_NAMED).map(|claim| &**claim).collect();
@@ -116,6 +123,7 @@ mod tests {
             wanted: 2,
             matching,
             tainted: 0,
+            featureless: 0,
             in_use,
             holders,
         }

@@ -33,7 +33,9 @@ impl BindingCycle {
         self.cycle.outbox.measures.push(Measure::Attempt(Attempt::Scheduled));
         self.cycle.note_decided(uid);
         let unsettled = self.prebinding.unsettled_claims(uid, &steps, &prebind_view(&self.cycle));
-        let steps = [unsettled, steps].concat();
+        let mut steps = [unsettled, steps].concat();
+        // The pod's status says what its claims take once they have their devices.
+        steps.sort_by_key(|step| step.node_resources().is_some());
         if steps.is_empty() && !self.gang_view().is_in_gang(uid) {
             self.join_line(uid, &node, now);
         } else {

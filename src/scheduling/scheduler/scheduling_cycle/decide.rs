@@ -11,6 +11,7 @@ use crate::{
         decide::{Decision, fit_error::FitError},
         model::{
             name::{NodeName, Uid},
+            node_resources::charged,
             pod::{Ask, Demand, PodInfo, Stage},
             prebind_step::PrebindStep,
         },
@@ -56,7 +57,7 @@ pub(in crate::scheduling::scheduler) fn assumed(
         pod: pod.key.clone(),
         allocations: allocations.into(),
         init: InitPhase::Ahead,
-        footprint: pod.footprint.clone(),
+        footprint: charged(pod, &steps),
         steps,
         importance: pod.importance.clone(),
         placer: pod.placer,
