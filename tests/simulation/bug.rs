@@ -213,11 +213,14 @@ impl Bug {
         match self {
             Self::LockLeftOut
             | Self::ResyncMissesDeletions
-            | Self::CountNotUndone
             | Self::GangMemberForgotten
-            | Self::FreedDevicesGivenTwice
+            | Self::ClaimLeftReserved
             | Self::GroupMinimumNotRead => 1,
-            Self::ClaimLeftSelected | Self::SickDeviceGiven => 2,
+            Self::ClaimLeftSelected
+            | Self::SickDeviceGiven
+            | Self::CountNotUndone
+            | Self::WriteNotAwaited
+            | Self::FreedDevicesGivenTwice => 2,
             Self::LeaseGivenBackEarly
             | Self::NeighbourNotCounted
             | Self::UseForgottenWithDevice
@@ -226,7 +229,7 @@ impl Bug {
             | Self::PodOfGroupForgotten => 3,
             Self::CapacityCountedTwice | Self::FreedCapacityGivenTwice | Self::RackNotRead => 4,
             Self::ClaimOutlastsLease => 5,
-            Self::ReservationNotRead => 10,
+            Self::ReservationNotRead => 11,
             Self::FenceIgnored => 17,
             _ => 0,
         }
