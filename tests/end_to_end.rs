@@ -105,31 +105,41 @@ macro_rules! on_both_floors {
     };
 }
 
+/// Groups of pods that kube-apiserver has in itself.
+mod with_groups_of_kubernetes {
+    mod on_a_real_api_server {
+        #[tokio::test]
+        async fn a_gang_of_kubernetes_own_api() {
+            crate::gangs::a_gang_of_kubernetes_own_api().await;
+        }
+
+        #[tokio::test]
+        async fn a_group_of_kubernetes_own_api_that_is_preempted_as_a_whole() {
+            crate::gangs::a_group_of_kubernetes_own_api_that_is_preempted_as_a_whole().await;
+        }
+
+        #[tokio::test]
+        async fn a_group_of_groups_of_kubernetes_own_api() {
+            crate::gangs::a_group_of_groups_of_kubernetes_own_api().await;
+        }
+
+        #[tokio::test]
+        async fn the_pods_of_a_group_of_kubernetes_own_api_share_its_claim() {
+            crate::gangs::the_pods_of_a_group_of_kubernetes_own_api_share_its_claim().await;
+        }
+
+        #[tokio::test]
+        async fn groups_of_kubernetes_own_api_that_are_served_in_its_older_version_alone() {
+            crate::gangs::groups_of_kubernetes_own_api_that_are_served_in_its_older_version_alone().await;
+        }
+    }
+}
+
 /// A program that needs a real API server.
 mod with_kube_scheduler {
     #[tokio::test]
     async fn pods_get_cards_and_what_does_not_fit_waits() {
         super::extender::pods_get_cards_and_what_does_not_fit_waits().await;
-    }
-
-    #[tokio::test]
-    async fn a_gang_of_kubernetes_own_api() {
-        super::gangs::a_gang_of_kubernetes_own_api().await;
-    }
-
-    #[tokio::test]
-    async fn a_group_of_kubernetes_own_api_that_is_preempted_as_a_whole() {
-        super::gangs::a_group_of_kubernetes_own_api_that_is_preempted_as_a_whole().await;
-    }
-
-    #[tokio::test]
-    async fn a_group_of_groups_of_kubernetes_own_api() {
-        super::gangs::a_group_of_groups_of_kubernetes_own_api().await;
-    }
-
-    #[tokio::test]
-    async fn the_pods_of_a_group_of_kubernetes_own_api_share_its_claim() {
-        super::gangs::the_pods_of_a_group_of_kubernetes_own_api_share_its_claim().await;
     }
 
     #[tokio::test]

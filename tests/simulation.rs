@@ -28,6 +28,8 @@ mod dice;
 mod fresh;
 #[path = "simulation/gang.rs"]
 mod gang;
+#[path = "simulation/groups.rs"]
+mod groups;
 #[path = "simulation/kept_room.rs"]
 mod kept_room;
 mod leadership;
@@ -174,7 +176,9 @@ fn wanted_of_all() -> Vec<String> {
     let writes = GENERAL.writes.iter().map(|(wrong, _)| format!("write {wrong:?}"));
     let events = GENERAL.events.iter().map(|(slip, _)| format!("event {slip:?}"));
     let skies = ["event LeftOut", "Parted", "Paused", "the API server is down"].map(str::to_owned);
-    acts.chain(reads).chain(writes).chain(events).chain(skies).collect()
+    let of_groups = actors::OF_GROUPS.into_iter().chain([plan::CALLS_OF_GROUPS, plan::EVENTS_OF_GROUPS]);
+    let of_groups = of_groups.map(str::to_owned);
+    acts.chain(reads).chain(writes).chain(events).chain(skies).chain(of_groups).collect()
 }
 
 /// Every story once, attacks aside: whatever can be said of a pod in a run is said in one of them.

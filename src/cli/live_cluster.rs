@@ -23,7 +23,7 @@ const fn list(path: &'static str, version: &'static str, kind: &'static str) -> 
 }
 
 /// What decides where pods go: everything that `berth simulate` reads. Only nodes and pods must be there.
-const LISTS: [LiveList; 31] = [
+const LISTS: [LiveList; 32] = [
     LiveList { path: "/api/v1/nodes", version: "v1", kind: "Node", need: Need::Needed },
     LiveList { path: "/api/v1/pods", version: "v1", kind: "Pod", need: Need::Needed },
     list("/api/v1/namespaces", "v1", "Namespace"),
@@ -50,6 +50,7 @@ const LISTS: [LiveList; 31] = [
     list("/apis/scheduling.volcano.sh/v1beta1/podgroups", "scheduling.volcano.sh/v1beta1", "PodGroup"),
     list("/apis/scheduling.x-k8s.io/v1alpha1/podgroups", "scheduling.x-k8s.io/v1alpha1", "PodGroup"),
     list("/apis/scheduling.k8s.io/v1beta1/podgroups", "scheduling.k8s.io/v1beta1", "PodGroup"),
+    list("/apis/scheduling.k8s.io/v1alpha3/podgroups", "scheduling.k8s.io/v1alpha3", "PodGroup"),
     list("/apis/scheduling.k8s.io/v1alpha2/podgroups", "scheduling.k8s.io/v1alpha2", "PodGroup"),
     list(
         "/apis/scheduling.k8s.io/v1alpha3/compositepodgroups",

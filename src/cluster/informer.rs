@@ -3,6 +3,7 @@
 pub mod changes;
 pub mod keep;
 pub mod list;
+mod newest;
 pub mod other_schedulers;
 pub mod reflector;
 pub mod retry;

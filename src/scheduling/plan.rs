@@ -59,9 +59,13 @@ impl<'a> Plan<'a> {
     /// As [`Self::evict`], for a pod that ends so that another fits: claims that only pods use which end so become free, but for those that the
     /// other uses too. They stay as they are for it.
     pub fn end(&mut self, pod: &Uid, other: &Demand) -> Option<Arc<Charge>> {
-        let kept: BTreeSet<_> = other.footprint.claims_of_devices().collect();
+        self.end_beside(pod, &other.footprint.claims_of_devices().collect())
+    }
+
+    /// As [`Self::end`], for a pod that ends so that others fit which use these claims.
+    fn end_beside(&mut self, pod: &Uid, kept: &BTreeSet<Arc<str>>) -> Option<Arc<Charge>> {
         self.note(pod, None);
-        release_with_claims(self.snapshot, pod, &kept)
+        release_with_claims(self.snapshot, pod, kept)
     }
 
     /// As [`Self::evict`], for a pod that is decided again: nominated pods keep the cards that were chosen for them beside it. If they chose

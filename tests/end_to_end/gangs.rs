@@ -12,7 +12,10 @@ use berth_sandbox::{
 use k8s_openapi::api::core::v1 as core;
 use kube::{
     Api,
-    api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams},
+    api::{
+        ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams,
+        PostParams,
+    },
     runtime::wait::await_condition,
 };
 use serde_json::{Value, json};
@@ -307,6 +310,39 @@ pub(crate) async fn a_group_of_groups_of_kubernetes_own_api() {
     for name in ["urgent-1", "urgent-2"] {
         world.running(name).await;
     }
+    world.agents_are_content();
+}
+
+/// Kubernetes 1.37 can serve PodGroups as `v1alpha3` and not as `v1beta1`. 1.36 has neither version, and does not start if it is told to serve one.
+pub(crate) async fn groups_of_kubernetes_own_api_that_are_served_in_its_older_version_alone() {
+    if Release::of_tests().unwrap() == Release::Usual {
+        return;
+    }
+    let version = |version| ApiResource::from_gvk(&GroupVersionKind::gvk(COMPOSITE.0, version, "PodGroup"));
+    let served = format!("--runtime-config={}/{}=true", COMPOSITE.0, COMPOSITE.1);
+    let flags = vec![served, "--feature-gates=GenericWorkload=true".to_owned()];
+    let options = Options { apiserver_flags: flags, ..Options::default() };
+    let nodes = vec![hami_node("gpu-1", 2)];
+    let Some(mut world) = World::without_berth_on(Floor::Real, nodes, options).await else { return };
+    world.start_berth();
+    let of = |version_of_it| -> Api<DynamicObject> {
+        Api::default_namespaced_with(world.cluster.client.clone(), &version(version_of_it))
+    };
+    let (groups, newer) = (of(COMPOSITE.1), of("v1beta1"));
+    let is_404 = |error: &kube::Error| matches!(error, kube::Error::Api(status) if status.code == 404);
+    assert!(newer.list(&ListParams::default()).await.is_err_and(|error| is_404(&error)));
+    let spec = json!({"schedulingPolicy": {"gang": {"minCount": 2}}});
+    let group = json!({"apiVersion": format!("{}/{}", COMPOSITE.0, COMPOSITE.1), "kind": "PodGroup",
+        "metadata": {"name": "train"}, "spec": spec});
+    groups.create(&PostParams::default(), &serde_json::from_value(group).unwrap()).await.unwrap();
+    world.create_members(COMPOSITE, &["a"], 16_000).await;
+    let waits = "PodGroup default/train: waiting for more pods: there are 1 (minimum 2)";
+    world.unschedulable_with("a", waits).await;
+    world.create_members(COMPOSITE, &["b"], 16_000).await;
+    for name in ["a", "b"] {
+        world.running(name).await;
+    }
+    assert_eq!(group_condition(&groups, "train", "True").await, ("Scheduled".to_owned(), String::new()));
     world.agents_are_content();
 }
 

@@ -1,10 +1,12 @@
 //! Attempts to place a gang that take more than one turn of the loop: what they cost others is bounded, and the gang is placed all the same.
 
+use std::collections::BTreeSet;
+
 use berth::{
     cluster::read::group::pod_group,
     config::Config,
     scheduling::{
-        Effect, Event, Finding, NodeChange, ObjectChange,
+        Effect, Event, Finding, NodeChange, ObjectChange, PodChange,
         model::{
             kind::{Kind, PodGroupKind},
             steps::PER_MILLISECOND,
@@ -189,6 +191,48 @@ fn a_gang_that_preempts_many_pods_holds_up_no_pod_of_another_namespace() {
     let nominations = machine.scheduler().snapshot().nominations();
     let nominated = (0..40).filter(|at| nominations.node_of(&format!("g{at}").into()).is_some()).count();
     assert_eq!(nominated, 40);
+}
+
+/// In each zone of five nodes are pods of lower priority on all of them, and the pods of the gang share a zone with none of these.
+#[test]
+fn a_gang_that_clears_a_zone_is_placed_and_holds_up_no_pod_of_another_namespace() {
+    let mut machine = cluster(8, &json!({}));
+    for at in 0..200 {
+        let mut node = gpu_node(at);
+        node["metadata"]["labels"]["zone"] = json!(format!("z{:02}", at / 5));
+        machine.show_node(&node);
+        for card in 0..5 {
+            let annotations = json!({"hami.io/vgpu-node": format!("n{at:03}"), "hami.io/bind-phase": "success",
+                "hami.io/vgpu-devices-allocated": format!("GPU-{at}-{card},NVIDIA,1000,0:;")});
+            let mut low = share("other", &format!("low{at}-{card}"), 1000);
+            low["metadata"]["labels"] = json!({"app": "noisy"});
+            low["spec"]["priority"] = json!(0);
+            machine.show_pod(&bound(low, &format!("n{at:03}"), annotations));
+        }
+    }
+    let term = json!({"labelSelector": {"matchLabels": {"app": "noisy"}}, "namespaces": ["other"], "topologyKey": "zone"});
+    for mut pod in gang(|_| 41_000, 8) {
+        pod["spec"]["priority"] = json!(100);
+        pod["spec"]["affinity"]["podAntiAffinity"] =
+            json!({"requiredDuringSchedulingIgnoredDuringExecution": [term]});
+        machine.show_pod(&pod);
+    }
+    turn(&mut machine);
+    let nominations = machine.scheduler().snapshot().nominations();
+    let node_of = |at: usize| nominations.node_of(&format!("g{at}").into()).cloned();
+    let zones: BTreeSet<usize> =
+        (0..8).filter_map(node_of).map(|node| node[1..].parse::<usize>().unwrap() / 5).collect();
+    assert_eq!((0..8).filter_map(node_of).count(), 8);
+    for at in (0..200).filter(|at| zones.contains(&(at / 5))) {
+        for card in 0..5 {
+            machine.tell(Event::Pod(PodChange::Gone(format!("low{at}-{card}").as_str().into())));
+        }
+    }
+    for _ in 0..20 {
+        machine.settle();
+        machine.pass(1);
+    }
+    assert_eq!((0..8).filter(|at| is_placed(&machine, &format!("g{at}"))).count(), 8);
 }
 
 /// What changes while the attempt is under way wakes nobody, since its pods do not wait yet: they are decided again.

@@ -39,6 +39,18 @@ fn group(spec: &Value) -> Object {
 
 /// Nodes with a device each, and the PodGroup `train`.
 fn machine(nodes: &[&str], spec: &Value) -> Machine {
+    let mut machine = without_groups(nodes);
+    list_group(&mut machine, spec);
+    machine
+}
+
+fn list_group(machine: &mut Machine, spec: &Value) {
+    let kind = Kind::PodGroup(PodGroupKind::Kubernetes);
+    machine.tell(Event::Object(ObjectChange::Listed(kind, vec![group(spec)])));
+}
+
+/// The same before PodGroups are listed.
+fn without_groups(nodes: &[&str]) -> Machine {
     let named: Vec<Value> = nodes.iter().map(|name| node(name, &json!({}))).collect();
     let config = Config::default();
     let mut machine = Machine::begin_with(&config, config.scheduler_settings(), &named, &[]);
@@ -51,10 +63,6 @@ fn machine(nodes: &[&str], spec: &Value) -> Machine {
     for kind in others {
         machine.tell(Event::Object(ObjectChange::Unserved(*kind)));
     }
-    machine.tell(Event::Object(ObjectChange::Listed(
-        Kind::PodGroup(PodGroupKind::Kubernetes),
-        vec![group(spec)],
-    )));
     listed(&mut machine);
     for name in nodes {
         machine.tell(slice(name, 1));
@@ -300,6 +308,19 @@ fn devices_that_no_pod_of_the_group_can_use_are_given_up_once_for_others() {
         assert_eq!(asked(&effects), ["give train-gpu"], "{pods:?}");
         assert_eq!(given(&effects).devices.results[0].pool, "n2");
     }
+}
+
+/// A binder that has ended gave the claim its device, and a pod of the group has gone since.
+#[test]
+fn the_device_of_a_group_that_lacks_pods_is_given_up_once_that_is_known() {
+    let mut machine = without_groups(&["n1"]);
+    machine.tell(claim(3, &in_use(&device_of("n1"))));
+    machine.show_pod(&member("p"));
+    assert_eq!(asked(&two_turns(&mut machine)), [""; 0], "the group may have enough pods");
+    list_group(&mut machine, &gang(2));
+    let effects = two_turns(&mut machine);
+    assert_eq!(asked(&effects), ["free train-gpu"]);
+    assert_eq!(users(&effects), ["uid-train"]);
 }
 
 #[test]

@@ -4,6 +4,8 @@
 mod api;
 #[path = "actors/claims.rs"]
 mod claims;
+#[path = "actors/groups.rs"]
+mod groups;
 #[path = "actors/limits.rs"]
 mod limits;
 #[path = "actors/machines.rs"]
@@ -32,6 +34,8 @@ use crate::{
     world::{REPLICAS, World, node},
 };
 use api::{nodes, patch};
+pub(crate) use groups::OF_GROUPS;
+use groups::Teams;
 use limits::{allow, lend};
 pub(crate) use strikes::{deselect, dry_run, leave};
 
@@ -49,11 +53,21 @@ pub(crate) struct Actors {
     ages: BTreeMap<&'static str, u64>,
     /// What is published of each node.
     pools: BTreeMap<(&'static str, Kind), Pool>,
+    teams: Teams,
 }
 
 impl Actors {
     pub(crate) fn new(story: &'static Story, dice: Dice) -> Self {
-        Self { story, dice, pods: 0, foreign: 0, rival: None, ages: BTreeMap::new(), pools: BTreeMap::new() }
+        Self {
+            story,
+            dice,
+            pods: 0,
+            foreign: 0,
+            rival: None,
+            ages: BTreeMap::new(),
+            pools: BTreeMap::new(),
+            teams: Teams::default(),
+        }
     }
 
     /// Before anything else, the namespace may be given a quota.
@@ -76,6 +90,9 @@ impl Actors {
             let classes: Api<PriorityClass> = Api::all(world.client.clone());
             let class = json!({"metadata": {"name": pod::URGENT}, "value": 1000});
             classes.create(&PostParams::default(), &serde_json::from_value(class).unwrap()).await.unwrap();
+        }
+        if self.story.crowd.trees > 0 {
+            self.begin_groups(world).await;
         }
         if self.story.crowd.device_claims > 0 {
             self.begin_device_claims(world).await;
@@ -129,6 +146,7 @@ impl Actors {
             Act::Device => return self.device(world).await,
             Act::Claim => self.claim(world).await,
             Act::Publish => return self.publish(world).await,
+            Act::Regroup => return self.regroup(world).await,
             Act::Reserve => return self.reserve(world).await,
             Act::Allocate => return self.allocate(world).await,
             Act::Provision => return self.provision(world),

@@ -5,7 +5,8 @@
 use crate::{
     stories::{
         ALLOCATORS, CLAIM_RANKS, CLAIMS, CLASSES, DEVICES, DOUBT, ENDS, GAPS, HANDOVERS, LATE, LEADS, LOCKS,
-        MACHINES, NAMES, NEIGHBOURS, PLACES, QUOTAS, RANKS, RECALLS, RIVALS, TEAMS, USERS, WINDOWS, ZONES,
+        MACHINES, NAMES, NEIGHBOURS, PLACES, QUOTAS, RANKS, RECALLS, RIVALS, TEAMS, TREES, USERS, WINDOWS,
+        ZONES,
     },
     story::{GENERAL, Story},
 };
@@ -101,10 +102,20 @@ pub(crate) enum Bug {
     PlacesHeldWithoutBound,
     /// What was used is counted from a minute before the time to which it was counted.
     UsageCountedTwice,
+    /// One pod of a PodGroup of Kubernetes is taken for enough.
+    GroupMinimumNotRead,
+    /// PodGroups are taken for groups that are in no other.
+    ParentNotRead,
+    /// The label of nodes that all pods below a CompositePodGroup share is not read.
+    RackNotRead,
+    /// A claim of a PodGroup is taken to be reserved for it as soon as it has devices.
+    GroupReservationNotWritten,
+    /// After a restart, the pods of a PodGroup that are bound are taken for pods of none.
+    PodOfGroupForgotten,
 }
 
 impl Bug {
-    pub(crate) const ALL: [Self; 44] = [
+    pub(crate) const ALL: [Self; 49] = [
         Self::LockWithoutCompareAndSwap,
         Self::LockNotRead,
         Self::HolderNotRespected,
@@ -149,6 +160,11 @@ impl Bug {
         Self::NamespacesNotToldApart,
         Self::PlacesHeldWithoutBound,
         Self::UsageCountedTwice,
+        Self::GroupMinimumNotRead,
+        Self::ParentNotRead,
+        Self::RackNotRead,
+        Self::GroupReservationNotWritten,
+        Self::PodOfGroupForgotten,
     ];
 
     /// What shows it.
@@ -182,6 +198,11 @@ impl Bug {
             Self::FreedDevicesGivenTwice => &CLAIM_RANKS,
             Self::OthersAllocationNotRead => &ALLOCATORS,
             Self::NamespacesNotToldApart => &CLASSES,
+            Self::GroupMinimumNotRead
+            | Self::ParentNotRead
+            | Self::RackNotRead
+            | Self::GroupReservationNotWritten
+            | Self::PodOfGroupForgotten => &TREES,
             Self::PlacesHeldWithoutBound => &PLACES,
         }
     }
@@ -192,18 +213,23 @@ impl Bug {
         match self {
             Self::LockLeftOut
             | Self::ResyncMissesDeletions
-            | Self::CountNotUndone
             | Self::GangMemberForgotten
-            | Self::FreedDevicesGivenTwice => 1,
-            Self::ClaimLeftSelected | Self::SickDeviceGiven => 2,
+            | Self::ClaimLeftReserved
+            | Self::GroupMinimumNotRead => 1,
+            Self::ClaimLeftSelected
+            | Self::SickDeviceGiven
+            | Self::CountNotUndone
+            | Self::WriteNotAwaited
+            | Self::FreedDevicesGivenTwice => 2,
             Self::LeaseGivenBackEarly
             | Self::NeighbourNotCounted
             | Self::UseForgottenWithDevice
             | Self::DeviceOutlivesItsObject
-            | Self::ClaimWithoutCompareAndSwap => 3,
-            Self::CapacityCountedTwice | Self::FreedCapacityGivenTwice => 4,
+            | Self::ClaimWithoutCompareAndSwap
+            | Self::PodOfGroupForgotten => 3,
+            Self::CapacityCountedTwice | Self::FreedCapacityGivenTwice | Self::RackNotRead => 4,
             Self::ClaimOutlastsLease => 5,
-            Self::ReservationNotRead => 10,
+            Self::ReservationNotRead => 11,
             Self::FenceIgnored => 17,
             _ => 0,
         }

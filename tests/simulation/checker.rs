@@ -20,6 +20,7 @@ use crate::{
     devices::{self, Devices},
     dice::Dice,
     gang::Gangs,
+    groups::{self, Groups},
     kept_room,
     preemption::Preemptions,
     quota::Quotas,
@@ -68,6 +69,7 @@ pub(crate) struct Checker {
     /// What nodes kept for pods and other pods were given.
     taken_away: Vec<TakenAway>,
     gangs: Gangs,
+    groups: Groups,
     devices: Devices,
     device_claims: Claims,
     config: Config,
@@ -102,6 +104,7 @@ impl Checker {
             preemptions: Preemptions::default(),
             taken_away: Vec::new(),
             gangs: Gangs::default(),
+            groups: Groups::default(),
             devices: Devices::default(),
             device_claims: Claims::default(),
             quotas: Quotas::default(),
@@ -159,7 +162,13 @@ impl Checker {
         let accounts = self.sandbox.objects("configmaps");
         self.violations.extend(self.usage.see(&pods, called(&accounts, usage::NAME), now));
         self.violations.extend(self.preemptions.see(&pods, now));
-        self.violations.extend(self.gangs.see(&pods, &groups(&self.sandbox)));
+        self.violations.extend(self.gangs.see(&pods, &of_volcano(&self.sandbox)));
+        for lease in self.sandbox.objects_of("coordination.k8s.io", "leases") {
+            self.groups.see_leader(text(&lease, "/spec/holderIdentity"), now);
+        }
+        let groups =
+            groups::Kind::BOTH.map(|kind| (kind, self.sandbox.objects_of(groups::API, kind.names()[2])));
+        self.violations.extend(self.groups.see(&pods, &groups, &nodes, now));
         self.division.iter_mut().for_each(|division| division.see(&pods, now));
         for pod in living.iter().filter(|pod| pod.ours && !self.bound.contains_key(&pod.uid)) {
             self.taken_away.extend(taken_away(
@@ -252,7 +261,7 @@ impl Checker {
         self.judge_cards(pod, living, now);
         self.violations.extend(self.devices.judge_bound(pod, living, now - MEMORY));
         self.judge_claims(pod);
-        self.violations.extend(self.device_claims.judge_bound(pod));
+        self.violations.extend(self.device_claims.judge_bound(pod, &self.groups));
         let division = self.division.as_ref();
         self.violations.extend(division.and_then(|division| division.judge_bound(pod, now)));
         let near = living.iter().filter(|other| other.node == pod.node && other.uid != pod.uid);
@@ -366,7 +375,7 @@ impl Checker {
     }
 }
 
-fn groups(sandbox: &Sandbox) -> Vec<Arc<Value>> {
+fn of_volcano(sandbox: &Sandbox) -> Vec<Arc<Value>> {
     sandbox.objects_of("scheduling.volcano.sh", "podgroups")
 }
 

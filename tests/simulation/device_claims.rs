@@ -20,11 +20,12 @@ use serde_json::Value;
 use crate::{
     checker::Writer,
     dice::Dice,
+    groups::Groups,
     record::{Pod, text},
 };
 pub(crate) use ask::{HELD, SHARED, Template, ask};
 pub(crate) use pools::{Kind, Pool};
-use read::{Allocation, Asked, Claim, Device, Given, Key, devices};
+use read::{Allocation, Asked, Claim, Consumer, Device, Given, Key, User, devices};
 
 /// The nodes of a story with claims of devices.
 pub(crate) const NODES: [&str; 3] = ["dra-0", "dra-1", "dra-2"];
@@ -126,8 +127,8 @@ impl Claims {
         let Some(allocation) = &claim.allocation else {
             self.given.remove(&claim.uid);
             self.since.remove(&claim.uid);
-            let (_, pod) = claim.users.first()?;
-            return Some(format!("claim {name} is reserved for {pod} and has no devices"));
+            let user = claim.users.first()?;
+            return Some(format!("claim {name} is reserved for {} and has no devices", user.name));
         };
         if !claim.kept {
             return Some(format!("claim {name} has devices and no finalizer"));
@@ -244,12 +245,15 @@ impl Claims {
     }
 
     /// What keeps kubelet from starting a pod that has just been bound.
-    pub(crate) fn judge_bound(&self, pod: &Pod) -> Vec<String> {
+    pub(crate) fn judge_bound(&self, pod: &Pod, groups: &Groups) -> Vec<String> {
         let fault = |name: &Option<String>| {
             let Some(claim) = name.as_ref().and_then(|name| self.called(name)) else {
                 return Some(format!("{} was bound, and its claim {name:?} is not there", pod.name));
             };
-            let reserved = claim.users.iter().any(|(uid, _)| *uid == pod.uid);
+            let reserved = claim.users.iter().any(|user| match user.kind {
+                Consumer::Pod => user.uid == pod.uid,
+                Consumer::PodGroup => groups.is_for(&user.uid, &claim.name, pod),
+            });
             let there = claim.allocation.as_ref().is_some_and(|given| given.node == pod.node);
             let words = || format!("{} was bound to {} and can't use {claim:?}", pod.name, pod.node);
             (!reserved || !there).then(words)
@@ -264,13 +268,22 @@ impl Claims {
 
     /// Once faults have stopped and time has run: what is left reserved, given or undeleted, and claims that wait for devices that are
     /// there.
-    pub(crate) fn judge_the_end(&self, pods: &[Arc<Pod>], nodes: &[Arc<Value>]) -> Vec<String> {
+    pub(crate) fn judge_the_end(
+        &self,
+        pods: &[Arc<Pod>],
+        nodes: &[Arc<Value>],
+        groups: &Groups,
+    ) -> Vec<String> {
         let mut violations = Vec::new();
         for claim in self.standing.values() {
             let node = claim.allocation.as_ref().map(|allocation| allocation.node.as_str());
-            for (uid, name) in &claim.users {
+            for User { kind, uid, name } in &claim.users {
                 let user = pods.iter().find(|pod| pod.uid == *uid && pod.is_live());
-                if user.map(|pod| pod.node.as_str()) != node {
+                let is_used = match kind {
+                    Consumer::Pod => user.map(|pod| pod.node.as_str()) == node,
+                    Consumer::PodGroup => groups.is_there(uid),
+                };
+                if !is_used {
                     violations.push(format!("claim {} is left reserved for {name}: {user:?}", claim.name));
                 }
             }
@@ -280,6 +293,10 @@ impl Claims {
         }
         for pod in pods.iter().filter(|pod| pod.ours && pod.is_live() && pod.node.is_empty() && !pod.gated) {
             let there = nodes.iter().filter(|node| node["spec"]["unschedulable"] != true);
+            if pod.kubernetes_group.is_some() {
+                violations.extend(self.has_room_for_group(pod, pods, there, groups));
+                continue;
+            }
             for node in there.filter(|node| self.would_fit(pod, text(node, "/metadata/name"), &self.held())) {
                 let node = text(node, "/metadata/name");
                 violations.push(format!("{} waits though {node} has devices for its claim", pod.name));
@@ -288,11 +305,50 @@ impl Claims {
         violations
     }
 
+    /// What is wrong with a pod that waits with those of its groups, where each of these asks for one whole card by a claim of its own: there are as many
+    /// free cards, on whatever nodes, as pods that have to be placed together.
+    fn has_room_for_group<'n>(
+        &self,
+        pod: &Pod,
+        pods: &[Arc<Pod>],
+        nodes: impl Iterator<Item = &'n Arc<Value>>,
+        groups: &Groups,
+    ) -> Option<String> {
+        let tree = groups.tree(pod)?;
+        let mut mates =
+            pods.iter().filter(|pod| pod.kubernetes_group.as_ref().is_some_and(|group| tree.contains(group)));
+        let lacking = groups.lacking(pod, pods).filter(|_| mates.all(|pod| self.asks_for_a_card(pod)))?;
+        let (held, whole) = (self.held(), Kind::Whole.driver());
+        let nodes: BTreeSet<&str> = nodes.map(|node| text(node, "/metadata/name")).collect();
+        let is_free = |(key, device): &(&Key, &Device)| {
+            key.0 == whole && nodes.contains(&*key.1) && !device.tainted && !held.contains_key(*key)
+        };
+        let free = self.published.iter().filter(is_free).count();
+        (free >= lacking).then(|| {
+            format!("{} waits though its groups lack {lacking} pods and {free} cards are free", pod.name)
+        })
+    }
+
+    /// Whether the pod asks for one whole card by a claim of its own, which has none unless the pod is bound, and for nothing else.
+    fn asks_for_a_card(&self, pod: &Pod) -> bool {
+        let [Some(name)] = &pod.device_claims[..] else { return false };
+        let of_its_own = |claim: &Claim| claim.users.iter().all(|user| user.uid == pod.uid);
+        self.called(name).is_some_and(|claim| {
+            let Asked { driver, count, .. } = &claim.asked;
+            let is_plain = *driver == Kind::Whole.driver() && *count == 1 && !claim.deleting;
+            is_plain
+                && claim.is_made
+                && of_its_own(claim)
+                && (claim.allocation.is_none() || !pod.node.is_empty())
+        })
+    }
+
     /// Whether the node would have devices for the one claim of a pod if no other pods than these had some.
     pub(crate) fn would_fit_beside(&self, pod: &Pod, node: &str, others: &[Arc<Pod>]) -> bool {
         let uids: BTreeSet<&str> = others.iter().map(|other| other.uid.as_str()).collect();
         let stays = |claim: &&Claim| {
-            claim.users.is_empty() || claim.users.iter().any(|(uid, _)| uids.contains(uid.as_str()))
+            let stays = |user: &User| user.kind == Consumer::PodGroup || uids.contains(user.uid.as_str());
+            claim.users.is_empty() || claim.users.iter().any(stays)
         };
         self.would_fit(pod, node, &held_by(self.standing.values().filter(stays)))
     }

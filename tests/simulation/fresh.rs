@@ -22,7 +22,7 @@ use berth_sandbox::Sandbox;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::{device_claims, devices};
+use crate::{device_claims, devices, groups};
 
 /// What it would do that has not been done.
 pub(crate) fn look(sandbox: &Sandbox, config: &Config) -> Vec<String> {
@@ -45,8 +45,18 @@ pub(crate) fn look(sandbox: &Sandbox, config: &Config) -> Vec<String> {
     let groups = groups.map(|group| pod_group(PodGroupKind::Volcano, &group)).collect();
     scheduler
         .observe(Event::Object(ObjectChange::Listed(Kind::PodGroup(PodGroupKind::Volcano), groups)), now);
-    for kind in Kind::POD_GROUPS.iter().filter(|kind| **kind != Kind::PodGroup(PodGroupKind::Volcano)) {
-        scheduler.observe(Event::Object(ObjectChange::Unserved(*kind)), now);
+    let of_kubernetes =
+        [(PodGroupKind::Kubernetes, groups::Kind::Leaf), (PodGroupKind::Composite, groups::Kind::Composite)];
+    for (kind, of) in of_kubernetes {
+        let objects = sandbox.objects_of(groups::API, of.names()[2]).into_iter();
+        let objects =
+            objects.map(|group| pod_group(kind, &serde_json::from_value((*group).clone()).unwrap()));
+        let listed = ObjectChange::Listed(Kind::PodGroup(kind), objects.collect());
+        scheduler.observe(Event::Object(listed), now);
+    }
+    let others = [PodGroupKind::Coscheduling, PodGroupKind::KubernetesAlpha3, PodGroupKind::KubernetesAlpha2];
+    for kind in others {
+        scheduler.observe(Event::Object(ObjectChange::Unserved(Kind::PodGroup(kind))), now);
     }
     scheduler.observe(Event::Object(ObjectChange::Listed(Kind::Device, node_devices(sandbox))), now);
     scheduler.observe(Event::Object(ObjectChange::Listed(Kind::Reservation, reservations(sandbox))), now);
@@ -58,10 +68,11 @@ pub(crate) fn look(sandbox: &Sandbox, config: &Config) -> Vec<String> {
     }
     scheduler.observe(Event::Pod(PodChange::Listed(pods)), now);
     let told = |pod: &PodKey| told(sandbox, pod);
+    let is_of_group = |pod: &PodKey| is_of_group(sandbox, pod);
     scheduler
         .settle(now)
         .into_iter()
-        .filter_map(|effect| differs(effect, config.messages.details, told))
+        .filter_map(|effect| differs(effect, config.messages.details, told, is_of_group))
         .collect()
 }
 
@@ -81,7 +92,12 @@ fn reservations(sandbox: &Sandbox) -> Vec<Object> {
     sandbox.objects_of(devices::GROUP, "reservations").iter().map(object).collect()
 }
 
-fn differs(effect: Effect, details: Details, told: impl Fn(&PodKey) -> String) -> Option<String> {
+fn differs(
+    effect: Effect,
+    details: Details,
+    told: impl Fn(&PodKey) -> String,
+    is_of_group: impl Fn(&PodKey) -> bool,
+) -> Option<String> {
     match effect {
         Effect::TakeLock { pod, node, .. } | Effect::Bind { pod, node, .. } => {
             Some(format!("{pod} waits ({}), and a fresh look gives it a place on {node}", told(&pod)))
@@ -103,6 +119,10 @@ fn differs(effect: Effect, details: Details, told: impl Fn(&PodKey) -> String) -
                 text.split(", ").next().filter(|head| head.starts_with("exceeded quota: ")).map(str::to_owned)
             };
             let same = said == message || (quota(&said).is_some() && quota(&said) == quota(&message));
+            // Which pod of a tree finds no room depends on the order in which pods of one second are seen.
+            let of_tree = |text: &str| text.split_once("; ").map(|(head, _)| head.to_owned());
+            let same = same
+                || (is_of_group(&pod) && of_tree(&said).is_some() && of_tree(&said) == of_tree(&message));
             (!same).then(|| format!("{pod} is told `{said}`, and a fresh look says `{message}`"))
         }
         _ => None,
@@ -143,6 +163,13 @@ fn read<T: DeserializeOwned>(objects: &[Arc<Value>], kind: impl Fn(Arc<T>) -> Ob
 fn all<T: DeserializeOwned>(sandbox: &Sandbox, plural: &str) -> Vec<T> {
     let objects = sandbox.objects(plural);
     objects.iter().map(|object| serde_json::from_value((**object).clone()).unwrap()).collect()
+}
+
+/// Whether the pod is in a PodGroup of Kubernetes.
+fn is_of_group(sandbox: &Sandbox, pod: &PodKey) -> bool {
+    let pods = sandbox.objects("pods");
+    let pod = pods.iter().find(|object| object["metadata"]["uid"] == *pod.uid);
+    pod.is_some_and(|pod| pod["spec"].get("schedulingGroup").is_some())
 }
 
 fn told(sandbox: &Sandbox, pod: &PodKey) -> String {

@@ -17,6 +17,7 @@ use crate::{
     devices::{ALLOCATED, GROUP as DEVICES, quantity},
     dice::Dice,
     gang::GROUP,
+    groups,
     record::annotation,
     rival,
     time_division::{JOBS, Stated, zone_of},
@@ -103,6 +104,9 @@ impl Lie {
                     *value = json!(wrong);
                 }
             }
+            Bug::GroupReservationNotWritten if claim && is_for_group(&sent["status"]) => {
+                forget(&mut sent["status"], "reservedFor");
+            }
             Bug::ClaimLeftReserved if claim && is_removal(&sent["status"]) => sent["status"] = json!({}),
             Bug::ClaimWithoutCompareAndSwap if claim && call.path.ends_with("/status") => {
                 forget(&mut sent["metadata"], "resourceVersion");
@@ -177,6 +181,21 @@ impl Lie {
             Bug::GangMemberForgotten if pod && bound && !call.is_watch() => {
                 forget(&mut object["metadata"]["annotations"], GROUP);
             }
+            Bug::GroupMinimumNotRead if call.path.contains("/podgroups") => {
+                object["spec"]["schedulingPolicy"]["gang"]["minCount"] = json!(1);
+            }
+            Bug::ParentNotRead if call.path.contains("/podgroups") => {
+                forget(&mut object["spec"], "parentCompositePodGroupName");
+            }
+            Bug::RackNotRead if call.path.contains("/compositepodgroups") => {
+                forget(&mut object["spec"], "schedulingConstraints");
+            }
+            Bug::GroupReservationNotWritten if call.path.contains("/resourceclaims") => {
+                self.reserve_for_group(object);
+            }
+            Bug::PodOfGroupForgotten if pod && bound && !call.is_watch() => {
+                forget(&mut object["spec"], "schedulingGroup");
+            }
             Bug::FreedCapacityGivenTwice | Bug::FreedDevicesGivenTwice if pod => {
                 forget(&mut object["status"], "nominatedNodeName");
             }
@@ -223,6 +242,17 @@ impl Lie {
     fn has_device(&self, pod: &Value) -> bool {
         let devices = self.sandbox.objects_of(DEVICES, "devices");
         devices.iter().any(|device| device["metadata"]["name"] == pod["spec"]["nodeName"])
+    }
+
+    /// A claim that has devices, and the name of a PodGroup, is reserved for that.
+    fn reserve_for_group(&self, claim: &mut Value) {
+        let groups = self.sandbox.objects_of(groups::API, groups::Kind::Leaf.names()[2]);
+        let group = groups.iter().find(|group| group["metadata"]["name"] == claim["metadata"]["name"]);
+        if let Some(group) = group.filter(|_| claim["status"].get("allocation").is_some()) {
+            let (name, uid) = (&group["metadata"]["name"], &group["metadata"]["uid"]);
+            claim["status"]["reservedFor"] =
+                json!([{"apiGroup": groups::API, "resource": "podgroups", "name": name, "uid": uid}]);
+        }
     }
 
     /// The cards of a node stay as they were first seen.
@@ -294,6 +324,11 @@ fn name_job_by_zone(pod: &mut Value) {
     if stated == Some(Stated::OnPods) {
         pod["metadata"]["annotations"][GROUP] = json!(format!("{job}-{zone}"));
     }
+}
+
+/// Whether a PodGroup is added to the users of a claim.
+fn is_for_group(status: &Value) -> bool {
+    status["reservedFor"][0]["resource"] == "podgroups"
 }
 
 /// Whether a pod is taken from the users of a claim.

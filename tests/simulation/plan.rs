@@ -29,6 +29,10 @@ const MOST_LINES: usize = 50_000;
 /// For so long a throttled caller is asked to wait.
 const RETRY_AFTER: jiff::SignedDuration = jiff::SignedDuration::from_secs(1);
 
+/// What is counted of calls that go wrong, and of events, which are of Kubernetes' PodGroups or CompositePodGroups.
+pub(crate) const CALLS_OF_GROUPS: &str = "call of groups";
+pub(crate) const EVENTS_OF_GROUPS: &str = "event of groups";
+
 /// How an event says that it is of nothing.
 const BOOKMARK: &[u8] = br#"{"type":"BOOKMARK""#;
 
@@ -231,6 +235,9 @@ impl Plan for Rough {
             log.count(sky);
         }
         if fault != CallFault::None {
+            if is_of_groups(call) {
+                log.count(CALLS_OF_GROUPS);
+            }
             log.fault(&format!("{} {call}: {fault:?}", self.who));
         }
         fault
@@ -253,6 +260,9 @@ impl Plan for Rough {
             _ => EventFault::None,
         };
         if fault != EventFault::None {
+            if is_of_groups(watch) {
+                log.count(EVENTS_OF_GROUPS);
+            }
             log.fault(&format!("{} event of {watch}: {fault:?}", self.who));
         }
         fault
@@ -284,6 +294,10 @@ impl Plan for Rough {
             None => (status, body),
         }
     }
+}
+
+fn is_of_groups(call: &Call) -> bool {
+    call.path.starts_with("/apis/scheduling.k8s.io/") && call.path.contains("podgroups")
 }
 
 /// Bookmarks are few, and each second one is lost.

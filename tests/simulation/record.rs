@@ -146,8 +146,10 @@ pub(crate) struct Pod {
     pub(crate) room_since: Option<Timestamp>,
     /// Whether it is to make room for another.
     pub(crate) preempted: bool,
-    /// The group that it is placed with.
+    /// The group of Volcano's that it is placed with.
     pub(crate) group: Option<String>,
+    /// The PodGroup of Kubernetes that it is placed with.
+    pub(crate) kubernetes_group: Option<String>,
     /// What it says of time division.
     pub(crate) member: Member,
 }
@@ -200,6 +202,7 @@ impl Pod {
             room_since: kept_room::since(object),
             preempted: is_preempted(object),
             group: annotation(object, GROUP).map(str::to_owned),
+            kubernetes_group: object["spec"]["schedulingGroup"]["podGroupName"].as_str().map(str::to_owned),
             member: Member::read(object),
         }
     }

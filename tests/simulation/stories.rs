@@ -8,7 +8,7 @@ use crate::{
 };
 
 /// Every story, by its name.
-pub(crate) const STORIES: [(&str, &Story); 31] = [
+pub(crate) const STORIES: [(&str, &Story); 32] = [
     ("general", &GENERAL),
     ("neighbours", &NEIGHBOURS),
     ("zones", &ZONES),
@@ -32,6 +32,7 @@ pub(crate) const STORIES: [(&str, &Story); 31] = [
     ("users", &USERS),
     ("late", &LATE),
     ("claim ranks", &CLAIM_RANKS),
+    ("trees", &TREES),
     ("selectors", &SELECTORS),
     ("dry runs", &DRY_RUNS),
     ("searches", &SEARCHES),
@@ -422,6 +423,32 @@ pub(crate) const CLAIM_RANKS: Story = Story {
     ],
     crowd: Crowd { urgent: 300, grace: &[1, 20, 90], ..CLAIMS.crowd },
     calls: &[("/leases", 0), ("/resourceclaims", 150), ("/status", 150), ("/binding", 100), ("", 40)],
+    ..CLAIMS
+};
+
+/// PodGroups of Kubernetes come, by themselves or in trees, whose pods use claims of their own or one of their group, while groups are deleted and come
+/// back, claims are deleted, devices come and go, and binders die.
+pub(crate) const TREES: Story = Story {
+    acts: &[
+        (Act::Create, 10),
+        (Act::Delete, 12),
+        (Act::Regroup, 8),
+        (Act::Publish, 2),
+        (Act::Cordon, 2),
+        (Act::Compact, 1),
+        (Act::Kill, 2),
+        (Act::Stop, 1),
+    ],
+    crowd: Crowd { trees: 600, shared_claims: 200, grace: &[1, 5], ..CLAIMS.crowd },
+    calls: &[
+        ("/leases", 0),
+        ("podgroups", 250),
+        ("/resourceclaims", 150),
+        ("/binding", 200),
+        ("/eviction", 200),
+        ("", 40),
+    ],
+    watches: &[("podgroups", 200), ("/resource", 100), ("/api/v1/pods", 100), ("", 30)],
     ..CLAIMS
 };
 

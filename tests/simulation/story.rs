@@ -83,6 +83,8 @@ pub(crate) enum Act {
     Claim,
     /// A driver publishes other devices of a node, or none.
     Publish,
+    /// A PodGroup of Kubernetes gets another pod, or is deleted with its pods; or a CompositePodGroup is deleted or comes back.
+    Regroup,
     /// Another scheduler reserves a GPU, or a Reservation ends.
     Reserve,
     /// Another scheduler gives a device of a claim to a pod of its own, whoever has the device, or such a pod ends.
@@ -102,7 +104,7 @@ pub(crate) enum Act {
 }
 
 impl Act {
-    pub(crate) const ALL: [Self; 27] = [
+    pub(crate) const ALL: [Self; 28] = [
         Self::Create,
         Self::Delete,
         Self::Recreate,
@@ -122,6 +124,7 @@ impl Act {
         Self::Device,
         Self::Claim,
         Self::Publish,
+        Self::Regroup,
         Self::Reserve,
         Self::Allocate,
         Self::Provision,
@@ -158,6 +161,9 @@ pub(crate) struct Crowd {
     pub(crate) urgent: u64,
     /// So many of a thousand arrivals are of a whole group, whose pods are placed together.
     pub(crate) gangs: u64,
+    /// So many of a thousand arrivals are of PodGroups of Kubernetes: one, or a tree of them under CompositePodGroups. Where there are any, each node is
+    /// in a rack.
+    pub(crate) trees: u64,
     /// So many of a thousand pods are preemptable; where there are any, some nodes are in revocable zones.
     pub(crate) preemptable: u64,
     /// So many of a thousand pods ask for Koordinator's devices; where there are any, these are what all nodes have.
@@ -277,6 +283,7 @@ pub(crate) const GENERAL: Story = Story {
         spread: 0,
         urgent: 0,
         gangs: 0,
+        trees: 0,
         preemptable: 0,
         devices: 0,
         device_claims: 0,

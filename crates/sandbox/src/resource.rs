@@ -201,6 +201,12 @@ pub static RESOURCES: &[Resource] = &[
         .below(&["status"])
         .counted(),
     Resource::cluster("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass").short(&["pc"]).counted(),
+    Resource::namespaced("scheduling.k8s.io", "v1beta1", "podgroups", "PodGroup")
+        .below(&["status"])
+        .counted(),
+    Resource::namespaced("scheduling.k8s.io", "v1alpha3", "compositepodgroups", "CompositePodGroup")
+        .below(&["status"])
+        .counted(),
     Resource::cluster(STORAGE, "v1", "csidrivers", "CSIDriver"),
     Resource::cluster(STORAGE, "v1", "csinodes", "CSINode"),
     Resource::namespaced(STORAGE, "v1", "csistoragecapacities", "CSIStorageCapacity"),

@@ -12,7 +12,9 @@ fn kind(api: GroupApi) -> (&'static str, &'static [&'static str]) {
         GroupApi::Volcano => ("scheduling.volcano.sh", &[]),
         GroupApi::Coscheduling => ("scheduling.x-k8s.io", &[]),
         // The group has PriorityClass in every cluster (k8s.io/api v0.36 and v0.37 `scheduling`).
-        GroupApi::Kubernetes | GroupApi::Composite => ("scheduling.k8s.io", &["v1alpha2", "v1beta1"]),
+        GroupApi::Kubernetes | GroupApi::Composite => {
+            ("scheduling.k8s.io", &["v1alpha2", "v1alpha3", "v1beta1"])
+        }
     }
 }
 

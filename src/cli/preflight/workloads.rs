@@ -273,7 +273,9 @@ mod tests {
             deployment("gang", &asking(&json!({"nvidia.com/gpu": 1}), &group))
         };
         assert_eq!(found(kubernetes(), "scheduling.k8s.io", "v1")[0].0, "gang-without-kind");
-        assert_eq!(found(kubernetes(), "scheduling.k8s.io", "v1alpha2"), []);
+        for version in ["v1alpha2", "v1alpha3", "v1beta1"] {
+            assert_eq!(found(kubernetes(), "scheduling.k8s.io", version), [], "{version}");
+        }
         assert_eq!(found_in(Seen::default(), vec![volcano()]), [], "the groups could not be read");
     }
 

@@ -13,11 +13,12 @@ use kube::Client;
 use serde::de::DeserializeOwned;
 
 use super::{
+    newest::newest_served,
     reflector::{ObjectSelection, ReflectorEvent, reflect, reflect_if_served},
     unread::{Unread, UnreadObjects},
     wire::{
         CompositePodGroup, CoschedulingPodGroup, DeviceTaintRuleBeta, KubernetesPodGroup,
-        KubernetesPodGroupAlpha, Watched, Wire,
+        KubernetesPodGroupAlpha2, KubernetesPodGroupAlpha3, Watched, Wire,
     },
 };
 use crate::{
@@ -96,6 +97,7 @@ pub fn pods_and_nodes(
 }
 
 /// Where the objects come from, and where those are counted that can't be read completely.
+#[derive(Clone)]
 struct WatchSource {
     client: Client,
     objects: UnreadObjects,
@@ -234,8 +236,8 @@ impl WatchSource {
         let all = [
             self.pod_groups_of::<PodGroup>(PodGroupKind::Volcano),
             self.pod_groups_of::<CoschedulingPodGroup>(PodGroupKind::Coscheduling),
-            self.pod_groups_of::<KubernetesPodGroup>(PodGroupKind::Kubernetes),
-            self.pod_groups_of::<KubernetesPodGroupAlpha>(PodGroupKind::KubernetesAlpha),
+            self.pod_groups_of_1_37(),
+            self.pod_groups_of::<KubernetesPodGroupAlpha2>(PodGroupKind::KubernetesAlpha2),
             self.pod_groups_of::<CompositePodGroup>(PodGroupKind::Composite),
         ];
         stream::select_all(all).boxed()
@@ -305,6 +307,17 @@ impl WatchSource {
             reflect_if_served(self.client.clone(), ObjectSelection::default(), self.objects.clone(), read),
             Kind::Reservation,
             gone,
+        )
+    }
+
+    /// PodGroups of Kubernetes 1.37. It may serve them in two versions with the same fields (k8s.io/api v0.37 `scheduling/v1beta1/types.go`,
+    /// `scheduling/v1alpha3/types.go`), of which each has all of them.
+    fn pod_groups_of_1_37(&self) -> BoxStream<'static, Event> {
+        let (source, older) = (self.clone(), PodGroupKind::KubernetesAlpha3);
+        newest_served(
+            self.pod_groups_of::<KubernetesPodGroup>(PodGroupKind::Kubernetes),
+            Kind::PodGroup(older),
+            move || source.pod_groups_of::<KubernetesPodGroupAlpha3>(older),
         )
     }
 

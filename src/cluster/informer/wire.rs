@@ -169,8 +169,14 @@ pod_group!(
     "v1beta1"
 );
 pod_group!(
+    /// A PodGroup of Kubernetes 1.37 that does not serve the newer version.
+    KubernetesPodGroupAlpha3,
+    "scheduling.k8s.io",
+    "v1alpha3"
+);
+pod_group!(
     /// A PodGroup of Kubernetes 1.36.
-    KubernetesPodGroupAlpha,
+    KubernetesPodGroupAlpha2,
     "scheduling.k8s.io",
     "v1alpha2"
 );

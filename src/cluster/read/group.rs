@@ -113,12 +113,16 @@ const OUTCOMES: [(&str, GroupOutcome); 3] = [
 
 /// The condition of a PodGroup of Kubernetes that says whether its pods are placed.
 pub(in crate::cluster) fn condition_type(kind: PodGroupKind) -> &'static str {
-    if kind == PodGroupKind::KubernetesAlpha { "PodGroupScheduled" } else { "PodGroupInitiallyScheduled" }
+    if kind == PodGroupKind::KubernetesAlpha2 { "PodGroupScheduled" } else { "PodGroupInitiallyScheduled" }
 }
 
 /// The version of the API that has this kind of PodGroup of Kubernetes. A CompositePodGroup has no condition.
 pub(in crate::cluster) fn version_of(kind: PodGroupKind) -> &'static str {
-    if kind == PodGroupKind::KubernetesAlpha { "v1alpha2" } else { "v1beta1" }
+    match kind {
+        PodGroupKind::KubernetesAlpha2 => "v1alpha2",
+        PodGroupKind::KubernetesAlpha3 => "v1alpha3",
+        _ => "v1beta1",
+    }
 }
 
 /// The reason of that condition.
@@ -312,7 +316,7 @@ pub fn kind(api_version: &str, kind: &str) -> Option<PodGroupKind> {
         (_, "CompositePodGroup") => None,
         ((marks::GROUPS_API, _), _) => Some(PodGroupKind::Volcano),
         (("scheduling.x-k8s.io", _), _) => Some(PodGroupKind::Coscheduling),
-        (("scheduling.k8s.io", "v1alpha2"), _) => Some(PodGroupKind::KubernetesAlpha),
+        (("scheduling.k8s.io", "v1alpha2"), _) => Some(PodGroupKind::KubernetesAlpha2),
         (("scheduling.k8s.io", _), _) => Some(PodGroupKind::Kubernetes),
         _ => None,
     }

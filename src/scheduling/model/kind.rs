@@ -11,8 +11,10 @@ pub enum PodGroupKind {
     Coscheduling,
     /// Kubernetes', `v1beta1`.
     Kubernetes,
+    /// The same, `v1alpha3`: Kubernetes 1.37 that does not serve `v1beta1`.
+    KubernetesAlpha3,
     /// The same, `v1alpha2`: Kubernetes 1.36.
-    KubernetesAlpha,
+    KubernetesAlpha2,
     /// Kubernetes' groups of groups, CompositePodGroups: `v1alpha3`.
     Composite,
 }
@@ -23,7 +25,7 @@ impl PodGroupKind {
         match self {
             Self::Volcano => GroupApi::Volcano,
             Self::Coscheduling => GroupApi::Coscheduling,
-            Self::Kubernetes | Self::KubernetesAlpha => GroupApi::Kubernetes,
+            Self::Kubernetes | Self::KubernetesAlpha3 | Self::KubernetesAlpha2 => GroupApi::Kubernetes,
             Self::Composite => GroupApi::Composite,
         }
     }
@@ -109,7 +111,8 @@ impl Kind {
         Self::PodGroup(PodGroupKind::Volcano),
         Self::PodGroup(PodGroupKind::Coscheduling),
         Self::PodGroup(PodGroupKind::Kubernetes),
-        Self::PodGroup(PodGroupKind::KubernetesAlpha),
+        Self::PodGroup(PodGroupKind::KubernetesAlpha3),
+        Self::PodGroup(PodGroupKind::KubernetesAlpha2),
         Self::PodGroup(PodGroupKind::Composite),
         Self::Device,
         Self::ShareTemplates,
@@ -151,7 +154,8 @@ impl Kind {
         Self::PodGroup(PodGroupKind::Volcano),
         Self::PodGroup(PodGroupKind::Coscheduling),
         Self::PodGroup(PodGroupKind::Kubernetes),
-        Self::PodGroup(PodGroupKind::KubernetesAlpha),
+        Self::PodGroup(PodGroupKind::KubernetesAlpha3),
+        Self::PodGroup(PodGroupKind::KubernetesAlpha2),
         Self::PodGroup(PodGroupKind::Composite),
     ];
 
@@ -160,9 +164,11 @@ impl Kind {
         match api {
             GroupApi::Volcano => &[Self::PodGroup(PodGroupKind::Volcano)],
             GroupApi::Coscheduling => &[Self::PodGroup(PodGroupKind::Coscheduling)],
-            GroupApi::Kubernetes => {
-                &[Self::PodGroup(PodGroupKind::Kubernetes), Self::PodGroup(PodGroupKind::KubernetesAlpha)]
-            }
+            GroupApi::Kubernetes => &[
+                Self::PodGroup(PodGroupKind::Kubernetes),
+                Self::PodGroup(PodGroupKind::KubernetesAlpha3),
+                Self::PodGroup(PodGroupKind::KubernetesAlpha2),
+            ],
             GroupApi::Composite => &[Self::PodGroup(PodGroupKind::Composite)],
         }
     }

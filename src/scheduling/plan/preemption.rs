@@ -6,6 +6,7 @@
 
 mod budgets;
 mod dry_run;
+mod everywhere;
 #[cfg(test)]
 mod tests;
 mod unit;
@@ -47,6 +48,9 @@ use dry_run::{DryRun, InPlan, OnNode, looks_at_one_node};
 use unit::{PreemptionUnit, WholeGroup};
 
 pub use unit::{mates, members_of, whole_group};
+
+pub(super) use everywhere::{OffUnit, take_off_all};
+pub(super) use unit::Reach;
 
 /// At least so many nodes are compared, and at least a tenth of all (v1.36 `DefaultPreemptionArgs`).
 const FEWEST_CANDIDATES: usize = 100;

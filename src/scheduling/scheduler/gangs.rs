@@ -86,6 +86,10 @@ impl Scheduler {
                 GangRequest::Postpone(uid, reason) => {
                     self.binding.cycle.stop_waiting(&uid);
                     self.binding.advance_preempt(PreemptInput::Withdrawn(&uid));
+                    // A binder that ended may have written claims for it. Once its PodGroup is listed, it may use them.
+                    if !reason.is_of_unlisted() {
+                        self.binding.advance_prebind(PrebindInput::Unschedulable(&uid));
+                    }
                     let wants = |claim: &Claim| matches!(claim, Claim::Place(_));
                     if let Some(entry) =
                         self.binding.cycle.pods.get(&uid).filter(|entry| wants(&entry.info.claim))

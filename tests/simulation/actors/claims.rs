@@ -26,7 +26,7 @@ impl Actors {
         for kind in Kind::ALL {
             create(&classes, kind.class()).await;
         }
-        let templates: Api<ResourceClaimTemplate> = Api::default_namespaced(world.client.clone());
+        let templates = templates(world);
         for template in Template::ALL {
             let object = json!({"metadata": {"name": template.name()}, "spec": {"spec": template.spec()}});
             create(&templates, object).await;
@@ -162,7 +162,11 @@ fn allocation((kind, device, node): (Kind, &str, &str), share: Value) -> Value {
     json!({"status": {"allocation": allocation}})
 }
 
-fn claims(world: &World) -> Api<ResourceClaim> {
+pub(super) fn claims(world: &World) -> Api<ResourceClaim> {
+    Api::default_namespaced(world.client.clone())
+}
+
+pub(super) fn templates(world: &World) -> Api<ResourceClaimTemplate> {
     Api::default_namespaced(world.client.clone())
 }
 

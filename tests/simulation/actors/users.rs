@@ -20,6 +20,9 @@ impl Actors {
         if self.story.crowd.gangs > 0 && self.dice.in_thousand(self.story.crowd.gangs) {
             return self.create_gang(world).await;
         }
+        if self.story.crowd.trees > 0 && self.dice.in_thousand(self.story.crowd.trees) {
+            return self.create_groups(world).await;
+        }
         self.pods += 1;
         let name = format!("pod-{}", self.pods);
         self.create_named(world, &name, &[]).await;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Checker, LOCK, groups, is_bound, room::would_fit};
+use super::{Checker, LOCK, is_bound, of_volcano, room::would_fit};
 use crate::{
     fresh, kept_room,
     record::{Pod, annotation, text},
@@ -52,8 +52,9 @@ impl Checker {
                 self.violations.push(format!("{} is bound and never answered", pod.name));
             }
         }
-        self.violations.extend(self.gangs.judge_the_end(&pods, &groups(&self.sandbox)));
-        self.violations.extend(self.device_claims.judge_the_end(&pods, &nodes));
+        self.violations.extend(self.gangs.judge_the_end(&pods, &of_volcano(&self.sandbox)));
+        self.violations.extend(self.groups.judge_the_end(&pods));
+        self.violations.extend(self.device_claims.judge_the_end(&pods, &nodes, &self.groups));
         self.violations.extend(fresh::look(&self.sandbox, &self.config));
         let now = self.sandbox.now();
         self.violations.extend(kept_room::judge_the_end(&pods, nodes.len(), now));
@@ -68,8 +69,11 @@ impl Checker {
     }
 
     fn judge_waiting(&mut self, pod: &Pod, reason: &str, pods: &[Arc<Pod>], nodes: &[Arc<Value>]) {
-        // Whether a gang has room is left to the fresh look.
-        if pod.group.as_ref().is_some_and(|group| reason.starts_with(&format!("PodGroup default/{group}: ")))
+        // Whether a gang has room is left to the fresh look, and to what is known of claims.
+        let of_gang = |group: &String| reason.starts_with(&format!("PodGroup default/{group}: "));
+        let of_tree =
+            || ["PodGroup default/", "CompositePodGroup default/"].iter().any(|of| reason.starts_with(of));
+        if pod.group.as_ref().is_some_and(of_gang) || pod.kubernetes_group.as_ref().is_some_and(|_| of_tree())
         {
             return;
         }

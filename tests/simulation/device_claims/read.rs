@@ -37,6 +37,22 @@ pub(super) struct Allocation {
     pub(super) node: String,
 }
 
+/// What a claim is reserved for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Consumer {
+    Pod,
+    /// A PodGroup of Kubernetes.
+    PodGroup,
+}
+
+/// A pod or a PodGroup that a claim is reserved for.
+#[derive(Clone, Debug)]
+pub(super) struct User {
+    pub(super) kind: Consumer,
+    pub(super) uid: String,
+    pub(super) name: String,
+}
+
 /// A claim as it stands.
 #[derive(Clone, Debug)]
 pub(super) struct Claim {
@@ -44,8 +60,9 @@ pub(super) struct Claim {
     pub(super) name: String,
     pub(super) asked: Asked,
     pub(super) allocation: Option<Allocation>,
-    /// The uids and names of the pods that it is reserved for.
-    pub(super) users: Vec<(String, String)>,
+    pub(super) users: Vec<User>,
+    /// Whether it was made from a template.
+    pub(super) is_made: bool,
     pub(super) kept: bool,
     pub(super) deleting: bool,
 }
@@ -68,7 +85,15 @@ impl Claim {
         };
         let status = &object["status"];
         let users = status["reservedFor"].as_array().into_iter().flatten();
-        let users = users.map(|user| (text(user, "/uid").to_owned(), text(user, "/name").to_owned()));
+        let users = users.map(|user| User {
+            kind: match text(user, "/resource") {
+                "pods" => Consumer::Pod,
+                "podgroups" => Consumer::PodGroup,
+                other => panic!("a claim is reserved for {other}"),
+            },
+            uid: text(user, "/uid").to_owned(),
+            name: text(user, "/name").to_owned(),
+        });
         let finalizers = object["metadata"]["finalizers"].as_array().into_iter().flatten();
         Self {
             uid: text(object, "/metadata/uid").to_owned(),
@@ -76,6 +101,7 @@ impl Claim {
             asked,
             allocation: status.get("allocation").filter(|given| !given.is_null()).map(Allocation::read),
             users: users.collect(),
+            is_made: object["metadata"].get("ownerReferences").is_some(),
             kept: finalizers.into_iter().any(|finalizer| finalizer == FINALIZER),
             deleting: !text(object, "/metadata/deletionTimestamp").is_empty(),
         }

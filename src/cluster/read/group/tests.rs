@@ -214,9 +214,12 @@ fn the_condition_is_read_by_the_name_that_each_version_has_for_it() {
         let Object::PodGroup(_, _, group) = group else { panic!("{group:?}") };
         group.status.stated.as_ref().map(|(condition, _)| condition.outcome)
     };
-    let (new, alpha) = (PodGroupKind::Kubernetes, PodGroupKind::KubernetesAlpha);
+    let (new, older) = (PodGroupKind::Kubernetes, PodGroupKind::KubernetesAlpha3);
+    let alpha = PodGroupKind::KubernetesAlpha2;
     let (of_new, of_alpha) = ("PodGroupInitiallyScheduled", "PodGroupScheduled");
     assert_eq!(stated(new, of_new, "True", "Scheduled"), Some(GroupOutcome::Scheduled));
+    assert_eq!(stated(older, of_new, "True", "Scheduled"), Some(GroupOutcome::Scheduled));
+    assert_eq!(stated(older, of_alpha, "True", "Scheduled"), None);
     assert_eq!(stated(alpha, of_alpha, "False", "Unschedulable"), Some(GroupOutcome::Unschedulable));
     assert_eq!(stated(new, of_new, "False", "SchedulerError"), Some(GroupOutcome::Error));
     assert_eq!(stated(new, of_new, "False", "Scheduled"), None);

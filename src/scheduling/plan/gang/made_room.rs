@@ -25,6 +25,11 @@ const MOST_VICTIMS: usize = 2_000;
 /// The node of each pod for which others go, and these.
 pub type Candidates = BTreeMap<Uid, Candidate>;
 
+/// A node on which a pod of the gang fits without victims of its own.
+pub(super) fn as_it_is(node: NodeName) -> Candidate {
+    Candidate { node, victims: Vec::new(), violations: 0 }
+}
+
 /// Room that is made by evicting pods of lower priority where there is none.
 pub struct MadeRoom<'a, C> {
     classes: &'a mut Classes,
@@ -54,7 +59,6 @@ impl<'a, C: Fn(&Uid, &Decision) -> Charge> MadeRoom<'a, C> {
     /// The node of each pod that was placed in the end, with the pods that go for it, in the same order; none go for one that fits
     /// as it is.
     pub fn nominations(mut self, placed: Vec<(Uid, Decision)>) -> Vec<(Uid, Candidate)> {
-        let as_it_is = |node| Candidate { node, victims: Vec::new(), violations: 0 };
         let nominations = placed.into_iter().map(|(uid, decision)| {
             let candidate = self.candidates.remove(&uid).unwrap_or_else(|| as_it_is(decision.node));
             (uid, candidate)

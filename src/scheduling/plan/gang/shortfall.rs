@@ -108,6 +108,11 @@ impl GangReason {
         }
     }
 
+    /// Whether groups are still to be listed: the pod may have a place then.
+    pub fn is_of_unlisted(&self) -> bool {
+        matches!(self, Self::Ungathered { why: Ungathered::Unlisted(_), .. })
+    }
+
     /// Whether both are of one kind, whatever the pods and amounts that they name.
     pub fn is_alike(&self, other: &Self) -> bool {
         match (self, other) {

@@ -25,7 +25,8 @@ use crate::scheduling::{
 
 /// Where pods that go together stand among others, the most important first: by priority, by Volcano's mark, by what they are, the larger before the
 /// smaller, and by the time at which the first was started.
-type Place = (Reverse<i32>, bool, Reverse<UnitRank>, Reverse<usize>, Timestamp);
+pub(in crate::scheduling::plan) type Place =
+    (Reverse<i32>, bool, Reverse<UnitRank>, Reverse<usize>, Timestamp);
 
 /// What goes together, the least important first.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -51,6 +52,42 @@ pub(super) struct WholeGroup {
     far: usize,
     /// For each pod the budgets that cover it.
     covering: Vec<Vec<usize>>,
+}
+
+/// Which pods are in the way of preempting pods from other nodes, too: by what they hold of a quota, or by their terms or those of the preempting pods.
+#[derive(Debug)]
+pub(in crate::scheduling::plan) struct Reach {
+    /// Whether the preempting pods look at more than their nodes.
+    looks_far: bool,
+    /// Their namespace, if it has a quota.
+    quota: Option<Arc<str>>,
+}
+
+impl Reach {
+    /// Of preempting pods of one namespace.
+    pub(in crate::scheduling::plan) fn of<'d>(
+        mut demands: impl Iterator<Item = &'d Demand> + Clone,
+        snapshot: &Snapshot,
+    ) -> Self {
+        let namespace = demands.clone().next().map(|demand| demand.footprint.namespace.clone());
+        let looks_far =
+            |demand: &Demand| demand.footprint.is_cross_node() || demand.footprint.may_use_devices();
+        Self {
+            looks_far: demands.any(looks_far),
+            quota: namespace.filter(|namespace| snapshot.quotas().used().contains_key(namespace)),
+        }
+    }
+
+    /// Whether any pod may be in their way from another node.
+    pub(in crate::scheduling::plan) fn is_wide(&self) -> bool {
+        self.looks_far || self.quota.is_some()
+    }
+
+    /// Whether the pod is in their way from another node.
+    pub(in crate::scheduling::plan) fn is_far(&self, charge: &Charge) -> bool {
+        let terms = &charge.footprint.neighbours.anti_affinity;
+        self.looks_far || !terms.is_empty() || self.quota.as_ref() == Some(&charge.pod.namespace)
+    }
 }
 
 /// Pods that are preempted together or not at all.
@@ -129,14 +166,7 @@ impl WholeGroup {
         if is_own || !charges().all(|charge| may_go(charge, priority, demand, rules)) {
             return None;
         }
-        let looks_far = demand.footprint.is_cross_node() || demand.footprint.may_use_devices();
-        let quotas = plan.quotas().used();
-        let counts =
-            |namespace: &Arc<str>| *namespace == demand.footprint.namespace && quotas.contains_key(namespace);
-        let is_far = |charge: &Charge| {
-            let terms = &charge.footprint.neighbours.anti_affinity;
-            looks_far || !terms.is_empty() || counts(&charge.pod.namespace)
-        };
+        let reach = Reach::of(std::iter::once(demand), plan);
         let first = charges().map(|charge| started(&charge.importance)).min();
         pods.sort_by_key(|(_, charge)| rules.place(&charge.importance));
         let is_composite = group.api == GroupApi::Composite;
@@ -149,8 +179,8 @@ impl WholeGroup {
         );
         Some(Self {
             place,
-            far: pods.iter().filter(|(_, charge)| is_far(charge)).count(),
-            is_far: pods.iter().map(|(_, charge)| is_far(charge)).collect(),
+            far: pods.iter().filter(|(_, charge)| reach.is_far(charge)).count(),
+            is_far: pods.iter().map(|(_, charge)| reach.is_far(charge)).collect(),
             covering: pods.iter().map(|(_, charge)| budgets.covering(charge)).collect(),
             victims: pods.into_iter().map(|(pod, charge)| Victim::of(pod, charge)).collect(),
         })
@@ -193,6 +223,12 @@ impl PreemptionUnit {
         let pods = group.victims.iter().zip(&group.is_far);
         let tried = pods.filter(|(victim, is_far)| victim.node == *node || takes_far && **is_far);
         let tried = tried.map(|(victim, _)| victim.pod.clone()).collect();
+        Self { pods: UnitPods::Group(group.clone()), tried, off: Vec::new() }
+    }
+
+    /// A group that goes as a whole, of which all pods are taken off on trial.
+    pub(super) fn everywhere(group: &Arc<WholeGroup>) -> Self {
+        let tried = group.victims.iter().map(|victim| victim.pod.clone()).collect();
         Self { pods: UnitPods::Group(group.clone()), tried, off: Vec::new() }
     }
 

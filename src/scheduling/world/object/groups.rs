@@ -58,8 +58,11 @@ impl Objects {
     }
 
     fn of_kubernetes(&self, name: &str) -> Option<(PodGroupKind, &Group)> {
-        let kinds = [PodGroupKind::Kubernetes, PodGroupKind::KubernetesAlpha];
-        kinds.into_iter().find_map(|kind| Some((kind, self.group(Kind::PodGroup(kind), name)?)))
+        let kinds = Kind::of_groups(GroupApi::Kubernetes);
+        kinds.iter().find_map(|kind| match self.get(*kind, name)? {
+            Object::PodGroup(kind, _, group) => Some((*kind, &**group)),
+            _ => None,
+        })
     }
 
     pub(super) fn group(&self, kind: Kind, name: &str) -> Option<&Group> {

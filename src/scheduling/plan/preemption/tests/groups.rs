@@ -46,7 +46,7 @@ fn a_group_that_is_disrupted_as_a_whole_goes_on_all_nodes() {
         }
         victims(&preemptor(10_000), &mut snapshot)
     };
-    for kind in [PodGroupKind::Kubernetes, PodGroupKind::KubernetesAlpha] {
+    for kind in [PodGroupKind::Kubernetes, PodGroupKind::KubernetesAlpha2] {
         assert_eq!(goes(Some(train(kind, DisruptionMode::All, None))), ["here", "other-card", "there"]);
     }
     assert_eq!(goes(Some(train(PodGroupKind::Kubernetes, DisruptionMode::Single, None))).len(), 1);

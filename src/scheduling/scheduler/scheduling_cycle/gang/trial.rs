@@ -13,7 +13,7 @@ use crate::scheduling::{
     node_flow::NodeFlows,
     plan::{
         Plan,
-        gang::{AsItIs, GangSearch, GangShortfall, MadeRoom, Placed, Pool},
+        gang::{AsItIs, ClearedSearch, GangSearch, GangShortfall, MadeRoom, Placed, Pool},
         held_places::{HeldCard, cards},
         preemption::{Candidate, Rules},
     },
@@ -142,7 +142,8 @@ impl GangTrial<'_> {
         (held, placed.iter().map(|(uid, decision)| charge(uid, decision)).collect())
     }
 
-    /// Goes on to look for pods of lower priority that can go so that the whole gang finds room: the node of each pod, with those that go for it.
+    /// Goes on to look for pods of lower priority that can go so that the whole gang finds room: the node of each pod, with those that go for it. Victims
+    /// are looked for each pod after another first, and where that makes no room, among all pods of the cluster at once.
     /// An error: there are none. `None`: it takes longer than a turn.
     pub(in crate::scheduling::scheduler) fn make_room(
         self,
@@ -151,19 +152,30 @@ impl GangTrial<'_> {
         rules: Rules,
     ) -> Option<Result<Vec<(Uid, Candidate)>, GangShortfall>> {
         let before = Versions::of(self.snapshot);
-        let pods = self.pods;
-        let charge = charge_of(pods, Timestamp::UNIX_EPOCH);
-        let candidates = std::mem::take(&mut attempt.candidates);
-        let mut room = MadeRoom::new(self.classes, rules, charge).going_on(candidates);
-        let mut plan = Plan::new(self.snapshot);
-        let found = attempt.search.go_on(pool, &mut plan, &mut room, &|_| 0, MOST_STEPS);
-        drop(plan);
-        self.rejections.keep(before, self.snapshot);
-        let Some(placed) = found else {
-            attempt.candidates = room.candidates();
-            return None;
+        let charge = charge_of(self.pods, Timestamp::UNIX_EPOCH);
+        let found = if let Some(cleared) = &mut attempt.cleared {
+            let mut plan = Plan::new(self.snapshot);
+            cleared.go_on(pool, &mut plan, (self.classes, rules), &charge, MOST_STEPS)
+        } else {
+            let candidates = std::mem::take(&mut attempt.candidates);
+            let mut room = MadeRoom::new(self.classes, rules, charge).going_on(candidates);
+            let mut plan = Plan::new(self.snapshot);
+            match attempt.search.go_on(pool, &mut plan, &mut room, &|_| 0, MOST_STEPS) {
+                Some(Ok(placed)) => Some(Ok(room.nominations(placed))),
+                Some(Err(_)) if ClearedSearch::can_help(pool, &plan) => {
+                    // In a turn of its own: this one may have taken long.
+                    attempt.cleared = Some(ClearedSearch::default());
+                    None
+                }
+                Some(Err(shortfall)) => Some(Err(shortfall)),
+                None => {
+                    attempt.candidates = room.candidates();
+                    None
+                }
+            }
         };
-        Some(placed.map(|placed| room.nominations(placed)))
+        self.rejections.keep(before, self.snapshot);
+        found
     }
 }
 

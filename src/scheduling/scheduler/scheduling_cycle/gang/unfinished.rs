@@ -14,7 +14,7 @@ use crate::scheduling::{
         gang::{Gang, GangName, Tally},
         name::{NodeName, Uid},
     },
-    plan::gang::{Candidates, GangSearch, GangShortfall, Pool},
+    plan::gang::{Candidates, ClearedSearch, GangSearch, GangShortfall, Pool},
     scheduler::scheduling_cycle::scheduling_queue::MOST_STEPS,
     snapshot::Snapshot,
 };
@@ -32,6 +32,8 @@ pub(in crate::scheduling::scheduler) struct UnfinishedAttempt {
     pub(in crate::scheduling::scheduler) shortfall: Option<GangShortfall>,
     /// For which pods of the gang others would go, as far as the search is.
     pub(super) candidates: Candidates,
+    /// The search among all pods at once, where victims for one pod after another make no room.
+    pub(super) cleared: Option<ClearedSearch>,
     /// What the cluster was when the attempt was interrupted for the first time.
     interrupted: Option<ClusterVersion>,
 }
@@ -79,6 +81,7 @@ impl UnfinishedAttempts {
             search: GangSearch::default(),
             shortfall: None,
             candidates: Candidates::new(),
+            cleared: None,
             interrupted: None,
         })
     }
