@@ -312,10 +312,10 @@ impl Classes {
             (Some(_), _) => return,
             (None, ClassOrigin::Decided) => {}
             (None, ClassOrigin::Hinted) => {
-                if self.hinted.len() >= HINTED {
-                    if let Some(oldest) = self.hinted.pop_front() {
-                        self.forget_hinted(&oldest);
-                    }
+                if self.hinted.len() >= HINTED
+                    && let Some(oldest) = self.hinted.pop_front()
+                {
+                    self.forget_hinted(&oldest);
                 }
                 self.hinted.push_back(ask.clone());
             }

@@ -76,7 +76,9 @@ impl RoomScore for LeastWaste {
 
 /// The card that a pod is given first on this node; `None`: none is better than another.
 pub(in crate::scheduling) fn first_card(ask: &Ask, node: &NodeState, packing: &Packing) -> Option<CardId> {
-    let vacancy = VacantNode::new(ask, node, packing).with_choice().ok()?;
+    let room = VacantNode::new(ask, node, packing);
+    let (cards, after) = room.each_choice()?;
+    let vacancy = room.vacancy(cards, after);
     let choices = vacancy.cards.choices(&vacancy.before.room).map(|[before, _]| before);
     let costs: SmallVec<[(RoomCard, i64); 8]> = choices.zip(vacancy.costs(packing)).collect();
     let least = costs.iter().map(|(_, cost)| *cost).min()?;
@@ -87,7 +89,7 @@ pub(in crate::scheduling) fn first_card(ask: &Ask, node: &NodeState, packing: &P
     let mut best = cards.filter(|(state, _)| best(state));
     let (state, first) = best.next()?;
     let card = match ask.devices.first()?.profile.tie {
-        Tie::Highest => best.filter(|(other, _)| *other == state).last().map_or(first, |(_, last)| last),
+        Tie::Highest => best.rfind(|(other, _)| *other == state).map_or(first, |(_, last)| last),
         Tie::Lowest => first,
     };
     Some(card.clone())
@@ -95,7 +97,8 @@ pub(in crate::scheduling) fn first_card(ask: &Ask, node: &NodeState, packing: &P
 
 fn vacancy(placement: &Placement<'_>) -> Vacancy {
     let room = VacantNode::new(placement.ask, placement.node, placement.packing);
-    room.with_choice().unwrap_or_else(|room| room.with_all(placement.allocations))
+    let (cards, after) = room.each_choice().unwrap_or_else(|| room.all_cards(placement.allocations));
+    room.vacancy(cards, after)
 }
 
 /// The cpu and memory of the room of a node on which a pod takes so much more.
@@ -128,16 +131,16 @@ impl<'a> VacantNode<'a> {
         Self { ask, node, packing, room, free: free_of_cards, left, denied }
     }
 
-    /// What is left where the pod asks for a share of one card, of those that may have it any; the error: there is no choice.
-    fn with_choice(self) -> Result<Vacancy, Self> {
-        let Some(cards) = self.any_card() else { return Err(self) };
+    /// The cards between which there is a choice, and what each leaves; `None`: there is no choice.
+    fn each_choice(&self) -> Option<(TakenCards, SmallVec<[Remainder; 1]>)> {
+        let cards = self.any_card()?;
         let after = |taken: [RoomCard; 2]| {
             let TakenCards::Any(portions) = &cards else { return None };
             let (kind, portion) = portions.iter().find(|(kind, _)| *kind == taken[0].kind)?;
             Some(self.after(&[taken], Some((*kind, portion.worth))))
         };
         let after: SmallVec<[Remainder; 1]> = cards.choices(&self.room).filter_map(after).collect();
-        if after.is_empty() { Err(self) } else { Ok(self.vacancy(cards, after)) }
+        (!after.is_empty()).then_some((cards, after))
     }
 
     /// What the pod takes of each kind of card, where it asks for a share of one and no card is chosen by anything else.
@@ -159,9 +162,9 @@ impl<'a> VacantNode<'a> {
         Some(TakenCards::Any(portions))
     }
 
-    /// What is left with the cards that the pod would get.
-    fn with_all(self, allocations: &[Allocation]) -> Vacancy {
-        let Self { ask, node, packing, .. } = self;
+    /// The cards that the pod would get, and what they leave.
+    fn all_cards(&self, allocations: &[Allocation]) -> (TakenCards, SmallVec<[Remainder; 1]>) {
+        let Self { ask, node, packing, .. } = *self;
         let own = Usage::of(allocations.iter().map(|one| (&*one.assignment, InitPhase::Ahead)));
         let mut cards: SmallVec<[[RoomCard; 2]; 1]> = SmallVec::new();
         let mut taken: Option<(KindId, u32)> = None;
@@ -179,7 +182,7 @@ impl<'a> VacantNode<'a> {
             let cards = CardShape::of(&ask.devices).map_or(0, |shape| i64::from(shape.count));
             left.fixed = left.fixed.saturating_add(cards.saturating_mul(BY_CLAIM));
         }
-        self.vacancy(TakenCards::These(cards.into_vec().into()), smallvec![left])
+        (TakenCards::These(cards.into_vec().into()), smallvec![left])
     }
 
     /// What is left where the pod takes something of these cards, each before and after: so much of this kind, in thousandths of a card.
