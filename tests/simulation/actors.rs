@@ -34,8 +34,8 @@ use crate::{
     world::{REPLICAS, World, node},
 };
 use api::{nodes, patch};
-pub(crate) use groups::OF_GROUPS;
 use groups::Teams;
+pub(crate) use groups::{COMES_BACK, OF_GROUPS};
 use limits::{allow, lend};
 pub(crate) use strikes::{deselect, dry_run, leave};
 
