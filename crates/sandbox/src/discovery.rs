@@ -50,7 +50,7 @@ fn version() -> Value {
     })
 }
 
-/// Name and version of each group but core, in the table's order.
+/// Each version of each group but core, in the table's order.
 fn group_versions() -> Vec<(&'static str, &'static str)> {
     let mut all: Vec<_> =
         RESOURCES.iter().filter(|row| !row.group.is_empty()).map(|row| (row.group, row.version)).collect();
@@ -59,18 +59,23 @@ fn group_versions() -> Vec<(&'static str, &'static str)> {
 }
 
 fn groups() -> Vec<Value> {
-    group_versions().into_iter().map(|(name, version)| group(name, version)).collect()
+    let mut names: Vec<_> = group_versions().into_iter().map(|(name, _)| name).collect();
+    names.dedup();
+    names.into_iter().filter_map(group).collect()
 }
 
-fn group(name: &str, version: &str) -> Value {
-    let version = json!({ "groupVersion": format!("{name}/{version}"), "version": version });
-    json!({ "name": name, "versions": [version], "preferredVersion": version })
+/// A group with its versions, the first of which is preferred; `None`: there is no such group.
+fn group(name: &str) -> Option<Value> {
+    let versions = group_versions().into_iter().filter(|(group, _)| *group == name);
+    let versions: Vec<Value> = versions
+        .map(|(_, version)| json!({ "groupVersion": format!("{name}/{version}"), "version": version }))
+        .collect();
+    let preferred = versions.first()?.clone();
+    Some(json!({ "name": name, "versions": versions, "preferredVersion": preferred }))
 }
 
 fn named(name: &str) -> Result<Value> {
-    let found = group_versions().into_iter().find(|(group, _)| *group == name);
-    let (name, version) = found.ok_or_else(StatusError::no_path)?;
-    let mut group = group(name, version);
+    let mut group = group(name).ok_or_else(StatusError::no_path)?;
     group["kind"] = json!("APIGroup");
     group["apiVersion"] = json!("v1");
     Ok(group)
