@@ -74,7 +74,7 @@ impl ClearedSearch {
     ///
     /// # Errors
     ///
-    /// The gang finds no room, or it takes too long to find out who can stay.
+    /// The gang finds no room, has lost a place that it had found, or it takes too long to find out which pods can stay.
     pub fn go_on(
         &mut self,
         pool: &Pool<'_>,
@@ -104,12 +104,10 @@ impl ClearedSearch {
         let mut reprieve =
             Reprieve { places: Vec::new(), reach: Reach::of(demands(), plan), classes, charge, confirmed: 0 };
         for (uid, decision) in placed {
-            let applicant = pool.applicants.iter().find(|applicant| applicant.uid() == uid)?;
-            let Some(decision) = reprieve.confirm(applicant, &decision.node, plan) else {
-                // The cluster has changed meanwhile.
-                *self = Self::default();
-                return None;
-            };
+            let applicant = pool.applicants.iter().find(|applicant| applicant.uid() == uid);
+            let confirmed = |applicant| Some((applicant, reprieve.confirm(applicant, &decision.node, plan)?));
+            // Where the cluster has changed since the places were found, whoever tries the gang tries it again.
+            let Some((applicant, decision)) = applicant.and_then(confirmed) else { return none() };
             reprieve.places.push(Place { applicant, decision });
         }
         Some(reprieve.victims(off, plan).ok_or_else(|| pool.shortfall(0, Vec::new(), None)))
