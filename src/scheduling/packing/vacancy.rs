@@ -75,8 +75,9 @@ struct KnownCost {
 type Rooms = SmallVec<[Arc<ValuedRoom>; 1]>;
 
 impl TakenCards {
-    /// Each choice between the cards of a room, where there is one: the card before and after the pod. Cards that are alike are one choice.
-    pub fn choices<'a>(&'a self, room: &'a Room) -> impl Iterator<Item = [RoomCard; 2]> + 'a {
+    /// Each choice between the cards of a room, where there is one: the card before and after the pod, and how much of it others can't have then, in
+    /// thousandths. Cards that are alike are one choice.
+    pub fn choices<'a>(&'a self, room: &'a Room) -> impl Iterator<Item = ([RoomCard; 2], u32)> + 'a {
         let portions = match self {
             Self::Any(portions) => portions.as_slice(),
             Self::These(_) => &[],
@@ -86,7 +87,7 @@ impl TakenCards {
         alike.filter_map(|alike| {
             let card = alike.first()?;
             let (_, portion) = portions.iter().find(|(kind, _)| *kind == card.kind)?;
-            card.takes(portion).then(|| [*card, card.with(portion)])
+            card.takes(portion).then(|| ([*card, card.with(portion)], portion.worth))
         })
     }
 }
@@ -130,7 +131,7 @@ impl Vacancy {
         let left = |taken: &[[RoomCard; 2]]| packing.valued(self.room_after(taken, kinds));
         match &self.cards {
             TakenCards::These(taken) => Rooms::from_iter([left(taken)]),
-            any @ TakenCards::Any(_) => any.choices(room).map(|taken| left(&[taken])).collect(),
+            any @ TakenCards::Any(_) => any.choices(room).map(|(taken, _)| left(&[taken])).collect(),
         }
     }
 

@@ -79,7 +79,7 @@ pub(in crate::scheduling) fn first_card(ask: &Ask, node: &NodeState, packing: &P
     let room = VacantNode::new(ask, node, packing);
     let (cards, after) = room.each_choice()?;
     let vacancy = room.vacancy(cards, after);
-    let choices = vacancy.cards.choices(&vacancy.before.room).map(|[before, _]| before);
+    let choices = vacancy.cards.choices(&vacancy.before.room).map(|([before, _], _)| before);
     let costs: SmallVec<[(RoomCard, i64); 8]> = choices.zip(vacancy.costs(packing)).collect();
     let least = costs.iter().map(|(_, cost)| *cost).min()?;
     let best = |state: &RoomCard| costs.iter().any(|(known, cost)| (known, *cost) == (state, least));
@@ -134,12 +134,9 @@ impl<'a> VacantNode<'a> {
     /// The cards between which there is a choice, and what each leaves; `None`: there is no choice.
     fn each_choice(&self) -> Option<(TakenCards, SmallVec<[Remainder; 1]>)> {
         let cards = self.any_card()?;
-        let after = |taken: [RoomCard; 2]| {
-            let TakenCards::Any(portions) = &cards else { return None };
-            let (kind, portion) = portions.iter().find(|(kind, _)| *kind == taken[0].kind)?;
-            Some(self.after(&[taken], Some((*kind, portion.worth))))
-        };
-        let after: SmallVec<[Remainder; 1]> = cards.choices(&self.room).filter_map(after).collect();
+        let choices = cards.choices(&self.room);
+        let after: SmallVec<[Remainder; 1]> =
+            choices.map(|(taken, worth)| self.after(&[taken], Some((taken[0].kind, worth)))).collect();
         (!after.is_empty()).then_some((cards, after))
     }
 
