@@ -34,6 +34,12 @@ struct Scored {
 /// What a container counts with where nodes are compared if it does not say (v1.36 `pkg/scheduler/util/pod_resources.go`).
 const UNSAID: [(&str, &str); 2] = [("cpu", "100m"), ("memory", "200Mi")];
 
+/// [`UNSAID`], as amounts.
+fn unsaid() -> Result<Amounts, Trouble> {
+    let unsaid = UNSAID.map(|(name, quantity)| (name.to_owned(), Quantity::from(quantity)));
+    amounts(unsaid.iter().map(|(name, quantity)| (name, quantity)))
+}
+
 /// Exact amounts.
 type Amounts = BTreeMap<CompactString, Amount>;
 
@@ -59,13 +65,16 @@ impl ResourceAmounts {
     /// What a pod requests: by its spec, and by what its node has set aside for it where it was resized in place, as this release counts that.
     pub fn of_pod(pod: &Pod, followed: KubeScheduler) -> Result<Self, Trouble> {
         let requested = |unsaid: &Amounts| requested(pod, followed, unsaid);
-        let mut requests = Self::rounded(requested(&Amounts::new())?);
+        Ok(Self::of_requests(requested(&Amounts::new())?, requested(&unsaid()?)?))
+    }
+
+    /// What is requested, and the same as it counts where nodes are compared.
+    fn of_requests(requested: Amounts, scored: Amounts) -> Self {
+        let mut requests = Self::rounded(requested);
         requests.amounts.retain(|(_, amount)| *amount != 0);
         requests.amounts.shrink_to_fit();
-        let unsaid = UNSAID.map(|(name, quantity)| (name.to_owned(), Quantity::from(quantity)));
-        requests.scored =
-            Self::rounded(requested(&amounts(unsaid.iter().map(|(name, one)| (name, one)))?)?).scored;
-        Ok(requests)
+        requests.scored = Self::rounded(scored).scored;
+        requests
     }
 
     /// What claims take of a node's own resources, by what a pod's status says of it.

@@ -6,11 +6,11 @@
 use compact_str::CompactString;
 
 use super::{
-    Amounts, HUGE_PAGES, ResourceAmounts, Trouble, UNSAID, add, amounts, is_of_whole_pod, of_claims,
-    of_containers, of_spec,
+    Amounts, HUGE_PAGES, ResourceAmounts, Trouble, add, amounts, is_of_whole_pod, of_claims, of_containers,
+    of_spec, unsaid,
 };
 use crate::object::{
-    Amount, Container, Pod, Quantity,
+    Amount, Container, Pod,
     pod::{NodeAllocatableClaimStatus, NodeAllocatableMapped, NodeAllocatableOverhead},
 };
 
@@ -59,8 +59,6 @@ impl DeclaredResources {
             return Ok(None);
         }
         let nothing = Amounts::new();
-        let unsaid = UNSAID.map(|(name, quantity)| (name.to_owned(), Quantity::from(quantity)));
-        let unsaid = amounts(unsaid.iter().map(|(name, one)| (name, one)))?;
         let limits = |container: &Container| amounts(container.resources.limits.iter().flatten());
         let init = pod.spec.init_containers.iter();
         let init = init.map(|container| Ok(DeclaredContainer::of(container, Amounts::new())));
@@ -70,7 +68,7 @@ impl DeclaredResources {
         whole.retain(|name, _| is_of_whole_pod(name));
         Ok(Some(Self {
             requests: of_containers(pod, &nothing, of_spec)?,
-            scored: of_containers(pod, &unsaid, of_spec)?,
+            scored: of_containers(pod, &unsaid()?, of_spec)?,
             whole,
             overhead: amounts(pod.spec.overhead.iter().flatten())?,
             whole_limits: amounts(pod.spec.resources.limits.iter().flatten())?,
@@ -95,12 +93,9 @@ impl DeclaredResources {
             add(&mut sum, taken.clone());
             sum.extend(self.whole.clone());
             add(&mut sum, self.overhead.clone());
-            ResourceAmounts::rounded(sum)
+            sum
         };
-        let mut requests = sum(&self.requests);
-        requests.amounts.retain(|(_, amount)| *amount != 0);
-        requests.scored = sum(&self.scored).scored;
-        Ok(requests)
+        Ok(ResourceAmounts::of_requests(sum(&self.requests), sum(&self.scored)))
     }
 
     /// What bounds the pod as a whole and is less than its containers and its claims take, with the resource; `None`: nothing is.
