@@ -20,6 +20,7 @@ use super::{
 };
 use crate::object::{
     Amount,
+    resource_claim::AllocatedDevice,
     resource_slice::{NodeAllocatableResource, ResourceSliceSpec, SliceDevice},
 };
 
@@ -47,6 +48,12 @@ impl DeviceId {
     /// A device's identity.
     pub fn new(driver: &str, pool: &str, device: &str) -> Self {
         Self { driver: driver.into(), pool: pool.into(), device: device.into() }
+    }
+}
+
+impl From<&AllocatedDevice> for DeviceId {
+    fn from(AllocatedDevice { driver, pool, device, .. }: &AllocatedDevice) -> Self {
+        Self::new(driver, pool, device)
     }
 }
 

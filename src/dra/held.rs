@@ -96,7 +96,7 @@ impl HeldDevices {
             if result.admin_access == Some(true) || !counts(result) {
                 continue;
             }
-            let id = DeviceId::new(&result.driver, &result.pool, &result.device);
+            let id = DeviceId::from(result);
             let held = self.by_id.entry(id.clone()).or_default();
             held.whole |= result.share_id.is_none();
             held.given += 1;

@@ -39,7 +39,7 @@ impl NodeResourcesTaken {
     /// Whether one of these devices stands for some of a node's resources: then only one pod may use them.
     pub fn are_mapped(allocation: &AllocationResult, pools: &DevicePools) -> bool {
         let is_mapped = |allocated: &AllocatedDevice| {
-            pools.device(&id(allocated)).is_some_and(|device| device.nodes.takes.is_mapped())
+            pools.device(&allocated.into()).is_some_and(|device| device.nodes.takes.is_mapped())
         };
         pools.take_of_nodes() && allocation.devices.results.iter().any(is_mapped)
     }
@@ -47,7 +47,7 @@ impl NodeResourcesTaken {
     /// The first of these devices that takes anything of its node.
     pub fn first_taking(allocation: &AllocationResult, pools: &DevicePools) -> Option<DeviceId> {
         let takes = |id: &DeviceId| pools.device(id).is_some_and(|device| !device.nodes.takes.is_nothing());
-        let mut devices = allocation.devices.results.iter().map(id);
+        let mut devices = allocation.devices.results.iter().map(DeviceId::from);
         pools.take_of_nodes().then(|| devices.find(takes)).flatten()
     }
 
@@ -57,7 +57,7 @@ impl NodeResourcesTaken {
     }
 
     fn add(&mut self, allocated: &AllocatedDevice, pools: &DevicePools) -> Result<(), AllocationError> {
-        let Some(device) = pools.device(&id(allocated)) else { return Ok(()) };
+        let Some(device) = pools.device(&allocated.into()) else { return Ok(()) };
         for (name, resource) in &device.nodes.takes.0 {
             let mapped = match &resource.mapping {
                 Some(Mapping::OfDevice(amount)) => Some(*amount),
@@ -79,10 +79,6 @@ impl NodeResourcesTaken {
     }
 }
 
-fn id(allocated: &AllocatedDevice) -> DeviceId {
-    DeviceId::new(&allocated.driver, &allocated.pool, &allocated.device)
-}
-
 /// How much of a capacity the allocation takes; `None`: it takes others alone.
 fn consumed(
     allocated: &AllocatedDevice,
@@ -90,7 +86,7 @@ fn consumed(
     resource: &str,
 ) -> Result<Option<Amount>, AllocationError> {
     let error = |reason: String| AllocationError::Device {
-        device: id(allocated).into(),
+        device: DeviceId::from(allocated).into(),
         field: format!("nodeAllocatableResources[{resource}].mapping.capacityKey"),
         reason,
     };

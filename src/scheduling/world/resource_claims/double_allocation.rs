@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use super::{ClaimStanding, ResourceClaims, holders::MOST_CLAIMS};
-use crate::{dra::device::DeviceId, object::resource_claim::AllocatedDevice};
+use crate::dra::device::DeviceId;
 
 /// Of the devices of the claim with this full name, those that another claim has too and that are not to be shared.
 pub(in crate::scheduling) fn double_allocations(claim: &str, claims: &ResourceClaims) -> BTreeSet<DeviceId> {
@@ -26,7 +26,7 @@ fn devices_of(claim: &str, claims: &ResourceClaims) -> impl Iterator<Item = Devi
     let allocation = claims.claims.get(claim).and_then(ClaimStanding::allocation);
     let results = allocation.into_iter().flat_map(|allocation| &allocation.devices.results);
     let held = results.filter(|result| result.admin_access != Some(true));
-    held.map(|AllocatedDevice { driver, pool, device, .. }| DeviceId::new(driver, pool, device))
+    held.map(DeviceId::from)
 }
 
 #[cfg(test)]

@@ -74,7 +74,7 @@ impl ResourceClaims {
         for claim in claims.flat_map(|claims| claims.iter().take(MOST_CLAIMS)) {
             let allocation = self.claims.get(claim).and_then(ClaimStanding::allocation);
             let results = allocation.into_iter().flat_map(|allocation| &allocation.devices.results);
-            let held = results.map(|result| DeviceId::new(&result.driver, &result.pool, &result.device));
+            let held = results.map(DeviceId::from);
             let held: Vec<_> = held.filter(|device| sought.contains(device)).collect();
             if !held.is_empty() {
                 holders.extend(self.users_named(claim));

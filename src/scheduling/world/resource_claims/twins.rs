@@ -113,9 +113,9 @@ impl ResourceClaims {
         }
         let results = given.iter().flat_map(|allocation| &allocation.devices.results);
         let mut pools: BTreeMap<&str, &DeviceId> = BTreeMap::new();
-        let devices = results.filter(|result| result.admin_access != Some(true)).filter_map(|result| {
-            self.inventory.device(&DeviceId::new(&result.driver, &result.pool, &result.device))
-        });
+        let devices = results
+            .filter(|result| result.admin_access != Some(true))
+            .filter_map(|result| self.inventory.device(&result.into()));
         devices.filter_map(|device| Some((device.hardware.as_deref()?, &device.id))).any(|(hardware, id)| {
             let known = pools.insert(hardware, id);
             known.is_some_and(|known| (&known.driver, &known.pool) != (&id.driver, &id.pool))
@@ -129,8 +129,7 @@ fn kept_beside(inventory: &DevicePools, node: &NodeState, pool: &PoolId, card: &
     let results = kept.flat_map(|allocation| &allocation.devices.results);
     let others = results.filter(|result| (&*result.driver, &*result.pool) != (&*pool.0, &*pool.1));
     let of_card = others.filter(|result| result.admin_access != Some(true)).filter_map(|result| {
-        let id = DeviceId::new(&result.driver, &result.pool, &result.device);
-        let device = inventory.device(&id)?;
+        let device = inventory.device(&result.into())?;
         (device.hardware.as_deref() == Some(card.as_str())).then(|| claimed(result, device))
     });
     of_card.fold(Claimed::default(), Claimed::and)
