@@ -13,7 +13,7 @@ use kube::{
 use serde_json::{Value, json};
 
 use crate::{
-    deaths::{Death, Moment, Write},
+    deaths::{Moment, Write},
     machines::hami_node,
     storage::{BY_HAND, MADE, bound, claim, claim_spec, claim_uid, node_of_volume, selected, share, volume},
     support::floor::Floor,
@@ -253,11 +253,7 @@ pub(crate) async fn a_binder_that_is_killed_between_any_two_steps_leaves_one_pla
                 world.create_volume(volume(&name, "gpu-2")).await;
             }
             world.create_claim(claim(&name, class)).await;
-            let death = Death::at(world.cluster.client.clone(), write, moment);
-            world.start_berth_through(death.client());
-            world.create(share(&name, &name)).await;
-            death.reached().await;
-            world.kill_berth().await;
+            world.kill_berth_at(write, moment, share(&name, &name)).await;
             if (write, moment) == (Write::SelectNode, Moment::After) {
                 world.claim_when(&name, |claim| bound(claim).is_some()).await;
             }

@@ -10,6 +10,8 @@ use serde_json::Value;
 use tokio::sync::Notify;
 use tower::service_fn;
 
+use crate::world::World;
+
 /// One of the writes that bring a pod to its node, in their order, and of those that make room for it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Write {
@@ -54,6 +56,17 @@ pub(crate) enum Moment {
 pub(crate) struct Death {
     client: Client,
     reached: Arc<Notify>,
+}
+
+impl World {
+    /// Starts a binder for this pod, which is created then, and kills it at its first write of this kind.
+    pub(crate) async fn kill_berth_at(&mut self, write: Write, moment: Moment, pod: Value) {
+        let death = Death::at(self.cluster.client.clone(), write, moment);
+        self.start_berth_through(death.client());
+        self.create(pod).await;
+        death.reached().await;
+        self.kill_berth().await;
+    }
 }
 
 impl Death {

@@ -21,7 +21,7 @@ use kube::{
 use serde_json::{Value, json};
 
 use crate::{
-    deaths::{Death, Moment, Write},
+    deaths::{Moment, Write},
     support::{build::Release, floor::Floor},
     world::{World, node_of, phase, pod},
 };
@@ -288,11 +288,7 @@ pub(crate) async fn a_binder_that_is_killed_at_the_status_of_a_pod_states_what_i
     ];
     for (write, moment) in steps {
         let name = format!("taking-{write:?}-{moment:?}").to_lowercase();
-        let death = Death::at(world.cluster.client.clone(), write, moment);
-        world.start_berth_through(death.client());
-        world.create(of_template(&name, "gpu")).await;
-        death.reached().await;
-        world.kill_berth().await;
+        world.kill_berth_at(write, moment, of_template(&name, "gpu")).await;
         world.start_berth();
         let pod = world.running(&name).await;
         let claim = claim_of(&world, &pod).await;
@@ -310,11 +306,7 @@ pub(crate) async fn a_claim_moves_with_its_pod(floor: Floor) {
     let nodes = [("gpu-1", 1), ("gpu-2", 1)];
     let Some((mut world, claims)) = without_berth(floor, Driver::Nvidia, &nodes).await else { return };
     create_claim(&world, "mine", request(Driver::Nvidia, None)).await;
-    let death = Death::at(world.cluster.client.clone(), Write::Binding, Moment::Before);
-    world.start_berth_through(death.client());
-    world.create(of_claim("train", "mine")).await;
-    death.reached().await;
-    world.kill_berth().await;
+    world.kill_berth_at(Write::Binding, Moment::Before, of_claim("train", "mine")).await;
     let first = device_of(&self::claims(&world).get("mine").await.unwrap()).pool;
     world.patch_node(&first, json!({"spec": {"unschedulable": true}})).await;
     world.start_berth();
@@ -332,11 +324,7 @@ pub(crate) async fn a_binder_that_is_killed_between_any_two_steps_gives_one_card
     for write in [Write::ProtectClaim, Write::ReserveClaim, Write::Binding] {
         for moment in [Moment::Before, Moment::After] {
             let name = format!("{write:?}-{moment:?}").to_lowercase();
-            let death = Death::at(world.cluster.client.clone(), write, moment);
-            world.start_berth_through(death.client());
-            world.create(of_template(&name, "gpu")).await;
-            death.reached().await;
-            world.kill_berth().await;
+            world.kill_berth_at(write, moment, of_template(&name, "gpu")).await;
             world.start_berth();
             let pod = world.pod_when(&name, |pod| matches!(phase(pod), "Running" | "Failed")).await;
             assert_eq!(phase(&pod), "Running", "{name}");

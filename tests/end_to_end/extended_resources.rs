@@ -146,11 +146,7 @@ pub(crate) async fn a_binder_that_is_killed_between_any_two_writes_makes_one_cla
     for write in [Write::CreateClaim, Write::ReserveClaim, Write::StateClaim, Write::Binding] {
         for moment in [Moment::Before, Moment::After] {
             let name = format!("extended-{write:?}-{moment:?}").to_lowercase();
-            let death = Death::at(world.cluster.client.clone(), write, moment);
-            world.start_berth_through(death.client());
-            world.create(asking(&name, 1)).await;
-            death.reached().await;
-            world.kill_berth().await;
+            world.kill_berth_at(write, moment, asking(&name, 1)).await;
             world.start_berth();
             let pod = world.pod_when(&name, |pod| matches!(phase(pod), "Running" | "Failed")).await;
             assert_eq!(phase(&pod), "Running", "{name}");
@@ -173,11 +169,7 @@ pub(crate) async fn a_binder_that_is_killed_between_any_two_writes_makes_one_cla
 pub(crate) async fn a_claim_of_another_node_is_deleted_and_made_anew(floor: Floor) {
     let nodes = [("gpu-1", 1), ("gpu-2", 1)];
     let Some((mut world, watch)) = without_berth(floor, &nodes, Vec::new()).await else { return };
-    let death = Death::at(world.cluster.client.clone(), Write::Binding, Moment::Before);
-    world.start_berth_through(death.client());
-    world.create(asking("extended-moves", 1)).await;
-    death.reached().await;
-    world.kill_berth().await;
+    world.kill_berth_at(Write::Binding, Moment::Before, asking("extended-moves", 1)).await;
     let before = claims(&world).list(&ListParams::default()).await.unwrap().items.remove(0);
     let first = devices(&before)[0].0.clone();
     world.patch_node(&first, json!({"spec": {"unschedulable": true}})).await;
@@ -195,11 +187,7 @@ pub(crate) async fn a_claim_of_another_node_is_deleted_and_made_anew(floor: Floo
 pub(crate) async fn a_claim_that_another_scheduler_has_made_is_taken_up(floor: Floor) {
     let nodes = [("gpu-1", 2), ("gpu-2", 2)];
     let Some((mut world, watch)) = without_berth(floor, &nodes, Vec::new()).await else { return };
-    let death = Death::at(world.cluster.client.clone(), Write::StateClaim, Moment::Before);
-    world.start_berth_through(death.client());
-    world.create(asking("extended-one", 1)).await;
-    death.reached().await;
-    world.kill_berth().await;
+    world.kill_berth_at(Write::StateClaim, Moment::Before, asking("extended-one", 1)).await;
     let made = claims(&world).list(&ListParams::default()).await.unwrap().items.remove(0);
     claims(&world).delete(&made.name_any(), &DeleteParams::default()).await.unwrap();
     let unprotected = json!({"metadata": {"finalizers": null}});
@@ -242,11 +230,7 @@ pub(crate) async fn a_claim_that_another_scheduler_has_made_is_taken_up(floor: F
 /// room for it.
 async fn before_it_moves(floor: Floor) -> Option<(World, DeviceClaims)> {
     let (mut world, watch) = without_berth(floor, &[("gpu-1", 1)], vec![machine("plugin-1")]).await?;
-    let death = Death::at(world.cluster.client.clone(), Write::Binding, Moment::Before);
-    world.start_berth_through(death.client());
-    world.create(asking("extended-moves", 1)).await;
-    death.reached().await;
-    world.kill_berth().await;
+    world.kill_berth_at(Write::Binding, Moment::Before, asking("extended-moves", 1)).await;
     assert_eq!(all(&world).await.len(), 1);
     world.patch_node("gpu-1", json!({"spec": {"unschedulable": true}})).await;
     let provided = json!({"status": {"allocatable": {RESOURCE: "1"}, "capacity": {RESOURCE: "1"}}});

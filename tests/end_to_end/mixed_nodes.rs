@@ -9,7 +9,7 @@ use berth_sandbox::claims::{
 use serde_json::{Value, json};
 
 use crate::{
-    deaths::{Death, Moment, Write},
+    deaths::{Moment, Write},
     device_claims::{all_are_content, create_template, of_template, request},
     machines::hami_node,
     support::floor::Floor,
@@ -87,11 +87,7 @@ pub(crate) async fn a_binder_that_is_killed_between_any_two_steps_gives_a_card_o
                 std::mem::swap(&mut one, &mut other);
                 names.swap(0, 1);
             }
-            let death = Death::at(world.cluster.client.clone(), write, moment);
-            world.start_berth_through(death.client());
-            world.create(one).await;
-            death.reached().await;
-            world.kill_berth().await;
+            world.kill_berth_at(write, moment, one).await;
             world.create(other).await;
             world.start_berth();
             // The API server's times are whole seconds, so that either pod may be the older one.

@@ -15,7 +15,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
 use crate::{
-    deaths::{Death, Moment, Write},
+    deaths::{Moment, Write},
     machines::hami_node,
     support::floor::Floor,
     world::{World, node_of, phase, pod},
@@ -162,11 +162,7 @@ pub(crate) async fn a_binder_that_is_killed_between_any_two_steps_keeps_pods_apa
         for write in [Write::Lock, Write::Binding] {
             for moment in [Moment::Before, Moment::After] {
                 let name = format!("{kind}-{write:?}-{moment:?}").to_lowercase();
-                let death = Death::at(world.cluster.client.clone(), write, moment);
-                world.start_berth_through(death.client());
-                world.create(pod(&name)).await;
-                death.reached().await;
-                world.kill_berth().await;
+                world.kill_berth_at(write, moment, pod(&name)).await;
                 world.start_berth();
                 let pod = world.pod_when(&name, |pod| matches!(phase(pod), "Running" | "Failed")).await;
                 assert_eq!(phase(&pod), "Running", "{name}");

@@ -47,7 +47,7 @@ impl World {
         probe["spec"]["priorityClassName"] = class["metadata"]["name"].clone();
         let classes: Api<PriorityClass> = Api::all(self.cluster.client.clone());
         classes.create(&PostParams::default(), &serde_json::from_value(class).unwrap()).await.unwrap();
-        self.until_admitted(&serde_json::from_value(probe).unwrap()).await;
+        self.until_judged(&serde_json::from_value(probe).unwrap(), true).await;
     }
 
     /// A budget that allows no disruption of the pod of this name.

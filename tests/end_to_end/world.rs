@@ -203,16 +203,16 @@ impl World {
         kube::Client::try_from(config).unwrap().request_text(request).await.unwrap()
     }
 
-    /// Returns once the API server would create the pod.
-    pub(crate) async fn until_admitted(&self, pod: &core::Pod) {
+    /// Returns once the API server would create the pod, or would not.
+    pub(crate) async fn until_judged(&self, pod: &core::Pod, admitted: bool) {
         let dry_run = PostParams { dry_run: true, ..PostParams::default() };
         let mut again = tokio::time::interval(Duration::from_millis(50));
-        let admitted = async {
-            while self.pods().create(&dry_run, pod).await.is_err() {
+        let judged = async {
+            while self.pods().create(&dry_run, pod).await.is_ok() != admitted {
                 again.tick().await;
             }
         };
-        tokio::time::timeout(LIMIT, admitted).await.expect("the pod is admitted in time");
+        tokio::time::timeout(LIMIT, judged).await.expect("the API server judges the pod so in time");
     }
 
     /// Returns once a share pod meets the webhook: the API server learns of its configuration by a watch of its own.
@@ -223,19 +223,9 @@ impl World {
             &json!({"nvidia.com/gpu": "1", "volcano.sh/vgpu-number": "1"}),
         ))
         .unwrap();
-        let dry_run = PostParams { dry_run: true, ..PostParams::default() };
-        let mut again = tokio::time::interval(Duration::from_millis(50));
-        let admitting = async {
-            loop {
-                again.tick().await;
-                let admits = self.pods().create(&dry_run, &probe).await.is_ok();
-                let judges = self.pods().create(&dry_run, &mixed).await.is_err();
-                if admits && judges {
-                    return;
-                }
-            }
-        };
-        tokio::time::timeout(LIMIT, admitting).await.expect("the webhook is called in time");
+        // A webhook that is not reached refuses every pod: its failure policy is Fail.
+        self.until_judged(&mixed, false).await;
+        self.until_judged(&probe, true).await;
     }
 
     pub(crate) fn pods(&self) -> Api<core::Pod> {
