@@ -15,14 +15,14 @@ struct Versions<W> {
     older: Kind,
     watch_older: W,
     watched: Option<BoxStream<'static, Event>>,
-    /// Whether the older version was said not to be served, and has not been watched since.
+    /// Whether it was reported that the older version is not served, and it has not been watched since.
     is_set_aside: bool,
-    /// What is said next.
+    /// The event that comes next.
     next: Option<Event>,
 }
 
-/// The events of the newer version, and those of the `older` one as long as the API server does not serve the newer one. Once that is listed, the
-/// older one is said not to be served, so that nothing waits for its list and no object is known twice.
+/// The events of the newer version, and those of the `older` one as long as the API server does not serve the newer one. Once the newer one is listed,
+/// an event reports that the older one is not served, so that nothing waits for its list and no object is known twice.
 pub(super) fn newest_served<W>(
     newer: BoxStream<'static, Event>,
     older: Kind,
