@@ -14,6 +14,7 @@ pub mod nearest;
 pub mod no_room;
 mod nominated;
 pub mod outlook;
+mod relative;
 pub mod remedy;
 mod shortlist;
 pub mod verdict;

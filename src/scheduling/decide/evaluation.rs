@@ -6,18 +6,21 @@ use std::{ops::ControlFlow, sync::Arc};
 use super::{
     Filters, Refusal, Refusals,
     fit_error::FitError,
-    shortlist::{CountedScores, LISTED},
-    verdict::{NodeVerdict, best, first_of},
-    verdicts::Verdicts,
+    shortlist::{LISTED, UNFIT, least_listed},
+    verdict::{FittingNode, NodeVerdict, best, first_of},
+    verdicts::{Verdicts, highest},
 };
 use crate::scheduling::{
     model::name::NodeName,
     packing::Packing,
     plugin::{
         NodeReasons,
+        contract::FeasibleNodes,
         cycle::Preferences,
         pod_counts::PodCounts,
-        score::{Feasible, NodeScores, NormalisedScores, RawScores, Scores, weights::ScoreWeights},
+        score::{
+            NodeScores, NormalisedScores, RawScores, Scores, added, range::float, weights::ScoreWeights,
+        },
     },
     world::{node_state::NodeState, reservation::Preference},
 };
@@ -81,10 +84,6 @@ impl<'a, 'v> PassedNode<'a, 'v> {
     /// The scores, as exact as they are known.
     fn raw(&self) -> &RawScores {
         self.exact.as_deref().unwrap_or(&self.scores().raw)
-    }
-
-    fn feasible(&self) -> Feasible<'_> {
-        Feasible { node: self.node, raw: self.raw() }
     }
 
     /// Finds out exactly what the node costs by its room.
@@ -197,7 +196,8 @@ impl<'a, 'v> Evaluation<'a, 'v> {
         let mut total = 0.0;
         if let Some(at) = passed.iter().position(|one| Arc::ptr_eq(one.node, node)) {
             passed[at].value(self.filters.world.packing());
-            total = self.normalised(passed).totals(&self.weights)[at];
+            let total_of = |scores: Scores| scores.total(&self.weights);
+            total = self.normalised(passed).of_nodes().nth(at).map_or(0.0, total_of);
         }
         ControlFlow::Continue(Some((node, total)))
     }
@@ -222,6 +222,14 @@ impl<'a, 'v> Evaluation<'a, 'v> {
             if let Ok(first) = self.descend(|node| rank(&node.info.name) == 0) {
                 return Ok(first);
             }
+        }
+        if !is_independent
+            && !self.may_be_reserved
+            && self.filters.is_open()
+            && let Some(state) = self.best_by_slot()
+            && rank(&state.info.name) == 0
+        {
+            return Ok(state);
         }
         let mut refusals = Refusals::default();
         let nodes = self.verdicts.of_nodes(self.filters.world);
@@ -278,6 +286,31 @@ impl<'a, 'v> Evaluation<'a, 'v> {
         best(valued, |_| 0).ok_or_else(|| refusals.in_order_of_slots())
     }
 
+    /// The best node, whatever its rank, where there is nothing to test beside the verdicts and no Reservation that the pod may use; `None`: none fits.
+    /// Few nodes are looked at beyond what is known by slot.
+    fn best_by_slot(&self) -> Option<&'a Arc<NodeState>> {
+        let world = self.filters.world;
+        let (slots, mut totals) = self.verdicts.fitting();
+        let relative = self.verdicts.relative(&slots);
+        let added = added(&self.preferences, self.feasible(&slots), &relative, &self.weights);
+        for (total, added) in totals.iter_mut().zip(&added) {
+            *total += float(*added);
+        }
+        if self.verdicts.are_by_room() {
+            let least = least_listed(totals.iter().copied());
+            for ((total, added), slot) in totals.iter_mut().zip(&added).zip(&slots) {
+                let listed = self.verdicts.fit(*slot).filter(|_| *total >= least);
+                let exact = |fit: &FittingNode| fit.scores.exact(world.packing()).total(&self.weights);
+                *total = listed.map_or(UNFIT, |fit| exact(fit) + float(*added));
+            }
+        }
+        let highest = highest(&totals);
+        let is_highest = |(_, total): &(&usize, &f64)| total.total_cmp(&&highest).is_eq();
+        let equals: Vec<usize> =
+            slots.iter().zip(&totals).filter(is_highest).map(|(slot, _)| *slot).collect();
+        world.nodes.in_order_of_name(equals.into_iter()).next()
+    }
+
     fn best_of(
         &self,
         passed: &mut [PassedNode<'a, 'v>],
@@ -290,7 +323,7 @@ impl<'a, 'v> Evaluation<'a, 'v> {
             let place = || one.reserved.as_ref().map(|place| (rank(&one.node.info.name), **place));
             first.is_none() || place() == first
         };
-        let totals = |passed: &[PassedNode<'a, 'v>]| self.normalised(passed).totals(&self.weights);
+        let totals = |passed: &[PassedNode<'a, 'v>]| self.totals(passed);
         self.best_by(passed, totals, is_candidate, &rank, go_on)
     }
 
@@ -340,7 +373,7 @@ impl<'a, 'v> Evaluation<'a, 'v> {
         totals: impl Fn(&[PassedNode<'a, 'v>]) -> Vec<f64>,
         mut go_on: impl FnMut() -> ControlFlow<()>,
     ) -> ControlFlow<(), Option<usize>> {
-        let least = among.iter().map(|at| rough[*at]).collect::<CountedScores>().least_listed();
+        let least = least_listed(among.iter().map(|at| rough[*at]));
         let listed: Vec<usize> = among.iter().copied().filter(|at| rough[*at] >= least).collect();
         for at in &listed {
             if passed[*at].raw().is_rough() {
@@ -390,6 +423,24 @@ impl<'a, 'v> Evaluation<'a, 'v> {
 
     /// The scores of these nodes, normalised over all of them.
     fn normalised<'p>(&self, passed: &'p [PassedNode<'a, 'v>]) -> NormalisedScores<'p> {
-        NormalisedScores::of(&self.preferences, passed.iter().map(PassedNode::feasible))
+        let slots: Vec<_> = passed.iter().map(|one| one.node.slot).collect();
+        let raw = passed.iter().map(PassedNode::raw).collect();
+        NormalisedScores::of(&self.preferences, self.feasible(&slots), raw)
+    }
+
+    /// The weighted sums of these nodes' scores, up to a number that is the same for all of them.
+    fn totals(&self, passed: &[PassedNode<'a, 'v>]) -> Vec<f64> {
+        let slots: Vec<_> = passed.iter().map(|one| one.node.slot).collect();
+        let relative: Vec<_> = passed.iter().map(|one| one.raw().relative()).collect();
+        let added = added(&self.preferences, self.feasible(&slots), &relative, &self.weights);
+        let own = passed.iter().map(|one| one.raw().total(&self.weights));
+        own.zip(added).map(|(own, added)| own + float(added)).collect()
+    }
+
+    fn feasible<'s>(&self, slots: &'s [usize]) -> FeasibleNodes<'s>
+    where
+        'a: 's,
+    {
+        FeasibleNodes { slots, nodes: &self.filters.world.nodes }
     }
 }

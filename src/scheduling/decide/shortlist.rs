@@ -45,12 +45,21 @@ impl CountedScores {
     }
 }
 
-impl FromIterator<f64> for CountedScores {
-    fn from_iter<T: IntoIterator<Item = f64>>(scores: T) -> Self {
-        let mut counted = Self::default();
-        scores.into_iter().for_each(|score| counted.add(score));
-        counted
+/// The least of these scores that is on their list, as [`CountedScores::least_listed`] has it.
+pub(super) fn least_listed(scores: impl IntoIterator<Item = f64>) -> f64 {
+    let mut listed: Vec<f64> = Vec::with_capacity(LISTED + 1);
+    for score in scores {
+        if listed.len() == LISTED && score.total_cmp(&listed[0]).is_le() {
+            continue;
+        }
+        if let Err(place) = listed.binary_search_by(|known| known.total_cmp(&score)) {
+            listed.insert(place, score);
+            if listed.len() > LISTED {
+                listed.remove(0);
+            }
+        }
     }
+    listed.first().copied().unwrap_or(f64::INFINITY)
 }
 
 impl Ord for Score {
@@ -90,8 +99,10 @@ mod tests {
             highest.truncate(LISTED);
             let least = highest.last().copied().unwrap_or(f64::INFINITY);
             let fitting = || scores.iter().copied().filter(|score| *score > UNFIT);
-            let mut counted: CountedScores = fitting().collect();
+            let mut counted = CountedScores::default();
+            fitting().for_each(|score| counted.add(score));
             prop_assert!(counted.least_listed().total_cmp(&least).is_eq());
+            prop_assert!(least_listed(fitting()).total_cmp(&least).is_eq());
             for gone in [-7.0, 0.5, 1e6] {
                 counted.add(gone);
                 counted.remove(gone);

@@ -16,13 +16,18 @@ use super::{
     descent::Descent,
     likenesses::{Likenesses, NodeKey},
     nearest::Refused,
+    relative::RelativeBySlot,
     shortlist::{CountedScores, UNFIT},
     verdict::{FailingNode, FittingNode, NodeVerdict, Surroundings},
 };
 use crate::scheduling::{
     model::pod::Ask,
     packing::{Packing, vacancy::Vacancy},
-    plugin::{amounts::AmountsVerdict, filter::reads, score::weights::ScoreWeights},
+    plugin::{
+        amounts::AmountsVerdict,
+        filter::reads,
+        score::{RelativeScores, weights::ScoreWeights},
+    },
     world::{World, node_parts::NodePart, node_state::NodeState},
 };
 
@@ -39,8 +44,8 @@ pub struct Verdicts {
     of_nodes: Vec<Arc<NodeVerdict>>,
     /// How many different ones these are.
     different: usize,
-    /// How many of these have scores that depend on those of other nodes.
-    relative: usize,
+    /// Their scores that depend on those of other nodes.
+    relative: RelativeBySlot,
     /// The scores of those that are scored by the room that would be left.
     by_room: CountedScores,
     /// For which version of the mix of pods nodes are scored.
@@ -227,7 +232,7 @@ impl Verdicts {
 
     /// About how many bytes they take.
     pub(super) fn bytes(&self) -> usize {
-        OF_A_SLOT * self.slots() + OF_A_VERDICT * self.different
+        OF_A_SLOT * self.slots() + OF_A_VERDICT * self.different + self.relative.bytes()
     }
 
     /// Whether the node in this slot fits, as far as it is known.
@@ -237,7 +242,7 @@ impl Verdicts {
 
     /// Whether no node's score depends on those of others.
     pub(super) fn are_independent(&self) -> bool {
-        self.relative == 0
+        self.relative.is_empty()
     }
 
     /// Whether nodes are scored by the room that would be left.
@@ -253,6 +258,17 @@ impl Verdicts {
         let verdicts = self.of_nodes.iter().zip(&self.scores);
         let judged = world.nodes.slots().iter().zip(verdicts);
         judged.filter_map(|(state, (verdict, score))| Some((state.as_ref()?, &**verdict, *score)))
+    }
+
+    /// The slots of the nodes that fit, each with the sum of the scores that depend on no other node's.
+    pub(super) fn fitting(&self) -> (Vec<usize>, Vec<f64>) {
+        let fitting = self.scores.iter().copied().enumerate().filter(|(_, score)| *score > UNFIT);
+        fitting.unzip()
+    }
+
+    /// The scores of the nodes in these slots that depend on those of other nodes; nothing where none does.
+    pub(super) fn relative(&self, slots: &[usize]) -> Vec<RelativeScores> {
+        self.relative.of_slots(slots)
     }
 
     /// The nodes that fit, from the highest score down, where no node's score depends on those of others.
@@ -365,17 +381,13 @@ impl Verdicts {
     }
 
     fn replace(&mut self, slot: usize, verdict: Arc<NodeVerdict>, score: f64) {
-        let counted = |verdict: &NodeVerdict| match verdict {
-            NodeVerdict::Fits(fit) => (fit.scores.raw.is_relative(), fit.scores.vacancy.is_some()),
-            NodeVerdict::Fails(_) => (false, false),
-        };
-        let ((was_relative, was_by_room), (is_relative, is_by_room)) =
-            (counted(&self.of_nodes[slot]), counted(&verdict));
-        self.relative = self.relative + usize::from(is_relative) - usize::from(was_relative);
-        if was_by_room {
+        let is_by_room =
+            |verdict: &NodeVerdict| matches!(verdict, NodeVerdict::Fits(fit) if fit.scores.vacancy.is_some());
+        self.relative.set(slot, self.of_nodes.len(), &verdict);
+        if is_by_room(&self.of_nodes[slot]) {
             self.by_room.remove(self.scores[slot]);
         }
-        if is_by_room {
+        if is_by_room(&verdict) {
             self.by_room.add(score);
         }
         (self.scores[slot], self.listed[slot]) = (score, UNFIT);
@@ -411,7 +423,7 @@ impl Verdicts {
 }
 
 /// The highest of these; [`UNFIT`]: there is none.
-fn highest(scores: &[f64]) -> f64 {
+pub(super) fn highest(scores: &[f64]) -> f64 {
     let (chunks, rest) = scores.as_chunks::<LANES>();
     let mut highest = [UNFIT; LANES];
     for chunk in chunks {

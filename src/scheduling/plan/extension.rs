@@ -15,9 +15,10 @@ use crate::scheduling::{
     },
     plugin::{
         NodeReasons, Plugin, Reason,
+        contract::FeasibleNodes,
         cycle::Preferences,
         filter::filter,
-        score::{Feasible, NormalisedScores, RawScores, Scores},
+        score::{NormalisedScores, RawScores, Scores},
     },
     snapshot::Snapshot,
     world::{
@@ -53,8 +54,10 @@ pub fn standings(demand: &Demand, outlook: &Outlook, names: &[String]) -> Vec<No
     };
     let judged: Vec<_> = names.iter().map(of).collect();
     let fitting: Vec<_> = judged.iter().filter_map(|one| one.as_ref().ok()).copied().collect();
-    let feasible = fitting.iter().map(|(node, raw)| Feasible { node, raw });
-    let scores = NormalisedScores::of(&Preferences::default(), feasible);
+    let slots: Vec<_> = fitting.iter().map(|(node, _)| node.slot).collect();
+    let feasible = FeasibleNodes { slots: &slots, nodes: &world.nodes };
+    let raw = fitting.iter().map(|(_, raw)| raw).collect();
+    let scores = NormalisedScores::of(&Preferences::default(), feasible, raw);
     let mut scores = scores.of_nodes();
     let standing = |(name, judged): (&String, Result<_, NodeStanding>)| match judged {
         Ok(_) => {

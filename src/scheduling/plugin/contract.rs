@@ -17,7 +17,7 @@ use crate::{
             prebind_step::PrebindStep,
         },
         packing::{Packing, vacancy::Vacancy},
-        world::{World, node_parts::NodePart, node_state::NodeState, object::Objects},
+        world::{World, node_parts::NodePart, node_state::NodeState, nodes::Nodes, object::Objects},
     },
 };
 
@@ -157,8 +157,25 @@ pub trait PreScore: SchedulingPlugin {
 
 /// What a plugin has found out for one pod, by which it scores nodes.
 pub trait PreScored {
-    /// The score, from 0 to 100, of each of these nodes, which are those that fit.
-    fn normalised(&self, feasible: &[&NodeState]) -> Vec<i64>;
+    /// The score, from 0 to 100, of each of these nodes.
+    fn normalised(&self, feasible: FeasibleNodes<'_>) -> Vec<i64>;
+}
+
+/// The nodes that fit a pod, by slot: what is known of each slot is found without a look at the node.
+#[derive(Clone, Copy, Debug)]
+pub struct FeasibleNodes<'a> {
+    /// The slots of those that fit.
+    pub slots: &'a [usize],
+    /// All nodes.
+    pub nodes: &'a Nodes,
+}
+
+impl<'a> FeasibleNodes<'a> {
+    /// What `score` makes of each.
+    pub(in crate::scheduling) fn each(self, score: impl Fn(&'a NodeState) -> i64) -> Vec<i64> {
+        let of_slot = |slot: &usize| self.nodes.at(*slot).map_or(0, |node| score(node));
+        self.slots.iter().map(of_slot).collect()
+    }
 }
 
 /// A pod on a node that it fits.

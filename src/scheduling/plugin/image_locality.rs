@@ -6,13 +6,13 @@
 use std::convert::Infallible;
 
 use super::{
-    contract::{PreScore, PreScored, SchedulingPlugin},
+    contract::{FeasibleNodes, PreScore, PreScored, SchedulingPlugin},
     pod_counts::PodCounts,
     score::range::{MOST, float, whole},
 };
 use crate::scheduling::{
     model::{kube_scheduler::KubeScheduler, node::NodeInfo, pod::Demand},
-    world::{World, node_state::NodeState},
+    world::World,
 };
 
 /// Prefers nodes that have the pod's images. Its weight is 1 in kube-scheduler; here it is 0 unless it is set, since it makes every node's images be
@@ -75,8 +75,8 @@ impl<'a> LocalImages<'a> {
 }
 
 impl PreScored for LocalImages<'_> {
-    fn normalised(&self, feasible: &[&NodeState]) -> Vec<i64> {
-        feasible.iter().map(|node| self.score(&node.info)).collect()
+    fn normalised(&self, feasible: FeasibleNodes<'_>) -> Vec<i64> {
+        feasible.each(|node| self.score(&node.info))
     }
 }
 

@@ -166,7 +166,7 @@ impl PreFiltered<'_, NeighbourReason> for Neighbours {
 fn occupied(term: &PodTerm, counted: &CountedPods, world: &World, counts: &mut PodCounts) -> Occupied {
     let mut domains = Occupied::of(counts.topology(&term.topology_key, world));
     for (slot, _, _) in counts.of(counted, world).filter(|(_, _, pods)| *pods > 0) {
-        if let Some(occupied) = domains.of_slot(slot) {
+        if let Some(occupied) = domains.of_slot_mut(slot) {
             *occupied = true;
         }
     }
@@ -194,7 +194,7 @@ fn forbidden(demand: &Demand, world: &World, counts: &mut PodCounts) -> Vec<Occu
                 continue;
             }
             let domains = forbidden.entry(key).or_insert_with(|| Occupied::of(counts.topology(key, world)));
-            if let Some(occupied) = domains.of_slot(slot) {
+            if let Some(occupied) = domains.of_slot_mut(slot) {
                 *occupied = true;
             }
         }

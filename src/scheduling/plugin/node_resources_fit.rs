@@ -6,7 +6,9 @@
 use std::{borrow::Cow, sync::Arc};
 
 use super::{
-    contract::{Cure, Filter, PreScore, PreScored, Reasons, Rejection, SchedulingPlugin, Shortage},
+    contract::{
+        Cure, FeasibleNodes, Filter, PreScore, PreScored, Reasons, Rejection, SchedulingPlugin, Shortage,
+    },
     pod_counts::PodCounts,
     scene::Scene,
     score::range::MOST,
@@ -182,8 +184,8 @@ pub struct PodRequests<'a> {
 }
 
 impl PreScored for PodRequests<'_> {
-    fn normalised(&self, feasible: &[&NodeState]) -> Vec<i64> {
-        feasible.iter().map(|node| self.score(node)).collect()
+    fn normalised(&self, feasible: FeasibleNodes<'_>) -> Vec<i64> {
+        feasible.each(|node| self.score(node))
     }
 }
 

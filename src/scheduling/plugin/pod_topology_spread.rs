@@ -158,7 +158,7 @@ impl SpreadDomains {
             ByDomain::of(counts.topology(&constraint.topology_key, world));
         let counting = Counting::of(constraint, keyed, demand);
         for (slot, node, count) in counted(constraint, world, counts) {
-            if let Some(total) = matching.of_slot(slot).filter(|_| counting.admits(slot, node)) {
+            if let Some(total) = matching.of_slot_mut(slot).filter(|_| counting.admits(slot, node)) {
                 *total.get_or_insert(0) += count;
             }
         }

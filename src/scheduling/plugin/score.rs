@@ -11,14 +11,11 @@ use std::sync::Arc;
 
 use super::{
     Plugin, TABLE,
-    contract::{Normalisation, Placement},
+    contract::{FeasibleNodes, Normalisation, Placement},
     cycle::Preferences,
 };
-use crate::scheduling::{
-    packing::{Packing, vacancy::Vacancy},
-    world::node_state::NodeState,
-};
-use range::{MOST, float, whole};
+use crate::scheduling::packing::{Packing, vacancy::Vacancy};
+use range::{MOST, float, for_each_different, whole};
 use weights::{SCORING, ScoreWeights, place};
 
 use super::row::RoomScoring;
@@ -53,6 +50,38 @@ const fn places() -> [usize; SCORERS.len()] {
 const fn scores_by_itself(row: usize) -> bool {
     TABLE[row].score.is_some() || TABLE[row].room_score.is_some()
 }
+
+/// Those of [`SCORERS`] whose scores are in percent of the highest, by place.
+const RELATIVE: [usize; count_relative()] = relative();
+
+const fn is_relative(row: usize) -> bool {
+    matches!(TABLE[row].score, Some((_, Normalisation::OfHighest | Normalisation::BelowHighest)))
+}
+
+const fn count_relative() -> usize {
+    let (mut at, mut found) = (0, 0);
+    while at < SCORERS.len() {
+        found += is_relative(SCORERS[at]) as usize;
+        at += 1;
+    }
+    found
+}
+
+const fn relative() -> [usize; count_relative()] {
+    let (mut at, mut found, mut relative) = (0, 0, [0; count_relative()]);
+    while at < SCORERS.len() {
+        if is_relative(SCORERS[at]) {
+            relative[found] = at;
+            found += 1;
+        }
+        at += 1;
+    }
+    relative
+}
+
+/// The scores of one node that are in percent of the highest, in the order of [`RELATIVE`], before they are normalised; 0 where a plugin has nothing to
+/// score.
+pub type RelativeScores = [i64; RELATIVE.len()];
 
 /// What becomes of the scores of the plugin in this line.
 fn normalisation(row: usize) -> Option<Normalisation> {
@@ -171,7 +200,12 @@ impl RawScores {
         self.is_relative
     }
 
-    /// The weighted sum of a node's scores of which none depends on those of other nodes.
+    /// Those that are in percent of the highest.
+    pub(in crate::scheduling) fn relative(&self) -> RelativeScores {
+        RELATIVE.map(|place| whole(self.get(place).unwrap_or_default()))
+    }
+
+    /// The weighted sum of a node's scores of which none depends on those of other nodes; [`added`] says what others add.
     pub(in crate::scheduling) fn total(&self, weights: &ScoreWeights) -> f64 {
         let mut total = 0.0;
         for (place, row) in SCORERS.into_iter().enumerate() {
@@ -184,13 +218,35 @@ impl RawScores {
     }
 }
 
-/// A node that fits, with its raw scores.
-#[derive(Clone, Copy, Debug)]
-pub struct Feasible<'a> {
-    /// The node.
-    pub node: &'a Arc<NodeState>,
-    /// What the plugins that look at one node make of it.
-    pub raw: &'a RawScores,
+/// What the scores that depend on other nodes add to the totals of these nodes, the sums of the others ([`RawScores::total`]). `relative` has those
+/// of each node that are in percent of the highest; it may be empty where no node has any.
+pub(in crate::scheduling) fn added(
+    preferences: &Preferences<'_>,
+    feasible: FeasibleNodes<'_>,
+    relative: &[RelativeScores],
+    weights: &ScoreWeights,
+) -> Vec<i64> {
+    let mut added = vec![0; feasible.slots.len()];
+    let mut add = |row: usize, scores: &[i64]| {
+        let weight = i64::from(weights.0[place(row)]);
+        for (added, score) in added.iter_mut().zip(scores) {
+            *added += weight * score;
+        }
+    };
+    for (at, scorer) in RELATIVE.into_iter().enumerate() {
+        let mut scores: Vec<i64> = relative.iter().map(|scores| scores[at]).collect();
+        let highest = scores.iter().copied().max().unwrap_or_default();
+        if highest > 0 {
+            // The sum of a node's own scores counts the plugin as if every node had 0.
+            let is_below = normalisation(SCORERS[scorer]) == Some(Normalisation::BelowHighest);
+            for_each_different(&mut scores, |raw| (MOST * raw / highest) * if is_below { -1 } else { 1 });
+            add(SCORERS[scorer], &scores);
+        }
+    }
+    for (plugin, found) in &preferences.0 {
+        add(*plugin as usize, &found.normalised(feasible));
+    }
+    added
 }
 
 /// By what the raw scores of one plugin are normalised: the extremes over the nodes that fit. Those over no nodes are for a score that depends on no
@@ -246,12 +302,8 @@ enum Column {
 }
 
 impl<'a> NormalisedScores<'a> {
-    /// The scores of these nodes.
-    pub fn of(
-        preferences: &Preferences<'_>,
-        feasible: impl ExactSizeIterator<Item = Feasible<'a>> + Clone,
-    ) -> Self {
-        let raw: Vec<_> = feasible.clone().map(|one| one.raw).collect();
+    /// The scores of these nodes, with these raw scores.
+    pub fn of(preferences: &Preferences<'_>, feasible: FeasibleNodes<'_>, raw: Vec<&'a RawScores>) -> Self {
         let (mut scored, mut is_some_exact) = (0, false);
         for one in &raw {
             scored |= one.scored;
@@ -269,25 +321,12 @@ impl<'a> NormalisedScores<'a> {
             let extremes = Extremes::of(normalisation, of_place);
             columns.push((PLACES[place], Column::Raw(place, normalisation, extremes)));
         }
-        if !preferences.is_empty() {
-            let nodes: Vec<_> = feasible.map(|one| &**one.node).collect();
-            for (plugin, found) in &preferences.0 {
-                let normalised = found.normalised(&nodes).into_iter().map(float).collect();
-                columns.push((place(*plugin as usize), Column::Found(normalised)));
-            }
+        for (plugin, found) in &preferences.0 {
+            let normalised = found.normalised(feasible).into_iter().map(float).collect();
+            columns.push((place(*plugin as usize), Column::Found(normalised)));
         }
         columns.sort_by_key(|(place, _)| *place);
         Self { raw, columns }
-    }
-
-    /// The weighted sum of each node's scores.
-    pub fn totals(&self, weights: &ScoreWeights) -> Vec<f64> {
-        let total = |(node, raw): (usize, &&RawScores)| {
-            self.columns.iter().fold(0.0, |total, (place, column)| {
-                total + f64::from(weights.0[*place]) * column.score(node, raw)
-            })
-        };
-        self.raw.iter().enumerate().map(total).collect()
     }
 
     /// Each node's scores.

@@ -100,13 +100,13 @@ impl<T: Clone + Default> ByDomain<T> {
     }
 
     /// What there is for the domain of the node in this slot; `None`: the node is in none.
-    pub fn of_slot(&mut self, slot: usize) -> Option<&mut T> {
-        self.topology.of_slot(slot).map(|domain| &mut self.values[domain])
+    pub fn of_slot(&self, slot: usize) -> Option<&T> {
+        self.topology.of_slot(slot).map(|domain| &self.values[domain])
     }
 
-    /// As [`Self::of_node`], to be changed.
-    pub fn of_node_mut(&mut self, node: &NodeState) -> Option<&mut T> {
-        self.topology.of_node(node).map(|domain| &mut self.values[domain])
+    /// As [`Self::of_slot`], to be changed.
+    pub fn of_slot_mut(&mut self, slot: usize) -> Option<&mut T> {
+        self.topology.of_slot(slot).map(|domain| &mut self.values[domain])
     }
 
     /// What there is for the domain with this value of the label; `None`: there is no such domain.

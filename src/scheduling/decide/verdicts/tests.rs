@@ -268,12 +268,23 @@ fn beside_others(choice: usize) -> Value {
         let terms = json!([{"topologyKey": key, "labelSelector": selector}]);
         json!({"affinity": {kind: {"requiredDuringSchedulingIgnoredDuringExecution": terms}}})
     };
+    let preferred = |kind: &str, key: &str| {
+        let term = json!({"topologyKey": key, "labelSelector": selector});
+        let terms = json!([{"weight": 30, "podAffinityTerm": term}]);
+        json!({"affinity": {kind: {"preferredDuringSchedulingIgnoredDuringExecution": terms}}})
+    };
     match choice {
         1 => near("podAntiAffinity", HOSTNAME),
         2 => near("podAntiAffinity", "zone"),
         3 => near("podAffinity", "zone"),
         4 => json!({"topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": HOSTNAME,
             "whenUnsatisfiable": "DoNotSchedule", "labelSelector": selector}]}),
+        5 => preferred("podAffinity", "zone"),
+        6 => preferred("podAntiAffinity", HOSTNAME),
+        7 => {
+            let spread = |key: &str| json!({"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": "ScheduleAnyway", "labelSelector": selector});
+            json!({"topologySpreadConstraints": [spread(HOSTNAME), spread("zone")]})
+        }
         _ => json!({}),
     }
 }
@@ -388,7 +399,7 @@ impl Cluster {
 
 fn compare(found: &Verdicts, expected: &Verdicts, ask: &Ask, world: &World) -> Result<(), TestCaseError> {
     prop_assert_eq!(found.slots(), expected.slots());
-    prop_assert_eq!(found.relative, expected.relative);
+    prop_assert_eq!(&found.relative, &expected.relative);
     for (slot, state) in world.nodes.slots().iter().enumerate() {
         let Some(state) = state else { continue };
         let (one, other) = (&*found.of_nodes[slot], &*expected.of_nodes[slot]);
@@ -481,7 +492,7 @@ proptest! {
         kinds in prop::collection::vec(kind(), 3),
         first in prop::collection::vec(0..3_usize, NODES),
         rounds in prop::collection::vec(
-            (prop::collection::vec(step(3), 0..6), prop::collection::vec(coming(), 0..4), asked(), 0..3_usize, 0..8_usize),
+            (prop::collection::vec(step(3), 0..6), prop::collection::vec(coming(), 0..4), asked(), 0..3_usize, 0..12_usize),
             1..8,
         ),
         kept in asked(),

@@ -1,9 +1,10 @@
 //! Scores nodes by the alternatives that prioritized lists get there: the earlier, the better.
 
 use super::alternatives::AlternativePoints;
-use crate::scheduling::{
-    plugin::{claim_fits::NodeFits, contract::PreScored, score::range::MOST},
-    world::node_state::NodeState,
+use crate::scheduling::plugin::{
+    claim_fits::NodeFits,
+    contract::{FeasibleNodes, PreScored},
+    score::range::MOST,
 };
 
 /// What a pod's claims get on each node.
@@ -22,12 +23,13 @@ impl AlternativeScores {
 
 impl PreScored for AlternativeScores {
     /// In percent of the best of these nodes.
-    fn normalised(&self, feasible: &[&NodeState]) -> Vec<i64> {
-        let points = |node: &&NodeState| [self.held, self.fits.points(node)].into_iter().sum();
-        let points: Vec<AlternativePoints> = feasible.iter().map(points).collect();
-        let most = points.iter().map(|points| points.0).max().unwrap_or_default().max(1);
-        let percent = |points: &AlternativePoints| i64::try_from(points.0).unwrap_or(MOST) * MOST;
-        let most = i64::try_from(most).unwrap_or(MOST);
-        points.iter().map(|points| percent(points) / most).collect()
+    fn normalised(&self, feasible: FeasibleNodes<'_>) -> Vec<i64> {
+        let points = |node| [self.held, self.fits.points(node)].into_iter().sum::<AlternativePoints>();
+        let mut scores = feasible.each(|node| i64::try_from(points(node).0).unwrap_or(MOST));
+        let most = scores.iter().copied().max().unwrap_or_default().max(1);
+        for score in &mut scores {
+            *score = *score * MOST / most;
+        }
+        scores
     }
 }

@@ -8,13 +8,12 @@ use super::counted;
 use crate::scheduling::{
     model::{pod::Demand, pod_selector::PodTerm},
     plugin::{
-        contract::PreScored,
+        contract::{FeasibleNodes, PreScored},
         pod_counts::PodCounts,
-        score::range::{MOST, float, whole},
+        score::range::{MOST, float, for_each_different, whole},
     },
     world::{
         World,
-        node_state::NodeState,
         topology::{ByDomain, Topology},
     },
 };
@@ -66,32 +65,31 @@ impl PreferredNeighbours {
     fn domains(&mut self, term: &PodTerm, topology: impl FnOnce() -> Arc<Topology>) -> &mut ByDomain<i64> {
         self.0.entry(term.topology_key.clone()).or_insert_with(|| ByDomain::of(topology()))
     }
-
-    fn raw(&self, node: &NodeState) -> i64 {
-        self.0
-            .values()
-            .filter_map(|domains| domains.of_node(node))
-            .fold(0, |sum, weight| sum.saturating_add(*weight))
-    }
 }
 
 /// Adds to the domain of the node in this slot; whether the node is in one.
 fn add(domains: &mut ByDomain<i64>, slot: usize, weight: i64) -> bool {
-    let Some(total) = domains.of_slot(slot) else { return false };
+    let Some(total) = domains.of_slot_mut(slot) else { return false };
     *total = total.saturating_add(weight);
     true
 }
 
 impl PreScored for PreferredNeighbours {
     /// 100 where the terms weigh most; 0 everywhere if they weigh the same on every node.
-    fn normalised(&self, feasible: &[&NodeState]) -> Vec<i64> {
-        let mut scores: Vec<i64> = feasible.iter().map(|node| self.raw(node)).collect();
+    fn normalised(&self, feasible: FeasibleNodes<'_>) -> Vec<i64> {
+        let mut scores = vec![0_i64; feasible.slots.len()];
+        for domains in self.0.values() {
+            for (score, slot) in scores.iter_mut().zip(feasible.slots) {
+                let weight = domains.of_slot(*slot).copied().unwrap_or_default();
+                *score = score.saturating_add(weight);
+            }
+        }
         let least = scores.iter().copied().min().unwrap_or_default();
         let range = scores.iter().copied().max().unwrap_or_default().saturating_sub(least);
-        for score in &mut scores {
+        for_each_different(&mut scores, |score| {
             let above = float(score.saturating_sub(least));
-            *score = if range == 0 { 0 } else { whole(float(MOST) * (above / float(range))) };
-        }
+            if range == 0 { 0 } else { whole(float(MOST) * (above / float(range))) }
+        });
         scores
     }
 }

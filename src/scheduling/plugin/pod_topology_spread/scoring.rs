@@ -9,13 +9,12 @@ use crate::object::node::HOSTNAME;
 use crate::scheduling::{
     model::{footprint::SpreadConstraint, pod::Demand},
     plugin::{
-        contract::PreScored,
+        contract::{FeasibleNodes, PreScored},
         pod_counts::PodCounts,
-        score::range::{MOST, float, whole},
+        score::range::{MOST, float, for_each_different, whole},
     },
     world::{
         World,
-        node_state::NodeState,
         topology::{ByDomain, Topology},
     },
 };
@@ -71,51 +70,54 @@ impl<'a> PreferredSpread<'a> {
         Some(Self { constraints, topologies, matching, needed })
     }
 
-    /// Whether the node has every topology key that is needed.
-    fn concerns(&self, node: &NodeState) -> bool {
-        let has = |topology: &Arc<Topology>| topology.of_node(node).is_some();
+    /// Whether the node in this slot has every topology key that is needed.
+    fn concerns(&self, slot: usize) -> bool {
+        let has = |topology: &Arc<Topology>| topology.of_slot(slot).is_some();
         self.needed == RequiredKeys::NoKey || self.topologies.iter().all(has)
     }
 }
 
 impl PreScored for PreferredSpread<'_> {
     /// 100 where the fewest matching pods are; 0 where a topology key is missing.
-    fn normalised(&self, feasible: &[&NodeState]) -> Vec<i64> {
-        let concerned = || feasible.iter().copied().filter(|node| self.concerns(node));
-        let weights = self.weights(&concerned().collect::<Vec<_>>());
-        let of_node = |node: &&NodeState| self.concerns(node).then(|| self.raw(node, &weights));
-        let raw: Vec<Option<i64>> = feasible.iter().map(of_node).collect();
-        let least = raw.iter().flatten().copied().min().unwrap_or_default();
-        let most = raw.iter().flatten().copied().max().unwrap_or_default();
-        let score = |raw: i64| if most == 0 { MOST } else { MOST * (most + least - raw) / most };
-        raw.into_iter().map(|raw| raw.map_or(0, score)).collect()
+    fn normalised(&self, feasible: FeasibleNodes<'_>) -> Vec<i64> {
+        let slots = feasible.slots.iter().copied();
+        let concerned: Vec<usize> = slots.filter(|slot| self.concerns(*slot)).collect();
+        let mut scores = self.raw(&concerned);
+        let least = scores.iter().copied().min().unwrap_or_default();
+        let most = scores.iter().copied().max().unwrap_or_default();
+        for_each_different(
+            &mut scores,
+            |raw| {
+                if most == 0 { MOST } else { MOST * (most + least - raw) / most }
+            },
+        );
+        if concerned.len() == feasible.slots.len() {
+            return scores;
+        }
+        let mut concerned = concerned.into_iter().zip(scores).peekable();
+        let score =
+            |slot: &usize| concerned.next_if(|(other, _)| other == slot).map_or(0, |(_, score)| score);
+        feasible.slots.iter().map(score).collect()
     }
 }
 
 impl PreferredSpread<'_> {
-    /// What one pod counts by each constraint, where these nodes fit and have every topology key.
-    fn weights(&self, nodes: &[&NodeState]) -> Vec<f64> {
-        let weight = |(constraint, topology): (&SpreadConstraint, &Arc<Topology>)| {
+    /// How many matching pods there are for each of these nodes, which fit and have every topology key that is needed, weighed by how many domains each
+    /// constraint has. The skew that a constraint allows is added, so that it waters small differences down.
+    fn raw(&self, slots: &[usize]) -> Vec<i64> {
+        let mut sums = vec![0.0; slots.len()];
+        for ((constraint, topology), matching) in
+            self.constraints.iter().zip(&self.topologies).zip(&self.matching)
+        {
             let of_nodes = &*constraint.topology_key == HOSTNAME;
-            let size = if of_nodes { nodes.len() } else { count_domains(topology, nodes) };
-            float(i64::try_from(size).unwrap_or(i64::MAX).saturating_add(2)).ln()
-        };
-        self.constraints.iter().zip(&self.topologies).map(weight).collect()
-    }
-
-    /// How many matching pods there are, weighed by how many domains each constraint has. The skew that a constraint allows is added,
-    /// so that it waters small differences down.
-    fn raw(&self, node: &NodeState, weights: &[f64]) -> i64 {
-        let score = |((constraint, topology), (matching, weight)): (
-            (&SpreadConstraint, &Arc<Topology>),
-            (&Matching, &f64),
-        )| {
-            let pods = matching.at(node, topology)?;
-            Some(float(pods) * weight + float(constraint.max_skew - 1))
-        };
-        let constraints = self.constraints.iter().zip(&self.topologies);
-        let counted = self.matching.iter().zip(weights);
-        whole(constraints.zip(counted).filter_map(score).sum::<f64>().round())
+            let size = if of_nodes { slots.len() } else { count_domains(topology, slots) };
+            let weight = float(i64::try_from(size).unwrap_or(i64::MAX).saturating_add(2)).ln();
+            let score = |pods: i64| float(pods) * weight + float(constraint.max_skew - 1);
+            for (sum, slot) in sums.iter_mut().zip(slots) {
+                *sum += matching.at(*slot, topology).map_or(0.0, score);
+            }
+        }
+        sums.into_iter().map(|sum| whole(sum.round())).collect()
     }
 }
 
@@ -138,7 +140,7 @@ impl Matching {
         let mut domains = ByDomain::of(topology.clone());
         let mut unlabelled = 0;
         for (slot, _, pods) in occupied.filter(|(slot, node, _)| counting.admits(*slot, node)) {
-            *domains.of_slot(slot).unwrap_or(&mut unlabelled) += pods;
+            *domains.of_slot_mut(slot).unwrap_or(&mut unlabelled) += pods;
         }
         // Upstream reads a label that is missing as an empty value.
         if let Some(pods) = domains.of_value("") {
@@ -147,23 +149,23 @@ impl Matching {
         Self::ByDomain(domains)
     }
 
-    /// How many there are in the node's domain; `None`: the topology key is missing.
-    fn at(&self, node: &NodeState, topology: &Topology) -> Option<i64> {
-        topology.of_node(node)?;
+    /// How many there are in the domain of the node in this slot; `None`: the topology key is missing.
+    fn at(&self, slot: usize, topology: &Topology) -> Option<i64> {
+        topology.of_slot(slot)?;
         let matching = match self {
-            Self::ByDomain(domains) => domains.of_node(node),
-            Self::ByNode(by_slot) => by_slot.get(node.slot),
+            Self::ByDomain(domains) => domains.of_slot(slot),
+            Self::ByNode(by_slot) => by_slot.get(slot),
         };
         Some(matching.copied().unwrap_or_default())
     }
 }
 
 /// In how many domains the nodes are; those that lack the topology key are in one with those that have an empty value of it.
-fn count_domains(topology: &Arc<Topology>, nodes: &[&NodeState]) -> usize {
+fn count_domains(topology: &Arc<Topology>, slots: &[usize]) -> usize {
     let mut domains = ByDomain::of(topology.clone());
     let mut unlabelled = false;
-    for node in nodes {
-        *domains.of_node_mut(node).unwrap_or(&mut unlabelled) = true;
+    for slot in slots {
+        *domains.of_slot_mut(*slot).unwrap_or(&mut unlabelled) = true;
     }
     if let Some(empty) = domains.of_value("") {
         *empty |= unlabelled;

@@ -100,9 +100,10 @@ impl Cluster {
         let judged = |state| judge(&demand.ask, state, self.0.world().into(), &[]);
         let states: Vec<_> = self.0.nodes().collect();
         let raw: Vec<_> = states.iter().map(|state| judged(state).unwrap().1.raw).collect();
-        let feasible = states.iter().zip(&raw).map(|(node, raw)| Feasible { node, raw });
+        let slots: Vec<_> = states.iter().map(|state| state.slot).collect();
+        let feasible = FeasibleNodes { slots: &slots, nodes: &self.0.world().nodes };
         let of = |scores: Scores| scores.by_plugin().find(|(other, _)| *other == plugin);
-        let scores = NormalisedScores::of(&preferences, feasible);
+        let scores = NormalisedScores::of(&preferences, feasible, raw.iter().collect());
         scores.of_nodes().map(|scores| of(scores).map(|(_, score)| whole(score))).collect()
     }
 

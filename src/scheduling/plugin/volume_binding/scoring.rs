@@ -13,10 +13,9 @@ use crate::{
     scheduling::{
         model::node::NodeInfo,
         plugin::{
-            contract::PreScored,
+            contract::{FeasibleNodes, PreScored},
             score::range::{MOST, float, whole},
         },
-        world::node_state::NodeState,
     },
 };
 
@@ -85,8 +84,8 @@ impl<'a> VolumeCapacity<'a> {
 }
 
 impl PreScored for VolumeCapacity<'_> {
-    fn normalised(&self, feasible: &[&NodeState]) -> Vec<i64> {
-        feasible.iter().map(|node| self.score(&node.info)).collect()
+    fn normalised(&self, feasible: FeasibleNodes<'_>) -> Vec<i64> {
+        feasible.each(|node| self.score(&node.info))
     }
 }
 

@@ -73,7 +73,7 @@ fn domains_that_are_in_use_stay_as_they_are_and_are_shared_until_a_node_changes(
     let zones = zones.refreshed(snapshot.nodes.slots(), snapshot.nodes.generations());
     assert!(Arc::ptr_eq(&zones, &in_use));
     let mut pods = ByDomain::<i64>::of(in_use);
-    *pods.of_slot(1).unwrap() = 7;
+    *pods.of_slot_mut(1).unwrap() = 7;
     label(&mut snapshot, "n2", "c");
     let zones = zones.refreshed(snapshot.nodes.slots(), snapshot.nodes.generations());
     assert_eq!((zones.numbers(), pods.values()), (3, &[0, 7][..]));
