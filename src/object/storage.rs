@@ -7,7 +7,7 @@ use super::{
     container::{ResourceMap, Resources},
     metadata::Metadata,
     nullable,
-    quantity::Quantity,
+    quantity::{Amount, Quantity},
     requirement::Requirement,
     selector::LabelSelector,
 };
@@ -273,6 +273,12 @@ impl PersistentVolume {
     /// Its storage class; empty: none. The old annotation wins.
     pub fn class(&self) -> &str {
         self.metadata.annotation(BETA_CLASS).unwrap_or(&self.spec.storage_class_name)
+    }
+
+    /// How many bytes it has; 0 where that is absent or can't be read.
+    pub fn size(&self) -> Amount {
+        let capacity = self.spec.capacity.get("storage");
+        capacity.and_then(|quantity| quantity.amount().ok()).unwrap_or_default()
     }
 }
 

@@ -4,7 +4,6 @@
 //! Source: v1.36 `pkg/scheduler/framework/plugins/volumebinding` and `k8s.io/component-helpers/storage/volume`. Volumes of in-tree
 //! drivers are not translated to CSI: where one carries only the old zone labels, they count as they are.
 
-mod by_label;
 mod delayed;
 pub mod scoring;
 

@@ -16,6 +16,8 @@ use forest::{GroupForest, plant, uproot};
 use selecting::SelectingObject;
 use storage::StorageIndex;
 
+pub use storage::SizedVolume;
+
 use super::reservation::ReservationState;
 use crate::{
     device::ModelTemplates,

@@ -1,27 +1,30 @@
-//! A claim that is bound with its pod: which volumes it may be bound to, which are found once for a pod, and whether there is storage to make one. A node
-//! costs about as much as what it can reach of both.
+//! A claim that is bound with its pod: which volumes it may be bound to, and whether there is storage to make one. A node costs about as much as what its
+//! labels lead to of both; each volume is compared with the claim once for a pod.
 //!
 //! It must not choose between binding a volume and making one.
 
-use std::{collections::BTreeSet, sync::Arc};
-
-use super::{
-    VolumeReason, admits, by_label::ByLabel, is_alike, is_free_for, is_meant_for, is_mountable,
-    selected_node, size,
+use std::{
+    collections::{BTreeSet, HashMap, hash_map::Entry},
+    ptr,
+    sync::{Arc, Mutex, PoisonError},
 };
+
+use super::{VolumeReason, admits, is_alike, is_free_for, is_meant_for, is_mountable, selected_node, size};
 use crate::scheduling::model::prebind_step::VolumeChoice;
 use crate::{
     object::{
-        LabelSelector, Labels,
+        Amount, LabelSelector, Labels,
         storage::{CsiStorageCapacity, PersistentVolume, PersistentVolumeClaim, StorageClass},
     },
     scheduling::{
         model::{
             name::{NodeName, full_name},
-            needed_label::NeededLabel,
             node::NodeInfo,
         },
-        world::{World, object::Objects},
+        world::{
+            World,
+            object::{Objects, SizedVolume},
+        },
     },
 };
 
@@ -36,8 +39,8 @@ pub(super) struct Delayed<'a> {
     class: Option<&'a StorageClass>,
     /// Volumes that are meant for the claim, by name.
     meant: Vec<&'a PersistentVolume>,
-    /// Volumes that are meant for no claim and would do for this one: smallest first, equals by name.
-    free: ByLabel<'a, PersistentVolume>,
+    /// Volumes that are meant for no claim; `None`: the claim can't have any.
+    free: Option<FreeVolumes<'a>>,
     /// What the driver of the class publishes; `None`: it publishes nothing, or the claim does not say how much it needs.
     published: Option<Published<'a>>,
 }
@@ -48,6 +51,60 @@ struct Published<'a> {
     objects: &'a Objects,
     class: &'a str,
     needed: i64,
+}
+
+/// Volumes that are meant for no claim, of the class of one.
+#[derive(Debug)]
+struct FreeVolumes<'a> {
+    world: &'a World,
+    needed: Amount,
+    /// Those of each set that would do for the claim, by the address of the set: nodes with one label share it.
+    fitting: Mutex<HashMap<usize, Vec<&'a PersistentVolume>>>,
+}
+
+impl<'a> FreeVolumes<'a> {
+    fn new(claim: &PersistentVolumeClaim, world: &'a World) -> Self {
+        let needed = size(claim.spec.resources.request("storage"));
+        Self { world, needed, fitting: Mutex::default() }
+    }
+
+    /// The smallest that would do for the claim, of those to which these labels of a node lead; equals go by name.
+    fn first(
+        &self,
+        claim: &PersistentVolumeClaim,
+        labels: &Labels,
+        will_do: impl Fn(&PersistentVolume) -> bool,
+    ) -> Option<&'a PersistentVolume> {
+        let mut fitting = self.fitting.lock().unwrap_or_else(PoisonError::into_inner);
+        let led_to = self.world.objects().available_volumes(claim.class(), labels);
+        let first = led_to.filter_map(|set| {
+            let fitting = match fitting.entry(ptr::from_ref(set).addr()) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(place) => place.insert(self.fitting_of(claim, set)),
+            };
+            fitting.iter().copied().find(|volume| will_do(volume))
+        });
+        first.min_by(|one, other| (one.size(), &one.metadata.name).cmp(&(other.size(), &other.metadata.name)))
+    }
+
+    fn fitting_of(
+        &self,
+        claim: &PersistentVolumeClaim,
+        set: &BTreeSet<SizedVolume>,
+    ) -> Vec<&'a PersistentVolume> {
+        let large_enough = set.range((self.needed, Arc::default())..);
+        let volumes = large_enough.filter_map(|(_, name)| self.world.objects().volume(name));
+        let volumes = volumes.map(|volume| &**volume).filter(|volume| {
+            is_free_for(volume, claim) && is_alike(volume, claim) && !is_reserved(volume, claim, self.world)
+        });
+        volumes.collect()
+    }
+}
+
+/// Whether a pod has chosen the volume for another claim.
+fn is_reserved(volume: &PersistentVolume, claim: &PersistentVolumeClaim, world: &World) -> bool {
+    let other = world.reservations().volumes.get(&*volume.metadata.name);
+    other.is_some_and(|other| **other != *full_name(&claim.metadata.namespace, &claim.metadata.name))
 }
 
 impl<'a> Delayed<'a> {
@@ -61,40 +118,25 @@ impl<'a> Delayed<'a> {
             reserved: world.reservations().claims.get(&own_name),
             class,
             meant: Vec::new(),
-            free: ByLabel::default(),
+            free: None,
             published: class.and_then(|class| published(claim, class, world)),
         };
         if delayed.reserved.is_none() && selected_node(claim).is_none() {
-            delayed.find_volumes(&own_name, world);
+            delayed.find_volumes(world);
         }
         delayed
     }
 
-    fn find_volumes(&mut self, own_name: &str, world: &'a World) {
-        let needed = size(self.claim.spec.resources.request("storage"));
-        let mut free = Vec::new();
-        for volume in world.objects().volumes_for(self.claim) {
-            let meant = is_meant_for(volume, self.claim);
-            if !meant && (volume.spec.claim_ref.is_some() || !is_free_for(volume, self.claim)) {
-                continue;
-            }
-            let other = world.reservations().volumes.get(&*volume.metadata.name);
-            let capacity = size(volume.spec.capacity.get("storage"));
-            if other.is_some_and(|other| **other != *own_name)
-                || capacity < needed
-                || !is_alike(volume, self.claim)
-            {
-                continue;
-            }
-            if meant {
-                self.meant.push(volume);
-            } else {
-                free.push((capacity, &**volume));
-            }
-        }
-        // Stable: volumes of one capacity stay in the order of their names.
-        free.sort_by_key(|(capacity, _)| *capacity);
-        self.free = ByLabel::of(free.into_iter().map(|(_, volume)| (volume, needed_by(volume))).collect());
+    fn find_volumes(&mut self, world: &'a World) {
+        let free = FreeVolumes::new(self.claim, world);
+        let meant = world.objects().volumes_for(self.claim).filter(|volume| {
+            is_meant_for(volume, self.claim)
+                && volume.size() >= free.needed
+                && is_alike(volume, self.claim)
+                && !is_reserved(volume, self.claim, world)
+        });
+        self.meant = meant.map(|volume| &**volume).collect();
+        self.free = Some(free);
     }
 
     /// The volume that is meant for the claim, else the smallest that the node can mount; equals go by name. Those that are `chosen`
@@ -104,7 +146,8 @@ impl<'a> Delayed<'a> {
         if let Some(volume) = self.meant.iter().find(|volume| open(volume)) {
             return is_mountable(volume, node).then_some(volume);
         }
-        self.free.first(&node.labels, |volume| open(volume) && is_mountable(volume, node))
+        let will_do = |volume: &PersistentVolume| open(volume) && is_mountable(volume, node);
+        self.free.as_ref()?.first(self.claim, &node.labels, will_do)
     }
 
     /// The claim's name.
@@ -140,15 +183,6 @@ impl<'a> Delayed<'a> {
 /// Whether volumes of the class are made on demand.
 fn makes_volumes(class: &StorageClass) -> bool {
     !matches!(class.provisioner.as_str(), "" | "kubernetes.io/no-provisioner")
-}
-
-/// Labels that a node needs to mount the volume; its node affinity may need more.
-fn needed_by(volume: &PersistentVolume) -> Vec<NeededLabel<'_>> {
-    let required = volume.spec.node_affinity.as_ref().and_then(|affinity| affinity.required.as_ref());
-    match required.map(|required| &required.node_selector_terms[..]) {
-        Some([term]) => NeededLabel::among(&term.match_expressions).collect(),
-        _ => Vec::new(),
-    }
 }
 
 /// What the driver of the class publishes; `None`: it publishes nothing, or the claim does not say how much it needs.

@@ -1,42 +1,48 @@
 //! What objects say of storage. Volumes that may be bound to a claim and published capacities are found by what a claim asks for, so that a
 //! decision costs as much as what there is for the claim, however many volumes others use.
 
-mod capacities;
+mod by_label;
 #[cfg(test)]
 mod tests;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    slice,
     sync::Arc,
 };
 
 use super::{Object, Objects};
 use crate::object::{
-    Labels,
+    Amount, Labels,
     storage::{
         CsiDriver, CsiNode, CsiStorageCapacity, PersistentVolume, PersistentVolumeClaim, StorageClass,
         VolumeAttachment,
     },
 };
-use capacities::Capacities;
+use by_label::ByLabel;
 
 use crate::scheduling::model::{
     kind::Kind,
     name::{NodeName, full_name},
+    needed_label::NeededLabel,
 };
 
 /// The names of objects of storage by what claims ask for.
 #[derive(Clone, Debug, Default)]
 pub(super) struct StorageIndex {
     by_key: BTreeMap<StorageKey, BTreeSet<Arc<str>>>,
-    capacities: Capacities,
+    /// Published capacities.
+    capacities: ByLabel<Arc<str>>,
+    /// Volumes that may be bound to any claim of their class.
+    available: ByLabel<SizedVolume>,
 }
+
+/// How large a volume is, and its name.
+pub type SizedVolume = (Amount, Arc<str>);
 
 /// By what an object of storage is found.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
 enum StorageKey {
-    /// A volume that may be bound to any claim of this class.
-    AvailableOfClass(Arc<str>),
     /// A volume that is bound to this claim or kept for it, by its full name.
     ForClaim(Arc<str>),
     /// A volume's attachment to this node.
@@ -46,13 +52,10 @@ enum StorageKey {
 impl StorageKey {
     fn of(object: &Object) -> Option<Self> {
         match object {
-            Object::PersistentVolume(volume) => match &volume.spec.claim_ref {
-                Some(claim) => Some(Self::ForClaim(full_name(&claim.namespace, &claim.name))),
-                None if volume.status.phase == "Available" => {
-                    Some(Self::AvailableOfClass(volume.class().into()))
-                }
-                None => None,
-            },
+            Object::PersistentVolume(volume) => {
+                let claim = volume.spec.claim_ref.as_ref()?;
+                Some(Self::ForClaim(full_name(&claim.namespace, &claim.name)))
+            }
             Object::VolumeAttachment(attachment) => {
                 Some(Self::AttachedTo(attachment.spec.node_name.as_str().into()))
             }
@@ -63,8 +66,15 @@ impl StorageKey {
 
 impl StorageIndex {
     pub(super) fn insert(&mut self, name: &Arc<str>, object: &Object) {
-        if let Object::CsiStorageCapacity(capacity) = object {
-            self.capacities.insert(name, capacity);
+        match object {
+            Object::CsiStorageCapacity(capacity) => {
+                self.capacities.insert(&capacity.storage_class_name, name, needed_to_use(capacity));
+            }
+            Object::PersistentVolume(volume) if is_available(volume) => {
+                let key = (volume.size(), name.clone());
+                self.available.insert(volume.class(), &key, needed_to_mount(volume));
+            }
+            _ => {}
         }
         if let Some(key) = StorageKey::of(object) {
             self.by_key.entry(key).or_default().insert(name.clone());
@@ -72,8 +82,15 @@ impl StorageIndex {
     }
 
     pub(super) fn remove(&mut self, name: &str, object: &Object) {
-        if let Object::CsiStorageCapacity(capacity) = object {
-            self.capacities.remove(name, capacity);
+        match object {
+            Object::CsiStorageCapacity(capacity) => {
+                self.capacities.remove(&capacity.storage_class_name, &name.into(), needed_to_use(capacity));
+            }
+            Object::PersistentVolume(volume) if is_available(volume) => {
+                let key = (volume.size(), name.into());
+                self.available.remove(volume.class(), &key, needed_to_mount(volume));
+            }
+            _ => {}
         }
         let Some(key) = StorageKey::of(object) else { return };
         if let Some(names) = self.by_key.get_mut(&key) {
@@ -94,6 +111,30 @@ impl StorageIndex {
     }
 }
 
+/// Whether the volume may be bound to any claim of its class.
+fn is_available(volume: &PersistentVolume) -> bool {
+    volume.spec.claim_ref.is_none() && volume.status.phase == "Available"
+}
+
+/// Labels that a node needs to use what is published; its topology may need more.
+fn needed_to_use(capacity: &CsiStorageCapacity) -> impl Iterator<Item = NeededLabel<'_>> {
+    capacity.node_topology.iter().flat_map(|topology| {
+        let equal = topology.match_labels.iter();
+        let equal = equal.map(|(key, value)| NeededLabel { key, values: slice::from_ref(value) });
+        equal.chain(NeededLabel::among(&topology.match_expressions))
+    })
+}
+
+/// Labels that a node needs to mount the volume; its node affinity may need more.
+fn needed_to_mount(volume: &PersistentVolume) -> impl Iterator<Item = NeededLabel<'_>> {
+    let required = volume.spec.node_affinity.as_ref().and_then(|affinity| affinity.required.as_ref());
+    let term = required.and_then(|required| match &required.node_selector_terms[..] {
+        [term] => Some(term),
+        _ => None,
+    });
+    term.into_iter().flat_map(|term| NeededLabel::among(&term.match_expressions))
+}
+
 impl Objects {
     /// A volume.
     pub fn volume(&self, name: &str) -> Option<&Arc<PersistentVolume>> {
@@ -103,20 +144,29 @@ impl Objects {
         }
     }
 
-    /// The volumes that may be bound to the claim: those that are meant for it, and available ones of its class; each by name.
+    /// The volumes that are bound to the claim or kept for one of its name, by name.
     pub fn volumes_for<'a>(
         &'a self,
         claim: &PersistentVolumeClaim,
     ) -> impl Iterator<Item = &'a Arc<PersistentVolume>> + use<'a> {
-        let keys = volume_keys(claim);
-        let names: Vec<_> = keys.iter().flat_map(|key| self.storage.names(key)).collect();
-        names.into_iter().filter_map(|name| self.volume(name))
+        self.storage.names(&for_claim(claim)).filter_map(|name| self.volume(name))
+    }
+
+    /// The volumes that may be bound to any claim of this class, those to which these labels of a node lead: in sets each of which goes from the smallest up,
+    /// equals by name. A set has one address as long as no volume changes.
+    pub fn available_volumes<'a>(
+        &'a self,
+        class: &str,
+        labels: &Labels,
+    ) -> impl Iterator<Item = &'a BTreeSet<SizedVolume>> {
+        self.storage.available.led_to(class, labels)
     }
 
     /// How many volumes and published capacities are compared with a claim, beside what the labels of a node lead to.
     pub fn storage_for(&self, claim: &PersistentVolumeClaim) -> usize {
-        let volumes: usize = volume_keys(claim).iter().map(|key| self.storage.count(key)).sum();
-        volumes + self.storage.capacities.anywhere(claim.class())
+        let StorageIndex { capacities, available, .. } = &self.storage;
+        let anywhere = capacities.anywhere(claim.class()) + available.anywhere(claim.class());
+        self.storage.count(&for_claim(claim)) + anywhere
     }
 
     /// A claim of a namespace.
@@ -163,8 +213,9 @@ impl Objects {
             Object::CsiStorageCapacity(capacity) => Some(&**capacity),
             _ => None,
         };
-        let will_do = |name: &str| known(name).is_some_and(&will_do);
-        known(self.storage.capacities.first(class, labels, will_do)?)
+        let will_do = |name: &&Arc<str>| known(name).is_some_and(&will_do);
+        let led_to = self.storage.capacities.led_to(class, labels);
+        known(led_to.filter_map(|names| names.iter().find(will_do)).min()?)
     }
 
     /// The attachments of volumes to a node, by name.
@@ -180,7 +231,6 @@ impl Objects {
     }
 }
 
-fn volume_keys(claim: &PersistentVolumeClaim) -> [StorageKey; 2] {
-    let own_name = full_name(&claim.metadata.namespace, &claim.metadata.name);
-    [StorageKey::ForClaim(own_name), StorageKey::AvailableOfClass(claim.class().into())]
+fn for_claim(claim: &PersistentVolumeClaim) -> StorageKey {
+    StorageKey::ForClaim(full_name(&claim.metadata.namespace, &claim.metadata.name))
 }

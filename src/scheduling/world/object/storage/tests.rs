@@ -23,8 +23,12 @@ fn a_volume_is_found_by_the_claims_that_may_have_it() {
     let mut objects = Objects::default();
     let found = |objects: &Objects| {
         let claims = [claim("a"), claim("b")];
+        let available = |claim: &PersistentVolumeClaim| -> usize {
+            objects.available_volumes(claim.class(), &Labels::default()).map(BTreeSet::len).sum()
+        };
         let counted = claims.each_ref().map(|claim| objects.storage_for(claim));
-        assert_eq!(claims.each_ref().map(|claim| objects.volumes_for(claim).count()), counted);
+        let found = |claim| objects.volumes_for(claim).count() + available(claim);
+        assert_eq!(claims.each_ref().map(found), counted);
         counted
     };
     objects.set(volume(&json!(null), "Available"));
