@@ -16,6 +16,7 @@ pub mod reservation;
 pub mod resource_claims;
 pub mod topology;
 pub mod volume_reservations;
+pub mod weighing_terms;
 
 use std::{collections::BTreeSet, sync::Arc};
 

@@ -1,7 +1,7 @@
 //! What every node makes of one pod with all filters, and which node is chosen: over the verdicts of a class, or over those of a dry run, which
 //! begins without any.
 
-use std::{ops::ControlFlow, sync::Arc};
+use std::{ops::ControlFlow, ptr, sync::Arc};
 
 use super::{
     Filters, Refusal, Refusals,
@@ -298,10 +298,18 @@ impl<'a, 'v> Evaluation<'a, 'v> {
         }
         if self.verdicts.are_by_room() {
             let least = least_listed(totals.iter().copied());
+            // Nodes that are alike share a verdict.
+            let mut known: Option<(&FittingNode, f64)> = None;
             for ((total, added), slot) in totals.iter_mut().zip(&added).zip(&slots) {
                 let listed = self.verdicts.fit(*slot).filter(|_| *total >= least);
-                let exact = |fit: &FittingNode| fit.scores.exact(world.packing()).total(&self.weights);
-                *total = listed.map_or(UNFIT, |fit| exact(fit) + float(*added));
+                *total = listed.map_or(UNFIT, |fit| {
+                    let exact = || (fit, fit.scores.exact(world.packing()).total(&self.weights));
+                    let known = match &mut known {
+                        Some(known) if ptr::eq(known.0, fit) => known,
+                        known => known.insert(exact()),
+                    };
+                    known.1 + float(*added)
+                });
             }
         }
         let highest = highest(&totals);

@@ -262,8 +262,12 @@ impl Verdicts {
 
     /// The slots of the nodes that fit, each with the sum of the scores that depend on no other node's.
     pub(super) fn fitting(&self) -> (Vec<usize>, Vec<f64>) {
-        let fitting = self.scores.iter().copied().enumerate().filter(|(_, score)| *score > UNFIT);
-        fitting.unzip()
+        let (mut slots, mut scores) = (Vec::with_capacity(self.slots()), Vec::with_capacity(self.slots()));
+        for (slot, score) in self.scores.iter().enumerate().filter(|(_, score)| **score > UNFIT) {
+            slots.push(slot);
+            scores.push(*score);
+        }
+        (slots, scores)
     }
 
     /// The scores of the nodes in these slots that depend on those of other nodes; nothing where none does.

@@ -12,7 +12,9 @@ use crate::scheduling::{
         pod_selector::PodSelector,
         steps::{Allowance, COMPARE, LOOK, Steps},
     },
-    world::{World, node_state::NodeState, object::Objects, topology::Topology},
+    world::{
+        World, node_state::NodeState, object::Objects, topology::Topology, weighing_terms::WeighingTerms,
+    },
 };
 
 /// Whether pods that are being deleted are counted.
@@ -65,6 +67,7 @@ pub struct PodCounts {
     by_selector: HashMap<CountedPods, Counts>,
     asked: u64,
     topologies: HashMap<Arc<str>, Arc<Topology>>,
+    weighing: Arc<WeighingTerms>,
     claim_fits: ClaimFits,
     /// How much one decision may take to compare claims with devices.
     claim_allowance: Allowance,
@@ -206,6 +209,13 @@ impl PodCounts {
         let topology = known.refreshed(world.nodes.slots(), world.nodes.generations());
         self.topologies.insert(key.clone(), topology.clone());
         topology
+    }
+
+    /// By which terms the pods of each node attract or repel others.
+    pub(in crate::scheduling) fn weighing(&mut self, world: &World) -> Arc<WeighingTerms> {
+        let known = std::mem::take(&mut self.weighing);
+        self.weighing = known.refreshed(world.nodes.slots(), world.nodes.generations());
+        self.weighing.clone()
     }
 
     fn forget_oldest(&mut self) {

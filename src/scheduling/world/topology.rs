@@ -66,6 +66,7 @@ impl Topology {
     }
 
     /// The domain of the node in this slot; `None`: it lacks the label, or there is no node.
+    #[inline]
     pub fn of_slot(&self, slot: usize) -> Option<usize> {
         self.by_slot.get(slot).copied().flatten()
     }

@@ -45,16 +45,25 @@ impl PreferredNeighbours {
     /// Adds the terms of the pods that are there; whether one matches.
     fn add_of_others(&mut self, demand: &Demand, world: &World, counts: &mut PodCounts) -> bool {
         let mut is_any = false;
-        for (slot, state) in world.nodes.weighing() {
-            for pod in &state.pods {
-                let required = pod.neighbours.affinity.iter().map(|term| (term, REQUIRED));
-                let preferred =
-                    pod.neighbours.preferred.iter().map(|weighted| (&weighted.term, weighted.weight));
-                for (term, weight) in required.chain(preferred) {
-                    if term.pods.matches(&demand.footprint, world.objects()) {
-                        let domains = self.domains(term, || counts.topology(&term.topology_key, world));
-                        is_any |= add(domains, slot, weight);
-                    }
+        if world.nodes.weighing().next().is_none() {
+            return is_any;
+        }
+        let weighing = counts.weighing(world);
+        let mut nodes = vec![Vec::new(); weighing.lists().len()];
+        for (slot, number, pods) in weighing.by_slot() {
+            nodes[number].push((slot, pods));
+        }
+        // Whether a term is about the pod is found out once for all pods that have it.
+        for (terms, nodes) in weighing.lists().iter().zip(&nodes).filter(|(_, nodes)| !nodes.is_empty()) {
+            let required = terms.affinity.iter().map(|term| (term, REQUIRED));
+            let preferred = terms.preferred.iter().map(|weighted| (&weighted.term, weighted.weight));
+            for (term, weight) in required.chain(preferred) {
+                if !term.pods.matches(&demand.footprint, world.objects()) {
+                    continue;
+                }
+                let domains = self.domains(term, || counts.topology(&term.topology_key, world));
+                for (slot, pods) in nodes {
+                    is_any |= add(domains, *slot, weight.saturating_mul(*pods));
                 }
             }
         }

@@ -4,6 +4,7 @@
 pub(in crate::scheduling) const MOST: i64 = 100;
 
 #[expect(clippy::cast_precision_loss, reason = "amounts and scores are far below 2^52, or compared roughly")]
+#[inline]
 pub(in crate::scheduling) fn float(whole: i64) -> f64 {
     whole as f64
 }
@@ -22,6 +23,7 @@ pub(in crate::scheduling) fn for_each_different(scores: &mut [i64], normalised: 
 
 /// The whole part.
 #[expect(clippy::cast_possible_truncation, reason = "scores are far below 2^52")]
+#[inline]
 pub(in crate::scheduling) fn whole(score: f64) -> i64 {
     score as i64
 }
