@@ -259,6 +259,7 @@ on_both_floors! {
     device_claims::a_binder_that_is_killed_between_any_two_steps_gives_one_card,
     rivals::a_pod_that_is_not_bound_gives_way_to_another_scheduler,
     rivals::a_device_that_another_scheduler_gives_again_is_found,
+    rivals::shares_that_another_scheduler_gives_beyond_a_card_are_found,
     mixed_nodes::a_card_is_given_through_one_api_at_a_time,
     mixed_nodes::shares_of_claims_and_of_pods_fill_a_card_together,
     mixed_nodes::a_binder_that_is_killed_between_any_two_steps_gives_a_card_once,
