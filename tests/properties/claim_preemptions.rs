@@ -536,8 +536,8 @@ fn those_pods_go_whose_devices_are_needed_and_what_they_leave_is_kept() {
         }
         for (pod, stranger) in strangers {
             let user = ("pods", uid(pod).to_string());
-            let used = objects.claims.iter_mut().find(|(_, standing)| standing.users.contains(&user));
-            let Some((claim, standing)) = used else { continue };
+            let shared = objects.claims.iter_mut().find(|(_, standing)| standing.users.contains(&user));
+            let Some((claim, standing)) = shared else { continue };
             standing.users.insert(match stranger {
                 Stranger::Job => ("jobs", "job".to_owned()),
                 Stranger::UnknownPod => ("pods", "unknown".to_owned()),

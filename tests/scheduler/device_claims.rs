@@ -626,7 +626,9 @@ fn pods_that_run_are_told_of_shares_and_counters_that_are_more_than_there_is() {
             given.map(|(name, user, device)| claim(name, 3, &status(&share_of(device, 60), &[user])));
         let pods = given.map(|(name, pod, _)| bound(user(pod, name), "n1", json!({})));
         let mut machine = machine(&[("n1", 1)], shared_devices(120, 8).into_iter().chain(claims));
-        pods.iter().for_each(|pod| machine.show_pod(pod));
+        for pod in &pods {
+            machine.show_pod(pod);
+        }
         let found = |effects: &[Effect]| -> Vec<(String, String)> {
             let found = effects.iter().filter_map(|effect| match effect {
                 Effect::ReportFinding { of: Concern::Pod(pod), finding } => {
@@ -638,7 +640,9 @@ fn pods_that_run_are_told_of_shares_and_counters_that_are_more_than_there_is() {
         };
         assert_eq!(found(&two_turns(&mut machine)), []);
         // The driver publishes less: that is found as well as a claim that comes later.
-        slices.into_iter().for_each(|slice| machine.tell(slice));
+        for slice in slices {
+            machine.tell(slice);
+        }
         let found = found(&two_turns(&mut machine));
         assert_eq!(found.len(), 2, "{found:?}");
         found.into_iter().map(|(pod, message)| format!("{pod}: {message}")).collect::<Vec<_>>()
