@@ -138,7 +138,7 @@ pub(crate) async fn shares_that_another_scheduler_gives_beyond_a_card_are_found(
     let mut given = serde_json::to_value(own.status.as_ref().unwrap().allocation.as_ref().unwrap()).unwrap();
     given["devices"]["results"][0]["shareID"] = json!("7a52f3de-6a0c-4a7e-8b6a-2f6d1c3e9b01");
     given["devices"]["results"][0]["consumedCapacity"]["memory"] = json!("60Gi");
-    let asked = std::time::Instant::now();
+    let asked = tokio::time::Instant::now();
     give(&world.cluster.client, &rival, &given).await;
     let told = world.event("train", "DeviceAllocatedTwice").await;
     let elapsed = asked.elapsed();

@@ -117,11 +117,14 @@ impl Actors {
         }
         let template =
             if self.dice.in_thousand(700) { Template::Whole } else { self.dice.one_of(&Template::ALL) };
-        let uses = if self.dice.in_thousand(self.story.crowd.shared_claims) {
+        let share = self.story.crowd.shared_claims;
+        let is_made = self.dice.in_thousand(share);
+        let is_shared = !is_made && self.dice.in_thousand(share);
+        let uses = if is_made {
             world.watch.log().count(OF_GROUPS[5]);
             spec["resourceClaims"] = json!([{"name": "gpu", "resourceClaimTemplateName": template.name()}]);
             Uses::Made(template)
-        } else if self.dice.in_thousand(self.story.crowd.shared_claims) {
+        } else if is_shared {
             world.watch.log().count(OF_GROUPS[3]);
             spec["resourceClaims"] = json!([{"name": "gpu", "resourceClaimName": name}]);
             create(&claims(world), json!({"metadata": {"name": name}, "spec": template.spec()})).await;
