@@ -16,6 +16,7 @@ mod leader;
 mod ledger;
 mod moves;
 mod onward;
+mod release;
 mod scrape;
 pub mod settings;
 mod shadow;
@@ -230,6 +231,12 @@ impl App {
             tasks.follow("following the client authority", clients.follow(certificates::FILE_PERIOD));
         }
         tasks.follow("following the certificate", certificates::follow(serving, reviews, &options));
+        if options.parts != Parts::Webhook {
+            tasks.follow(
+                "following the API server's release",
+                release::follow(options.client.clone(), config.clone()),
+            );
+        }
         let file = options.config_file.clone();
         tasks.follow(
             "following the settings file",

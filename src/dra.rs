@@ -11,6 +11,7 @@ mod constraint;
 mod counters;
 pub mod device;
 pub mod error;
+mod excess;
 pub mod extended_resources;
 pub mod held;
 pub mod node;
@@ -24,6 +25,7 @@ pub use allocate::{
 };
 pub use claim::{CompiledClasses, WaitingClaim};
 pub use error::AllocationError;
+pub use excess::Excess;
 pub use extended_resources::ExtendedResources;
 pub use held::HeldDevices;
 pub use node::TargetNode;

@@ -68,6 +68,8 @@ mod plugin_locks;
 mod preemption;
 #[path = "end_to_end/quotas.rs"]
 mod quotas;
+#[path = "end_to_end/releases.rs"]
+mod releases;
 #[path = "end_to_end/reservations.rs"]
 mod reservations;
 #[path = "end_to_end/rivals.rs"]
@@ -93,45 +95,58 @@ mod withdrawal;
 #[path = "end_to_end/world.rs"]
 mod world;
 
-/// Runs each case on both floors.
+/// Runs each case on both floors, but on no release of Kubernetes for which `releases` says that it does not run.
 macro_rules! on_both_floors {
     ($($module:ident :: $case:ident),* $(,)?) => {
+        const CASES_OF_BOTH_FLOORS: &[&str] = &[$(concat!(stringify!($module), "::", stringify!($case))),*];
         mod on_the_sandbox {
-            $(#[tokio::test] async fn $case() { super::$module::$case(super::support::floor::Floor::Sandbox).await; })*
+            $(#[tokio::test] async fn $case() { on_a_floor!($module::$case, super::support::floor::Floor::Sandbox); })*
         }
         mod on_a_real_api_server {
-            $(#[tokio::test] async fn $case() { super::$module::$case(super::support::floor::Floor::Real).await; })*
+            $(#[tokio::test] async fn $case() { on_a_floor!($module::$case, super::support::floor::Floor::Real); })*
+        }
+    };
+}
+
+/// Runs a case on a floor.
+macro_rules! on_a_floor {
+    ($module:ident :: $case:ident, $floor:expr) => {
+        if super::releases::runs(concat!(stringify!($module), "::", stringify!($case)), $floor) {
+            super::$module::$case($floor).await;
+        }
+    };
+}
+
+/// Runs each case on the real floor alone.
+macro_rules! on_the_real_floor {
+    ($($module:ident :: $case:ident),* $(,)?) => {
+        const CASES_OF_THE_REAL_FLOOR: &[&str] = &[$(concat!(stringify!($module), "::", stringify!($case))),*];
+        mod on_a_real_api_server {
+            $(#[tokio::test] async fn $case() {
+                let name = concat!(stringify!($module), "::", stringify!($case));
+                if crate::releases::runs(name, crate::support::floor::Floor::Real) {
+                    crate::$module::$case().await;
+                }
+            })*
         }
     };
 }
 
 /// Groups of pods that kube-apiserver has in itself.
 mod with_groups_of_kubernetes {
-    mod on_a_real_api_server {
-        #[tokio::test]
-        async fn a_gang_of_kubernetes_own_api() {
-            crate::gangs::a_gang_of_kubernetes_own_api().await;
-        }
+    on_the_real_floor! {
+        gangs::a_gang_of_kubernetes_own_api,
+        gangs::a_group_of_kubernetes_own_api_that_is_preempted_as_a_whole,
+        gangs::a_group_of_groups_of_kubernetes_own_api,
+        gangs::the_pods_of_a_group_of_kubernetes_own_api_share_its_claim,
+        gangs::groups_of_kubernetes_own_api_that_are_served_in_its_older_version_alone,
+    }
 
-        #[tokio::test]
-        async fn a_group_of_kubernetes_own_api_that_is_preempted_as_a_whole() {
-            crate::gangs::a_group_of_kubernetes_own_api_that_is_preempted_as_a_whole().await;
-        }
-
-        #[tokio::test]
-        async fn a_group_of_groups_of_kubernetes_own_api() {
-            crate::gangs::a_group_of_groups_of_kubernetes_own_api().await;
-        }
-
-        #[tokio::test]
-        async fn the_pods_of_a_group_of_kubernetes_own_api_share_its_claim() {
-            crate::gangs::the_pods_of_a_group_of_kubernetes_own_api_share_its_claim().await;
-        }
-
-        #[tokio::test]
-        async fn groups_of_kubernetes_own_api_that_are_served_in_its_older_version_alone() {
-            crate::gangs::groups_of_kubernetes_own_api_that_are_served_in_its_older_version_alone().await;
-        }
+    /// A filter by `on_a_real_api_server` takes it, too.
+    #[test]
+    fn on_a_real_api_server_all_cases_but_the_limited_ones_run_on_each_release() {
+        let cases = [crate::CASES_OF_BOTH_FLOORS, CASES_OF_THE_REAL_FLOOR].concat();
+        crate::releases::all_cases_but_the_limited_ones_run_on_each_release(&cases);
     }
 }
 
@@ -244,6 +259,7 @@ on_both_floors! {
     device_claims::a_binder_that_is_killed_between_any_two_steps_gives_one_card,
     rivals::a_pod_that_is_not_bound_gives_way_to_another_scheduler,
     rivals::a_device_that_another_scheduler_gives_again_is_found,
+    rivals::shares_that_another_scheduler_gives_beyond_a_card_are_found,
     mixed_nodes::a_card_is_given_through_one_api_at_a_time,
     mixed_nodes::shares_of_claims_and_of_pods_fill_a_card_together,
     mixed_nodes::a_binder_that_is_killed_between_any_two_steps_gives_a_card_once,

@@ -64,6 +64,12 @@ impl Counters {
         counters
     }
 
+    /// The counters of which more was given than there is.
+    pub(super) fn exceeded(&self) -> Vec<CounterName> {
+        let beyond = self.left.iter().filter(|(_, left)| **left < Amount::default());
+        beyond.map(|(name, _)| name.clone()).collect()
+    }
+
     /// Takes what a device consumes; `false`, and nothing is taken, where a counter of the pool has too little, or where the device has no group
     /// in common with others that take of a set.
     pub(super) fn take(&mut self, uses: &[SetUse]) -> bool {

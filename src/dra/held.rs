@@ -5,7 +5,11 @@ use std::{
     sync::Arc,
 };
 
-use super::{device::DeviceId, pool::PoolId};
+use super::{
+    device::DeviceId,
+    excess::Excess,
+    pool::{DevicePools, PoolId},
+};
 use crate::object::{
     Amount,
     resource_claim::{AllocatedDevice, AllocationResult},
@@ -32,6 +36,8 @@ pub struct HeldDevices {
     shares_left: BTreeMap<DeviceId, u32>,
     /// Of these, each was given as a whole and once more.
     double_allocations: BTreeSet<DeviceId>,
+    /// Of these, more was given than there is, as [`Self::judge`] has found.
+    excesses: BTreeMap<DeviceId, BTreeSet<Excess>>,
 }
 
 /// What is in use of one device.
@@ -72,7 +78,25 @@ impl HeldDevices {
         for id in own {
             self.by_id.remove(&id);
             self.double_allocations.remove(&id);
+            self.excesses.remove(&id);
         }
+    }
+
+    /// Finds out of which devices of a pool more was given than is published: to be asked once what is in use of the pool, or what is published of it, has
+    /// changed.
+    pub fn judge(&mut self, pool: &PoolId, inventory: &DevicePools) {
+        let of_pool = |id: &DeviceId| id.driver == pool.0 && id.pool == pool.1;
+        self.excesses.retain(|id, _| !of_pool(id));
+        if self.of_pool(pool).next().is_some() {
+            let excesses = inventory.excesses(pool, self);
+            self.excesses.extend(excesses);
+        }
+    }
+
+    /// The devices of a pool of which several shares and nothing else was given.
+    pub(super) fn shared_by_several(&self, pool: &PoolId) -> BTreeSet<&DeviceId> {
+        let shared = self.of_pool(pool).filter(|(_, held)| !held.whole && held.given > 1);
+        shared.map(|(id, _)| id).collect()
     }
 
     /// Takes in what an allocation holds; returns what of it can't be read, as field and reason. Devices that are watched over by
@@ -180,9 +204,36 @@ impl HeldDevices {
         self.by_id.insert(id, held);
     }
 
-    /// The devices that were given as a whole and once more.
-    pub fn double_allocations(&self) -> &BTreeSet<DeviceId> {
-        &self.double_allocations
+    /// Each device of which [`Self::is_given_twice`] holds.
+    pub fn given_twice(&self) -> BTreeSet<&DeviceId> {
+        self.double_allocations.iter().chain(self.excesses.keys()).collect()
+    }
+
+    /// Whether the device was given as a whole and once more, or it has too little of something for all claims that have it, or take of the same counter.
+    pub fn is_given_twice(&self, id: &DeviceId) -> bool {
+        self.double_allocations.contains(id) || self.excesses.contains_key(id)
+    }
+
+    /// Whether there is no device that was given twice.
+    pub fn is_consistent(&self) -> bool {
+        self.double_allocations.is_empty() && self.excesses.is_empty()
+    }
+
+    /// Of what more was given than there is, where the device was not given as a whole and once more.
+    pub fn excess(&self, id: &DeviceId) -> Option<&Excess> {
+        let excesses = self.excesses.get(id).filter(|_| !self.double_allocations.contains(id));
+        excesses?.first()
+    }
+
+    /// The devices that take too much together with this one, itself among them: those that take of the same counter.
+    pub fn beside(&self, id: &DeviceId) -> BTreeSet<DeviceId> {
+        let own = self.excesses.get(id).into_iter().flatten();
+        let own: BTreeSet<&Excess> = own.filter(|excess| matches!(excess, Excess::Counter(..))).collect();
+        let is_of_pool = |other: &DeviceId| (&other.driver, &other.pool) == (&id.driver, &id.pool);
+        let others = self.excesses.iter().filter(|(other, excesses)| {
+            is_of_pool(other) && excesses.iter().any(|excess| own.contains(excess))
+        });
+        others.map(|(other, _)| other.clone()).chain([id.clone()]).collect()
     }
 }
 
@@ -272,7 +323,7 @@ mod tests {
                 apply(&mut held, change);
                 let double = held.by_id.iter().filter(|(_, held)| held.is_double_allocation());
                 let double: BTreeSet<_> = double.map(|(id, _)| id.clone()).collect();
-                prop_assert_eq!(held.double_allocations(), &double);
+                prop_assert_eq!(held.given_twice(), double.iter().collect());
             }
         }
     }

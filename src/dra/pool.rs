@@ -202,6 +202,16 @@ impl DevicePools {
         (!self.of_many.contains(pool)).then(nodes)
     }
 
+    /// The newest generation of a pool of which every slice is there, wherever it can be reached; `None`: there is none, or it contradicts itself. Which
+    /// devices a node can reach is left open.
+    pub(super) fn complete(&self, pool: &PoolId) -> Option<VisiblePool<'_>> {
+        let (id, generations) = self.pools.get_key_value(pool)?;
+        let mut published = generations.published.iter();
+        let newest = published.find(|published| published.has(published.slices.len()))?;
+        let published = Some(newest).filter(|newest| newest.invalid.is_none())?;
+        Some(VisiblePool { id, published, state: PoolState::Usable, devices: Vec::new() })
+    }
+
     /// The pools of which the node can reach a slice, in the order in which devices are given: pools with binding conditions last,
     /// else by driver and name.
     pub(super) fn pools(&self, node: TargetNode<'_>) -> Vec<VisiblePool<'_>> {

@@ -36,7 +36,6 @@ func main() {
 	name := os.Args[1]
 	// The cobra commands below read os.Args themselves.
 	os.Args = append([]string{name}, os.Args[2:]...)
-	answers := map[string]func([]string, io.Reader, io.Writer) error{"feasible": runFeasible, "decide": runDecide, "selectors": runSelectors}
 	if answer, serves := answers[name]; serves {
 		if err := answer(os.Args[1:], os.Stdin, os.Stdout); err != nil {
 			fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)

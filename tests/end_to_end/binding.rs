@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::{
     machines::{hami_node, volcano_node},
-    support::floor::Floor,
+    support::{build::Release, floor::Floor},
     world::{World, annotation, node_of, phase, pod},
 };
 
@@ -25,7 +25,13 @@ pub(crate) async fn a_share_is_bound_with_its_assignment_in_one_write(floor: Flo
     let allocated = annotation(&pod, "hami.io/vgpu-devices-allocated");
     assert_eq!(allocated, "GPU-gpu-1-1,NVIDIA,3000,30:GPU-gpu-1-0,NVIDIA,3000,30:;");
     assert_eq!(annotation(&pod, "hami.io/bind-phase"), "success");
-    assert_eq!(pod.metadata.labels.unwrap()["hami.io/vgpu-node"], "gpu-1");
+    let labelled = pod.metadata.labels.and_then(|mut labels| labels.remove("hami.io/vgpu-node"));
+    let keeps_labels = floor == Floor::Sandbox || Release::of_tests().unwrap() > Release::V1_34;
+    assert_eq!(
+        labelled.as_deref(),
+        keeps_labels.then_some("gpu-1"),
+        "before 1.35, the labels of a Binding are dropped"
+    );
     world.agents_are_content();
 }
 

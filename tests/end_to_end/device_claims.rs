@@ -271,10 +271,6 @@ pub(crate) async fn what_devices_take_of_their_node_is_stated_and_counted(floor:
 
 /// As [`a_binder_that_is_killed_between_any_two_steps_gives_one_card`], for what the pod's status says of the node.
 pub(crate) async fn a_binder_that_is_killed_at_the_status_of_a_pod_states_what_its_claim_takes(floor: Floor) {
-    if !serves_node_resources(floor) {
-        // The API server keeps nothing of it, and so there is no such write.
-        return;
-    }
     let nodes = [("gpu-1", 2), ("gpu-2", 2)];
     let Some((mut world, claims)) = without_berth(floor, Driver::Nvidia, &nodes).await else { return };
     for (node, _) in nodes {

@@ -258,10 +258,6 @@ pub(crate) async fn a_pod_whose_status_names_a_claim_for_good_goes_where_it_is_s
 /// The pod goes to a node whose device plugin provides the resource after a claim was made for another.
 pub(crate) async fn a_claim_that_is_not_needed_after_all_is_deleted(floor: Floor) {
     let Some((mut world, watch)) = before_it_moves(floor).await else { return };
-    if world.release.keeps_stated_claim() {
-        eprintln!("not run: this API server keeps what the pod's status says of a claim");
-        return;
-    }
     world.start_berth();
     let pod = world.running("extended-moves").await;
     assert_eq!(node_of(&pod), "plugin-1");

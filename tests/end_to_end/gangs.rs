@@ -247,7 +247,7 @@ pub(crate) async fn a_group_of_groups_of_kubernetes_own_api() {
         pod["spec"]["schedulingGroup"] = json!({"podGroupName": group});
         pod
     };
-    if Release::of_tests().unwrap() == Release::Usual {
+    if Release::of_tests().unwrap() <= Release::Usual {
         let Some(mut world) = World::with_groups_of_kubernetes(&["gpu-1"], "").await else { return };
         world.start_berth();
         let groups = world.serve_groups(Floor::Real, api).await;
@@ -315,9 +315,6 @@ pub(crate) async fn a_group_of_groups_of_kubernetes_own_api() {
 
 /// Kubernetes 1.37 can serve PodGroups as `v1alpha3` and not as `v1beta1`. 1.36 has neither version, and does not start if it is told to serve one.
 pub(crate) async fn groups_of_kubernetes_own_api_that_are_served_in_its_older_version_alone() {
-    if Release::of_tests().unwrap() == Release::Usual {
-        return;
-    }
     let version = |version| ApiResource::from_gvk(&GroupVersionKind::gvk(COMPOSITE.0, version, "PodGroup"));
     let served = format!("--runtime-config={}/{}=true", COMPOSITE.0, COMPOSITE.1);
     let flags = vec![served, "--feature-gates=GenericWorkload=true".to_owned()];
@@ -349,7 +346,7 @@ pub(crate) async fn groups_of_kubernetes_own_api_that_are_served_in_its_older_ve
 /// The condition of the group that says whether its pods are placed, once it has this status: its reason and its message.
 async fn group_condition(groups: &Api<DynamicObject>, name: &str, status: &str) -> (String, String) {
     let kind = match Release::of_tests().unwrap() {
-        Release::Usual => "PodGroupScheduled",
+        Release::V1_34 | Release::Usual => "PodGroupScheduled",
         Release::V1_37 => "PodGroupInitiallyScheduled",
     };
     let found = |group: &DynamicObject| -> Option<(String, String)> {
@@ -396,7 +393,9 @@ pub(crate) async fn a_gang_of_kubernetes_own_api() {
 pub(crate) async fn a_group_of_kubernetes_own_api_that_is_preempted_as_a_whole() {
     let api = kubernetes();
     let (mode, gates) = match Release::of_tests().unwrap() {
-        Release::Usual => (json!("PodGroup"), ",GangScheduling=true,WorkloadAwarePreemption=true"),
+        Release::V1_34 | Release::Usual => {
+            (json!("PodGroup"), ",GangScheduling=true,WorkloadAwarePreemption=true")
+        }
         Release::V1_37 => (json!({"all": {}}), ""),
     };
     let Some(mut world) = World::with_groups_of_kubernetes(&["gpu-1", "gpu-2"], gates).await else { return };

@@ -28,7 +28,7 @@ const KUBERNETES: &str = "scheduling.k8s.io";
 /// Kubernetes' own, as its release under test serves them.
 pub(crate) fn kubernetes() -> GroupVersion {
     match Release::of_tests().unwrap() {
-        Release::Usual => (KUBERNETES, "v1alpha2"),
+        Release::V1_34 | Release::Usual => (KUBERNETES, "v1alpha2"),
         Release::V1_37 => (KUBERNETES, "v1beta1"),
     }
 }

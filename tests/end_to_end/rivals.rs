@@ -120,6 +120,45 @@ pub(crate) async fn a_device_that_another_scheduler_gives_again_is_found(floor: 
     world.agents_are_content();
 }
 
+/// Shares of a card that are more than it has are found like a card that was given twice. Berth gives nothing more of the card meanwhile.
+pub(crate) async fn shares_that_another_scheduler_gives_beyond_a_card_are_found(floor: Floor) {
+    let Some((mut world, _claims)) = without_berth(floor, Driver::Hami, &[("gpu-1", 1)]).await else {
+        return;
+    };
+    create_template(&world, "half", request(Driver::Hami, Some(("40Gi", "30")))).await;
+    create_template(&world, "little", request(Driver::Hami, Some(("1Mi", "0")))).await;
+    world.start_berth();
+    world.create(of_template("train", "half")).await;
+    let train = world.running("train").await;
+    let own = claim_of(&world, &train).await;
+    create_claim(&world, "rival", request(Driver::Hami, Some(("60Gi", "30")))).await;
+    let mut rival = of_claim("rival", "rival");
+    rival["spec"]["schedulerName"] = json!("other");
+    let rival = world.create(rival).await;
+    let mut given = serde_json::to_value(own.status.as_ref().unwrap().allocation.as_ref().unwrap()).unwrap();
+    given["devices"]["results"][0]["shareID"] = json!("7a52f3de-6a0c-4a7e-8b6a-2f6d1c3e9b01");
+    given["devices"]["results"][0]["consumedCapacity"]["memory"] = json!("60Gi");
+    let asked = tokio::time::Instant::now();
+    give(&world.cluster.client, &rival, &given).await;
+    let told = world.event("train", "DeviceAllocatedTwice").await;
+    let elapsed = asked.elapsed();
+    assert!(elapsed < Duration::from_secs(1), "it was told after {elapsed:?}");
+    let message = format!(
+        "More of capacity memory is allocated than there is, with device hami-gpu-0 of pool gpu-1 (hami-core-gpu.project-hami.io), to claims \
+         default/rival, default/{}. Delete Pods of some of them",
+        own.name_any()
+    );
+    assert_eq!(told.message.as_deref(), Some(&*message));
+    let metric = "berth_scheduler_doubly_allocated_devices{node=\"gpu-1\"} 1";
+    until_counted(&world, |counts| counts.contains(metric)).await;
+    world.create(of_template("next", "little")).await;
+    world.unschedulable_with("next", "0/1 nodes are available: 1 cannot allocate all claims.").await;
+    world.delete("rival").await;
+    until_counted(&world, |counts| !counts.contains("doubly_allocated_devices{")).await;
+    world.running("next").await;
+    world.agents_are_content();
+}
+
 async fn until_counted(world: &World, is_met: impl Fn(&str) -> bool) {
     let mut again = tokio::time::interval(Duration::from_millis(20));
     let met = async {

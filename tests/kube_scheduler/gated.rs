@@ -42,7 +42,7 @@ impl Gated {
     /// The gates that are on for it, where they are not by default.
     pub(crate) const fn gates(self, release: Release) -> &'static str {
         match (self, release) {
-            (Self::GroupsAndRules, Release::Usual) => "DRADeviceTaintRules=true",
+            (Self::GroupsAndRules, Release::V1_34 | Release::Usual) => "DRADeviceTaintRules=true",
             (Self::GroupsAndRules, Release::V1_37) => "DRADeviceCompatibilityGroups=true",
             (Self::NodeResources, _) => "DRANodeAllocatableResources=true",
             (Self::DerivedAttributes, _) => "DRADerivedAttributes=true",
@@ -159,7 +159,7 @@ fn groups_and_rules(case: &mut Case, release: Release) {
         return;
     }
     let version = match release {
-        Release::Usual => "resource.k8s.io/v1beta2",
+        Release::V1_34 | Release::Usual => "resource.k8s.io/v1beta2",
         Release::V1_37 => "resource.k8s.io/v1",
     };
     for at in 0..dice.below(4) {

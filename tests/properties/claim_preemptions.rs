@@ -7,7 +7,10 @@
 use std::{
     cmp::Reverse,
     collections::{BTreeMap, BTreeSet},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
 use berth::{
@@ -44,8 +47,13 @@ const MEMORY: u64 = 10;
 /// The claims that several pods may share: one for a whole device, one for a part.
 const SHARED: [Asks; 2] = [Asks::Whole, Asks::Part(4)];
 
-/// Whether a plugin registers the card, whether a driver publishes it as a whole, and whether another does so in shares.
-type Made = (bool, bool, bool);
+/// How much of its counter a card has that is published in pieces, and how much a half takes; the whole card takes all.
+const CARD: u32 = 2;
+const HALF: u32 = 1;
+
+/// Whether a plugin registers the card, whether a driver publishes it as a whole, and whether another does so in shares; and whether there is one more card
+/// beside it, which a driver publishes in pieces.
+type Made = (bool, bool, bool, bool);
 
 /// What a pod asks for.
 #[derive(Clone, Copy, Debug)]
@@ -58,6 +66,14 @@ enum Asks {
     Part(u64),
     /// A claim of the device that each node can reach.
     Remote,
+    /// A claim of half a card that is published in pieces.
+    Half,
+    /// A claim of all of such a card.
+    Card,
+    /// A claim of one of two links that each node can reach, or of both as one device: they share a counter.
+    Link,
+    /// See [`Self::Link`].
+    Trunk,
     /// The shared claim of this number.
     Shared(usize),
     /// An extended resource, which a claim of a whole device serves.
@@ -80,7 +96,8 @@ enum Stranger {
 }
 
 fn nodes() -> impl Strategy<Value = Vec<Vec<Made>>> {
-    let card = (prop::bool::weighted(0.7), prop::bool::weighted(0.6), prop::bool::weighted(0.6));
+    let has = prop::bool::weighted;
+    let card = (has(0.7), has(0.6), has(0.6), has(0.5));
     prop::collection::vec(prop::collection::vec(card, 1..=2), 1..=3)
 }
 
@@ -90,6 +107,10 @@ fn asks() -> impl Strategy<Value = Asks> {
         3 => Just(Asks::Whole),
         4 => (1..=MEMORY).prop_map(Asks::Part),
         1 => Just(Asks::Remote),
+        5 => Just(Asks::Half),
+        3 => Just(Asks::Card),
+        1 => Just(Asks::Link),
+        1 => Just(Asks::Trunk),
         3 => (0..SHARED.len()).prop_map(Asks::Shared),
         1 => Just(Asks::Extended),
     ]
@@ -123,7 +144,7 @@ fn claim_name(pod: &str, asks: Asks) -> Option<String> {
     match asks {
         Asks::Share(_) | Asks::Extended => None,
         Asks::Shared(number) => Some(format!("shared-{number}")),
-        Asks::Whole | Asks::Part(_) | Asks::Remote => Some(format!("{pod}-claim")),
+        _ => Some(format!("{pod}-claim")),
     }
 }
 
@@ -135,6 +156,10 @@ fn spec(asks: Asks) -> Value {
             json!({"deviceClassName": "parts", "capacity": {"requests": {"memory": format!("{memory}Mi"), "cores": "10"}}})
         }
         Asks::Remote => json!({"deviceClassName": "remote"}),
+        Asks::Half => json!({"deviceClassName": "half"}),
+        Asks::Card => json!({"deviceClassName": "card"}),
+        Asks::Link => json!({"deviceClassName": "link"}),
+        Asks::Trunk => json!({"deviceClassName": "trunk"}),
     };
     json!({"devices": {"requests": [{"name": "gpu", "exactly": exactly}]}})
 }
@@ -209,8 +234,13 @@ impl Objects {
     /// A scheduler that has just started and listed everything.
     fn snapshot(&self) -> Snapshot {
         let mut snapshot = Snapshot::default();
-        for class in ["whole", "parts", "remote"] {
-            let expression = format!("device.driver == '{class}'");
+        for class in ["whole", "parts", "remote", "half", "card", "link", "trunk"] {
+            let expression = match class {
+                "half" | "card" | "link" | "trunk" => {
+                    format!("device.driver == 'pieces' && device.attributes['pieces'].kind == '{class}'")
+                }
+                _ => format!("device.driver == '{class}'"),
+            };
             let mut spec = json!({"selectors": [{"cel": {"expression": expression}}]});
             if class == "whole" {
                 spec["extendedResourceName"] = json!("example.com/gpu");
@@ -273,8 +303,17 @@ impl Objects {
             };
             let wholes = published(&|made| made.1).into_iter().map(device).collect();
             let parts = published(&|made| made.2).into_iter().map(shared).collect();
-            slices.extend([slice("whole", of.clone(), wholes), slice("parts", of, parts)]);
+            slices.extend([slice("whole", of.clone(), wholes), slice("parts", of.clone(), parts)]);
+            let cards: Vec<String> =
+                published(&|made| made.3).iter().map(|at| format!("card-{at}")).collect();
+            slices.extend(pieces(&name(node), &of, ["card", "half"], &cards));
         }
+        slices.extend(pieces(
+            "fabric",
+            &json!({"allNodes": true}),
+            ["trunk", "link"],
+            &["fabric".to_owned()],
+        ));
         slices
     }
 
@@ -414,6 +453,36 @@ impl Objects {
     }
 }
 
+/// The slices of a pool with these cards: of each the whole, two halves, and the counter that they take of.
+fn pieces(pool: &str, of: &Value, [whole, half]: [&str; 2], cards: &[String]) -> Vec<ResourceSlice> {
+    let counters = |amount: u32| json!({"slots": {"value": amount.to_string()}});
+    let device = |card: &String, name: &str, kind: &str, takes: u32| {
+        json!({"name": format!("{card}-{name}"), "attributes": {"kind": {"string": kind}},
+            "consumesCounters": [{"counterSet": card, "counters": counters(takes)}]})
+    };
+    let devices: Vec<Value> = cards
+        .iter()
+        .flat_map(|card| {
+            [device(card, "all", whole, CARD), device(card, "a", half, HALF), device(card, "b", half, HALF)]
+        })
+        .collect();
+    let sets: Vec<Value> =
+        cards.iter().map(|card| json!({"name": card, "counters": counters(CARD)})).collect();
+    let slice = |part: &str, field: &str, content: Vec<Value>| {
+        let mut spec =
+            json!({"driver": "pieces", "pool": {"name": pool, "generation": 1, "resourceSliceCount": 2}});
+        spec.as_object_mut().unwrap().extend(of.as_object().unwrap().clone());
+        spec[field] = json!(content);
+        parsed(json!({"metadata": {"name": format!("pieces-{pool}-{part}")}, "spec": spec}))
+    };
+    vec![slice("devices", "devices", devices), slice("counters", "sharedCounters", sets)]
+}
+
+/// Whether it is a device that takes of a counter.
+fn takes_of_a_counter(asks: Asks) -> bool {
+    matches!(asks, Asks::Half | Asks::Card | Asks::Link | Asks::Trunk)
+}
+
 fn number(uid: &Uid) -> usize {
     uid.strip_prefix("pod-").unwrap().parse().unwrap()
 }
@@ -437,11 +506,21 @@ enum Memory {
     Lost,
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 1_000, ..ProptestConfig::default() })]
+/// How often a pod preempted others.
+#[derive(Debug, Default)]
+struct Tally {
+    /// For a device that takes of a counter.
+    for_counters: AtomicUsize,
+    /// For such a device, and several pods went that had some of the same counter.
+    several: AtomicUsize,
+    /// For anything else.
+    others: AtomicUsize,
+}
 
-    #[test]
-    fn those_pods_go_whose_devices_are_needed_and_what_they_leave_is_kept(
+#[test]
+fn those_pods_go_whose_devices_are_needed_and_what_they_leave_is_kept() {
+    let tally = Tally::default();
+    proptest!(ProptestConfig { cases: 1_000, ..ProptestConfig::default() }, |(
         nodes in nodes(),
         tenants in tenants(),
         strangers in strangers(),
@@ -449,7 +528,7 @@ proptest! {
         priority in 1..5_i32,
         later in prop::collection::vec((asks_of_others(), 0..5_i32), 0..4),
         memory in prop_oneof![Just(Memory::Kept), Just(Memory::Lost)],
-    ) {
+    )| {
         let mut objects = Objects::new(nodes);
         let mut snapshot = objects.snapshot();
         for (pod, tenant) in tenants.iter().enumerate() {
@@ -457,8 +536,8 @@ proptest! {
         }
         for (pod, stranger) in strangers {
             let user = ("pods", uid(pod).to_string());
-            let used = objects.claims.iter_mut().find(|(_, standing)| standing.users.contains(&user));
-            let Some((claim, standing)) = used else { continue };
+            let shared = objects.claims.iter_mut().find(|(_, standing)| standing.users.contains(&user));
+            let Some((claim, standing)) = shared else { continue };
             standing.users.insert(match stranger {
                 Stranger::Job => ("jobs", "job".to_owned()),
                 Stranger::UnknownPod => ("pods", "unknown".to_owned()),
@@ -487,6 +566,7 @@ proptest! {
         });
         prop_assert_eq!(&found, &objects.expected(&demand));
         let Some((node, _, victims)) = found else { return Ok(()) };
+        tally.count(asks, victims.len());
 
         // The victims end one after the other, and their claims are freed one after the other. Other pods come meanwhile.
         let going: BTreeSet<Uid> = victims.iter().map(|pod| uid(*pod)).collect();
@@ -530,6 +610,26 @@ proptest! {
         }
         let decided = fits(&snapshot);
         prop_assert!(decided.is_ok(), "its room was given away: {:?}", decided.err());
+    });
+    let counts =
+        [&tally.for_counters, &tally.several, &tally.others].map(|count| count.load(Ordering::Relaxed));
+    println!("{tally:?}");
+    assert!(
+        counts.iter().all(|count| *count >= 20),
+        "the clusters do not have what they are to have: {tally:?}"
+    );
+}
+
+impl Tally {
+    fn count(&self, asks: Asks, victims: usize) {
+        let counts = match (takes_of_a_counter(asks), victims) {
+            (true, 1) => vec![&self.for_counters],
+            (true, _) => vec![&self.for_counters, &self.several],
+            (false, _) => vec![&self.others],
+        };
+        for count in counts {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
     }
 }
 
@@ -540,5 +640,7 @@ fn asks_of_others() -> impl Strategy<Value = Asks> {
         2 => Just(Asks::Whole),
         3 => (1..=MEMORY).prop_map(Asks::Part),
         1 => Just(Asks::Extended),
+        2 => Just(Asks::Half),
+        1 => Just(Asks::Card),
     ]
 }

@@ -4,8 +4,8 @@ use berth::{
     config::Config,
     object::resource_claim::AllocationResult,
     scheduling::{
-        BindOutcome, Details, Effect, Event, NodeChange, ObjectChange, PodChange, Setback, TellOutcome,
-        WriteOutcome,
+        BindOutcome, Concern, Details, Effect, Event, NodeChange, ObjectChange, PodChange, Setback,
+        TellOutcome, WriteOutcome,
         effect::PrebindWrite,
         model::kind::{Kind, TaintRuleVersion},
         scheduler::Settings,
@@ -555,6 +555,112 @@ fn a_claim_of_which_another_one_has_the_device_is_freed_whoever_has_given_it() {
         restarted.tell(claim("d", 6, &json!({})));
         assert_eq!(asked(&[restarted.settle(), later(&mut restarted)].concat()), ["give c"]);
     }
+}
+
+/// The devices of node `n1`: two that may be shared, with so much memory, and that take 4 each of a counter, of which there is so much.
+fn shared_devices(memory: u32, counter: u32) -> [Event; 2] {
+    let device = |at: u32| {
+        json!({"name": format!("gpu-{at}"), "allowMultipleAllocations": true, "capacity": {"memory": {"value": memory.to_string()}},
+            "consumesCounters": [{"counterSet": "card", "counters": {"slots": {"value": "4"}}}]})
+    };
+    let counters = json!([{"name": "card", "counters": {"slots": {"value": counter.to_string()}}}]);
+    let slice = |name: &str, field: &str, content: &Value| {
+        let slice = json!({
+            "metadata": {"name": name},
+            "spec": {"driver": "gpu.example.com", "nodeName": "n1", field: content,
+                "pool": {"name": "n1", "generation": 2, "resourceSliceCount": 2}},
+        });
+        Event::Object(ObjectChange::Seen(Object::ResourceSlice(parsed(&slice))))
+    };
+    [
+        slice("n1-gpu.example.com", "devices", &json!([device(0), device(1)])),
+        slice("n1-counters", "sharedCounters", &counters),
+    ]
+}
+
+/// A share of a device of node `n1`.
+fn share_of(device: &str, memory: u32) -> AllocationResult {
+    let mut share = device_of("n1");
+    let mut result = serde_json::to_value(&share.devices.results[0]).unwrap();
+    result["device"] = json!(device);
+    result["shareID"] = json!(format!("share-{device}-{memory}"));
+    result["consumedCapacity"] = json!({"memory": memory.to_string()});
+    share.devices.results = vec![parsed(&result)];
+    share
+}
+
+#[test]
+fn a_claim_is_freed_with_which_a_device_or_a_counter_has_too_little_for_all() {
+    let given = |device: &str| {
+        [
+            claim("c", 3, &status(&share_of("gpu-0", 60), &["p"])),
+            claim("d", 4, &status(&share_of(device, 60), &["o"])),
+        ]
+    };
+    for (device, memory, counter, is_freed) in [
+        ("gpu-0", 100, 100, true),
+        ("gpu-0", 120, 100, false),
+        ("gpu-1", 100, 7, true),
+        ("gpu-1", 100, 8, false),
+    ] {
+        let mut machine = with_pod(shared_devices(memory, counter).into_iter().chain(given(device)));
+        let effects = two_turns(&mut machine);
+        let case = format!("{device}, {memory}, {counter}");
+        if is_freed {
+            assert_eq!(
+                (told(&effects, "p").as_str(), asked(&effects)),
+                (SOUGHT, vec!["free c".to_owned()]),
+                "{case}"
+            );
+        } else {
+            assert_eq!(bindings(&effects), [("p".to_owned(), "n1".to_owned())], "{case}");
+        }
+    }
+}
+
+#[test]
+fn pods_that_run_are_told_of_shares_and_counters_that_are_more_than_there_is() {
+    let told_of = |slices: [Event; 2], device: &str| {
+        let given = [("c", "p", "gpu-0"), ("d", "o", device)];
+        let claims =
+            given.map(|(name, user, device)| claim(name, 3, &status(&share_of(device, 60), &[user])));
+        let pods = given.map(|(name, pod, _)| bound(user(pod, name), "n1", json!({})));
+        let mut machine = machine(&[("n1", 1)], shared_devices(120, 8).into_iter().chain(claims));
+        for pod in &pods {
+            machine.show_pod(pod);
+        }
+        let found = |effects: &[Effect]| -> Vec<(String, String)> {
+            let found = effects.iter().filter_map(|effect| match effect {
+                Effect::ReportFinding { of: Concern::Pod(pod), finding } => {
+                    Some((pod.name.to_string(), finding.message().full))
+                }
+                _ => None,
+            });
+            found.collect()
+        };
+        assert_eq!(found(&two_turns(&mut machine)), []);
+        // The driver publishes less: that is found as well as a claim that comes later.
+        for slice in slices {
+            machine.tell(slice);
+        }
+        let found = found(&two_turns(&mut machine));
+        assert_eq!(found.len(), 2, "{found:?}");
+        found.into_iter().map(|(pod, message)| format!("{pod}: {message}")).collect::<Vec<_>>()
+    };
+    let of_memory = "More of capacity memory is allocated than there is, with device gpu-0 of pool n1 (gpu.example.com), to claims default/c, default/d. \
+                     Delete Pods of some of them";
+    let mut told = told_of(shared_devices(100, 8), "gpu-0");
+    told.sort();
+    assert_eq!(told, ["o", "p"].map(|pod| format!("{pod}: {of_memory}")));
+    let mut told = told_of(shared_devices(120, 7), "gpu-1");
+    told.sort();
+    let of_counter = |device: &str| {
+        format!(
+            "More of counter card/slots is allocated than there is, with device {device} of pool n1 (gpu.example.com), to claims default/c, default/d. \
+             Delete Pods of some of them"
+        )
+    };
+    assert_eq!(told, [format!("o: {}", of_counter("gpu-1")), format!("p: {}", of_counter("gpu-0"))]);
 }
 
 #[test]

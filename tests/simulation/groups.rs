@@ -56,6 +56,8 @@ struct Group {
     rack: Option<String>,
     /// The claims of its pods.
     claims: Vec<String>,
+    /// How the names of claims begin that are made for it.
+    made: Vec<String>,
 }
 
 impl Group {
@@ -66,13 +68,19 @@ impl Group {
         };
         let spec = &object["spec"];
         let least = spec["schedulingPolicy"]["gang"][field].as_u64().unwrap_or(1);
-        let claims = spec["resourceClaims"].as_array().into_iter().flatten();
+        let claims = || spec["resourceClaims"].as_array().into_iter().flatten();
+        let is_made = |claim: &&Value| claim.get("resourceClaimTemplateName").is_some();
+        let prefix = |claim: &Value| format!("{}-{}-", text(object, "/metadata/name"), text(claim, "/name"));
         Self {
             uid: text(object, "/metadata/uid").to_owned(),
             least: usize::try_from(least).unwrap(),
             parent: spec["parentCompositePodGroupName"].as_str().map(str::to_owned),
             rack: spec["schedulingConstraints"]["topology"][0]["key"].as_str().map(str::to_owned),
-            claims: claims.map(|claim| text(claim, "/resourceClaimName").to_owned()).collect(),
+            claims: claims()
+                .filter(|claim| !is_made(claim))
+                .map(|claim| text(claim, "/resourceClaimName").to_owned())
+                .collect(),
+            made: claims().filter(is_made).map(prefix).collect(),
         }
     }
 }
@@ -265,7 +273,10 @@ impl Groups {
     pub(crate) fn is_for(&self, uid: &str, claim: &str, pod: &Pod) -> bool {
         let key = pod.kubernetes_group.as_ref().map(|group| (Kind::Leaf, group.clone()));
         let known = key.and_then(|key| self.known.get(&key));
-        known.is_some_and(|(_, group)| group.uid == uid && group.claims.iter().any(|own| own == claim))
+        known.is_some_and(|(_, group)| {
+            let is_made = group.made.iter().any(|prefix| claim.starts_with(prefix));
+            group.uid == uid && (is_made || group.claims.iter().any(|own| own == claim))
+        })
     }
 
     /// Whether there is a PodGroup of this uid.

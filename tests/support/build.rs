@@ -7,9 +7,11 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A release of Kubernetes of which `tests/controlplane` is built. Each has a module file of its own.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+/// A release of Kubernetes of which `tests/controlplane` is built, in order. Each has a module file of its own.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum Release {
+    /// 1.34.4, the oldest minor release with `resource.k8s.io/v1`. Its program has no commands that run kube-scheduler's plugins.
+    V1_34,
     /// The one against which all tests run: 1.36.3.
     Usual,
     /// 1.37.2.
@@ -22,14 +24,16 @@ impl Release {
         let named = std::env::var_os("BERTH_KUBERNETES").unwrap_or_default();
         match named.to_str() {
             Some("" | "1.36") => Ok(Self::Usual),
+            Some("1.34") => Ok(Self::V1_34),
             Some("1.37") => Ok(Self::V1_37),
-            _ => Err(format!("BERTH_KUBERNETES={}: must be 1.36 or 1.37", named.display())),
+            _ => Err(format!("BERTH_KUBERNETES={}: must be 1.34, 1.36 or 1.37", named.display())),
         }
     }
 
     /// The number, without the 1 before it.
     pub fn minor(self) -> u32 {
         match self {
+            Self::V1_34 => 34,
             Self::Usual => 36,
             Self::V1_37 => 37,
         }
@@ -38,6 +42,7 @@ impl Release {
     /// The whole version, as the API server names it.
     fn version(self) -> &'static str {
         match self {
+            Self::V1_34 => "v1.34.4",
             Self::Usual => "v1.36.3",
             Self::V1_37 => "v1.37.2",
         }
@@ -46,14 +51,24 @@ impl Release {
     /// The folder below `target` that its program is in.
     fn folder(self) -> &'static str {
         match self {
+            Self::V1_34 => "controlplane-1.34",
             Self::Usual => "controlplane",
             Self::V1_37 => "controlplane-1.37",
+        }
+    }
+
+    /// The tags of the sources that are left out or in.
+    fn tags(self) -> &'static str {
+        match self {
+            Self::V1_34 => "servers",
+            Self::Usual | Self::V1_37 => "",
         }
     }
 
     /// The file beside the sources that says of which modules it is built.
     fn module(self) -> &'static str {
         match self {
+            Self::V1_34 => "go.1.34.mod",
             Self::Usual => "go.mod",
             Self::V1_37 => "go.1.37.mod",
         }
@@ -214,7 +229,8 @@ fn go_build(source: &Path, program: &Path, release: Release) -> Result<(), Strin
         release.version()
     ));
     let module = format!("-modfile={}", release.module());
-    let arguments = ["build", "-trimpath", &module, "-ldflags", &ldflags, "-o"].map(OsString::from);
+    let arguments = ["build", "-trimpath", &module, "-tags", release.tags(), "-ldflags", &ldflags, "-o"]
+        .map(OsString::from);
     go(source, arguments.into_iter().chain([program.into(), ".".into()]))
 }
 

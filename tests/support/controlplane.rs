@@ -285,18 +285,23 @@ impl ControlPlane {
             format!("--token-auth-file={}", file("tokens.csv")),
             "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition".to_owned(),
             "--endpoint-reconciler-type=none".to_owned(),
-            format!("--feature-gates={}", gates()),
-            "--runtime-config=resource.k8s.io/v1beta2/devicetaintrules=true".to_owned(),
         ]
+        .into_iter()
+        .chain(served().iter().map(ToString::to_string))
+        .collect()
     }
 }
 
-/// The feature gates that are on besides: rules that taint devices are served since 1.36, and without being asked for since 1.37; what devices take of
-/// their nodes has the fields that Berth reads since 1.37.
-fn gates() -> &'static str {
+/// What is served besides: rules that taint devices since 1.36, and without being asked for since 1.37; what devices take of their nodes has the fields
+/// that Berth reads since 1.37. Extended resources by claims and shares of devices are on by default in 1.36, and not in 1.34.
+fn served() -> &'static [&'static str] {
+    const RULES: &str = "--runtime-config=resource.k8s.io/v1beta2/devicetaintrules=true";
     match Release::of_tests() {
-        Ok(Release::V1_37) => "DRADeviceTaintRules=true,DRANodeAllocatableResources=true",
-        Ok(Release::Usual) | Err(_) => "DRADeviceTaintRules=true",
+        Ok(Release::V1_34) => &["--feature-gates=DRAExtendedResource=true,DRAConsumableCapacity=true"],
+        Ok(Release::V1_37) => {
+            &["--feature-gates=DRADeviceTaintRules=true,DRANodeAllocatableResources=true", RULES]
+        }
+        Ok(Release::Usual) | Err(_) => &["--feature-gates=DRADeviceTaintRules=true", RULES],
     }
 }
 

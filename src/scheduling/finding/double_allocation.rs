@@ -1,4 +1,4 @@
-//! Devices of bound pods that several claims were given.
+//! Devices of bound pods that several claims were given, or of which claims were given more than there is.
 //!
 //! Berth gives no device twice, and gives way while its pod is not bound. What is found here is for people to end: a pod that is bound has its devices.
 
@@ -8,7 +8,7 @@ use std::{
 };
 
 use crate::{
-    dra::device::DeviceId,
+    dra::{Excess, device::DeviceId},
     scheduling::{
         model::{
             message::Message,
@@ -22,11 +22,13 @@ use crate::{
     },
 };
 
-/// A device that several claims have, although it is not to be shared.
+/// A device that several claims have, although it is not to be shared, or of which they have more than there is.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct DoubleAllocation {
     /// The device.
     pub device: DeviceId,
+    /// Of what claims have too much; `None`: one of them has the whole device.
+    pub excess: Option<Excess>,
     /// The full names of the claims.
     pub claims: BTreeSet<Arc<str>>,
     /// The bound pods of the node that have it by one of them.
@@ -38,7 +40,7 @@ impl DoubleAllocation {
     pub(super) fn on_node(node: &NodeName, snapshot: &Snapshot) -> BTreeMap<DeviceId, Self> {
         let claims = snapshot.resource_claims();
         let mut found: BTreeMap<DeviceId, Self> = BTreeMap::new();
-        if claims.held().double_allocations().is_empty() {
+        if claims.held().is_consistent() {
             return found;
         }
         let bound =
@@ -49,6 +51,7 @@ impl DoubleAllocation {
             {
                 let given = found.entry(device).or_insert_with_key(|device| Self {
                     device: device.clone(),
+                    excess: claims.held().excess(device).cloned(),
                     claims: claims_with(device, claims),
                     pods: BTreeSet::new(),
                 });
@@ -59,15 +62,28 @@ impl DoubleAllocation {
     }
 
     pub(super) fn message(&self) -> Message {
-        let Self { device: DeviceId { driver, pool, device }, claims, .. } = self;
+        let Self { device: DeviceId { driver, pool, device }, excess, claims, .. } = self;
         let claims: Vec<_> = claims.iter().map(|claim| &**claim).collect();
-        let full = format!(
-            "Device {device} of pool {pool} ({driver}) is allocated to more than one claim: {}. Delete all but one of their Pods",
-            claims.join(", ")
-        );
-        let own = format!(
-            "Device {device} of this Pod ({driver}) is allocated to another claim, too. Delete one of their Pods"
-        );
+        let claims = claims.join(", ");
+        let (full, own) = match excess {
+            None => (
+                format!(
+                    "Device {device} of pool {pool} ({driver}) is allocated to more than one claim: {claims}. Delete all but one of their Pods"
+                ),
+                format!(
+                    "Device {device} of this Pod ({driver}) is allocated to another claim, too. Delete one of their Pods"
+                ),
+            ),
+            Some(excess) => (
+                format!(
+                    "More of {excess} is allocated than there is, with device {device} of pool {pool} ({driver}), to claims {claims}. Delete Pods of \
+                     some of them"
+                ),
+                format!(
+                    "More of {excess} is allocated than there is, with device {device} of this Pod ({driver}). Delete one of the Pods that have it"
+                ),
+            ),
+        };
         Message::with_own(full, own)
     }
 }

@@ -5,17 +5,20 @@ use std::{collections::BTreeSet, sync::Arc};
 use jiff::Timestamp;
 
 use super::Scheduler;
-use crate::scheduling::{
-    model::{
-        kind::Kind,
-        name::{NodeName, full_name},
-        node::NodeInfo,
-    },
-    prebind::PrebindInput,
-    snapshot::Snapshot,
-    world::{
-        object::Object,
-        resource_claims::double_allocation::{claims_with, double_allocations},
+use crate::{
+    dra::device::DeviceId,
+    scheduling::{
+        model::{
+            kind::Kind,
+            name::{NodeName, full_name},
+            node::NodeInfo,
+        },
+        prebind::PrebindInput,
+        snapshot::Snapshot,
+        world::{
+            object::Object,
+            resource_claims::double_allocation::{claims_with, double_allocations},
+        },
     },
 };
 
@@ -61,8 +64,12 @@ impl Scheduler {
             _ => None,
         };
         let claimed = claim.as_ref().map(|claim| full_name(&claim.metadata.namespace, &claim.metadata.name));
-        let before: BTreeSet<_> =
+        let is_slice = object.kind() == Kind::ResourceSlice;
+        let mut before: BTreeSet<_> =
             claimed.iter().flat_map(|name| nodes_of_double_allocations(self.snapshot(), name)).collect();
+        if is_slice {
+            before = nodes_of_all_double_allocations(self.snapshot());
+        }
         for node in self.binding.cycle.snapshot.set_object(object) {
             self.binding.wake(&node);
             self.binding.flows.touch(&node);
@@ -72,6 +79,10 @@ impl Scheduler {
             before.union(&now).for_each(|node| self.binding.flows.touch(node));
             self.binding.cycle.pods.note_claim(&name);
             self.binding.advance_prebind(PrebindInput::ClaimSeen(&claim));
+        }
+        if is_slice {
+            let now = nodes_of_all_double_allocations(self.snapshot());
+            before.union(&now).for_each(|node| self.binding.flows.touch(node));
         }
         self.join_anew(&nodes, now);
     }
@@ -93,11 +104,18 @@ impl Scheduler {
             .then(|| self.binding.cycle.snapshot.objects().devices(name).cloned())
             .flatten();
         let is_claim = kind == Kind::ResourceClaim;
-        let before =
-            if is_claim { nodes_of_double_allocations(self.snapshot(), name) } else { BTreeSet::new() };
+        let before = match kind {
+            Kind::ResourceClaim => nodes_of_double_allocations(self.snapshot(), name),
+            Kind::ResourceSlice => nodes_of_all_double_allocations(self.snapshot()),
+            _ => BTreeSet::new(),
+        };
         for node in self.binding.cycle.snapshot.remove_object(kind, name) {
             self.binding.wake(&node);
             self.binding.flows.touch(&node);
+        }
+        if kind == Kind::ResourceSlice {
+            let now = nodes_of_all_double_allocations(self.snapshot());
+            before.union(&now).for_each(|node| self.binding.flows.touch(node));
         }
         if is_claim {
             self.binding.cycle.pods.note_claim(name);
@@ -125,9 +143,20 @@ fn nodes_with_devices(snapshot: &Snapshot) -> Vec<NodeName> {
 
 /// The nodes of pods that have a device which this claim and others were given, by the claim's full name.
 fn nodes_of_double_allocations(snapshot: &Snapshot, claim: &str) -> BTreeSet<NodeName> {
+    let devices = double_allocations(claim, snapshot.resource_claims());
+    devices.iter().flat_map(|device| nodes_with(snapshot, device)).collect()
+}
+
+/// The nodes of pods that have a device which several claims were given, whichever they are.
+fn nodes_of_all_double_allocations(snapshot: &Snapshot) -> BTreeSet<NodeName> {
+    let devices = snapshot.resource_claims().held().given_twice();
+    devices.into_iter().flat_map(|device| nodes_with(snapshot, device)).collect()
+}
+
+/// The nodes of pods whose claims have this device, or have too much together with it.
+fn nodes_with(snapshot: &Snapshot, device: &DeviceId) -> BTreeSet<NodeName> {
     let (claims, ledger) = (snapshot.resource_claims(), snapshot.ledger());
-    let given = double_allocations(claim, claims).into_iter().flat_map(|device| claims_with(&device, claims));
-    let given: BTreeSet<Arc<str>> = given.collect();
+    let given = claims_with(device, claims);
     let users = given.iter().flat_map(|claim| ledger.users_of_claim(claim));
     users.filter_map(|uid| Some(ledger.get(uid)?.node.clone())).collect()
 }

@@ -230,6 +230,7 @@ impl ResourceClaims {
         self.versions.note_published();
         for pool in pools {
             self.published.note(&pool, &self.inventory);
+            self.held.judge(&pool, &self.inventory);
             let nameless = !self.inventory.may_name_hardware(&pool.0);
             if nameless == self.nameless.contains(&pool.0) {
                 self.refold_cards(&pool);
@@ -373,10 +374,11 @@ impl ResourceClaims {
         self.versions.note_pool(pool.clone());
         self.held.clear(pool);
         self.refold_cards(pool);
-        let Some(claims) = self.by_pool.get(pool) else { return };
-        for allocation in claims.iter().filter_map(|name| self.claims.get(name)?.allocation()) {
+        let claims = self.by_pool.get(pool).into_iter().flatten();
+        for allocation in claims.filter_map(|name| self.claims.get(name)?.allocation()) {
             self.held.add_of(allocation, pool);
         }
+        self.held.judge(pool, &self.inventory);
     }
 
     /// A claim of a namespace, as it was last seen.

@@ -18,8 +18,14 @@ use crate::{
 };
 
 /// What is counted of the groups that users create, in each search.
-pub(crate) const OF_GROUPS: [&str; 5] =
-    [ALONE, TREE, "claims of their own", "a claim of the PodGroup", "a CompositePodGroup that shares a rack"];
+pub(crate) const OF_GROUPS: [&str; 6] = [
+    ALONE,
+    TREE,
+    "claims of their own",
+    "a claim of the PodGroup",
+    "a CompositePodGroup that shares a rack",
+    "a claim that is made for the PodGroup",
+];
 const ALONE: &str = "a PodGroup by itself";
 const TREE: &str = "a tree of groups";
 /// Too rare for a short search.
@@ -32,6 +38,8 @@ enum Uses {
     Own(Template),
     /// All the claim of their PodGroup.
     Shared,
+    /// All the claim that is made for their PodGroup from this template.
+    Made(Template),
 }
 
 /// A PodGroup with pods.
@@ -109,7 +117,14 @@ impl Actors {
         }
         let template =
             if self.dice.in_thousand(700) { Template::Whole } else { self.dice.one_of(&Template::ALL) };
-        let uses = if self.dice.in_thousand(self.story.crowd.shared_claims) {
+        let share = self.story.crowd.shared_claims;
+        let is_made = self.dice.in_thousand(share);
+        let is_shared = !is_made && self.dice.in_thousand(share);
+        let uses = if is_made {
+            world.watch.log().count(OF_GROUPS[5]);
+            spec["resourceClaims"] = json!([{"name": "gpu", "resourceClaimTemplateName": template.name()}]);
+            Uses::Made(template)
+        } else if is_shared {
             world.watch.log().count(OF_GROUPS[3]);
             spec["resourceClaims"] = json!([{"name": "gpu", "resourceClaimName": name}]);
             create(&claims(world), json!({"metadata": {"name": name}, "spec": template.spec()})).await;
@@ -130,6 +145,7 @@ impl Actors {
         }
         if pods_first {
             create_group(world, Kind::Leaf, &group).await;
+            touch_claims(world, name).await;
         }
         self.teams.teams.push(team);
     }
@@ -137,7 +153,9 @@ impl Actors {
     async fn create_member(&mut self, world: &World, team: &Team) {
         self.pods += 1;
         let uses = match team.uses {
-            Uses::Own(template) => json!({"name": "gpu", "resourceClaimTemplateName": template.name()}),
+            Uses::Own(template) | Uses::Made(template) => {
+                json!({"name": "gpu", "resourceClaimTemplateName": template.name()})
+            }
             Uses::Shared => json!({"name": "gpu", "resourceClaimName": team.name}),
         };
         let spec = json!({"schedulerName": "berth", "resourceClaims": [uses],
@@ -195,10 +213,14 @@ impl Actors {
         drop(groups(world, Kind::Leaf).delete(name, &DeleteParams::default()).await);
         self.teams.teams.retain(|team| team.name != name);
         world.watch.say(&format!("a user deletes PodGroup {name} and its pods"));
-        // The controller of claims looks at them again: the sandbox's does so when a template changes, Kubernetes' when a PodGroup does.
-        let touched = Patch::Merge(json!({"metadata": {"annotations": {"example.com/touched": name}}}));
-        templates(world).patch(Template::Whole.name(), &PatchParams::default(), &touched).await.unwrap();
+        touch_claims(world, name).await;
     }
+}
+
+/// The controller of claims looks at all of them again: the sandbox's does so when a template changes, Kubernetes' when a PodGroup does.
+async fn touch_claims(world: &World, group: &str) {
+    let touched = Patch::Merge(json!({"metadata": {"annotations": {"example.com/touched": group}}}));
+    templates(world).patch(Template::Whole.name(), &PatchParams::default(), &touched).await.unwrap();
 }
 
 fn groups(world: &World, kind: Kind) -> Api<DynamicObject> {

@@ -61,7 +61,7 @@ pub(super) struct Claim {
     pub(super) asked: Asked,
     pub(super) allocation: Option<Allocation>,
     pub(super) users: Vec<User>,
-    /// Whether it was made from a template.
+    /// Whether it was made for one pod.
     pub(super) is_made: bool,
     pub(super) kept: bool,
     pub(super) deleting: bool,
@@ -101,7 +101,7 @@ impl Claim {
             asked,
             allocation: status.get("allocation").filter(|given| !given.is_null()).map(Allocation::read),
             users: users.collect(),
-            is_made: object["metadata"].get("ownerReferences").is_some(),
+            is_made: text(object, "/metadata/ownerReferences/0/kind") == "Pod",
             kept: finalizers.into_iter().any(|finalizer| finalizer == FINALIZER),
             deleting: !text(object, "/metadata/deletionTimestamp").is_empty(),
         }

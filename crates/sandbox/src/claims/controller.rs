@@ -80,13 +80,21 @@ async fn make(
         one.namespace().as_ref() == Some(&namespace) && one.name_any() == template
     };
     let Some(template) = templates.iter().find(own) else { return Ok(()) };
+    let user = match own_group(pod) {
+        None => User::of_pod(pod),
+        Some(group) => match self::group(client, &namespace, group).await? {
+            // The pod waits for its PodGroup, as upstream has it.
+            None => return Ok(()),
+            Some(group) if shares(&group, entry) => User::of_group(&group),
+            Some(_) => User::of_pod(pod),
+        },
+    };
     let made_for = |claim: &&ResourceClaim| {
-        let annotation = claim.annotations().get("resource.kubernetes.io/pod-claim-name");
-        owner(claim) == pod.metadata.uid.as_deref() && annotation == Some(&entry.name)
+        owner(claim) == Some((user.kind, &user.uid)) && claim.annotations().get(ENTRY) == Some(&entry.name)
     };
     let name = match claims.iter().find(made_for) {
         Some(claim) => claim.name_any(),
-        None => create(client, pod, entry, template).await?,
+        None => create(client, (&user, &namespace), entry, template).await?,
     };
     let status = json!({"status": {"resourceClaimStatuses": [{"name": entry.name, "resourceClaimName": name}]},
         "metadata": {"uid": pod.metadata.uid}});
@@ -94,32 +102,81 @@ async fn make(
     pods.patch_status(&pod.name_any(), &PatchParams::default(), &Patch::Strategic(status)).await.map(drop)
 }
 
+/// A pod or a PodGroup for which a claim is made.
+struct User {
+    api_version: String,
+    kind: &'static str,
+    name: String,
+    uid: String,
+}
+
+impl User {
+    fn of_pod(pod: &Pod) -> Self {
+        Self {
+            api_version: "v1".to_owned(),
+            kind: "Pod",
+            name: pod.name_any(),
+            uid: pod.uid().unwrap_or_default(),
+        }
+    }
+
+    fn of_group(group: &DynamicObject) -> Self {
+        let api_version = group.types.as_ref().map(|types| types.api_version.clone());
+        Self {
+            api_version: api_version.unwrap_or_else(|| "scheduling.k8s.io/v1beta1".to_owned()),
+            kind: GROUP,
+            name: group.name_any(),
+            uid: group.uid().unwrap_or_default(),
+        }
+    }
+}
+
+/// The annotation in which a claim says for which entry of a pod or a PodGroup it was made.
+const ENTRY: &str = "resource.kubernetes.io/pod-claim-name";
+
+/// The kind of Kubernetes' groups of pods.
+const GROUP: &str = "PodGroup";
+
+/// The name of the PodGroup of Kubernetes that the pod is in.
+fn own_group(pod: &Pod) -> Option<&str> {
+    pod.spec.as_ref()?.scheduling_group.as_ref()?.pod_group_name.as_deref()
+}
+
+/// Whether the PodGroup has an entry that is equal in all fields: its pods share the claim then.
+fn shares(group: &DynamicObject, entry: &PodResourceClaim) -> bool {
+    let entries = group.data["spec"]["resourceClaims"].as_array().into_iter().flatten();
+    let own = json!({"name": entry.name, "resourceClaimTemplateName": entry.resource_claim_template_name});
+    entries.into_iter().any(|entry| *entry == own)
+}
+
 async fn create(
     client: &Client,
-    pod: &Pod,
+    (user, namespace): (&User, &str),
     entry: &PodResourceClaim,
     template: &ResourceClaimTemplate,
 ) -> kube::Result<String> {
-    let namespace = pod.namespace().unwrap_or_default();
-    let owner = json!({"apiVersion": "v1", "kind": "Pod", "name": pod.name_any(), "uid": pod.metadata.uid,
+    let owner = json!({"apiVersion": user.api_version, "kind": user.kind, "name": user.name, "uid": user.uid,
         "controller": true, "blockOwnerDeletion": true});
     let claim = json!({
         "metadata": {
-            "generateName": format!("{}-{}-", pod.name_any(), entry.name), "ownerReferences": [owner],
-            "annotations": {"resource.kubernetes.io/pod-claim-name": entry.name},
+            "generateName": format!("{}-{}-", user.name, entry.name), "ownerReferences": [owner],
+            "annotations": {ENTRY: entry.name},
         },
         "spec": template.spec.as_ref().map(|template| &template.spec),
     });
     let claim: ResourceClaim = serde_json::from_value(claim).map_err(kube::Error::SerdeError)?;
-    let claims: Api<ResourceClaim> = Api::namespaced(client.clone(), &namespace);
+    let claims: Api<ResourceClaim> = Api::namespaced(client.clone(), namespace);
     Ok(claims.create(&PostParams::default(), &claim).await?.name_any())
 }
 
-/// The uid of the pod for which the claim was made.
-fn owner(claim: &ResourceClaim) -> Option<&str> {
-    let owners = claim.metadata.owner_references.iter().flatten();
-    let pod = |owner: &&OwnerReference| owner.controller == Some(true) && owner.kind == "Pod";
-    owners.into_iter().find(pod).map(|owner| owner.uid.as_str())
+/// The kind and the uid of the pod or PodGroup for which the claim was made.
+fn owner(claim: &ResourceClaim) -> Option<(&str, &str)> {
+    controller(claim).map(|owner| (owner.kind.as_str(), owner.uid.as_str()))
+}
+
+fn controller(claim: &ResourceClaim) -> Option<&OwnerReference> {
+    let mut owners = claim.metadata.owner_references.iter().flatten();
+    owners.find(|owner| owner.controller == Some(true) && ["Pod", GROUP].contains(&owner.kind.as_str()))
 }
 
 /// Takes pods that have ended from the users of a claim, and the devices from one that has no user left.
@@ -131,7 +188,7 @@ async fn release(client: &Client, claim: &ResourceClaim, pods: &[Pod]) -> kube::
     for user in users.iter().copied() {
         // A pod that came after the list of pods is there all the same, as upstream has it.
         let stays = if audit::is_group(user) {
-            group_lives(client, claim, user).await?
+            group_lives(client, claim, (&user.name, &user.uid)).await?
         } else {
             lives(&user.uid) || has_come(client, claim, user, pods).await?
         };
@@ -157,8 +214,11 @@ async fn release(client: &Client, claim: &ResourceClaim, pods: &[Pod]) -> kube::
         let patch = json!({"metadata": {"resourceVersion": version, "finalizers": kept}});
         claims.patch(&name, &params, &Patch::Merge(patch)).await?;
     }
-    let orphan =
-        owner(claim).is_some_and(|uid| !pods.iter().any(|pod| pod.metadata.uid.as_deref() == Some(uid)));
+    let orphan = match controller(claim) {
+        Some(owner) if owner.kind == GROUP => !group_lives(client, claim, (&owner.name, &owner.uid)).await?,
+        Some(owner) => !pods.iter().any(|pod| pod.metadata.uid.as_ref() == Some(&owner.uid)),
+        None => false,
+    };
     if orphan && !deleted {
         claims.delete(&name, &DeleteParams::default()).await?;
     }
@@ -180,26 +240,27 @@ async fn has_come(
     Ok(pod.is_some_and(|pod| pod.metadata.uid.as_ref() == Some(&user.uid) && !has_ended(&pod)))
 }
 
-/// Whether a PodGroup that uses the claim is there, in a version that the API server serves.
+/// Whether the PodGroup of this name and uid is there, which uses the claim or for which it was made.
 async fn group_lives(
     client: &Client,
     claim: &ResourceClaim,
-    user: &ResourceClaimConsumerReference,
+    (name, uid): (&str, &str),
 ) -> kube::Result<bool> {
+    let found = group(client, &claim.namespace().unwrap_or_default(), name).await?;
+    Ok(found.is_some_and(|group| group.metadata.uid.as_deref() == Some(uid)))
+}
+
+/// A PodGroup, in a version that the API server serves.
+async fn group(client: &Client, namespace: &str, name: &str) -> kube::Result<Option<DynamicObject>> {
     for version in ["v1beta1", "v1alpha2"] {
-        let kind = GroupVersionKind::gvk("scheduling.k8s.io", version, "PodGroup");
+        let kind = GroupVersionKind::gvk("scheduling.k8s.io", version, GROUP);
         let resource = ApiResource::from_gvk(&kind);
-        let namespace = claim.namespace().unwrap_or_default();
-        let groups: Api<DynamicObject> = Api::namespaced_with(client.clone(), &namespace, &resource);
-        if groups
-            .get_opt(&user.name)
-            .await?
-            .is_some_and(|group| group.metadata.uid.as_ref() == Some(&user.uid))
-        {
-            return Ok(true);
+        let groups: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, &resource);
+        if let Some(group) = groups.get_opt(name).await? {
+            return Ok(Some(group));
         }
     }
-    Ok(false)
+    Ok(None)
 }
 
 fn merge(into: &mut Value, from: Value) {
