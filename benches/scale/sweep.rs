@@ -31,7 +31,7 @@ pub(crate) struct Figures {
     /// From the last bytes of the list of pods until all is known.
     ready: Duration,
     /// Once all is known, and at most until then.
-    listed: Memory,
+    pub(crate) listed: Memory,
     /// After all questions.
     pub(crate) end: Memory,
     /// Of pods of a class that was decided before.
