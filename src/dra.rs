@@ -25,9 +25,8 @@ pub use allocate::{
 };
 pub use claim::{CompiledClasses, WaitingClaim};
 pub use error::AllocationError;
-pub use excess::Excess;
 pub use extended_resources::ExtendedResources;
-pub use held::HeldDevices;
+pub use held::{Excess, HeldDevices};
 pub use node::TargetNode;
 pub use node_resources::NodeResourcesTaken;
 pub use pool::{DevicePools, PoolId};

@@ -4,34 +4,15 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fmt,
     sync::Arc,
 };
 
 use super::{
     counters::Counters,
     device::{DeviceId, PoolDevice},
-    held::HeldDevices,
+    held::{Excess, HeldDevices},
     pool::{DevicePools, PoolId, VisiblePool},
 };
-
-/// Something of which claims hold more than a pool publishes.
-#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub enum Excess {
-    /// A capacity of the device, which is shared.
-    Capacity(Arc<str>),
-    /// A counter that devices of the pool share, by its set and its name.
-    Counter(Arc<str>, Arc<str>),
-}
-
-impl fmt::Display for Excess {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Capacity(name) => write!(formatter, "capacity {name}"),
-            Self::Counter(set, name) => write!(formatter, "counter {set}/{name}"),
-        }
-    }
-}
 
 impl DevicePools {
     /// The devices of a pool that claims hold and that have too little of something for all of them, by the pool's newest complete generation. Where none

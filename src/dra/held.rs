@@ -2,12 +2,12 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    fmt,
     sync::Arc,
 };
 
 use super::{
     device::DeviceId,
-    excess::Excess,
     pool::{DevicePools, PoolId},
 };
 use crate::object::{
@@ -49,6 +49,24 @@ pub struct DeviceInUse {
     pub consumed: BTreeMap<String, Amount>,
     /// How often it was given.
     pub given: usize,
+}
+
+/// Something of which claims hold more than a pool publishes.
+#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub enum Excess {
+    /// A capacity of the device, which is shared.
+    Capacity(Arc<str>),
+    /// A counter that devices of the pool share, by its set and its name.
+    Counter(Arc<str>, Arc<str>),
+}
+
+impl fmt::Display for Excess {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Capacity(name) => write!(formatter, "capacity {name}"),
+            Self::Counter(set, name) => write!(formatter, "counter {set}/{name}"),
+        }
+    }
 }
 
 impl DeviceInUse {
