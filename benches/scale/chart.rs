@@ -55,9 +55,9 @@ fn draw(varied: &str, points: &[Point], text: &mut String) -> Drawn {
 /// From the least to the highest value of these lines, 0 left out.
 fn range(points: &[Point], drawn: &[Line]) -> Range<f64> {
     let values = points.iter().flat_map(|(_, figures)| drawn.iter().map(|(_, value)| value(figures)));
-    let (least, highest) = values.filter(|value| *value > 0.0).fold((f64::MAX, 0.0), |(least, highest), value| {
-        (f64::min(least, value), f64::max(highest, value))
-    });
+    let (least, highest) = values
+        .filter(|value| *value > 0.0)
+        .fold((f64::MAX, 0.0), |(least, highest), value| (f64::min(least, value), f64::max(highest, value)));
     least.min(highest)..highest
 }
 

@@ -313,7 +313,7 @@ impl<'a, 'v> Evaluation<'a, 'v> {
             }
         }
         let highest = highest(&totals);
-        let is_highest = |(_, total): &(&usize, &f64)| total.total_cmp(&&highest).is_eq();
+        let is_highest = |(_, total): &(&usize, &f64)| total.total_cmp(&highest).is_eq();
         let equals: Vec<usize> =
             slots.iter().zip(&totals).filter(is_highest).map(|(slot, _)| *slot).collect();
         world.nodes.in_order_of_name(equals.into_iter()).next()
