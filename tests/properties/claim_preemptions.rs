@@ -611,13 +611,10 @@ fn those_pods_go_whose_devices_are_needed_and_what_they_leave_is_kept() {
         let decided = fits(&snapshot);
         prop_assert!(decided.is_ok(), "its room was given away: {:?}", decided.err());
     });
-    let counts =
-        [&tally.for_counters, &tally.several, &tally.others].map(|count| count.load(Ordering::Relaxed));
     println!("{tally:?}");
-    assert!(
-        counts.iter().all(|count| *count >= 20),
-        "the clusters do not have what they are to have: {tally:?}"
-    );
+    let [for_counters, several, others] =
+        [&tally.for_counters, &tally.several, &tally.others].map(|count| count.load(Ordering::Relaxed));
+    assert!(for_counters >= 40 && several >= 1 && others >= 100, "such preemptions are too rare: {tally:?}");
 }
 
 impl Tally {
