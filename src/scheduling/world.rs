@@ -3,6 +3,7 @@
 //! [`World`] is what plugins, plans, dry runs and whoever looks from outside read. It is a value: only its owner replaces parts of it, and
 //! a clone shares all of them, so that what was published does not change any more.
 
+pub mod by_slot;
 pub mod ledger;
 pub mod node_parts;
 pub mod node_state;

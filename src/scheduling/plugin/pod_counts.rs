@@ -13,7 +13,8 @@ use crate::scheduling::{
         steps::{Allowance, COMPARE, LOOK, Steps},
     },
     world::{
-        World, node_state::NodeState, object::Objects, topology::Topology, weighing_terms::WeighingTerms,
+        World, by_slot::BySlot, node_state::NodeState, object::Objects, topology::Topology,
+        weighing_terms::WeighingTerms,
     },
 };
 
@@ -51,10 +52,8 @@ impl CountedPods {
 /// The counts of one selector.
 #[derive(Debug, Default)]
 struct Counts {
-    /// By slot, the node's generation when it was counted; 0: there was none.
-    generations: Vec<u64>,
-    /// By slot, how many there were.
-    by_slot: Vec<i64>,
+    /// How many there are on each node.
+    by_slot: BySlot<i64>,
     /// When the counts were last asked for.
     asked: u64,
     /// Of which version the labels of namespaces were.
@@ -111,27 +110,21 @@ impl PodCounts {
         counts.asked = self.asked;
         if counts.namespaces != world.objects().namespaces_version() {
             counts.namespaces = world.objects().namespaces_version();
-            counts.generations.clear();
+            counts.by_slot.outdate();
         }
         let slots = world.nodes.slots();
-        counts.generations.resize(slots.len(), 0);
-        counts.by_slot.resize(slots.len(), 0);
         self.steps.add(LOOK, slots.len());
-        for (slot, generation) in world.nodes.generations().iter().enumerate() {
-            if counts.generations[slot] == *generation {
-                continue;
-            }
+        counts.by_slot.refresh(slots, world.nodes.generations(), |state| {
             if self.limit.is_some_and(|limit| self.steps.count() > limit) {
                 self.has_given_up = true;
-                break;
+                return None;
             }
-            let pods = slots[slot].as_ref().map_or(&[][..], |state| &state.pods);
+            let pods = state.map_or(&[][..], |state| &state.pods);
             self.steps.add(COMPARE * counted.cost(), pods.len());
             let matching = pods.iter().filter(|pod| counted.matches(pod, world.objects())).count();
-            counts.generations[slot] = *generation;
-            counts.by_slot[slot] = i64::try_from(matching).unwrap_or(i64::MAX);
-        }
-        let counted = slots.iter().zip(&counts.by_slot).enumerate();
+            Some(i64::try_from(matching).unwrap_or(i64::MAX))
+        });
+        let counted = slots.iter().zip(counts.by_slot.as_slice()).enumerate();
         counted.filter_map(|(slot, (state, count))| Some((slot, &**state.as_ref()?, *count)))
     }
 

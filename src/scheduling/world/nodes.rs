@@ -94,9 +94,9 @@ impl Nodes {
         self.in_slots(&self.repelling)
     }
 
-    /// The nodes with pods whose terms move the scores of nodes for other pods, each with its slot.
-    pub fn weighing(&self) -> impl Iterator<Item = (usize, &Arc<NodeState>)> {
-        self.in_slots(&self.weighing)
+    /// Whether the terms of a pod on one of them move the scores of nodes for other pods.
+    pub fn has_weighing(&self) -> bool {
+        !self.weighing.is_empty()
     }
 
     /// The nodes with pods that use claims.

@@ -5,23 +5,21 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use super::node_state::NodeState;
+use super::{by_slot::BySlot, node_state::NodeState};
 
 /// The domains of one topology key. Each has a number below [`Self::numbers`].
 #[derive(Clone, Debug)]
 pub struct Topology {
     key: Arc<str>,
     by_value: HashMap<Arc<str>, usize>,
-    /// By slot, the node's generation when it was looked at; 0: there was none.
-    generations: Vec<u64>,
-    /// By slot, the node's domain; `None`: it lacks the label, or there is none.
-    by_slot: Vec<Option<usize>>,
+    /// The node's domain; `None`: it lacks the label, or there is none.
+    by_slot: BySlot<Option<usize>>,
 }
 
 impl Topology {
     /// Of this key, without nodes.
     pub fn of_key(key: &Arc<str>) -> Self {
-        Self { key: key.clone(), by_value: HashMap::new(), generations: Vec::new(), by_slot: Vec::new() }
+        Self { key: key.clone(), by_value: HashMap::new(), by_slot: BySlot::default() }
     }
 
     /// The nodes as they are, by slot, with their generations. Where nothing has changed since the last time, what others hold of it is shared on.
@@ -31,33 +29,18 @@ impl Topology {
         slots: &[Option<Arc<NodeState>>],
         generations: &[u64],
     ) -> Arc<Self> {
-        if self.generations == generations {
+        if self.by_slot.is_current(generations) {
             return self;
         }
-        let topology = Arc::make_mut(&mut self);
-        topology.generations.resize(slots.len(), 0);
-        topology.by_slot.resize(slots.len(), None);
-        for (slot, generation) in generations.iter().enumerate() {
-            if topology.generations[slot] != *generation {
-                topology.generations[slot] = *generation;
-                topology.by_slot[slot] = slots[slot].as_ref().and_then(|state| topology.number(state));
-            }
-        }
+        let Self { key, by_value, by_slot } = Arc::make_mut(&mut self);
+        by_slot.refresh(slots, generations, |state| {
+            Some(state.and_then(|state| Some(number(by_value, state.info.labels.get(&**key)?))))
+        });
         // Values that no node has any more are dropped from time to time.
-        if topology.by_value.len() > 2 * slots.len() {
-            return Arc::new(Self::of_key(&topology.key)).refreshed(slots, generations);
+        if by_value.len() > 2 * slots.len() {
+            return Arc::new(Self::of_key(key)).refreshed(slots, generations);
         }
         self
-    }
-
-    fn number(&mut self, state: &NodeState) -> Option<usize> {
-        let value = state.info.labels.get(&*self.key)?.as_str();
-        if let Some(known) = self.by_value.get(value) {
-            return Some(*known);
-        }
-        let next = self.by_value.len();
-        self.by_value.insert(value.into(), next);
-        Some(next)
     }
 
     /// How many numbers of domains there are; some may be of domains that have gone.
@@ -73,12 +56,22 @@ impl Topology {
 
     /// The domain of a node; `None`: it lacks the label.
     pub fn of_node(&self, node: &NodeState) -> Option<usize> {
-        match self.generations.get(node.slot) {
-            Some(generation) if *generation == node.generation => self.of_slot(node.slot),
+        match self.by_slot.of_node(node) {
+            Some(domain) => *domain,
             // The state is not the one whose domain was looked up.
-            _ => self.by_value.get(node.info.labels.get(&*self.key)?.as_str()).copied(),
+            None => self.by_value.get(node.info.labels.get(&*self.key)?.as_str()).copied(),
         }
     }
+}
+
+/// The number of the domain with this value of the label: a new one, where the value is new.
+fn number(by_value: &mut HashMap<Arc<str>, usize>, value: &str) -> usize {
+    if let Some(known) = by_value.get(value) {
+        return *known;
+    }
+    let next = by_value.len();
+    by_value.insert(value.into(), next);
+    next
 }
 
 /// Something for each domain of a topology key.

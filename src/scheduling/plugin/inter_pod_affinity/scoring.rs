@@ -45,7 +45,7 @@ impl PreferredNeighbours {
     /// Adds the terms of the pods that are there; whether one matches.
     fn add_of_others(&mut self, demand: &Demand, world: &World, counts: &mut PodCounts) -> bool {
         let mut is_any = false;
-        if world.nodes.weighing().next().is_none() {
+        if !world.nodes.has_weighing() {
             return is_any;
         }
         let weighing = counts.weighing(world);
