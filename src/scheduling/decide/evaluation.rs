@@ -18,9 +18,7 @@ use crate::scheduling::{
         contract::FeasibleNodes,
         cycle::Preferences,
         pod_counts::PodCounts,
-        score::{
-            NodeScores, NormalisedScores, RawScores, Scores, added, range::float, weights::ScoreWeights,
-        },
+        score::{NodeScores, NormalisedScores, RawScores, Scores, added, weights::ScoreWeights},
     },
     world::{node_state::NodeState, reservation::Preference},
 };
@@ -240,9 +238,8 @@ impl<'a, 'v> Evaluation<'a, 'v> {
         }));
         let go_on = || ControlFlow::Continue(());
         let chosen = if is_independent {
-            let total = |one: &PassedNode<'_, '_>| one.raw().total(&self.weights);
-            let totals = |passed: &[PassedNode<'a, 'v>]| passed.iter().map(total).collect();
-            self.best_by(&mut passed, totals, |_| true, rank, go_on)
+            let added = vec![0.0; passed.len()];
+            self.best_by(&mut passed, &added, |_| true, rank, go_on)
         } else {
             self.best_of(&mut passed, rank, go_on)
         };
@@ -294,7 +291,7 @@ impl<'a, 'v> Evaluation<'a, 'v> {
         let relative = self.verdicts.relative(&slots);
         let added = added(&self.preferences, self.feasible(&slots), &relative, &self.weights);
         for (total, added) in totals.iter_mut().zip(&added) {
-            *total += float(*added);
+            *total += added;
         }
         if self.verdicts.are_by_room() {
             let least = least_listed(totals.iter().copied());
@@ -308,7 +305,7 @@ impl<'a, 'v> Evaluation<'a, 'v> {
                         Some(known) if ptr::eq(known.0, fit) => known,
                         known => known.insert(exact()),
                     };
-                    known.1 + float(*added)
+                    known.1 + added
                 });
             }
         }
@@ -331,21 +328,23 @@ impl<'a, 'v> Evaluation<'a, 'v> {
             let place = || one.reserved.as_ref().map(|place| (rank(&one.node.info.name), **place));
             first.is_none() || place() == first
         };
-        let totals = |passed: &[PassedNode<'a, 'v>]| self.totals(passed);
-        self.best_by(passed, totals, is_candidate, &rank, go_on)
+        let slots: Vec<_> = passed.iter().map(|one| one.node.slot).collect();
+        let relative: Vec<_> = passed.iter().map(|one| one.raw().relative()).collect();
+        let added = added(&self.preferences, self.feasible(&slots), &relative, &self.weights);
+        self.best_by(passed, &added, is_candidate, &rank, go_on)
     }
 
-    /// The best of the candidates by these totals: the best of the shortlist, or if that comes after others by its `rank`, of the shortlist of those that
-    /// come first.
+    /// The best of the candidates by their scores and what scores that depend on other nodes have `added`: the best of the shortlist, or if that comes after
+    /// others by its `rank`, of the shortlist of those that come first.
     fn best_by(
         &self,
         passed: &mut [PassedNode<'a, 'v>],
-        totals: impl Fn(&[PassedNode<'a, 'v>]) -> Vec<f64>,
+        added: &[f64],
         is_candidate: impl Fn(&PassedNode<'a, 'v>) -> bool,
         rank: impl Fn(&NodeName) -> usize,
         mut go_on: impl FnMut() -> ControlFlow<()>,
     ) -> ControlFlow<(), Option<&'a Arc<NodeState>>> {
-        let rough = totals(passed);
+        let rough: Vec<f64> = passed.iter().zip(added).map(|(one, added)| self.total(one, *added)).collect();
         if passed.iter().all(|one| one.scores().vacancy.is_none()) {
             let scored = passed.iter().zip(&rough).filter(|(one, _)| is_candidate(one));
             let scored = scored.map(|(one, total)| (one.node, *total));
@@ -360,25 +359,24 @@ impl<'a, 'v> Evaluation<'a, 'v> {
         }
         let mut among: Vec<usize> = (0..passed.len()).filter(|at| is_candidate(&passed[*at])).collect();
         let rank_of = |passed: &[PassedNode<'a, 'v>], at: usize| rank(&passed[at].node.info.name);
-        let first = self.best_listed(passed, &rough, &among, &totals, &mut go_on)?;
+        let first = self.best_listed(passed, (&rough, added), &among, &mut go_on)?;
         let Some(at) = first else { return ControlFlow::Continue(None) };
         if rank_of(passed, at) == 0 {
             return ControlFlow::Continue(Some(passed[at].node));
         }
         let least = among.iter().map(|at| rank_of(passed, *at)).min();
         among.retain(|at| Some(rank_of(passed, *at)) == least);
-        let best = self.best_listed(passed, &rough, &among, &totals, &mut go_on)?;
+        let best = self.best_listed(passed, (&rough, added), &among, &mut go_on)?;
         ControlFlow::Continue(best.map(|at| passed[at].node))
     }
 
-    /// The place of the best of these nodes, whatever their rank, with their totals as long as what they cost by their rooms is guessed: of those on the
-    /// shortlist that is found out exactly.
+    /// The place of the best of these nodes, whatever their rank, with the totals of all as long as what they cost by their rooms is guessed, and what is
+    /// added in these: of those on the shortlist that cost is found out exactly.
     fn best_listed(
         &self,
         passed: &mut [PassedNode<'a, 'v>],
-        rough: &[f64],
+        (rough, added): (&[f64], &[f64]),
         among: &[usize],
-        totals: impl Fn(&[PassedNode<'a, 'v>]) -> Vec<f64>,
         mut go_on: impl FnMut() -> ControlFlow<()>,
     ) -> ControlFlow<(), Option<usize>> {
         let least = least_listed(among.iter().map(|at| rough[*at]));
@@ -389,8 +387,7 @@ impl<'a, 'v> Evaluation<'a, 'v> {
                 passed[*at].value(self.filters.world.packing());
             }
         }
-        let totals = totals(passed);
-        let scored = listed.iter().map(|at| (passed[*at].node, totals[*at]));
+        let scored = listed.iter().map(|at| (passed[*at].node, self.total(&passed[*at], added[*at])));
         let chosen = best(scored, |_| 0);
         let is_it = |at: &usize| chosen.is_some_and(|node| Arc::ptr_eq(passed[*at].node, node));
         ControlFlow::Continue(listed.into_iter().find(is_it))
@@ -436,13 +433,9 @@ impl<'a, 'v> Evaluation<'a, 'v> {
         NormalisedScores::of(&self.preferences, self.feasible(&slots), raw)
     }
 
-    /// The weighted sums of these nodes' scores, up to a number that is the same for all of them.
-    fn totals(&self, passed: &[PassedNode<'a, 'v>]) -> Vec<f64> {
-        let slots: Vec<_> = passed.iter().map(|one| one.node.slot).collect();
-        let relative: Vec<_> = passed.iter().map(|one| one.raw().relative()).collect();
-        let added = added(&self.preferences, self.feasible(&slots), &relative, &self.weights);
-        let own = passed.iter().map(|one| one.raw().total(&self.weights));
-        own.zip(added).map(|(own, added)| own + float(added)).collect()
+    /// The weighted sum of a node's scores, where those that depend on other nodes add so much; up to a number that is the same for all nodes.
+    fn total(&self, one: &PassedNode<'a, 'v>, added: f64) -> f64 {
+        one.raw().total(&self.weights) + added
     }
 
     fn feasible<'s>(&self, slots: &'s [usize]) -> FeasibleNodes<'s>

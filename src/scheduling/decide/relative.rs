@@ -38,8 +38,7 @@ impl RelativeBySlot {
 
     /// Those of the nodes in these slots; nothing where all are 0.
     pub(super) fn of_slots(&self, slots: &[usize]) -> Vec<RelativeScores> {
-        let of_slots = slots.iter().filter_map(|slot| self.scores.get(*slot)).copied();
-        if self.is_empty() { Vec::new() } else { of_slots.collect() }
+        slots.iter().filter_map(|slot| self.scores.get(*slot)).copied().collect()
     }
 
     /// How many bytes they take.

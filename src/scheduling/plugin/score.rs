@@ -225,7 +225,7 @@ pub(in crate::scheduling) fn added(
     feasible: FeasibleNodes<'_>,
     relative: &[RelativeScores],
     weights: &ScoreWeights,
-) -> Vec<i64> {
+) -> Vec<f64> {
     let mut added = vec![0; feasible.slots.len()];
     let mut add = |row: usize, scores: &[i64]| {
         let weight = i64::from(weights.0[place(row)]);
@@ -234,19 +234,22 @@ pub(in crate::scheduling) fn added(
         }
     };
     for (at, scorer) in RELATIVE.into_iter().enumerate() {
+        let Some(normalisation) = normalisation(SCORERS[scorer]).filter(|_| !relative.is_empty()) else {
+            continue;
+        };
         let mut scores: Vec<i64> = relative.iter().map(|scores| scores[at]).collect();
-        let highest = scores.iter().copied().max().unwrap_or_default();
-        if highest > 0 {
-            // The sum of a node's own scores counts the plugin as if every node had 0.
-            let is_below = normalisation(SCORERS[scorer]) == Some(Normalisation::BelowHighest);
-            for_each_different(&mut scores, |raw| (MOST * raw / highest) * if is_below { -1 } else { 1 });
-            add(SCORERS[scorer], &scores);
-        }
+        let extremes = Extremes::of(normalisation, scores.iter().copied().map(float));
+        for_each_different(&mut scores, |raw| {
+            let by = |extremes: Extremes| whole(extremes.normalised(normalisation, float(raw)));
+            // The sum of a node's own scores counts the plugin by the extremes over no nodes.
+            by(extremes) - by(Extremes::default())
+        });
+        add(SCORERS[scorer], &scores);
     }
     for (plugin, found) in &preferences.0 {
         add(*plugin as usize, &found.normalised(feasible));
     }
-    added
+    added.into_iter().map(float).collect()
 }
 
 /// By what the raw scores of one plugin are normalised: the extremes over the nodes that fit. Those over no nodes are for a score that depends on no
