@@ -325,12 +325,10 @@ fn is_alike(volume: &PersistentVolume, claim: &PersistentVolumeClaim) -> bool {
     modes[0] == modes[1] && classes[0] == classes[1] && volume.metadata.deletion_timestamp.is_none()
 }
 
-/// Whether a volume that is meant for no claim may be bound to this one.
+/// Whether an available volume of the claim's class may be bound to it.
 fn is_free_for(volume: &PersistentVolume, claim: &PersistentVolumeClaim) -> bool {
     let labels = || volume.metadata.labels.clone().unwrap_or_default();
-    volume.status.phase == "Available"
-        && claim.spec.selector.as_ref().is_none_or(|selector| selector.matches(&labels()))
-        && volume.class() == claim.class()
+    claim.spec.selector.as_ref().is_none_or(|selector| selector.matches(&labels()))
         && claim.spec.access_modes.iter().all(|mode| volume.spec.access_modes.contains(mode))
 }
 

@@ -53,51 +53,53 @@ struct Published<'a> {
     needed: i64,
 }
 
-/// Volumes that are meant for no claim, of the class of one.
+/// Volumes that are meant for no claim, of the class of this one.
 #[derive(Debug)]
 struct FreeVolumes<'a> {
+    claim: &'a PersistentVolumeClaim,
     world: &'a World,
     needed: Amount,
     /// Those of each set that would do for the claim, by the address of the set: nodes with one label share it.
-    fitting: Mutex<HashMap<usize, Vec<&'a PersistentVolume>>>,
+    fitting: Mutex<HashMap<usize, Vec<Fitting<'a>>>>,
 }
 
+/// A volume, with its place in the order of volumes.
+type Fitting<'a> = (&'a SizedVolume, &'a PersistentVolume);
+
 impl<'a> FreeVolumes<'a> {
-    fn new(claim: &PersistentVolumeClaim, world: &'a World) -> Self {
+    fn new(claim: &'a PersistentVolumeClaim, world: &'a World) -> Self {
         let needed = size(claim.spec.resources.request("storage"));
-        Self { world, needed, fitting: Mutex::default() }
+        Self { claim, world, needed, fitting: Mutex::default() }
     }
 
     /// The smallest that would do for the claim, of those to which these labels of a node lead; equals go by name.
     fn first(
         &self,
-        claim: &PersistentVolumeClaim,
         labels: &Labels,
         will_do: impl Fn(&PersistentVolume) -> bool,
     ) -> Option<&'a PersistentVolume> {
         let mut fitting = self.fitting.lock().unwrap_or_else(PoisonError::into_inner);
-        let led_to = self.world.objects().available_volumes(claim.class(), labels);
+        let led_to = self.world.objects().available_volumes(self.claim.class(), labels);
         let first = led_to.filter_map(|set| {
             let fitting = match fitting.entry(ptr::from_ref(set).addr()) {
                 Entry::Occupied(known) => known.into_mut(),
-                Entry::Vacant(place) => place.insert(self.fitting_of(claim, set)),
+                Entry::Vacant(place) => place.insert(self.fitting_of(set)),
             };
-            fitting.iter().copied().find(|volume| will_do(volume))
+            fitting.iter().copied().find(|(_, volume)| will_do(volume))
         });
-        first.min_by(|one, other| (one.size(), &one.metadata.name).cmp(&(other.size(), &other.metadata.name)))
+        first.min_by_key(|(place, _)| *place).map(|(_, volume)| volume)
     }
 
-    fn fitting_of(
-        &self,
-        claim: &PersistentVolumeClaim,
-        set: &BTreeSet<SizedVolume>,
-    ) -> Vec<&'a PersistentVolume> {
+    fn fitting_of(&self, set: &'a BTreeSet<SizedVolume>) -> Vec<Fitting<'a>> {
         let large_enough = set.range((self.needed, Arc::default())..);
-        let volumes = large_enough.filter_map(|(_, name)| self.world.objects().volume(name));
-        let volumes = volumes.map(|volume| &**volume).filter(|volume| {
-            is_free_for(volume, claim) && is_alike(volume, claim) && !is_reserved(volume, claim, self.world)
+        let volumes =
+            large_enough.filter_map(|place| Some((place, &**self.world.objects().volume(&place.1)?)));
+        let fitting = volumes.filter(|(_, volume)| {
+            is_free_for(volume, self.claim)
+                && is_alike(volume, self.claim)
+                && !is_reserved(volume, self.claim, self.world)
         });
-        volumes.collect()
+        fitting.collect()
     }
 }
 
@@ -147,7 +149,7 @@ impl<'a> Delayed<'a> {
             return is_mountable(volume, node).then_some(volume);
         }
         let will_do = |volume: &PersistentVolume| open(volume) && is_mountable(volume, node);
-        self.free.as_ref()?.first(self.claim, &node.labels, will_do)
+        self.free.as_ref()?.first(&node.labels, will_do)
     }
 
     /// The claim's name.
