@@ -64,25 +64,16 @@ impl Scheduler {
             _ => None,
         };
         let claimed = claim.as_ref().map(|claim| full_name(&claim.metadata.namespace, &claim.metadata.name));
-        let is_slice = object.kind() == Kind::ResourceSlice;
-        let mut before: BTreeSet<_> =
-            claimed.iter().flat_map(|name| nodes_of_double_allocations(self.snapshot(), name)).collect();
-        if is_slice {
-            before = nodes_of_all_double_allocations(self.snapshot());
-        }
+        let (kind, claimed) = (object.kind(), claimed.unwrap_or_default());
+        let before = nodes_of_double_allocations(self.snapshot(), kind, &claimed);
         for node in self.binding.cycle.snapshot.set_object(object) {
             self.binding.wake(&node);
             self.binding.flows.touch(&node);
         }
-        if let (Some(claim), Some(name)) = (claim, claimed) {
-            let now = nodes_of_double_allocations(self.snapshot(), &name);
-            before.union(&now).for_each(|node| self.binding.flows.touch(node));
-            self.binding.cycle.pods.note_claim(&name);
+        touch_double_allocations(self, kind, &claimed, &before);
+        if let Some(claim) = claim {
+            self.binding.cycle.pods.note_claim(&claimed);
             self.binding.advance_prebind(PrebindInput::ClaimSeen(&claim));
-        }
-        if is_slice {
-            let now = nodes_of_all_double_allocations(self.snapshot());
-            before.union(&now).for_each(|node| self.binding.flows.touch(node));
         }
         self.join_anew(&nodes, now);
     }
@@ -103,25 +94,15 @@ impl Scheduler {
         let offered = (kind == Kind::Device)
             .then(|| self.binding.cycle.snapshot.objects().devices(name).cloned())
             .flatten();
-        let is_claim = kind == Kind::ResourceClaim;
-        let before = match kind {
-            Kind::ResourceClaim => nodes_of_double_allocations(self.snapshot(), name),
-            Kind::ResourceSlice => nodes_of_all_double_allocations(self.snapshot()),
-            _ => BTreeSet::new(),
-        };
+        let before = nodes_of_double_allocations(self.snapshot(), kind, name);
         for node in self.binding.cycle.snapshot.remove_object(kind, name) {
             self.binding.wake(&node);
             self.binding.flows.touch(&node);
         }
-        if kind == Kind::ResourceSlice {
-            let now = nodes_of_all_double_allocations(self.snapshot());
-            before.union(&now).for_each(|node| self.binding.flows.touch(node));
-        }
-        if is_claim {
+        if kind == Kind::ResourceClaim {
             self.binding.cycle.pods.note_claim(name);
-            let now = nodes_of_double_allocations(self.snapshot(), name);
-            before.union(&now).for_each(|node| self.binding.flows.touch(node));
         }
+        touch_double_allocations(self, kind, name, &before);
         if kind == Kind::ShareTemplates {
             self.join_anew(&nodes_with_devices(self.snapshot()), now);
         }
@@ -141,16 +122,22 @@ fn nodes_with_devices(snapshot: &Snapshot) -> Vec<NodeName> {
     snapshot.objects().of_kind(Kind::Device).map(Object::name).collect()
 }
 
-/// The nodes of pods that have a device which this claim and others were given, by the claim's full name.
-fn nodes_of_double_allocations(snapshot: &Snapshot, claim: &str) -> BTreeSet<NodeName> {
-    let devices = double_allocations(claim, snapshot.resource_claims());
-    devices.iter().flat_map(|device| nodes_with(snapshot, device)).collect()
+/// Has the nodes looked at on which an object has made or ended a double allocation; `before` it was taken in, it was about these nodes.
+fn touch_double_allocations(scheduler: &mut Scheduler, kind: Kind, name: &str, before: &BTreeSet<NodeName>) {
+    let now = nodes_of_double_allocations(scheduler.snapshot(), kind, name);
+    before.union(&now).for_each(|node| scheduler.binding.flows.touch(node));
 }
 
-/// The nodes of pods that have a device which several claims were given, whichever they are.
-fn nodes_of_all_double_allocations(snapshot: &Snapshot) -> BTreeSet<NodeName> {
-    let devices = snapshot.resource_claims().held().given_twice();
-    devices.into_iter().flat_map(|device| nodes_with(snapshot, device)).collect()
+/// The nodes of pods that have a device which several claims were given, as far as the object of this kind and name can make or end that: a claim by its
+/// full name, and whatever is published of devices.
+fn nodes_of_double_allocations(snapshot: &Snapshot, kind: Kind, name: &str) -> BTreeSet<NodeName> {
+    let claims = snapshot.resource_claims();
+    let devices = match kind {
+        Kind::ResourceClaim => double_allocations(name, claims),
+        Kind::ResourceSlice => claims.held().given_twice().into_iter().cloned().collect(),
+        _ => BTreeSet::new(),
+    };
+    devices.iter().flat_map(|device| nodes_with(snapshot, device)).collect()
 }
 
 /// The nodes of pods whose claims have this device, or have too much together with it.
