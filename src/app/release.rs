@@ -38,7 +38,7 @@ async fn asked(client: &Client) -> Option<KubeScheduler> {
     match kubernetes::check(client).await {
         Ok(version) => version.map(|version| KubeScheduler::of_minor(version.minor)),
         Err(error) => {
-            tracing::warn!(%error, "the API server has another version than when this process was started");
+            tracing::warn!(%error, "the API server's version is not supported; Berth goes on as before");
             None
         }
     }
