@@ -14,52 +14,56 @@ enum On {
     Until(Release),
 }
 
-const OWN_GROUPS: &str = "PodGroups of Kubernetes as Berth reads them are served since 1.36";
+/// Cases that run on some releases alone.
+struct Limited {
+    on: On,
+    /// Why they do not run on others.
+    why: &'static str,
+    cases: &'static [&'static str],
+}
 
-/// Each such case, where it runs, and why it does not run elsewhere.
-const LIMITED: [(&str, On, &str); 8] = [
-    ("gangs::a_gang_of_kubernetes_own_api", On::Since(Release::Usual), OWN_GROUPS),
-    (
-        "gangs::a_group_of_kubernetes_own_api_that_is_preempted_as_a_whole",
-        On::Since(Release::Usual),
-        OWN_GROUPS,
-    ),
-    ("gangs::a_group_of_groups_of_kubernetes_own_api", On::Since(Release::Usual), OWN_GROUPS),
-    (
-        "gangs::the_pods_of_a_group_of_kubernetes_own_api_share_its_claim",
-        On::Since(Release::Usual),
-        OWN_GROUPS,
-    ),
-    (
-        "gangs::groups_of_kubernetes_own_api_that_are_served_in_its_older_version_alone",
-        On::Since(Release::V1_37),
-        "1.37 is the first release with two versions of PodGroup",
-    ),
-    (
-        "device_claims::devices_that_a_rule_taints_are_given_once_the_rule_is_gone",
-        On::Since(Release::Usual),
-        "DeviceTaintRules are served as v1beta2 since 1.36",
-    ),
-    (
-        "device_claims::a_binder_that_is_killed_at_the_status_of_a_pod_states_what_its_claim_takes",
-        On::Since(Release::V1_37),
-        "the API server drops that status before 1.37, and so there is no such write",
-    ),
-    (
-        "extended_resources::a_claim_that_is_not_needed_after_all_is_deleted",
-        On::Until(Release::Usual),
-        "the API server keeps what the pod's status says of a claim since 1.37",
-    ),
+/// Each such case.
+const LIMITED: [Limited; 5] = [
+    Limited {
+        on: On::Since(Release::Usual),
+        why: "PodGroups of Kubernetes as Berth reads them are served since 1.36",
+        cases: &[
+            "gangs::a_gang_of_kubernetes_own_api",
+            "gangs::a_group_of_kubernetes_own_api_that_is_preempted_as_a_whole",
+            "gangs::a_group_of_groups_of_kubernetes_own_api",
+            "gangs::the_pods_of_a_group_of_kubernetes_own_api_share_its_claim",
+        ],
+    },
+    Limited {
+        on: On::Since(Release::V1_37),
+        why: "1.37 is the first release with two versions of PodGroup",
+        cases: &["gangs::groups_of_kubernetes_own_api_that_are_served_in_its_older_version_alone"],
+    },
+    Limited {
+        on: On::Since(Release::Usual),
+        why: "DeviceTaintRules are served as v1beta2 since 1.36",
+        cases: &["device_claims::devices_that_a_rule_taints_are_given_once_the_rule_is_gone"],
+    },
+    Limited {
+        on: On::Since(Release::V1_37),
+        why: "the API server drops that status before 1.37, and so there is no such write",
+        cases: &["device_claims::a_binder_that_is_killed_at_the_status_of_a_pod_states_what_its_claim_takes"],
+    },
+    Limited {
+        on: On::Until(Release::Usual),
+        why: "the API server keeps what the pod's status says of a claim since 1.37",
+        cases: &["extended_resources::a_claim_that_is_not_needed_after_all_is_deleted"],
+    },
 ];
 
 /// Why a case does not run on this release; `None`: it runs.
 fn reason(case: &str, release: Release) -> Option<&'static str> {
-    let (_, on, why) = LIMITED.iter().find(|(limited, ..)| *limited == case)?;
-    let runs = match on {
-        On::Since(first) => release >= *first,
-        On::Until(last) => release <= *last,
+    let limited = LIMITED.iter().find(|limited| limited.cases.contains(&case))?;
+    let runs = match limited.on {
+        On::Since(first) => release >= first,
+        On::Until(last) => release <= last,
     };
-    (!runs).then_some(*why)
+    (!runs).then_some(limited.why)
 }
 
 /// The modules whose cases run on the real floor, of a list with commas; `None`: all.
@@ -73,7 +77,7 @@ fn is_chosen(case: &str, chosen: Option<&[String]>) -> bool {
     chosen.is_none_or(|chosen| chosen.iter().any(|module| case.split("::").next() == Some(module)))
 }
 
-/// Whether the case runs on this floor, with the release under test; where it does not, that is said.
+/// Whether the case runs on this floor with the release under test. If the release is the reason that it does not, a line on standard error says so.
 pub(crate) fn runs(case: &str, floor: Floor) -> bool {
     if let Some(why) = reason(case, release_on(floor)) {
         say(&format!("does not run on this release of Kubernetes: {case}: {why}"));
@@ -92,8 +96,8 @@ fn release_on(floor: Floor) -> Release {
 
 /// Every entry is about a case, and no release goes without more cases than these.
 pub(crate) fn all_cases_but_the_limited_ones_run_on_each_release(cases: &[&str]) {
-    for (case, ..) in LIMITED {
-        assert!(cases.contains(&case), "there is no case {case}");
+    for case in LIMITED.iter().flat_map(|limited| limited.cases) {
+        assert!(cases.contains(case), "there is no case {case}");
     }
     let (release, chosen) = (Release::of_tests().unwrap(), chosen());
     for module in chosen.iter().flatten() {
