@@ -79,7 +79,7 @@ const fn relative() -> [usize; count_relative()] {
     relative
 }
 
-/// The scores of one node that are in percent of the highest, in the order of [`RELATIVE`], before they are normalised; 0 where a plugin has nothing to
+/// The scores of one node that are in percent of the highest, in the order of the plugins, before they are normalised; 0 where a plugin has nothing to
 /// score.
 pub type RelativeScores = [i64; RELATIVE.len()];
 
