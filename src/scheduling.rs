@@ -33,7 +33,7 @@ pub use decide::fit_error::FitError;
 pub use decide::outlook::{Outlook, Prospect};
 pub use effect::{AgentFailure, Effect, ReadRequest};
 pub use event::{
-    BindOutcome, Computed, Event, EvictionOutcome, LockOutcome, NodeChange, ObjectChange, PodChange,
+    BindOutcome, Computed, Event, EvictionOutcome, LockOutcome, NodeChange, ObjectChange, PodChange, PodList,
     QuotaChange, ReadAnswer, ReleaseOutcome, Setback, TellOutcome, WithdrawOutcome, WriteOutcome,
 };
 pub use finding::{Concern, DoubleAllocation, Drift, Finding, FindingCounts, NodeFindings};

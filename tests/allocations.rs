@@ -143,13 +143,13 @@ fn what_is_kept_of_nodes_and_pods_takes_so_much_memory_at_most() {
     let of_nodes = allocation_counter::measure(|| {
         for number in 0..NODES {
             let node: Node = serde_json::from_value(objects::node(number)).unwrap();
-            nodes.push(reader.node(&node).0);
+            nodes.push(parts.share_node(reader.node(&node).0));
         }
     });
     let of_pods = allocation_counter::measure(|| {
         for number in 0..PODS {
             let pod: Pod = serde_json::from_value(objects::running(number, NODES)).unwrap();
-            pods.push(parts.share(reader.pod(&pod).0));
+            pods.push(Box::new(parts.share(reader.pod(&pod).0)));
         }
     });
     let mut scheduler = Scheduler::new(config.scheduler_settings());
@@ -161,7 +161,7 @@ fn what_is_kept_of_nodes_and_pods_takes_so_much_memory_at_most() {
     }
     // The lists themselves are freed.
     let lists = i64::try_from(size_of_val(&*pods) + size_of_val(&*nodes)).unwrap();
-    let of_known_pods = tell(Event::Pod(PodChange::Listed(pods)));
+    let of_known_pods = tell(Event::Pod(PodChange::Listed(pods.into())));
     let of_states = tell(Event::Node(NodeChange::Listed(nodes)));
     let settled = allocation_counter::measure(|| drop(scheduler.settle(Timestamp::UNIX_EPOCH))).bytes_current;
     println!(

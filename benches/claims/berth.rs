@@ -75,7 +75,7 @@ impl Berth {
             }
         }
         let events = [
-            Event::Pod(PodChange::Listed(pods)),
+            Event::Pod(PodChange::Listed(pods.into_iter().collect())),
             Event::Node(NodeChange::Listed(nodes)),
             Event::Quota(QuotaChange::Listed(Vec::new())),
         ];

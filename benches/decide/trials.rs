@@ -44,7 +44,7 @@ impl World {
         let pool = Pool { gang: &gang, placed: Tally::default(), nodes: Vec::new(), applicants, part: 0 };
         let charge_of = |_: &Uid, decision: &Decision| {
             let Decision { node, allocations, steps } = decision.clone();
-            Charge { node, allocations: allocations.into(), steps, ..held.clone() }
+            Charge { node, allocations: allocations.into(), steps: steps.into(), ..held.clone() }
         };
         let mut room = AsItIs { classes: &mut self.classes, charge: charge_of };
         let mut plan = Plan::new(&mut self.snapshot);

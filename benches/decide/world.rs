@@ -219,7 +219,7 @@ fn node(at: usize, family: Family) -> NodeInfo {
     let offer = fixtures::offer(PROFILE, (0..8).map(|index| card(at, index)).collect());
     let taint = Taint { key: "gpu".into(), value: "yes".into(), effect: "NoSchedule".into() };
     NodeInfo {
-        labels: labels.into_iter().map(|(key, value)| (key.to_owned(), value)).collect(),
+        labels: labels.into(),
         taints: if family.taints() && at.is_multiple_of(4) { vec![taint] } else { Vec::new() },
         ..fixtures::node_offering(&name, vec![offer])
     }
@@ -247,7 +247,7 @@ pub(super) fn charge(
         pod: fixtures::key(&format!("{}/p", footprint.namespace)),
         init: InitPhase::Ahead,
         footprint,
-        steps,
+        steps: steps.into(),
         commitment: Commitment::Assumed,
         stage: Stage::Pending,
         ..fixtures::charge(node, allocations)

@@ -155,7 +155,7 @@ fn offer(info: &NodeInfo, dialects: &Dialects) -> NodeOffer {
         let mode = dialects.named(&offer.profile)?.mode().clone();
         Some((mode, offer.inventory.clone()?))
     });
-    NodeOffer::new(&info.name, |key| info.labels.get(key).map(String::as_str), offers)
+    NodeOffer::new(&info.name, |key| info.labels.get(key), offers)
 }
 
 #[cfg(test)]
@@ -166,7 +166,7 @@ mod tests {
     use super::*;
     use crate::{
         config::Config,
-        scheduling::{Event, NodeChange, PodChange, Scheduler},
+        scheduling::{Event, NodeChange, PodChange, PodList, Scheduler},
     };
 
     fn hami(name: &str, memory: u32) -> Value {
@@ -239,7 +239,7 @@ mod tests {
     impl Seen {
         fn new() -> Self {
             let mut scheduler = Scheduler::standing_by(Config::default().scheduler_settings());
-            scheduler.observe(Event::Pod(PodChange::Listed(Vec::new())), Timestamp::UNIX_EPOCH);
+            scheduler.observe(Event::Pod(PodChange::Listed(PodList::default())), Timestamp::UNIX_EPOCH);
             Self { scheduler, known: KnownInventory::default() }
         }
 

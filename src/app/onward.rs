@@ -119,7 +119,7 @@ mod tests {
     use super::*;
     use crate::{
         object::Node,
-        scheduling::{Event, NodeChange, PodChange, Scheduler},
+        scheduling::{Event, NodeChange, PodChange, PodList, Scheduler},
     };
 
     /// A node with one card of 16 GiB, as HAMi's plugin registers it.
@@ -141,7 +141,7 @@ mod tests {
         let mut scheduler = Scheduler::standing_by(config.scheduler_settings());
         let nodes = nodes.iter().map(|node| reader.node(node).0).collect();
         scheduler.observe(Event::Node(NodeChange::Listed(nodes)), Timestamp::UNIX_EPOCH);
-        scheduler.observe(Event::Pod(PodChange::Listed(Vec::new())), Timestamp::UNIX_EPOCH);
+        scheduler.observe(Event::Pod(PodChange::Listed(PodList::default())), Timestamp::UNIX_EPOCH);
         BinderView { reader, outlook: scheduler.view().outlook() }
     }
 

@@ -39,6 +39,7 @@ use crate::{
             gang::GroupApi,
             images::NodeImages,
             kube_scheduler::KubeScheduler,
+            label_set::LabelSet,
             name::full_name,
             node::{NodeLock, OfferedDevices, RequiredLocks, Signature},
             origin::{Origin, PodImages},
@@ -194,7 +195,7 @@ impl Reader {
         let group = of_kubernetes.map(|member| member.gang.group.clone());
         let info = PodInfo {
             key: key(pod),
-            resource_version: pod.metadata.resource_version.clone(),
+            resource_version: pod.metadata.resource_version.as_str().into(),
             importance: importance(pod, group),
             lifetime: Lifetime {
                 created: pod.metadata.creation_timestamp.unwrap_or(Timestamp::UNIX_EPOCH),
@@ -297,7 +298,7 @@ impl Reader {
             name: node.metadata.name.as_str().into(),
             uid: node.metadata.uid.as_str().into(),
             resource_version: node.metadata.resource_version.clone(),
-            labels: node.metadata.labels.clone().unwrap_or_default(),
+            labels: node.metadata.labels.as_ref().map(LabelSet::from).unwrap_or_default(),
             taints: node.spec.taints.clone(),
             cordoned: node.spec.unschedulable,
             allocatable,

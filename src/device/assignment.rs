@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
+use thin_vec::ThinVec;
 
 use super::{
     amount::{Cores, MiB},
@@ -56,7 +57,7 @@ pub struct Assignment {
     /// The Reservation whose devices the pod uses before others.
     pub reservation: Option<Box<ReservationName>>,
     /// Which of them each container has, where containers have devices of their own.
-    pub by_container: Vec<ContainerDevices>,
+    pub by_container: ThinVec<ContainerDevices>,
     /// What the pod bears.
     pub marks: BTreeSet<Mark>,
     /// When it was written, where agents serve pods by that; of one that is yet to be written, the earliest time that it may

@@ -13,6 +13,8 @@ use std::{
     sync::Arc,
 };
 
+use thin_vec::ThinVec;
+
 use super::{
     amount::{Cores, MiB},
     assignment::{Assignment, ContainerShares, Role, Share},
@@ -81,7 +83,7 @@ pub struct Users {
     /// The amounts that they hold.
     pub amounts: CardUsage,
     /// The hardware slices that they hold: those of init containers too, since agents free them with the pod only.
-    pub slices: Vec<Slice>,
+    pub slices: ThinVec<Slice>,
     /// How many shares are no slice.
     pub unsliced: u32,
     /// What they bear.

@@ -176,7 +176,7 @@ impl Dialect for Koordinator {
             let assignment = Assignment {
                 devices,
                 reservation: reservation.map(Box::new),
-                by_container,
+                by_container: by_container.into(),
                 ..Assignment::default()
             };
             Carried { assignment, ..Carried::default() }

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::object::{Labels, NodeSelector, NodeSelectorTerm, Requirement, resource_claim::AllocationResult};
+use crate::object::{
+    NodeSelector, NodeSelectorTerm, Requirement, resource_claim::AllocationResult, selector::LabelValues,
+};
 
 /// The feature that a kubelet declares which leaves out what a slice says that its driver need not do (KEP-5945; k8s.io/component-helpers v0.37
 /// `nodedeclaredfeatures/features/draoptionalnodeoperations`).
@@ -14,7 +16,7 @@ pub struct TargetNode<'a> {
     /// Its name.
     pub name: &'a str,
     /// Its labels.
-    pub labels: &'a Labels,
+    pub labels: &'a dyn LabelValues,
     /// The features that its kubelet declares; `None`: none.
     pub features: Option<&'a BTreeSet<String>>,
 }
@@ -56,7 +58,7 @@ impl NodeSelection {
 
 impl<'a> TargetNode<'a> {
     /// A node whose kubelet declares no features.
-    pub fn plain(name: &'a str, labels: &'a Labels) -> Self {
+    pub fn plain(name: &'a str, labels: &'a dyn LabelValues) -> Self {
         Self { name, labels, features: None }
     }
 }
@@ -82,7 +84,7 @@ impl TargetNode<'_> {
 
     fn matches_term(&self, term: &NodeSelectorTerm) -> bool {
         let empty = term.match_expressions.is_empty() && term.match_fields.is_empty();
-        let label = |requirement: &Requirement| self.labels.get(&requirement.key).map(String::as_str);
+        let label = |requirement: &Requirement| self.labels.value(&requirement.key);
         let field = |requirement: &Requirement| (requirement.key == "metadata.name").then_some(self.name);
         !empty
             && term.match_expressions.iter().all(|requirement| requirement.is_met(label(requirement)))

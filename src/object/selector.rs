@@ -2,7 +2,7 @@
 
 mod text;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt};
 
 use serde::Deserialize;
 
@@ -14,7 +14,7 @@ pub use text::UnreadableSelector;
 pub type Labels = BTreeMap<String, String>;
 
 /// What a selector is matched with.
-pub trait LabelValues {
+pub trait LabelValues: fmt::Debug {
     /// The value of the label with this key; `None`: there is no such label.
     fn value(&self, key: &str) -> Option<&str>;
 }
@@ -50,7 +50,7 @@ impl LabelSelector {
 
     /// Whether all requirements hold for these labels. `NotIn` and `DoesNotExist` hold where the label is absent; an operator that
     /// the API server would not store holds for nothing.
-    pub fn matches(&self, labels: &impl LabelValues) -> bool {
+    pub fn matches(&self, labels: &dyn LabelValues) -> bool {
         let equal = |(key, value): (&String, &String)| labels.value(key) == Some(value);
         self.match_labels.iter().all(equal)
             && self

@@ -27,11 +27,41 @@ pub use super::model::outcome::{
     WriteOutcome,
 };
 
+/// Pods of a list, each in memory of its own: what takes one in can free it before the next, so that no more than one pod is in memory twice.
+#[derive(Clone, Debug, Default)]
+#[expect(clippy::vec_box, reason = "the memory of one pod is freed when it is taken out")]
+pub struct PodList(Vec<Box<PodInfo>>);
+
+impl PodList {
+    /// Each pod.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &PodInfo> {
+        self.0.iter().map(AsRef::as_ref)
+    }
+
+    /// Each pod, taken out of the list.
+    pub fn into_pods(self) -> impl ExactSizeIterator<Item = PodInfo> {
+        self.0.into_iter().map(|pod| *pod)
+    }
+}
+
+impl FromIterator<PodInfo> for PodList {
+    fn from_iter<I: IntoIterator<Item = PodInfo>>(pods: I) -> Self {
+        Self(pods.into_iter().map(Box::new).collect())
+    }
+}
+
+#[expect(clippy::vec_box, reason = "the memory of one pod is freed when it is taken out")]
+impl From<Vec<Box<PodInfo>>> for PodList {
+    fn from(pods: Vec<Box<PodInfo>>) -> Self {
+        Self(pods)
+    }
+}
+
 /// What is seen of pods.
 #[derive(Clone, Debug)]
 pub enum PodChange {
     /// Every pod that there is: what is not among them is gone.
-    Listed(Vec<PodInfo>),
+    Listed(PodList),
     /// A pod, new or changed.
     Seen(Box<PodInfo>),
     /// A pod is gone; whether its node is done with it is not known.

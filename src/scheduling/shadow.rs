@@ -10,7 +10,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    event::{Event, PodChange},
+    event::{Event, PodChange, PodList},
     model::{
         name::Uid,
         pod::{Binding, Claim, Demand, Holding, PodInfo, PodKey, Stage},
@@ -148,14 +148,14 @@ impl Shadow {
     }
 
     /// Every pod that there is. What was bound between two lists was not seen when it was decided, so it can't be compared.
-    fn list(&mut self, pods: &[PodInfo], now: Timestamp) {
+    fn list(&mut self, pods: &PodList, now: Timestamp) {
         let live: HashSet<&Uid> = pods.iter().map(|pod| &pod.key.uid).collect();
         let gone: Vec<Uid> = self.waiting.keys().filter(|uid| !live.contains(uid)).cloned().collect();
         for uid in &gone {
             self.forget(uid);
         }
         self.counted.retain(|uid| live.contains(uid));
-        for pod in pods {
+        for pod in pods.iter() {
             match held(pod) {
                 Some(holding) => self.unseen(pod, holding),
                 None => self.wait(pod, now),

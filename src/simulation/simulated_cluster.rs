@@ -12,6 +12,7 @@ use std::{
 };
 
 use jiff::Timestamp;
+use thin_vec::ThinVec;
 
 use crate::{
     cluster::compare,
@@ -73,7 +74,7 @@ impl SimulatedCluster {
         let ClusterLists { nodes, mut pods, quotas, objects } = lists;
         for pod in &mut pods {
             answer(pod);
-            pod.resource_version = FIRST_VERSION.to_string();
+            pod.resource_version = FIRST_VERSION.to_string().into();
         }
         let wanting = pods.iter().filter(|pod| pod.claim != Claim::None);
         let wanting = wanting.map(|pod| (pod.key.uid.clone(), pod.clone())).collect();
@@ -88,7 +89,7 @@ impl SimulatedCluster {
         for object in objects {
             of_kind.entry(object.kind()).or_default().push(object);
         }
-        cluster.observe(Event::Pod(PodChange::Listed(pods)));
+        cluster.observe(Event::Pod(PodChange::Listed(pods.into_iter().collect())));
         cluster.observe(Event::Node(NodeChange::Listed(nodes.into_iter().map(unlocked).collect())));
         cluster.observe(Event::Quota(QuotaChange::Listed(quotas)));
         for kind in Kind::ALL {
@@ -120,7 +121,7 @@ impl SimulatedCluster {
 
     /// A pod is created.
     pub fn arrive(&mut self, pod: PodInfo) {
-        let pod = PodInfo { resource_version: self.next_version(), ..pod };
+        let pod = PodInfo { resource_version: self.next_version().into(), ..pod };
         self.wanting.insert(pod.key.uid.clone(), pod.clone());
         self.observe(Event::Pod(PodChange::Seen(Box::new(pod))));
     }
@@ -266,9 +267,9 @@ impl SimulatedCluster {
         let holding = Holding {
             node: node.clone(),
             allocations: allocations.to_vec().into(),
-            unassigned: Vec::new(),
+            unassigned: ThinVec::new(),
             init: InitPhase::Ahead,
-            takeable: Vec::new(),
+            takeable: ThinVec::new(),
             binding: Binding::Bound,
             tenure: None,
         };
@@ -284,7 +285,7 @@ impl SimulatedCluster {
             claim: Claim::None,
             holding: Some(holding),
             status: Arc::new(status),
-            resource_version,
+            resource_version: resource_version.into(),
             footprint,
             ..info.clone()
         };
@@ -304,14 +305,14 @@ impl SimulatedCluster {
             if let Some(info) = self.wanting.get_mut(&pod.uid) {
                 Arc::make_mut(&mut info.status).served =
                     status.clone().map(|status| StatedClaim { status, lasts: false });
-                info.resource_version.clone_from(&resource_version);
+                info.resource_version = resource_version.as_str().into();
                 let seen = Box::new(info.clone());
                 self.observe(Event::Pod(PodChange::Seen(seen)));
             }
         } else if let PrebindWrite::StateNodeResources { statuses, .. } = write {
             if let Some(info) = self.wanting.get_mut(&pod.uid) {
                 Arc::make_mut(&mut info.status).taken = statuses.clone();
-                info.resource_version.clone_from(&resource_version);
+                info.resource_version = resource_version.as_str().into();
                 let seen = Box::new(info.clone());
                 self.observe(Event::Pod(PodChange::Seen(seen)));
             }
@@ -335,7 +336,7 @@ impl SimulatedCluster {
             let status = Arc::make_mut(&mut info.status);
             status.nominated = node.cloned();
             status.room = room.or(status.room);
-            info.resource_version.clone_from(&resource_version);
+            info.resource_version = resource_version.as_str().into();
         }
         let outcome = WriteOutcome::Written { resource_version };
         self.observe(Event::Nominated { pod: pod.clone(), node: node.cloned(), room, outcome });

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use super::simulated_cluster::ClusterLists;
 use crate::{
-    object::Metadata,
+    object::{Labels, Metadata},
     scheduling::{
-        Event, NodeChange, NodeInfo, NodeName, ObjectChange, PodChange, QuotaChange, world::object::Object,
+        Event, NodeChange, NodeInfo, NodeName, ObjectChange, PodChange, QuotaChange,
+        model::label_set::LabelSet, world::object::Object,
     },
 };
 
@@ -45,7 +46,7 @@ impl ClusterLists {
         let mut lists = Self::default();
         for event in events {
             match event {
-                Event::Pod(PodChange::Listed(pods)) => lists.pods = pods,
+                Event::Pod(PodChange::Listed(pods)) => lists.pods = pods.into_pods().collect(),
                 Event::Node(NodeChange::Listed(nodes)) => lists.nodes = nodes,
                 Event::Quota(QuotaChange::Listed(quotas)) => lists.quotas = quotas,
                 Event::Object(ObjectChange::Listed(_, objects)) => lists.objects.extend(objects),
@@ -102,12 +103,13 @@ pub fn renamed(text: &str, from: &str, to: &str) -> Option<String> {
 
 /// The node under another name.
 fn added(node: &NodeInfo, name: &str) -> NodeInfo {
-    let mut labels = node.labels.clone();
+    let mut labels = Labels::from(&node.labels);
     for value in labels.values_mut() {
         if let Some(other) = renamed(value, &node.name, name) {
             *value = other;
         }
     }
+    let labels = LabelSet::from(&labels);
     NodeInfo { name: name.into(), uid: "".into(), labels, ..node.clone() }
 }
 

@@ -7,8 +7,8 @@ use berth::{
     config::Config,
     object::Node,
     scheduling::{
-        Event, EvictionOutcome, FindingCounts, NodeChange, ObjectChange, PodChange, QuotaChange, Scheduler,
-        model::kind::Kind, world::object::Object,
+        Event, EvictionOutcome, FindingCounts, NodeChange, ObjectChange, PodChange, PodList, QuotaChange,
+        Scheduler, model::kind::Kind, world::object::Object,
     },
 };
 use jiff::Timestamp;
@@ -52,7 +52,7 @@ fn scraped() -> Registry {
         Event::Node(NodeChange::Listed(Vec::new())),
         Event::Quota(QuotaChange::Listed(Vec::new())),
         Event::Object(ObjectChange::Listed(Kind::Namespace, Vec::new())),
-        Event::Pod(PodChange::Listed(Vec::new())),
+        Event::Pod(PodChange::Listed(PodList::default())),
     ];
     for event in empty {
         scheduler.observe(event, Timestamp::UNIX_EPOCH);

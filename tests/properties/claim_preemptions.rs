@@ -24,8 +24,8 @@ use berth::{
             claim_use::{ClaimSource, ResourceClaimUse},
             extended_resources::ExtendedRequests,
             kind::Kind,
+            label_set::LabelSet,
             pod::Deletion,
-            pod_labels::PodLabels,
             prebind_step::PrebindStep,
         },
         plan::preemption::{Candidate, Rules, choose},
@@ -195,7 +195,7 @@ fn demand(pod: &str, tenant: Tenant) -> Demand {
     let labels = if tenant.is_protected { "protected" } else { "other" };
     let footprint = Footprint {
         namespace: "default".into(),
-        labels: Arc::new(PodLabels::from([("app", labels)])),
+        labels: Arc::new(LabelSet::from([("app", labels)])),
         resource_claims: used.into_iter().collect(),
         extended,
         ..Footprint::default()

@@ -106,7 +106,7 @@ impl Pod {
         };
         let claim = if wants { Claim::Place(Arc::new(ask(1, self.memory, 0))) } else { Claim::None };
         PodInfo {
-            resource_version: self.version.to_string(),
+            resource_version: self.version.to_string().into(),
             importance: Importance {
                 priority: self.priority,
                 started: self.bound.as_ref().map(|_| self.created),

@@ -19,7 +19,7 @@ use berth::{
         model::{
             gang::{DisruptionMode, Group, GroupPreemption, Policy},
             kind::PodGroupKind,
-            pod_labels::PodLabels,
+            label_set::LabelSet,
         },
         plan::preemption::{Rules, choose},
         plugin::pod_counts::PodCounts,
@@ -249,7 +249,7 @@ fn charge(at: usize, tenant: &Tenant) -> Charge {
         allocation(PROFILE, share(&format!("GPU-{}", tenant.node), tenant.memory, 0), Answer::Succeeded);
     let footprint = Footprint {
         namespace: "default".into(),
-        labels: Arc::new(PodLabels::from(&labels(tenant.is_protected))),
+        labels: Arc::new(LabelSet::from(&labels(tenant.is_protected))),
         ..Footprint::default()
     };
     let name: Uid = name(at).as_str().into();

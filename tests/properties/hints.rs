@@ -79,7 +79,7 @@ fn seen(
     let pod = fixtures::pod(&key.name, claim);
     let footprint = Footprint { cards: cards.map(Arc::new), ..Footprint::clone(&pod.footprint) };
     let footprint = Arc::new(footprint);
-    let version = version.to_string();
+    let version = version.to_string().into();
     Event::Pod(PodChange::Seen(Box::new(PodInfo { resource_version: version, holding, footprint, ..pod })))
 }
 

@@ -211,6 +211,7 @@ impl World {
                 (Ask { devices: Vec::new(), resources: Arc::new(resources), constraints, policy }, vec![used])
             }
         };
+        let resource_claims = resource_claims.into();
         let footprint = Footprint { namespace: "default".into(), resource_claims, ..Footprint::default() };
         Demand { footprint: Arc::new(footprint), ..fixtures::demand(&uid(pod), ask) }
     }
@@ -352,7 +353,7 @@ fn charge(demand: &Demand, decision: Decision) -> Charge {
     let steps: Vec<PrebindStep> = steps;
     Charge {
         footprint: demand.footprint.clone(),
-        steps,
+        steps: steps.into(),
         commitment: Commitment::Assumed,
         stage: Stage::Pending,
         ..fixtures::charge(&node, allocations)

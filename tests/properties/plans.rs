@@ -58,7 +58,7 @@ fn charge(pod: u8, node: u8, memory: u64) -> Charge {
     // Pods 0 and 3 are of different namespaces, so that each has a claim of its own.
     let used =
         ResourceClaimUse { entry: "gpu".into(), claim: Some("claim".into()), source: ClaimSource::Named };
-    let claims: Vec<_> = pod.is_multiple_of(3).then_some(used).into_iter().collect();
+    let claims = pod.is_multiple_of(3).then_some(used).into_iter().collect();
     let device = pod.is_multiple_of(3).then(|| device(pod, node));
     Charge {
         pod: fixtures::key(&format!("{namespace}/p")),

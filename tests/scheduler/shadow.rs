@@ -268,7 +268,7 @@ fn what_was_bound_before_the_first_list_or_between_two_is_not_compared() {
     world.show(&waiting("b", 4000));
     let during = bound(&intended(&waiting("b", 4000), "n1", "n1-1", 4000), "n1");
     let pods = [before, during].map(|pod| world.reader.pod(&parsed(&pod)).0);
-    world.happens(Event::Pod(PodChange::Listed(pods.into())));
+    world.happens(Event::Pod(PodChange::Listed(pods.into_iter().collect())));
     assert_eq!(of(&world.compared()), (Outcome::NotCompared, "watch_gap".into()));
     assert_eq!(world.shadow.waiting(), 0);
 }
@@ -354,8 +354,8 @@ fn a_pod_is_left_pending_once_whatever_changes_of_it_and_under_new_settings() {
     );
     world.shadow =
         Shadow::new(Config::default().scheduling.score_weights(), SETTLE).after(before.into_counted());
-    let pods = vec![world.reader.pod(&parsed(&pod)).0];
-    world.happens(Event::Pod(PodChange::Listed(pods)));
+    let pods = [world.reader.pod(&parsed(&pod)).0];
+    world.happens(Event::Pod(PodChange::Listed(pods.into_iter().collect())));
     world.wait(60);
     assert_eq!(world.left_pending().len(), 0, "a shadow with other settings");
 

@@ -14,8 +14,8 @@ use berth::{
     },
     scheduling::{
         Ask, Claim, Constraints, Demand, Event, Footprint, Holding, Importance, Lifetime, NodeChange,
-        NodeInfo, ObjectChange, Offer, PodChange, PodGroups, PodInfo, PodKey, PreemptionPolicy, QuotaChange,
-        ResourceAmounts, Stage, WaitingPodStatus,
+        NodeInfo, ObjectChange, Offer, PodChange, PodGroups, PodInfo, PodKey, PodList, PreemptionPolicy,
+        QuotaChange, ResourceAmounts, Stage, WaitingPodStatus,
         model::{
             claim_use::DeviceClaims,
             kind::Kind,
@@ -30,6 +30,7 @@ use berth::{
     },
 };
 use jiff::{SignedDuration, Timestamp};
+use thin_vec::ThinVec;
 
 /// The dialect of cards, where a test needs no other.
 pub(crate) const PROFILE: &str = "test";
@@ -71,7 +72,7 @@ pub(crate) fn node_offering(name: &str, offers: Vec<Offer>) -> NodeInfo {
     NodeInfo {
         name: name.into(),
         uid: name.into(),
-        resource_version: "1".to_owned(),
+        resource_version: "1".into(),
         devices: OfferedDevices { offers, ..OfferedDevices::default() },
         ..NodeInfo::default()
     }
@@ -157,7 +158,7 @@ pub(crate) fn pod(name: &str, claim: Claim) -> PodInfo {
     PodInfo {
         footprint: footprint(&key.namespace),
         key,
-        resource_version: "1".to_owned(),
+        resource_version: "1".into(),
         importance: Importance::default(),
         lifetime: Lifetime { created: Timestamp::UNIX_EPOCH, leaving: None },
         placer: Placer::Berth,
@@ -207,9 +208,9 @@ pub(crate) fn holding(node: &str, allocations: Vec<Allocation>) -> Holding {
     Holding {
         node: node.into(),
         allocations: allocations.into(),
-        unassigned: Vec::new(),
+        unassigned: ThinVec::new(),
         init: InitPhase::Done,
-        takeable: Vec::new(),
+        takeable: ThinVec::new(),
         binding: Binding::Bound,
         tenure: None,
     }
@@ -223,7 +224,7 @@ pub(crate) fn charge(node: &str, allocations: Vec<Allocation>) -> Charge {
         allocations: allocations.into(),
         init: InitPhase::Done,
         footprint: footprint("default"),
-        steps: Vec::new(),
+        steps: ThinVec::new(),
         importance: Importance::default(),
         placer: Placer::Berth,
         commitment: Commitment::Bound,
@@ -253,7 +254,7 @@ pub(crate) fn settings() -> Settings {
 /// All lists of a cluster in which there are only these nodes.
 pub(crate) fn lists(nodes: Vec<NodeInfo>) -> impl Iterator<Item = Event> {
     let first = [
-        Event::Pod(PodChange::Listed(Vec::new())),
+        Event::Pod(PodChange::Listed(PodList::default())),
         Event::Node(NodeChange::Listed(nodes)),
         Event::Quota(QuotaChange::Listed(Vec::new())),
     ];

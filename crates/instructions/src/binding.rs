@@ -9,7 +9,7 @@ use berth::{
     object::{Node, Pod},
     scheduling::{
         BindOutcome, Computed, Effect, Event, LockOutcome, NodeChange, NodeInfo, ObjectChange, PodChange,
-        PodInfo, PodKey, QuotaChange, ReadAnswer, ReadRequest, Scheduler, model::kind::Kind,
+        PodInfo, PodKey, PodList, QuotaChange, ReadAnswer, ReadRequest, Scheduler, model::kind::Kind,
         scheduler::Settings,
     },
 };
@@ -39,7 +39,7 @@ pub(crate) fn waiting(nodes: usize) -> Box<BindingCycle> {
     let mut scheduler = Scheduler::new(settings);
     let nodes = (0..nodes).map(|at| node(at, &reader)).collect();
     let first = [
-        Event::Pod(PodChange::Listed(Vec::new())),
+        Event::Pod(PodChange::Listed(PodList::default())),
         Event::Node(NodeChange::Listed(nodes)),
         Event::Quota(QuotaChange::Listed(Vec::new())),
     ];

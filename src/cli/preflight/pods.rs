@@ -44,7 +44,7 @@ pub fn findings(examination: &Examination<'_>) -> Vec<PreflightFinding> {
         pods.push(info);
     }
     let mut scheduler = Scheduler::standing_by(examination.config.scheduler_settings());
-    scheduler.observe(Event::Pod(PodChange::Listed(pods)), examination.now);
+    scheduler.observe(Event::Pod(PodChange::Listed(pods.into_iter().collect())), examination.now);
     scheduler.observe(Event::Node(NodeChange::Listed(nodes)), examination.now);
     let snapshot = scheduler.snapshot();
     for state in snapshot.nodes() {

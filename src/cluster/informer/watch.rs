@@ -31,7 +31,7 @@ use crate::{
         Reservation, ResourceClaim, ResourceQuota, ResourceSlice,
     },
     scheduling::{
-        Event, NodeChange, ObjectChange, PodChange, QuotaChange, QuotaKey,
+        Event, NodeChange, ObjectChange, PodChange, PodList, QuotaChange, QuotaKey,
         model::{
             claim_use::DeviceClaims,
             kind::{Kind, PodGroupKind, SelectingKind, TaintRuleVersion},
@@ -93,7 +93,8 @@ pub fn pods_and_nodes(
     objects: &UnreadObjects,
 ) -> impl Stream<Item = Event> + Send + use<> {
     let source = WatchSource { client: client.clone(), objects: objects.clone() };
-    stream::select(source.pods(reader.clone()), source.nodes(reader.clone()))
+    let parts = Arc::new(SharedParts::default());
+    stream::select(source.pods(reader.clone(), parts.clone()), source.nodes(reader.clone(), parts))
 }
 
 /// Where the objects come from, and where those are counted that can't be read completely.
@@ -105,30 +106,33 @@ struct WatchSource {
 
 impl WatchSource {
     /// Pods, as events.
-    fn pods(&self, reader: Arc<Reader>) -> impl Stream<Item = Event> + Send + use<> {
-        let parts = SharedParts::default();
+    fn pods(&self, reader: Arc<Reader>, parts: Arc<SharedParts>) -> impl Stream<Item = Event> + Send + use<> {
         let read = move |pod: &Pod, gaps: &[Unread]| {
             let (mut info, troubles) = reader.pod(pod);
             each(&troubles, |field, message| tracing::warn!(pod = %info.key, field, "{message}"));
             unread::pod(&mut info, gaps);
-            parts.share(info)
+            Box::new(parts.share(info))
         };
         let gone = |pod: &Pod| {
             let uid = pod.metadata.uid.as_str().into();
             if pod.is_terminal() { PodChange::Ended(uid) } else { PodChange::Gone(uid) }
         };
         let told = reflect(self.client.clone(), ObjectSelection::by_fields(PODS), self.objects.clone(), read);
-        changes(told, PodChange::Listed, |pod| PodChange::Seen(Box::new(pod)), gone).map(Event::Pod)
+        changes(told, |pods| PodChange::Listed(PodList::from(pods)), PodChange::Seen, gone).map(Event::Pod)
     }
 
     /// Nodes, as events.
-    fn nodes(&self, reader: Arc<Reader>) -> impl Stream<Item = Event> + Send + use<> {
+    fn nodes(
+        &self,
+        reader: Arc<Reader>,
+        parts: Arc<SharedParts>,
+    ) -> impl Stream<Item = Event> + Send + use<> {
         let read = move |node: &Node, gaps: &[Unread]| {
             let (mut info, troubles): Reading<_> = reader.node(node);
             let name = &node.metadata.name;
             each(&troubles, |field, message| tracing::warn!(node = name, field, "{message}"));
             unread::node(&mut info, gaps);
-            info
+            parts.share_node(info)
         };
         let gone = |node: &Node| NodeChange::Gone(node.metadata.name.as_str().into());
         let told = reflect(self.client.clone(), ObjectSelection::default(), self.objects.clone(), read);

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use thin_vec::ThinVec;
+
 use super::Reader;
 use crate::{
     device::{Allocation, InitPhase, ProfileName, Remains, UnknownCards},
@@ -44,14 +46,14 @@ impl Reader {
             takeable: self.takeable(pod),
             unassigned: match binding {
                 Binding::Bound if !pod.is_terminal() => self.unassigned(pod, &allocations),
-                Binding::Bound | Binding::Intended => Vec::new(),
+                Binding::Bound | Binding::Intended => ThinVec::new(),
             },
             allocations: allocations.into(),
         })
     }
 
     /// The dialects of which the pod requests shares and carries no assignment.
-    fn unassigned(&self, pod: &Pod, allocations: &[Allocation]) -> Vec<ProfileName> {
+    fn unassigned(&self, pod: &Pod, allocations: &[Allocation]) -> ThinVec<ProfileName> {
         let served = pod.status.extended_resource_claim_status.as_ref();
         let by_claim = |dialect: &Arc<dyn Dialect>| {
             let mut mappings = served.into_iter().flat_map(|served| &served.request_mappings);
@@ -64,7 +66,7 @@ impl Reader {
     }
 
     /// The dialects whose agents may serve another pod with what this one carries, once it is dead.
-    fn takeable(&self, pod: &Pod) -> Vec<ProfileName> {
+    fn takeable(&self, pod: &Pod) -> ThinVec<ProfileName> {
         let takeable = self.dialects.iter().filter(|dialect| dialect.remains(pod) == Remains::Takeable);
         takeable.map(|dialect| dialect.name().clone()).collect()
     }

@@ -1,5 +1,5 @@
-//! Parts that many pods have in common, each kept once: names of namespaces, nodes, cards and workloads, sets of labels with their keys and values, what
-//! is requested of resources, cards, ports and disks, terms about other pods, and what the status of a waiting pod says.
+//! Parts that many pods and nodes have in common, each kept once: names of namespaces, nodes and cards, workloads, labels with their keys and values and
+//! sets of them, what is requested of resources, cards, ports and disks, terms about other pods, and what the status of a waiting pod says.
 //!
 //! What is read stays equal to what was read; only its memory is shared.
 
@@ -10,28 +10,32 @@ use std::{
 };
 
 use crate::{
-    device::CardId,
+    device::{Card, CardId},
     scheduling::{
         Holding, PodInfo,
         model::{
             footprint::{NeighbourTerms, PortsAndDisks, SpreadConstraints},
+            label_set::{Label, LabelSet},
+            node::NodeInfo,
             pod::WaitingPodStatus,
-            pod_labels::PodLabels,
             pod_shape::CardShape,
             resources::ResourceAmounts,
             tenure::Tenure,
+            workload::Workload,
         },
     },
 };
 
-/// The parts of the pods that were read.
+/// The parts of the pods and nodes that were read.
 #[derive(Debug, Default)]
 pub struct SharedParts(Mutex<KnownParts>);
 
 #[derive(Debug, Default)]
 struct KnownParts {
     names: Interned<str>,
-    labels: Interned<PodLabels>,
+    labels: Interned<Label>,
+    label_sets: Interned<LabelSet>,
+    workloads: Interned<Workload>,
     resources: Interned<ResourceAmounts>,
     exclusive: Interned<PortsAndDisks>,
     cards: Interned<CardShape>,
@@ -59,7 +63,7 @@ impl SharedParts {
         parts.status.share(&mut pod.status);
         if let Some(footprint) = Arc::get_mut(&mut pod.footprint) {
             parts.names.share(&mut footprint.namespace);
-            parts.share_labels(&mut footprint.labels);
+            parts.share_label_set(&mut footprint.labels);
             parts.resources.share(&mut footprint.resources);
             parts.exclusive.share(&mut footprint.exclusive);
             parts.neighbours.share(&mut footprint.neighbours);
@@ -73,26 +77,57 @@ impl SharedParts {
         }
         pod
     }
+
+    /// The node, with the parts that others and pods have too.
+    pub fn share_node(&self, mut node: NodeInfo) -> NodeInfo {
+        let mut parts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        parts.names.share(&mut node.name);
+        parts.share_labels(&mut node.labels);
+        for offer in &mut node.devices.offers {
+            let cards = offer.inventory.take();
+            offer.inventory = cards.map(|cards| cards.map(|card| Card { id: parts.card(&card.id), ..card }));
+        }
+        node
+    }
 }
 
 impl KnownParts {
-    /// Keys and values are looked up only for a set that is new: most events are of pods that are known.
-    fn share_labels(&mut self, labels: &mut Arc<PodLabels>) {
-        if self.labels.replace_with_known(labels) {
+    /// Labels are looked up only for a set that is new: most events are of pods that are known.
+    fn share_label_set(&mut self, labels: &mut Arc<LabelSet>) {
+        if self.label_sets.replace_with_known(labels) {
             return;
         }
         if let Some(labels) = Arc::get_mut(labels) {
-            labels.texts_mut().for_each(|text| self.names.share(text));
+            self.share_labels(labels);
         }
-        self.labels.share(labels);
+        self.label_sets.share(labels);
+    }
+
+    fn share_labels(&mut self, labels: &mut LabelSet) {
+        for label in labels.labels_mut() {
+            if self.labels.replace_with_known(label) {
+                continue;
+            }
+            if let Some(Label { key, value }) = Arc::get_mut(label) {
+                self.names.share(key);
+                self.names.share(value);
+            }
+            self.labels.share(label);
+        }
+    }
+
+    /// The card of this uuid, whose text is shared.
+    fn card(&mut self, id: &CardId) -> CardId {
+        let mut name = id.name().clone();
+        self.names.share(&mut name);
+        CardId::called(name)
     }
 
     /// Shares what a pod holds; lists take as much memory as they have items.
     fn share_held(&mut self, holding: &mut Holding) {
         self.names.share(&mut holding.node);
         if let Some(Tenure { workload, .. }) = holding.tenure.as_mut().and_then(Arc::get_mut) {
-            self.names.share(&mut workload.kind);
-            self.names.share(&mut workload.name);
+            self.workloads.share(workload);
         }
         let allocations = Arc::get_mut(&mut holding.allocations).into_iter().flatten();
         for assignment in allocations.filter_map(|one| Arc::get_mut(&mut one.assignment)) {
@@ -100,9 +135,7 @@ impl KnownParts {
             for container in &mut assignment.containers {
                 container.shares.shrink_to_fit();
                 for share in &mut container.shares {
-                    let mut name = share.card.name().clone();
-                    self.names.share(&mut name);
-                    share.card = CardId::called(name);
+                    share.card = self.card(&share.card);
                 }
             }
         }

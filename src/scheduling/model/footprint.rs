@@ -2,13 +2,15 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
+use thin_vec::ThinVec;
+
 use super::{
     claim_use::{ClaimSource, ResourceClaimUse},
     name::full_name,
 };
 use super::{
     extended_resources::{ExtendedRequests, ShareRequests},
-    pod_labels::PodLabels,
+    label_set::LabelSet,
     pod_reservation::PodReservation,
     pod_selector::{PodSelector, PodTerm, WeightedTerm, requirements},
     pod_shape::{CardShape, PodShape},
@@ -32,7 +34,7 @@ pub struct Footprint {
     /// The pod's namespace.
     pub namespace: Arc<str>,
     /// The pod's labels.
-    pub labels: Arc<PodLabels>,
+    pub labels: Arc<LabelSet>,
     /// Whether the pod is being deleted: spreading does not count it.
     pub terminating: bool,
     /// Resources that Kubernetes accounts.
@@ -42,9 +44,9 @@ pub struct Footprint {
     /// Ports and disks of a node that only one pod can have.
     pub exclusive: Arc<PortsAndDisks>,
     /// Claims of volumes, in the order of the pod's volumes.
-    pub claims: Vec<ClaimUse>,
+    pub claims: ThinVec<ClaimUse>,
     /// Claims of devices, in the order of the pod's entries.
-    pub resource_claims: Vec<ResourceClaimUse>,
+    pub resource_claims: ThinVec<ResourceClaimUse>,
     /// Extended resources, while the pod waits or where a claim serves some.
     pub extended: Option<Arc<ExtendedRequests>>,
     /// Which pods it stands beside, and which not.
@@ -211,7 +213,7 @@ impl Footprint {
             cards: None,
             exclusive: Arc::new(PortsAndDisks::of_pod(pod)),
             claims: pod.spec.volumes.iter().filter_map(|volume| ClaimUse::read(volume, pod)).collect(),
-            resource_claims: ResourceClaimUse::all(pod),
+            resource_claims: ResourceClaimUse::all(pod).into(),
             extended: ExtendedRequests::of_pod(pod).map(Arc::new),
             neighbours: Arc::new(NeighbourTerms {
                 affinity: terms(&pod.spec.affinity.pod_affinity),
@@ -230,7 +232,7 @@ impl Footprint {
                 preferred: scored.into_iter().map(read).collect(),
             }),
             namespace,
-            labels: Arc::new(PodLabels::from(labels)),
+            labels: Arc::new(LabelSet::from(labels)),
             reservation: None,
         }
     }

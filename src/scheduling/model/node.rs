@@ -3,12 +3,9 @@
 mod devices;
 mod locks;
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::{collections::BTreeSet, sync::Arc};
 
-use super::{images::NodeImages, name::NodeName, pod::Ask, resources::ResourceAmounts};
+use super::{images::NodeImages, label_set::LabelSet, name::NodeName, pod::Ask, resources::ResourceAmounts};
 use crate::{
     device::{ModelTemplates, ProfileName},
     object::Taint,
@@ -30,7 +27,7 @@ pub struct NodeInfo {
     /// The version that a lock is taken against.
     pub resource_version: String,
     /// Its labels.
-    pub labels: BTreeMap<String, String>,
+    pub labels: LabelSet,
     /// Its taints.
     pub taints: Vec<Taint>,
     /// Whether it is cordoned.
@@ -67,7 +64,7 @@ impl NodeInfo {
 
     /// Whether its operator keeps it for pods with a share of a card.
     pub fn is_for_shares_only(&self) -> bool {
-        self.labels.get(SHARES_ONLY).is_some_and(|value| value == "true")
+        self.labels.get(SHARES_ONLY) == Some("true")
     }
 
     /// The locks that a pod needs to be given here what it asks for.

@@ -1,14 +1,14 @@
 //! What a pod wants of a node's labels and name, as `k8s.io/component-helpers/scheduling/corev1/nodeaffinity` matches it.
 
-use std::collections::BTreeMap;
-
-use crate::object::{NodeSelector, NodeSelectorTerm, PreferredTerm, Requirement, node::HOSTNAME};
+use crate::object::{
+    Labels, NodeSelector, NodeSelectorTerm, PreferredTerm, Requirement, node::HOSTNAME, selector::LabelValues,
+};
 
 /// What a pod wants of a node's labels and name.
 #[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
 pub struct NodeAffinityTerms {
     /// Labels that must be equal.
-    pub selector: BTreeMap<String, String>,
+    pub selector: Labels,
     /// Terms of which one must match.
     pub required: Option<NodeSelector>,
     /// Terms that are preferred.
@@ -40,27 +40,27 @@ impl NodeAffinityTerms {
     }
 
     /// Whether a node of this name and these labels will do.
-    pub fn admits(&self, name: &str, labels: &BTreeMap<String, String>) -> bool {
-        let selected = self.selector.iter().all(|(key, value)| labels.get(key) == Some(value));
+    pub fn admits(&self, name: &str, labels: &dyn LabelValues) -> bool {
+        let selected = self.selector.iter().all(|(key, value)| labels.value(key) == Some(value));
         selected && self.required.as_ref().is_none_or(|required| matches_one_of(required, name, labels))
     }
 
     /// The sum of the weights of the preferred terms that match the node.
-    pub fn preference(&self, name: &str, labels: &BTreeMap<String, String>) -> i64 {
+    pub fn preference(&self, name: &str, labels: &dyn LabelValues) -> i64 {
         let matching = self.preferred.iter().filter(|term| matches_term(&term.preference, name, labels));
         matching.map(|term| i64::from(term.weight)).sum()
     }
 }
 
 /// Whether one of the terms matches a node of this name and these labels.
-pub fn matches_one_of(required: &NodeSelector, name: &str, labels: &BTreeMap<String, String>) -> bool {
+pub fn matches_one_of(required: &NodeSelector, name: &str, labels: &dyn LabelValues) -> bool {
     required.node_selector_terms.iter().any(|term| matches_term(term, name, labels))
 }
 
 /// An empty term matches nothing.
-fn matches_term(term: &NodeSelectorTerm, name: &str, labels: &BTreeMap<String, String>) -> bool {
+fn matches_term(term: &NodeSelectorTerm, name: &str, labels: &dyn LabelValues) -> bool {
     let empty = term.match_expressions.is_empty() && term.match_fields.is_empty();
-    let label = |requirement: &Requirement| labels.get(&requirement.key).map(String::as_str);
+    let label = |requirement: &Requirement| labels.value(&requirement.key);
     let field = |requirement: &Requirement| (requirement.key == "metadata.name").then_some(name);
     !empty
         && term.match_expressions.iter().all(|requirement| requirement.is_met(label(requirement)))
@@ -76,8 +76,7 @@ mod tests {
             required: Some(serde_json::from_str(required).unwrap()),
             ..NodeAffinityTerms::default()
         };
-        let labels =
-            BTreeMap::from([("zone".to_owned(), "a".to_owned()), ("gen".to_owned(), "4".to_owned())]);
+        let labels = Labels::from([("zone".to_owned(), "a".to_owned()), ("gen".to_owned(), "4".to_owned())]);
         assert_eq!(affinity.admits("n1", &labels), expected, "{required}");
     }
 

@@ -3,6 +3,7 @@
 use std::{fmt, sync::Arc};
 
 use jiff::Timestamp;
+use thin_vec::ThinVec;
 
 pub use super::importance::{Deletion, Importance, PreemptionPolicy};
 use super::{
@@ -184,11 +185,11 @@ pub struct Holding {
     /// Its shares of cards, one allocation for each dialect; none: it uses no cards.
     pub allocations: Arc<[Allocation]>,
     /// The dialects of which the pod asks for shares and carries no assignment, where it is bound.
-    pub unassigned: Vec<ProfileName>,
+    pub unassigned: ThinVec<ProfileName>,
     /// Whether its init containers still count.
     pub init: InitPhase,
     /// The dialects whose agents may serve another pod with its assignments once it is dead.
-    pub takeable: Vec<ProfileName>,
+    pub takeable: ThinVec<ProfileName>,
     /// Whether the pod is bound there, or only meant to be by another scheduler.
     pub binding: Binding,
     /// Since when it holds that, and whose it is; `None`: it is not bound.
@@ -253,7 +254,7 @@ pub struct PodInfo {
     /// Its names.
     pub key: PodKey,
     /// Its version; what is older than what is known is passed over.
-    pub resource_version: String,
+    pub resource_version: Box<str>,
     /// Its priority, and what else decides whether it is a victim of preemption.
     pub importance: Importance,
     /// When it was created, and when it is to be gone.

@@ -1,5 +1,7 @@
 //! Since when a pod holds what it holds, and whose it is.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 
 use super::workload::Workload;
@@ -9,7 +11,7 @@ use crate::object::Pod;
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Tenure {
     /// What made the pod; a pod that no controller made is its own.
-    pub workload: Workload,
+    pub workload: Arc<Workload>,
     /// When it was bound, by its condition `PodScheduled`; where that does not tell, when it was started or created.
     pub since: Timestamp,
 }
@@ -20,6 +22,6 @@ impl Tenure {
         let scheduled = pod.status.condition("PodScheduled").filter(|condition| condition.status == "True");
         let bound = scheduled.and_then(|condition| condition.last_transition_time);
         let since = bound.or(pod.status.start_time).or(pod.metadata.creation_timestamp)?;
-        Some(Self { workload: Workload::of_pod(pod), since })
+        Some(Self { workload: Arc::new(Workload::of_pod(pod)), since })
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use super::{origin::Origin, pod_labels::PodLabels};
+use super::{label_set::LabelSet, origin::Origin};
 use crate::object::{Pod, metadata::Controller, selector::LabelValues};
 
 /// The label by which a Deployment names its ReplicaSets (kubernetes `pkg/controller/deployment/sync.go`).
@@ -19,7 +19,7 @@ pub struct Workload {
 
 impl Workload {
     /// The workload of a pod that waits, by what it is made from and its labels; `None`: no controller made the pod.
-    pub(in crate::scheduling) fn of(origin: Option<&Origin>, labels: &PodLabels) -> Option<Self> {
+    pub(in crate::scheduling) fn of(origin: Option<&Origin>, labels: &LabelSet) -> Option<Self> {
         let controller = origin?.controller.as_ref()?;
         Some(Self::of_controller(controller, labels.value(TEMPLATE_HASH)))
     }

@@ -150,7 +150,11 @@ fn typed(
         |shortfalls: Vec<Shortfall>| shortfalls.into_iter().map(DeviceReason::Typed).collect::<Reasons<_>>();
     if !joint.containers.is_empty() {
         let by_container = devices::by_container(offered, used, joint, &settings).map_err(reasons)?;
-        return Ok(Assignment { devices: together(&by_container), by_container, ..Assignment::default() });
+        return Ok(Assignment {
+            devices: together(&by_container),
+            by_container: by_container.into(),
+            ..Assignment::default()
+        });
     }
     let given = match &node.reservations.within {
         Some(within) => {

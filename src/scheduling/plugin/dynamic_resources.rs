@@ -514,7 +514,7 @@ pub(in crate::scheduling) mod tests {
             policy: NodePolicy::Indifferent,
         };
         let footprint =
-            Footprint { namespace: "team".into(), resource_claims: vec![used], ..Footprint::default() };
+            Footprint { namespace: "team".into(), resource_claims: [used].into(), ..Footprint::default() };
         Demand {
             ask: ask.into(),
             footprint: footprint.into(),

@@ -82,13 +82,13 @@ mod tests {
     use crate::scheduling::{
         Snapshot,
         fixtures::{ask, demand, node},
-        model::node::SHARES_ONLY,
+        model::{label_set::LabelSet, node::SHARES_ONLY},
     };
 
     /// Whether a node with this value of the label rejects the pod.
     fn rejects(demand: &Demand, label: &str) -> bool {
         let mut info = node("a", 1, 8_000);
-        info.labels.insert(SHARES_ONLY.to_owned(), label.to_owned());
+        info.labels = [(SHARES_ONLY, label)].into();
         let mut snapshot = Snapshot::default();
         snapshot.set_node(info);
         let found = SharesOnly::prepare(demand, snapshot.world(), &mut PodCounts::default());
@@ -119,7 +119,7 @@ mod tests {
         let mut plain = demand("pod", ask(1, 1_000, 0));
         Arc::make_mut(&mut plain.ask).devices.clear();
         let mut kept = node("b", 1, 8_000);
-        kept.labels.insert(SHARES_ONLY.to_owned(), "true".to_owned());
+        kept.labels = [(SHARES_ONLY, "true")].into();
         let mut snapshot = Snapshot::default();
         snapshot.set_node(node("a", 1, 8_000));
         let tests = |snapshot: &Snapshot| {
@@ -128,10 +128,10 @@ mod tests {
         assert!(!tests(&snapshot));
         snapshot.set_node(kept.clone());
         assert!(tests(&snapshot));
-        kept.labels.clear();
+        kept.labels = LabelSet::default();
         snapshot.set_node(kept.clone());
         assert!(!tests(&snapshot), "it has lost the label");
-        kept.labels.insert(SHARES_ONLY.to_owned(), "true".to_owned());
+        kept.labels = [(SHARES_ONLY, "true")].into();
         snapshot.set_node(kept);
         snapshot.remove_node("b");
         assert!(!tests(&snapshot), "it is gone");

@@ -15,7 +15,8 @@ use super::{
 };
 use crate::{
     object::{
-        Amount, Labels, Quantity, Requirement,
+        Amount, Quantity, Requirement,
+        selector::LabelValues,
         storage::{PersistentVolume, PersistentVolumeClaim, StorageClass},
     },
     scheduling::{
@@ -340,9 +341,10 @@ pub fn is_mountable(volume: &PersistentVolume, node: &NodeInfo) -> bool {
 }
 
 /// Whether volumes of the class can be made for a node with these labels.
-fn admits(class: &StorageClass, labels: &Labels) -> bool {
+fn admits(class: &StorageClass, labels: &dyn LabelValues) -> bool {
     let listed = |requirement: &Requirement| {
-        labels.get(&requirement.key).is_some_and(|value| requirement.values.contains(value))
+        let value = labels.value(&requirement.key);
+        value.is_some_and(|value| requirement.values.iter().any(|listed| listed == value))
     };
     let mut terms = class.allowed_topologies.iter().map(|term| &term.match_label_expressions);
     class.allowed_topologies.is_empty() || terms.any(|term| !term.is_empty() && term.iter().all(listed))

@@ -13,7 +13,7 @@ use super::{
     volume_binding::VolumeBinding,
 };
 use crate::{
-    object::Labels,
+    object::{Labels, selector::LabelValues},
     scheduling::{
         model::{change::Change, footprint::Footprint, pod::Demand},
         world::{World, node_state::NodeState, object::Objects},
@@ -89,12 +89,12 @@ impl VolumeZones {
     }
 
     /// Whether the node with these labels is in the zone and region of each volume. A node without such labels is.
-    fn admits(&self, labels: &Labels) -> bool {
-        if !TOPOLOGY_LABELS.iter().any(|(label, _)| labels.contains_key(*label)) {
+    fn admits(&self, labels: &dyn LabelValues) -> bool {
+        if !TOPOLOGY_LABELS.iter().any(|(label, _)| labels.value(label).is_some()) {
             return true;
         }
         let within = |zone: &Zone| {
-            let value = labels.get(zone.label).or_else(|| labels.get(zone.new_label));
+            let value = labels.value(zone.label).or_else(|| labels.value(zone.new_label));
             value.is_some_and(|value| zone.values.contains(value))
         };
         self.0.iter().all(within)

@@ -44,7 +44,7 @@ pub(super) fn progress(
     if say_the_same(&info.status.taken, &choice.statuses) {
         return ClaimProgress::Bound;
     }
-    let (version, statuses) = (info.resource_version.clone(), choice.statuses.clone());
+    let (version, statuses) = (info.resource_version.to_string(), choice.statuses.clone());
     ClaimProgress::Write(PrebindWrite::StateNodeResources { version, statuses })
 }
 
@@ -53,6 +53,6 @@ pub(super) fn taken_back(pod: &PodKey, doubt: Doubt, view: &PrebindView<'_>) -> 
     let info = view.pods.pod(&pod.uid)?;
     let is_placed = view.snapshot.ledger().get(&pod.uid).is_some();
     let may_state = doubt == Doubt::Some || !info.status.taken.is_empty();
-    let version = info.resource_version.clone();
+    let version = info.resource_version.to_string();
     (!is_placed && may_state).then(|| PrebindWrite::StateNodeResources { version, statuses: Arc::default() })
 }

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 
 use super::{Scheduler, binding_cycle::kept_rooms::RoomKeeping, scheduling_cycle::mix};
 use crate::scheduling::{
+    event::PodList,
     model::{
         name::{NodeName, Uid},
         node::NodeInfo,
@@ -17,7 +18,7 @@ use crate::scheduling::{
 };
 
 impl Scheduler {
-    pub(super) fn resync_pods(&mut self, pods: Vec<PodInfo>, now: Timestamp) {
+    pub(super) fn resync_pods(&mut self, pods: PodList, now: Timestamp) {
         self.binding.flows.note_list();
         if self.binding.cycle.pods.uids().len() > 0 {
             let live: HashSet<&Uid> = pods.iter().map(|pod| &pod.key.uid).collect();
@@ -28,6 +29,7 @@ impl Scheduler {
                 self.miss_pod(&uid);
             }
         }
+        let pods = pods.into_pods();
         self.binding.cycle.pods.reserve(pods.len());
         for pod in pods {
             self.take_in(pod, now);

@@ -309,6 +309,7 @@ pub type Used = BTreeMap<Arc<str>, Held>;
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;
+    use thin_vec::ThinVec;
 
     use super::*;
     use crate::{
@@ -323,7 +324,7 @@ mod tests {
             allocations: allocations.into(),
             init: InitPhase::Done,
             footprint: Arc::default(),
-            steps: Vec::new(),
+            steps: ThinVec::new(),
             importance: Importance::default(),
             placer: Placer::Berth,
             commitment: Commitment::Bound,

@@ -34,7 +34,7 @@ impl Topology {
         }
         let Self { key, by_value, by_slot } = Arc::make_mut(&mut self);
         by_slot.refresh(slots, generations, |state| {
-            Some(state.and_then(|state| Some(number(by_value, state.info.labels.get(&**key)?))))
+            Some(state.and_then(|state| Some(number(by_value, state.info.labels.get(key)?))))
         });
         // Values that no node has any more are dropped from time to time.
         if by_value.len() > 2 * slots.len() {
@@ -59,7 +59,7 @@ impl Topology {
         match self.by_slot.of_node(node) {
             Some(domain) => *domain,
             // The state is not the one whose domain was looked up.
-            None => self.by_value.get(node.info.labels.get(&*self.key)?.as_str()).copied(),
+            None => self.by_value.get(node.info.labels.get(&self.key)?).copied(),
         }
     }
 }

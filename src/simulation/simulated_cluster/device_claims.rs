@@ -125,7 +125,7 @@ mod tests {
             snapshot.set_object(Object::ResourceClaim(Arc::new(claim)));
             let used =
                 ResourceClaimUse { entry: "gpu".into(), claim: Some("c".into()), source: ClaimSource::Named };
-            let footprint = Footprint { resource_claims: vec![used], ..Footprint::default() };
+            let footprint = Footprint { resource_claims: [used].into(), ..Footprint::default() };
             let pod = PodInfo { footprint: Arc::new(footprint), ..fixtures::pod("ended", Claim::None) };
             let left = left(&pod, snapshot.resource_claims());
             left.into_iter().map(|claim| claim.status.allocation.is_none()).collect::<Vec<_>>()

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::{
     object::{
-        Labels, Metadata,
+        Metadata,
         affinity::{NodeSelector, NodeSelectorTerm},
         node::HOSTNAME,
         requirement::Requirement,
@@ -16,6 +16,7 @@ use crate::{
     scheduling::{
         ObjectChange,
         effect::PrebindWrite,
+        model::label_set::LabelSet,
         world::{World, object::Object},
     },
 };
@@ -61,7 +62,7 @@ fn of_volume(mut volume: PersistentVolume, version: &str) -> ObjectChange {
 }
 
 /// The volume that is made for the claim. A pod that uses it later has to go to the same node.
-fn provisioned(claim: &PersistentVolumeClaim, labels: Option<&Labels>, world: &World) -> PersistentVolume {
+fn provisioned(claim: &PersistentVolumeClaim, labels: Option<&LabelSet>, world: &World) -> PersistentVolume {
     let name = format!("pvc-{}", claim.metadata.uid);
     let class = claim.spec.storage_class_name.clone().unwrap_or_default();
     let driver = world.objects().class(&class).map(|class| class.provisioner.clone());
@@ -83,13 +84,13 @@ fn provisioned(claim: &PersistentVolumeClaim, labels: Option<&Labels>, world: &W
 }
 
 /// The affinity to a node with these labels: by its host name, else by all that it is labelled with.
-fn only_there(labels: &Labels) -> Option<VolumeNodeAffinity> {
-    let named = labels.get_key_value(HOSTNAME).into_iter().collect::<Vec<_>>();
+fn only_there(labels: &LabelSet) -> Option<VolumeNodeAffinity> {
+    let named: Vec<_> = labels.get(HOSTNAME).map(|name| (HOSTNAME, name)).into_iter().collect();
     let by = if named.is_empty() { labels.iter().collect() } else { named };
-    let requirement = |(key, value): (&String, &String)| Requirement {
-        key: key.clone(),
+    let requirement = |(key, value): (&str, &str)| Requirement {
+        key: key.to_owned(),
         operator: "In".to_owned(),
-        values: vec![value.clone()],
+        values: vec![value.to_owned()],
     };
     let match_expressions: Vec<Requirement> = by.into_iter().map(requirement).collect();
     let term = NodeSelectorTerm { match_expressions, ..NodeSelectorTerm::default() };

@@ -76,7 +76,7 @@ fn books(
         allocations: holding.allocations,
         init: holding.init,
         footprint: info.footprint,
-        steps: Vec::new(),
+        steps: Vec::new().into(),
         importance: berth::scheduling::Importance::default(),
         placer: berth::scheduling::model::pod::Placer::Berth,
         commitment: Commitment::Bound,

@@ -95,7 +95,7 @@ fn goes_on(objects: Vec<Object>) {
     for object in objects {
         scheduler.observe(Event::Object(ObjectChange::Seen(object)), now);
     }
-    scheduler.observe(Event::Pod(PodChange::Listed(vec![reader.pod(&pod).0])), now);
+    scheduler.observe(Event::Pod(PodChange::Listed([reader.pod(&pod).0].into_iter().collect())), now);
     let effects = scheduler.settle(now);
     let told = effects.iter().any(|effect| match effect {
         Effect::TakeLock { pod, .. } | Effect::TellUnschedulable { pod, .. } => &*pod.name == "p",

@@ -23,6 +23,7 @@ use crate::{
     object::{Pod, selector::LabelValues},
     scheduling::{
         Snapshot,
+        model::workload::Workload,
         showback::{UsageAccount, UsageSpan},
     },
 };
@@ -67,7 +68,7 @@ fn span(
     Some(UsageSpan {
         pod: info.key.uid.clone(),
         namespace: info.key.namespace.clone(),
-        workload: tenure.workload.clone(),
+        workload: Workload::clone(&tenure.workload),
         labels: showback::values(labels, |label| info.footprint.labels.value(label)),
         held,
         from: tenure.since,

@@ -6,7 +6,7 @@ use super::*;
 use crate::{
     dialect::Dialects,
     scheduling::{
-        NodeChange, NodeInfo, ObjectChange, PodChange, QuotaChange, model::kind::Kind,
+        NodeChange, NodeInfo, ObjectChange, PodChange, PodList, QuotaChange, model::kind::Kind,
         plugin::score::weights::ScoreWeights, scheduler::Settings,
     },
 };
@@ -66,7 +66,7 @@ async fn the_first_picture_comes_with_the_first_lists_and_the_next_no_sooner_tha
         Kind::ALL.iter().map(|kind| Event::Object(ObjectChange::Listed(*kind, Vec::new()))),
     );
     assert_eq!(publisher.due(&scheduler), None, "pods have not been listed");
-    observe(&mut scheduler, [Event::Pod(PodChange::Listed(Vec::new()))]);
+    observe(&mut scheduler, [Event::Pod(PodChange::Listed(PodList::default()))]);
     publisher.publish(&scheduler);
     assert_eq!(nodes(&views), Some(1));
     assert_eq!(publisher.due(&scheduler), None, "nothing has changed since");
@@ -92,7 +92,7 @@ async fn nothing_is_published_while_nobody_looks() {
     let listed = [
         Event::Node(NodeChange::Listed(Vec::new())),
         Event::Quota(QuotaChange::Listed(Vec::new())),
-        Event::Pod(PodChange::Listed(Vec::new())),
+        Event::Pod(PodChange::Listed(PodList::default())),
     ];
     observe(&mut scheduler, listed);
     observe(

@@ -16,7 +16,7 @@ use crate::{
     object::selector::LabelValues,
     scheduling::{
         Scheduler,
-        model::pod_shape::PodShape,
+        model::{pod_shape::PodShape, workload::Workload},
         showback::{HeldParts, StrandedAmount, UsageSpan},
         world::{
             World,
@@ -77,7 +77,7 @@ impl SeenCluster {
             Some(UsageSpan {
                 pod: charge.pod.uid.clone(),
                 namespace: charge.pod.namespace.clone(),
-                workload: tenure.workload.clone(),
+                workload: Workload::clone(&tenure.workload),
                 labels: values(labels, |label| charge.footprint.labels.value(label)),
                 held: parts(&cards),
                 from: tenure.since,

@@ -159,7 +159,7 @@ fn a_claim_for_one_pod_only_keeps_others_out_while_a_pod_uses_it() {
         objects.note_listed(*kind);
     }
     let objects = Arc::new(objects);
-    let claims = vec![ClaimUse { name: "data".into(), owner: None }];
+    let claims = [ClaimUse { name: "data".into(), owner: None }].into();
     let footprint = Arc::new(Footprint { namespace: "default".into(), claims, ..Footprint::default() });
     let demand = Demand { footprint: footprint.clone(), ..demand(&ask(1, 1000, 0)) };
     let place = |pods: Vec<Arc<Footprint>>| {

@@ -220,8 +220,7 @@ impl NodeKind {
         }
         let mut info = fixtures::node_offering(&name(at), offers);
         info.devices.aliases = aliases;
-        info.labels =
-            BTreeMap::from([(HOSTNAME.to_owned(), name(at)), ("zone".to_owned(), self.zone.to_string())]);
+        info.labels = [(HOSTNAME, name(at)), ("zone", self.zone.to_string())].into();
         let taint = |effect: &str| Taint { key: "keep".into(), value: String::new(), effect: effect.into() };
         info.taints = self.taint.map(taint).into_iter().collect();
         info.cordoned = self.cordoned;

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 
 use super::window::{TimeOfDay, Window, WindowState, last_closed, state_of};
-use crate::object::Labels;
+use crate::object::selector::LabelValues;
 
 /// The revocable zones of a cluster: which label of a node names its zone, and the windows of each zone.
 #[derive(Clone, Debug, PartialEq)]
@@ -68,11 +68,11 @@ impl RevocableZones {
     }
 
     /// The name of the zone that a node with these labels is in.
-    pub fn of<'a>(&self, labels: &'a Labels) -> Option<&'a str> {
+    pub fn of<'a>(&self, labels: &'a dyn LabelValues) -> Option<&'a str> {
         if self.is_off() {
             return None;
         }
-        labels.get(self.label.as_str()).map(String::as_str).filter(|zone| !zone.is_empty())
+        labels.value(&self.label).filter(|zone| !zone.is_empty())
     }
 
     /// How a zone stands. One without a window is closed and never opens.

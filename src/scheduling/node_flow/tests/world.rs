@@ -216,7 +216,7 @@ impl World {
 
     fn set_pod(&mut self, mut pod: PodInfo) {
         self.version += 1;
-        pod.resource_version = self.version.to_string();
+        pod.resource_version = self.version.to_string().into();
         self.pods_to_show.push_back(Shown::Pod(Box::new(pod.clone())));
         self.pods.insert(pod.key.uid.clone(), pod);
     }

@@ -7,7 +7,7 @@ use crate::scheduling::{
     Claim, Footprint, Importance, Lifetime, PodGroups, fixtures,
     model::{
         kind::{Kind, PodGroupKind},
-        pod_labels::PodLabels,
+        label_set::LabelSet,
         tdm::{
             WindowState,
             job::{Quantum, Readiness},
@@ -30,7 +30,7 @@ fn pod(name: &str) -> PodInfo {
         budget: None,
         readiness: Readiness::Ready,
     };
-    let labels = Arc::new(PodLabels::from([("app", "a")]));
+    let labels = Arc::new(LabelSet::from([("app", "a")]));
     let footprint = Footprint { namespace: "team".into(), labels, ..Footprint::default() };
     let mut pod = PodInfo {
         stage: Stage::Running,

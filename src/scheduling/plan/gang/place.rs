@@ -78,7 +78,7 @@ impl Pool<'_> {
     pub(super) fn domains(&self, key: &str, snapshot: &Snapshot, nodes: &NodesByValue) -> Vec<Arc<str>> {
         let value = |node: &NodeName| {
             let state = snapshot.node(node)?;
-            state.info.labels.get(key).map(|value| value.as_str().into())
+            state.info.labels.get(key).map(Into::into)
         };
         if let Some(taken) = self.nodes.iter().find_map(|(_, node)| value(node)) {
             return vec![taken];

@@ -262,7 +262,7 @@ fn nodes_by_value(snapshot: &Snapshot, key: &str) -> NodesByValue {
     let mut nodes = NodesByValue::new();
     for state in snapshot.nodes() {
         if let Some(value) = state.info.labels.get(key) {
-            nodes.entry(value.as_str().into()).or_default().insert(state.info.name.clone());
+            nodes.entry(value.into()).or_default().insert(state.info.name.clone());
         }
     }
     nodes

@@ -13,8 +13,8 @@ use crate::{
         fixtures::{self, PROFILE, allocation, node, share},
         model::{
             gang::{GangName, GroupApi, Member},
+            label_set::LabelSet,
             pod::{Ask, Stage},
-            pod_labels::PodLabels,
         },
         plugin::score::weights::ScoreWeights,
         world::{ledger::Charge, object::Object},
@@ -222,7 +222,7 @@ fn pods_that_must_not_move_keep_their_cards_and_are_counted() {
     };
     assert_eq!(kept(both(gang)), (0, vec![(Unmovable::Gang, 2)]));
     let mut covered = both(|pod| {
-        let labels = Arc::new(PodLabels::from([("app", "web")]));
+        let labels = Arc::new(LabelSet::from([("app", "web")]));
         pod.info.footprint = Arc::new(Footprint { labels, ..Footprint::clone(&pod.info.footprint) });
     });
     let mut budget = PodDisruptionBudget::default();
@@ -236,7 +236,7 @@ fn pods_that_must_not_move_keep_their_cards_and_are_counted() {
 #[test]
 fn one_eviction_at_a_time_is_enough_of_a_budget() {
     let labelled = |pod: &mut MovablePod| {
-        let labels = Arc::new(PodLabels::from([("app", "web")]));
+        let labels = Arc::new(LabelSet::from([("app", "web")]));
         pod.info.footprint = Arc::new(Footprint { labels, ..Footprint::clone(&pod.info.footprint) });
     };
     let mut stage = Cluster::new(&[("n1", 1), ("n2", 1)])

@@ -3,6 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use jiff::Timestamp;
+use thin_vec::ThinVec;
 
 use super::{MovablePods, MoveGoal, NodeCard};
 use crate::device::{CardId, CardUsage, InitPhase};
@@ -147,7 +148,7 @@ impl<'a> MoveTrial<'a> {
             allocations: allocations.into(),
             init: InitPhase::Ahead,
             footprint: pod.demand.footprint.clone(),
-            steps: Vec::new(),
+            steps: ThinVec::new(),
             importance: pod.info.importance.clone(),
             placer: Placer::Berth,
             commitment: Commitment::Bound,

@@ -14,8 +14,8 @@ use crate::{
         decide::class::Classes,
         fixtures::{self, PROFILE, allocation, ask, demand, node, share},
         model::{
+            label_set::LabelSet,
             pod::{Claim, Placer, PodKey},
-            pod_labels::PodLabels,
         },
         plugin::score::weights::ScoreWeights,
         world::{object::Object, quota::Bound},
@@ -26,7 +26,7 @@ use crate::{
 fn held(on: (&str, u32), memory: u64, priority: i32) -> Charge {
     let (node, card) = on;
     let share = share(&format!("GPU-{node}-{card}"), memory, 10);
-    let labels = Arc::new(PodLabels::from([("app", "web")]));
+    let labels = Arc::new(LabelSet::from([("app", "web")]));
     Charge {
         footprint: Arc::new(Footprint { namespace: "default".into(), labels, ..Footprint::default() }),
         importance: Importance { priority, ..Importance::default() },

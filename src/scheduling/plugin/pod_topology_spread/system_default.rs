@@ -11,8 +11,8 @@ use crate::{
     scheduling::{
         model::{
             footprint::{Inclusion, SpreadConstraint, SpreadConstraints},
+            label_set::LabelSet,
             pod::Demand,
-            pod_labels::PodLabels,
             pod_selector::PodSelector,
         },
         world::object::{Objects, selecting::SelectedPods},
@@ -52,7 +52,7 @@ pub(super) fn constraints(demand: &Demand, objects: &Objects) -> Vec<SpreadConst
 /// What all Services that select the pod and its controller demand of their pods together; empty where there are none.
 fn selector(
     namespace: &Arc<str>,
-    labels: &PodLabels,
+    labels: &LabelSet,
     controller: Option<&Controller>,
     objects: &Objects,
 ) -> LabelSelector {

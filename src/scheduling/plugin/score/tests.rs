@@ -44,8 +44,7 @@ impl Cluster {
         let mut snapshot = Snapshot::new(BTreeSet::new(), arguments, RevocableZones::default());
         for (name, labels) in nodes {
             let mut info = fixtures::node(name, 1, 8_000);
-            let label = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
-            info.labels = labels.iter().map(label).collect();
+            info.labels = labels.iter().copied().collect();
             snapshot.set_node(info);
         }
         Self(snapshot)

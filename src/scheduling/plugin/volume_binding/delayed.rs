@@ -13,7 +13,8 @@ use super::{VolumeReason, admits, is_alike, is_free_for, is_meant_for, is_mounta
 use crate::scheduling::model::prebind_step::VolumeChoice;
 use crate::{
     object::{
-        Amount, LabelSelector, Labels,
+        Amount, LabelSelector,
+        selector::LabelValues,
         storage::{CsiStorageCapacity, PersistentVolume, PersistentVolumeClaim, StorageClass},
     },
     scheduling::{
@@ -75,7 +76,7 @@ impl<'a> FreeVolumes<'a> {
     /// The smallest that would do for the claim, of those to which these labels of a node lead; equals go by name.
     fn first(
         &self,
-        labels: &Labels,
+        labels: &dyn LabelValues,
         will_do: impl Fn(&PersistentVolume) -> bool,
     ) -> Option<&'a PersistentVolume> {
         let mut fitting = self.fitting.lock().unwrap_or_else(PoisonError::into_inner);
@@ -166,12 +167,12 @@ impl<'a> Delayed<'a> {
     }
 
     /// Whether there is enough storage to make a volume for a node with these labels, as far as the driver says.
-    fn has_capacity(&self, labels: &Labels) -> bool {
+    fn has_capacity(&self, labels: &dyn LabelValues) -> bool {
         self.published.is_none() || self.published(labels).is_some()
     }
 
     /// What the driver publishes for a node with these labels and is enough for the claim, the first by name.
-    pub(super) fn published(&self, labels: &Labels) -> Option<&'a CsiStorageCapacity> {
+    pub(super) fn published(&self, labels: &dyn LabelValues) -> Option<&'a CsiStorageCapacity> {
         let Published { objects, class, needed } = self.published?;
         objects.first_capacity(class, labels, |capacity| {
             let reaches = |nodes: &LabelSelector| nodes.matches(labels);

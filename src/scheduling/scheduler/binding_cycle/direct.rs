@@ -26,7 +26,7 @@ impl BindingCycle {
             Err(why) => Some(why),
         };
         if let Some(entry) = self.cycle.pods.get_mut(uid) {
-            entry.refused = refused;
+            entry.refused = refused.map(Box::new);
             if *self.cycle.queue.progress(uid) == PodProgress::Idle {
                 self.cycle.enqueue_if_wanted(uid);
             }

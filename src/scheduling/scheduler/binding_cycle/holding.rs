@@ -1,6 +1,7 @@
 //! Bringing ledger, queue and lines in line with what a pod shows.
 
 use jiff::Timestamp;
+use thin_vec::ThinVec;
 
 use super::BindingCycle;
 use crate::scheduling::{
@@ -104,7 +105,7 @@ impl BindingCycle {
             allocations: if all_is_read { holding.allocations.clone() } else { or_known() },
             init: holding.init,
             footprint: pod.footprint.clone(),
-            steps: Vec::new(),
+            steps: ThinVec::new(),
             importance: pod.importance.clone(),
             placer: pod.placer,
             commitment: if bound { Commitment::Bound } else { Commitment::Intended },

@@ -220,5 +220,5 @@ fn effect(node: NodeName, request: NodeFlowRequest) -> Option<Effect> {
 fn begun(pod: &PodInfo, now: Timestamp) -> Tenure {
     let workload = Workload::of(pod.origin.as_deref(), &pod.footprint.labels);
     let bare = || Workload { kind: "Pod".into(), name: pod.key.name.clone() };
-    Tenure { workload: workload.unwrap_or_else(bare), since: now }
+    Tenure { workload: Arc::new(workload.unwrap_or_else(bare)), since: now }
 }

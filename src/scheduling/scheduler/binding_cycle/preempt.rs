@@ -51,7 +51,7 @@ impl BindingCycle {
                 let entry = self.cycle.pods.get_mut(&pod);
                 let is_behind = |known: &str| is_older(known, &resource_version);
                 if let Some(entry) = entry.filter(|entry| is_behind(&entry.info.resource_version)) {
-                    entry.info.resource_version = resource_version;
+                    entry.info.resource_version = resource_version.into();
                     let status = Arc::make_mut(&mut entry.info.status);
                     status.nominated = stated.node;
                     status.room = stated.room.or(status.room);

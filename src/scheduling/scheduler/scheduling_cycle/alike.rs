@@ -6,9 +6,9 @@ use super::SchedulingCycle;
 use crate::scheduling::{
     decide::{Decision, class::Classes, fit_error::FitError},
     model::{
+        label_set::LabelSet,
         name::Uid,
         pod::{Ask, Claim, PodInfo, PreemptionPolicy},
-        pod_labels::PodLabels,
     },
     node_flow::NodeFlows,
     snapshot::Snapshot,
@@ -19,7 +19,7 @@ use crate::scheduling::{
 pub(in crate::scheduling::scheduler) struct Alike {
     ask: Arc<Ask>,
     namespace: Arc<str>,
-    labels: Arc<PodLabels>,
+    labels: Arc<LabelSet>,
     priority: i32,
     preemption_policy: PreemptionPolicy,
 }

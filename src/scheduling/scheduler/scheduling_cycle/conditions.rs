@@ -139,7 +139,7 @@ impl Conditions {
             return None;
         }
         condition.telling = Telling::UnderWay(reason.clone());
-        let (pod, resource_version) = (pod.key.clone(), pod.resource_version.clone());
+        let (pod, resource_version) = (pod.key.clone(), pod.resource_version.to_string());
         let first = condition.said.is_none();
         Some(Effect::TellUnschedulable { pod, resource_version, told, first, reason })
     }

@@ -58,7 +58,7 @@ pub(in crate::scheduling::scheduler) fn assumed(
         allocations: allocations.into(),
         init: InitPhase::Ahead,
         footprint: charged(pod, &steps),
-        steps,
+        steps: steps.into(),
         importance: pod.importance.clone(),
         placer: pod.placer,
         commitment: Commitment::Assumed,

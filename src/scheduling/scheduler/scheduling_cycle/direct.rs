@@ -55,6 +55,6 @@ pub(in crate::scheduling::scheduler) fn direction(cycle: &SchedulingCycle, pod: 
     }
     match cycle.queue.progress(pod) {
         PodProgress::InLine(node) => Directed::InLine(node.clone()),
-        _ => Directed::Waiting(entry.refused.clone()),
+        _ => Directed::Waiting(entry.refused.as_deref().cloned()),
     }
 }

@@ -1,7 +1,6 @@
 //! Every pod that was seen.
 
 use std::{
-    collections::HashMap,
     hash::{BuildHasher, RandomState},
     sync::Arc,
 };
@@ -35,11 +34,15 @@ pub(in crate::scheduling::scheduler) struct Entry {
     /// When it was first seen.
     pub(in crate::scheduling::scheduler) since: Timestamp,
     /// Why the node that kube-scheduler chose last could not be taken.
-    pub(in crate::scheduling::scheduler) refused: Option<Untaken>,
+    pub(in crate::scheduling::scheduler) refused: Option<Box<Untaken>>,
 }
 
-/// Each pod by uid, in memory of its own: a table has more places than pods, and is copied when it grows.
-type Entries = HashMap<Uid, Box<Entry>, fast::RandomState>;
+/// Each pod by the uid that stands in its entry, which is in memory of its own: a table has more places than pods, and is copied when it grows.
+#[derive(Debug, Default)]
+struct Entries {
+    table: HashTable<Box<Entry>>,
+    hasher: fast::RandomState,
+}
 
 /// Every pod, by uid and by name.
 #[derive(Debug, Default)]
@@ -60,6 +63,41 @@ pub(in crate::scheduling::scheduler) struct Pods {
 struct ByName {
     uids: HashTable<Uid>,
     hasher: RandomState,
+}
+
+impl Entries {
+    fn get(&self, uid: &str) -> Option<&Entry> {
+        let entry = self.table.find(self.hasher.hash_one(uid), |entry| *entry.info.key.uid == *uid);
+        entry.map(AsRef::as_ref)
+    }
+
+    fn get_mut(&mut self, uid: &str) -> Option<&mut Entry> {
+        let entry = self.table.find_mut(self.hasher.hash_one(uid), |entry| *entry.info.key.uid == *uid);
+        entry.map(AsMut::as_mut)
+    }
+
+    /// Takes in a pod whose uid is not known.
+    fn insert(&mut self, entry: Entry) {
+        let Self { table, hasher } = self;
+        let hash = hasher.hash_one(&*entry.info.key.uid);
+        table.insert_unique(hash, Box::new(entry), |entry| hasher.hash_one(&*entry.info.key.uid));
+    }
+
+    fn remove(&mut self, uid: &str) -> Option<Box<Entry>> {
+        let entry = self.table.find_entry(self.hasher.hash_one(uid), |entry| *entry.info.key.uid == *uid);
+        entry.ok().map(|entry| entry.remove().0)
+    }
+
+    fn iter(&self) -> impl ExactSizeIterator<Item = &Entry> + Clone {
+        self.table.iter().map(AsRef::as_ref)
+    }
+
+    /// Makes room for so many in all.
+    fn reserve(&mut self, pods: usize) {
+        let Self { table, hasher } = self;
+        let more = pods.saturating_sub(table.len());
+        table.reserve(more, |entry| hasher.hash_one(&*entry.info.key.uid));
+    }
 }
 
 impl ByName {
@@ -127,7 +165,7 @@ impl Pods {
         }
         self.seen += 1;
         let entry = Entry { info: pod, seen: self.seen, since: now, refused: None };
-        self.entries.insert(uid, Box::new(entry));
+        self.entries.insert(entry);
         self.by_name.set(&key, &self.entries);
         true
     }
@@ -187,32 +225,32 @@ impl Pods {
 
     /// A pod.
     pub(in crate::scheduling::scheduler) fn get(&self, uid: &str) -> Option<&Entry> {
-        self.entries.get(uid).map(AsRef::as_ref)
+        self.entries.get(uid)
     }
 
     /// A pod, to change what is known of it, but for what [`counted`] looks at.
     pub(in crate::scheduling::scheduler) fn get_mut(&mut self, uid: &str) -> Option<&mut Entry> {
-        self.entries.get_mut(uid).map(AsMut::as_mut)
+        self.entries.get_mut(uid)
     }
 
     /// Whether the pod is known.
     pub(in crate::scheduling::scheduler) fn contains(&self, uid: &str) -> bool {
-        self.entries.contains_key(uid)
+        self.entries.get(uid).is_some()
     }
 
     /// Every uid, in no order.
     pub(in crate::scheduling::scheduler) fn uids(&self) -> impl ExactSizeIterator<Item = &Uid> {
-        self.entries.keys()
+        self.entries.iter().map(|entry| &entry.info.key.uid)
     }
 
     /// Every pod, in no order.
     pub(in crate::scheduling::scheduler) fn all(&self) -> impl ExactSizeIterator<Item = &Entry> + Clone {
-        self.entries.values().map(AsRef::as_ref)
+        self.entries.iter()
     }
 
     /// Makes room for so many pods in all.
     pub(in crate::scheduling::scheduler) fn reserve(&mut self, pods: usize) {
-        self.entries.reserve(pods.saturating_sub(self.entries.len()));
+        self.entries.reserve(pods);
         self.by_name.reserve(pods.saturating_sub(self.by_name.uids.len()), &self.entries);
     }
 }

@@ -361,7 +361,7 @@ fn victims_go_for_a_whole_gang_or_not_at_all() {
         "{sent:?}"
     );
     for name in ["a", "b"] {
-        let outcome = WriteOutcome::Written { resource_version: "7".to_owned() };
+        let outcome = WriteOutcome::Written { resource_version: "7".into() };
         play.happens(Event::Nominated { pod: key(name), node: Some(NODE.into()), room: None, outcome });
     }
     assert!(play.sent().contains(&Sent::Preempt("low")));
@@ -480,7 +480,7 @@ fn the_status_of_a_group_says_once_why_its_pods_wait_and_once_that_they_are_plac
     play.wait(SignedDuration::from_mins(6));
     assert_eq!(told(&mut play), []);
     for name in ["a", "b"] {
-        let smaller = PodInfo { resource_version: "9".to_owned(), ..of_kubernetes(&play, name, 1_000) };
+        let smaller = PodInfo { resource_version: "9".into(), ..of_kubernetes(&play, name, 1_000) };
         play.happens(Event::Pod(PodChange::Seen(Box::new(smaller))));
     }
     for name in ["a", "b"] {
@@ -488,7 +488,7 @@ fn the_status_of_a_group_says_once_why_its_pods_wait_and_once_that_they_are_plac
         play.lock_taken(name);
         play.bind_answered(name, BindOutcome::Bound);
         let bound = play.bound_pod(name, Answer::Succeeded);
-        let known = PodInfo { resource_version: "10".to_owned(), ..of_kubernetes(&play, name, 1_000) };
+        let known = PodInfo { resource_version: "10".into(), ..of_kubernetes(&play, name, 1_000) };
         let bound = PodInfo { claim: bound.claim, holding: bound.holding, ..known };
         play.happens(Event::Pod(PodChange::Seen(Box::new(bound))));
         play.unlocked();
@@ -520,8 +520,8 @@ fn a_scheduler_that_is_started_anew_deletes_what_is_left_of_a_group_that_goes_as
         let mut high = pod("high", 9_000, play.now);
         high.importance.priority = 10;
         Arc::make_mut(&mut high.status).nominated = Some(NODE.into());
-        let listed = vec![going, of_group("b"), high];
-        play.happens(Event::Pod(PodChange::Listed(listed)));
+        let listed = [going, of_group("b"), high];
+        play.happens(Event::Pod(PodChange::Listed(listed.into_iter().collect())));
         play
     };
     let mut play = begin(DisruptionMode::All);

@@ -14,7 +14,7 @@ use crate::{
     device::{Allocation, Answer, Card, Lock, LockName, LockNeed},
     scheduling::{
         AgentFailure, Claim, Computed, Concern, Effect, Event, Finding, Lifetime, NodeChange, NodeInfo,
-        ObjectChange, PodChange, PodInfo, QuotaChange, ReadAnswer, ReadRequest,
+        ObjectChange, PodChange, PodInfo, PodList, QuotaChange, ReadAnswer, ReadRequest,
         event::{BindOutcome, Setback, TellOutcome},
         fixtures::{self, PROFILE, key},
         model::{
@@ -142,7 +142,7 @@ impl Play {
             names: Vec::new(),
         };
         let node = play.node();
-        play.happens(Event::Pod(PodChange::Listed(Vec::new())));
+        play.happens(Event::Pod(PodChange::Listed(PodList::default())));
         play.happens(Event::Node(NodeChange::Listed(vec![node])));
         play.happens(Event::Quota(QuotaChange::Listed(Vec::new())));
         play
@@ -367,7 +367,7 @@ impl Play {
 
     /// These are all pods that there are.
     pub(super) fn listed(&mut self, pods: Vec<PodInfo>) {
-        self.happens(Event::Pod(PodChange::Listed(pods)));
+        self.happens(Event::Pod(PodChange::Listed(pods.into_iter().collect())));
     }
 
     pub(super) fn bind_answered(&mut self, name: &str, outcome: BindOutcome) {

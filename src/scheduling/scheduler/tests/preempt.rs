@@ -201,14 +201,14 @@ fn a_nomination_that_was_written_ends_when_the_status_states_none() {
     let (mut play, high) = full();
     seen(&mut play, high.clone());
     nominated(&mut play, written("7"));
-    let old = PodInfo { resource_version: "6".to_owned(), ..high.clone() };
+    let old = PodInfo { resource_version: "6".into(), ..high.clone() };
     seen(&mut play, old);
     let small = |play: &mut Play| {
         let small = pod("small", 1_500, play.now);
         seen(play, small)
     };
     assert_eq!(small(&mut play), [Sent::Unschedulable("small")], "that was seen before");
-    seen(&mut play, PodInfo { resource_version: "9".to_owned(), ..high });
+    seen(&mut play, PodInfo { resource_version: "9".into(), ..high });
     assert!(play.is_charged("small", Commitment::Assumed));
 }
 
@@ -278,7 +278,7 @@ fn a_nomination_is_withdrawn_once_its_victims_are_gone_and_others_have_taken_the
 #[test]
 fn a_nomination_to_a_node_that_can_never_have_the_pod_is_withdrawn() {
     let (mut play, high) = full();
-    let bare = NodeInfo { name: NODE.into(), resource_version: "1000".to_owned(), ..NodeInfo::default() };
+    let bare = NodeInfo { name: NODE.into(), resource_version: "1000".into(), ..NodeInfo::default() };
     play.happens(Event::Node(NodeChange::Seen(Box::new(bare))));
     play.sent();
     let high = PodInfo {

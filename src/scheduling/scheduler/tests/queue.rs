@@ -111,8 +111,8 @@ fn what_is_found_for_a_pod_with_claims_or_with_a_node_kept_for_it_holds_for_no_o
     };
     assert_eq!(Alike::of(&kept), None);
     let mut with_claims = alone;
-    let claims = vec![crate::scheduling::model::footprint::ClaimUse { name: "data".into(), owner: None }];
-    std::sync::Arc::make_mut(&mut with_claims.footprint).claims = claims;
+    let claims = [crate::scheduling::model::footprint::ClaimUse { name: "data".into(), owner: None }];
+    std::sync::Arc::make_mut(&mut with_claims.footprint).claims = claims.into();
     assert_eq!(Alike::of(&with_claims), None);
 }
 

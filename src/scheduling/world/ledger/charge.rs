@@ -3,6 +3,7 @@
 use std::{borrow::Cow, sync::Arc};
 
 use jiff::Timestamp;
+use thin_vec::ThinVec;
 
 use super::Peak;
 use crate::{
@@ -41,7 +42,7 @@ pub struct Charge {
     /// What it is to the plugins beside its cards.
     pub footprint: Arc<Footprint>,
     /// What is to be written for its claims, until it is.
-    pub steps: Vec<PrebindStep>,
+    pub steps: ThinVec<PrebindStep>,
     /// Whether, and in which order, it is a victim of preemption.
     pub importance: Importance,
     /// Who placed it.

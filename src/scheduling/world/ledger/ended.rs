@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn only_pods_that_were_seen_bound_with_shares_are_kept_and_the_newest_of_them() {
-        let workload = Workload { kind: "Job".into(), name: "train".into() };
+        let workload = Arc::new(Workload { kind: "Job".into(), name: "train".into() });
         let tenure = Some(Arc::new(Tenure { workload, since: at(0) }));
         let mut ended = EndedCharges::default();
         ended.push(charge(None), at(1));

@@ -27,7 +27,7 @@ mod tests {
     use crate::{
         object::Labels,
         scheduling::{
-            model::{pod_labels::PodLabels, pod_selector::PodTerm},
+            model::{label_set::LabelSet, pod_selector::PodTerm},
             world::object::Object,
         },
     };
@@ -41,7 +41,7 @@ mod tests {
         let labels = labels.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
         Footprint {
             namespace: namespace.into(),
-            labels: Arc::new(PodLabels::from(&labels)),
+            labels: Arc::new(LabelSet::from(&labels)),
             ..Footprint::default()
         }
     }

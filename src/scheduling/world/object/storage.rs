@@ -13,7 +13,8 @@ use std::{
 
 use super::{Object, Objects};
 use crate::object::{
-    Amount, Labels,
+    Amount,
+    selector::LabelValues,
     storage::{
         CsiDriver, CsiNode, CsiStorageCapacity, PersistentVolume, PersistentVolumeClaim, StorageClass,
         VolumeAttachment,
@@ -157,7 +158,7 @@ impl Objects {
     pub fn available_volumes<'a>(
         &'a self,
         class: &str,
-        labels: &Labels,
+        labels: &dyn LabelValues,
     ) -> impl Iterator<Item = &'a BTreeSet<SizedVolume>> {
         self.storage.available.led_to(class, labels)
     }
@@ -206,7 +207,7 @@ impl Objects {
     pub fn first_capacity(
         &self,
         class: &str,
-        labels: &Labels,
+        labels: &dyn LabelValues,
         will_do: impl Fn(&CsiStorageCapacity) -> bool,
     ) -> Option<&CsiStorageCapacity> {
         let known = |name: &str| match self.get(Kind::CsiStorageCapacity, name)? {

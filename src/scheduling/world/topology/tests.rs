@@ -6,7 +6,7 @@ use crate::scheduling::fixtures::node;
 
 fn label(snapshot: &mut Snapshot, name: &str, zone: &str) {
     let mut info = node(name, 1, 8_000);
-    info.labels.insert("zone".to_owned(), zone.to_owned());
+    info.labels = [("zone", zone)].into();
     snapshot.set_node(info);
 }
 

@@ -20,7 +20,7 @@ use crate::{
         model::{
             gang::{DisruptionMode, Gang, GangName, Group, GroupApi, GroupPreemption, Member, Policy, Tally},
             kind::PodGroupKind,
-            pod_labels::PodLabels,
+            label_set::LabelSet,
         },
         plan::gang::MadeRoom,
         world::object::Object,
@@ -77,7 +77,7 @@ fn held(at: usize, tenant: &Tenant) -> Charge {
     let card = format!("GPU-{}", node(tenant.node));
     let footprint = Footprint {
         namespace: "default".into(),
-        labels: Arc::new(PodLabels::from(&labels(tenant))),
+        labels: Arc::new(LabelSet::from(&labels(tenant))),
         ..Footprint::default()
     };
     Charge {
@@ -102,7 +102,7 @@ impl Cluster {
         for at in 0..self.nodes {
             let card = Card { slots: 20, ..fixtures::card(&format!("GPU-{}", node(at)), 0, MEMORY) };
             let mut info = fixtures::node_offering(&node(at), vec![fixtures::offer(PROFILE, vec![card])]);
-            info.labels.insert("zone".to_owned(), format!("z{}", at / 2));
+            info.labels = info.labels.with("zone", &format!("z{}", at / 2));
             snapshot.set_node(info);
         }
         for at in 0..GROUPS {

@@ -245,7 +245,7 @@ impl<'w, 's, 'p, R: TrialRoom> Walk<'w, 's, 'p, R> {
             .filter(|(group, _)| self.tree.chain(group).any(|above| above == at));
         let mut values = of_group.filter_map(|(_, node)| {
             let state = self.ground.plan.node(node)?;
-            state.info.labels.get(key).map(|value| value.as_str().into())
+            state.info.labels.get(key).map(Into::into)
         });
         values.next()
     }

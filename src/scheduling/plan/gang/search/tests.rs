@@ -21,7 +21,7 @@ fn cluster(nodes: usize) -> Snapshot {
     let mut snapshot = Snapshot::default();
     for at in 0..nodes {
         let mut info = node(&format!("n{at}"), 1, 16_000);
-        info.labels.insert(RACK.to_owned(), format!("r{}", at / 2));
+        info.labels = [(RACK, format!("r{}", at / 2))].into();
         snapshot.set_node(info);
     }
     snapshot

@@ -53,7 +53,11 @@ fn show_claim(name: &str, selector: &str, held: Option<(&str, &[(&str, &str)])>,
 fn uses(claim: &str) -> Arc<Footprint> {
     let used =
         ResourceClaimUse { entry: "gpu".into(), claim: Some(claim.into()), source: ClaimSource::Named };
-    Arc::new(Footprint { namespace: "default".into(), resource_claims: vec![used], ..Footprint::default() })
+    Arc::new(Footprint {
+        namespace: "default".into(),
+        resource_claims: [used].into(),
+        ..Footprint::default()
+    })
 }
 
 /// A pod of low priority on this node that uses a claim.

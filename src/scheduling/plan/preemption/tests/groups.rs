@@ -148,13 +148,13 @@ fn what_a_pod_of_the_group_keeps_from_other_nodes_is_given_up_with_it() {
     ];
     let mut snapshot = Snapshot::default();
     for name in ["n1", "n2"] {
-        let labels = Labels::from([("zone".to_owned(), "a".to_owned())]);
+        let labels = [("zone", "a")].into();
         snapshot.set_node(crate::scheduling::NodeInfo { labels, ..node(name, 2, 16_000) });
     }
     for (pod, charge) in &pods {
         snapshot.charge((*pod).into(), charge.clone());
     }
-    let labels = Arc::new(PodLabels::from([("app", "urgent")]));
+    let labels = Arc::new(LabelSet::from([("app", "urgent")]));
     let footprint = Footprint { namespace: "default".into(), labels, ..Footprint::default() };
     let urgent = Demand { footprint: Arc::new(footprint), ..preemptor(10_000) };
     assert!(chosen(&urgent, &mut snapshot, Rules::default()).is_ok_and(|(node, ..)| node == "n2"));

@@ -3,10 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{
-    object::Labels,
-    scheduling::{Snapshot, fixtures, world::object::Object},
-};
+use crate::scheduling::{Snapshot, fixtures, model::label_set::LabelSet, world::object::Object};
 
 const AVAILABLE: &str = "Available";
 
@@ -39,8 +36,8 @@ fn claim() -> PersistentVolumeClaim {
     serde_json::from_value(claim).unwrap()
 }
 
-fn labels(labels: &[(&str, &str)]) -> Labels {
-    labels.iter().map(|&(key, value)| (key.to_owned(), value.to_owned())).collect()
+fn labels(labels: &[(&str, &str)]) -> LabelSet {
+    labels.iter().copied().collect()
 }
 
 /// The claim among these volumes: what it gets, in turn, on a node with these labels until there is none left.

@@ -344,8 +344,8 @@ fn what_is_left_below_a_group_that_goes_as_a_whole_is_deleted_by_a_scheduler_tha
         let mut high = pod("high", 9_900, play.now);
         high.importance.priority = 10;
         Arc::make_mut(&mut high.status).nominated = Some(NODE.into());
-        let listed = vec![going, bound_in("decode", "d"), high];
-        play.happens(Event::Pod(PodChange::Listed(listed)));
+        let listed = [going, bound_in("decode", "d"), high];
+        play.happens(Event::Pod(PodChange::Listed(listed.into_iter().collect())));
         play.sent()
     };
     assert!(begin(DisruptionMode::All).contains(&Sent::Preempt("d")));

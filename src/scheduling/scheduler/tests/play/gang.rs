@@ -19,7 +19,7 @@ impl Play {
     /// The node is seen in this rack.
     pub(in super::super) fn racked(&mut self, rack: &str) {
         let mut node = self.node();
-        node.labels = [("rack".to_owned(), rack.to_owned())].into();
+        node.labels = [("rack", rack)].into();
         self.happens(Event::Node(NodeChange::Seen(Box::new(node))));
     }
 
@@ -27,7 +27,7 @@ impl Play {
     pub(in super::super) fn beside(&mut self, name: &str, rack: &str) {
         let mut node = self.node();
         (node.name, node.uid) = (name.into(), name.into());
-        node.labels = [("rack".to_owned(), rack.to_owned())].into();
+        node.labels = [("rack", rack)].into();
         self.happens(Event::Node(NodeChange::Seen(Box::new(node))));
     }
 }

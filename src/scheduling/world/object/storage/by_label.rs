@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use crate::{object::Labels, scheduling::model::needed_label::NeededLabel};
+use crate::{object::selector::LabelValues, scheduling::model::needed_label::NeededLabel};
 
 /// Objects by class, each under a key in whose order they are found.
 #[derive(Clone, Debug)]
@@ -58,12 +58,11 @@ impl<K: Clone + Ord> ByLabel<K> {
     pub(super) fn led_to<'a>(
         &'a self,
         class: &str,
-        labels: &Labels,
+        labels: &dyn LabelValues,
     ) -> impl Iterator<Item = &'a BTreeSet<K>> {
         self.0.get(class).into_iter().flat_map(move |OfClass { needing, free }| {
             let by_label = needing.iter();
-            let led_to =
-                by_label.filter_map(move |(key, by_value)| by_value.get(labels.get(&**key)?.as_str()));
+            let led_to = by_label.filter_map(move |(key, by_value)| by_value.get(labels.value(key)?));
             led_to.chain([free])
         })
     }

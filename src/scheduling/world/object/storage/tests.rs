@@ -5,6 +5,7 @@ use std::cell::RefCell;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::scheduling::model::label_set::LabelSet;
 
 fn volume(claim: &Value, phase: &str) -> Object {
     let volume = json!({"metadata": {"name": "v"}, "spec": {"storageClassName": "local", "claimRef": claim},
@@ -24,7 +25,7 @@ fn a_volume_is_found_by_the_claims_that_may_have_it() {
     let found = |objects: &Objects| {
         let claims = [claim("a"), claim("b")];
         let available = |claim: &PersistentVolumeClaim| -> usize {
-            objects.available_volumes(claim.class(), &Labels::default()).map(BTreeSet::len).sum()
+            objects.available_volumes(claim.class(), &LabelSet::default()).map(BTreeSet::len).sum()
         };
         let counted = claims.each_ref().map(|claim| objects.storage_for(claim));
         let found = |claim| objects.volumes_for(claim).count() + available(claim);
@@ -51,7 +52,7 @@ fn capacity(name: &str, class: &str, topology: &Value) -> Object {
 
 /// The capacities of the class that are looked at on a node with these labels, and the one that comes first.
 fn looked_at(objects: &Objects, class: &str, labels: &[(&str, &str)]) -> (Vec<String>, Option<String>) {
-    let labels = labels.iter().map(|&(key, value)| (key.to_owned(), value.to_owned())).collect();
+    let labels: LabelSet = labels.iter().copied().collect();
     let looked = RefCell::new(Vec::new());
     let refuse = |capacity: &CsiStorageCapacity| {
         looked.borrow_mut().push(capacity.metadata.name.clone());

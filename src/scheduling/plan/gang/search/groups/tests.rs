@@ -25,8 +25,7 @@ fn cluster(places: &[(&str, &str)]) -> Snapshot {
     let mut snapshot = Snapshot::default();
     for (at, (zone, rack)) in places.iter().enumerate() {
         let mut info = node(&format!("n{at}"), 1, 16_000);
-        info.labels.insert("zone".to_owned(), (*zone).to_owned());
-        info.labels.insert("rack".to_owned(), (*rack).to_owned());
+        info.labels = [("zone", *zone), ("rack", *rack)].into();
         snapshot.set_node(info);
     }
     snapshot
