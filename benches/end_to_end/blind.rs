@@ -132,7 +132,7 @@ impl Blind {
 
     fn see(&mut self, event: Event) -> anyhow::Result<()> {
         match event {
-            Event::Pod(PodChange::Listed(pods)) => pods.into_pods().try_for_each(|pod| self.see_pod(pod)),
+            Event::Pod(PodChange::Listed(pods)) => pods.into_pods().try_for_each(|pod| self.see_pod(*pod)),
             Event::Pod(PodChange::Seen(pod)) => self.see_pod(*pod),
             Event::Node(NodeChange::Listed(nodes)) => {
                 for node in nodes {

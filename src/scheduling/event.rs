@@ -27,9 +27,9 @@ pub use super::model::outcome::{
     WriteOutcome,
 };
 
-/// Pods of a list, each in memory of its own: what takes one in can free it before the next, so that no more than one pod is in memory twice.
+/// Pods of a list, each in memory of its own, where it stays when it is taken in.
 #[derive(Clone, Debug, Default)]
-#[expect(clippy::vec_box, reason = "the memory of one pod is freed when it is taken out")]
+#[expect(clippy::vec_box, reason = "a pod stays where it is when the list goes")]
 pub struct PodList(Vec<Box<PodInfo>>);
 
 impl PodList {
@@ -39,8 +39,8 @@ impl PodList {
     }
 
     /// Each pod, taken out of the list.
-    pub fn into_pods(self) -> impl ExactSizeIterator<Item = PodInfo> {
-        self.0.into_iter().map(|pod| *pod)
+    pub fn into_pods(self) -> impl ExactSizeIterator<Item = Box<PodInfo>> {
+        self.0.into_iter()
     }
 }
 
@@ -50,7 +50,7 @@ impl FromIterator<PodInfo> for PodList {
     }
 }
 
-#[expect(clippy::vec_box, reason = "the memory of one pod is freed when it is taken out")]
+#[expect(clippy::vec_box, reason = "a pod stays where it is when the list goes")]
 impl From<Vec<Box<PodInfo>>> for PodList {
     fn from(pods: Vec<Box<PodInfo>>) -> Self {
         Self(pods)

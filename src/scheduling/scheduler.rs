@@ -128,7 +128,7 @@ impl Scheduler {
     fn take_event(&mut self, event: Event, now: Timestamp) {
         match event {
             Event::Pod(PodChange::Listed(pods)) => self.resync_pods(pods, now),
-            Event::Pod(PodChange::Seen(pod)) => self.see_pod(*pod, now),
+            Event::Pod(PodChange::Seen(pod)) => self.see_pod(pod, now),
             Event::Pod(PodChange::Gone(uid)) => self.miss_pod(&uid),
             Event::Pod(PodChange::Ended(uid)) => self.lose_pod(&uid),
             Event::Node(NodeChange::Listed(nodes)) => self.resync_nodes(nodes, now),

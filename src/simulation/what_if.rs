@@ -46,7 +46,9 @@ impl ClusterLists {
         let mut lists = Self::default();
         for event in events {
             match event {
-                Event::Pod(PodChange::Listed(pods)) => lists.pods = pods.into_pods().collect(),
+                Event::Pod(PodChange::Listed(pods)) => {
+                    lists.pods = pods.into_pods().map(|pod| *pod).collect()
+                }
                 Event::Node(NodeChange::Listed(nodes)) => lists.nodes = nodes,
                 Event::Quota(QuotaChange::Listed(quotas)) => lists.quotas = quotas,
                 Event::Object(ObjectChange::Listed(_, objects)) => lists.objects.extend(objects),

@@ -30,7 +30,6 @@ use berth::{
     },
 };
 use jiff::{SignedDuration, Timestamp};
-use thin_vec::ThinVec;
 
 /// The dialect of cards, where a test needs no other.
 pub(crate) const PROFILE: &str = "test";
@@ -208,9 +207,9 @@ pub(crate) fn holding(node: &str, allocations: Vec<Allocation>) -> Holding {
     Holding {
         node: node.into(),
         allocations: allocations.into(),
-        unassigned: ThinVec::new(),
+        unassigned: Vec::new().into(),
         init: InitPhase::Done,
-        takeable: ThinVec::new(),
+        takeable: Vec::new().into(),
         binding: Binding::Bound,
         tenure: None,
     }
@@ -224,7 +223,7 @@ pub(crate) fn charge(node: &str, allocations: Vec<Allocation>) -> Charge {
         allocations: allocations.into(),
         init: InitPhase::Done,
         footprint: footprint("default"),
-        steps: ThinVec::new(),
+        steps: Vec::new().into(),
         importance: Importance::default(),
         placer: Placer::Berth,
         commitment: Commitment::Bound,

@@ -108,7 +108,7 @@ impl Evictions {
         self.asked.retain(|uid, asked| stays(uid) && holds(asked));
         self.postponed.retain(|uid, _| stays(uid));
         let zone = |node: &NodeName| snapshot.node(node)?.zone.clone();
-        let pods = pods.all().map(|entry| &entry.info);
+        let pods = pods.all().map(|entry| &*entry.info);
         round(pods, zone, snapshot.objects(), |uid| self.asked.contains_key(uid))
     }
 

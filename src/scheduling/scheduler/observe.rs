@@ -53,14 +53,14 @@ impl Scheduler {
     }
 
     /// Takes in a pod, unless what is known of it is newer: a read may be answered after the watch has gone on.
-    pub(super) fn see_pod(&mut self, pod: PodInfo, now: Timestamp) {
+    pub(super) fn see_pod(&mut self, pod: Box<PodInfo>, now: Timestamp) {
         let known = self.binding.cycle.pods.get(&pod.key.uid).map(|entry| &entry.info.resource_version);
         if known.is_none_or(|known| !is_older(&pod.resource_version, known)) {
             self.take_in(pod, now);
         }
     }
 
-    fn take_in(&mut self, pod: PodInfo, now: Timestamp) {
+    fn take_in(&mut self, pod: Box<PodInfo>, now: Timestamp) {
         let uid = pod.key.uid.clone();
         self.binding.note_holder(&pod.key);
         self.binding.see_holding(&pod, now);
@@ -70,7 +70,7 @@ impl Scheduler {
         } else if pod.holding.as_ref().is_some_and(|holding| holding.binding == Binding::Bound) {
             self.binding.advance_preempt(PreemptInput::Bound(&pod.key));
         }
-        let known = self.binding.cycle.pods.get(&uid).map(|entry| &entry.info);
+        let known = self.binding.cycle.pods.get(&uid).map(|entry| &*entry.info);
         let gang = self.binding.cycle.gangs.note_member(&pod, known);
         let node = pod.holding.as_ref().map(|holding| holding.node.clone());
         let wants = pod.claim != Claim::None;

@@ -26,7 +26,7 @@ impl Scheduler {
     ) {
         let (validity, pods) = self.binding.flows.end_node_read(node, pods);
         for pod in pods {
-            self.see_pod(pod, now);
+            self.see_pod(Box::new(pod), now);
         }
         match found {
             Some(found) => self.see_node(*found, now),
@@ -45,7 +45,7 @@ impl Scheduler {
             self.miss_pod(&pod.uid);
             return;
         };
-        self.see_pod(*found, now);
+        self.see_pod(found, now);
         if let PodProgress::InLine(node) = self.binding.cycle.queue.progress(&pod.uid).clone() {
             self.binding.advance(&node, NodeFlowInput::PodRead(&pod.uid));
         }
@@ -64,7 +64,7 @@ impl Scheduler {
         let alive = !pods.is_empty();
         // What it holds counts from now on: its lock may be gone before the watch shows it.
         for pod in pods {
-            self.see_pod(pod, now);
+            self.see_pod(Box::new(pod), now);
         }
         for node in self.binding.flows.locked_by(owner) {
             let input = match validity {

@@ -67,12 +67,12 @@ impl<'a> SchedulerView<'a> {
 
     /// The pods as they were last seen, in no order.
     pub fn pods(self) -> impl Iterator<Item = &'a PodInfo> {
-        self.cycle.pods.all().map(|entry| &entry.info)
+        self.cycle.pods.all().map(|entry| &*entry.info)
     }
 
     /// The pod as it was last seen.
     pub fn pod(self, uid: &str) -> Option<&'a PodInfo> {
-        self.cycle.pods.get(uid).map(|entry| &entry.info)
+        self.cycle.pods.get(uid).map(|entry| &*entry.info)
     }
 
     /// Whether this pod was seen at this version or a later one.
@@ -97,7 +97,7 @@ impl<'a> SchedulerView<'a> {
         let quotas = self.cycle.snapshot.quotas().infos().collect();
         let mut entries: Vec<_> = self.cycle.pods.all().collect();
         entries.sort_by_key(|entry| entry.seen);
-        let pods = entries.into_iter().map(|entry| entry.info.clone()).collect();
+        let pods = entries.into_iter().map(|entry| PodInfo::clone(&entry.info)).collect();
         let vacated = self.flows.vacated().map(|(node, until)| Event::Vacated { node: node.clone(), until });
         let listed = [
             Event::Pod(PodChange::Listed(pods)),

@@ -226,7 +226,7 @@ mod tests {
         fn see(&mut self, told: Option<&str>) {
             let mut pod = fixtures::pod("p", Claim::Unreadable("why".to_owned()));
             Arc::make_mut(&mut pod.status).told = told.map(str::to_owned);
-            self.pods.see(pod, Timestamp::UNIX_EPOCH);
+            self.pods.see(Box::new(pod), Timestamp::UNIX_EPOCH);
         }
 
         /// What the condition said before, and the reason that is said now.

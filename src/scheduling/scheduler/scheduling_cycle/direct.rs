@@ -29,7 +29,7 @@ impl SchedulingCycle {
         uid: &Uid,
         node: &NodeName,
     ) -> Result<Vec<Allocation>, Untaken> {
-        let info = self.pods.get(uid).map(|entry| &entry.info);
+        let info = self.pods.get(uid).map(|entry| &*entry.info);
         if let Some(Claim::Unreadable(why)) = info.map(|info| &info.claim) {
             return Err(Untaken::Request(why.as_str().into()));
         }

@@ -27,8 +27,9 @@ use crate::scheduling::{
 /// One pod.
 #[derive(Debug)]
 pub(in crate::scheduling::scheduler) struct Entry {
-    /// The pod as it was last seen.
-    pub(in crate::scheduling::scheduler) info: PodInfo,
+    /// The pod as it was last seen, in the memory in which it came: what another thread has allocated is not soon of use for this one, and a table
+    /// has more places than pods and is copied when it grows.
+    pub(in crate::scheduling::scheduler) info: Box<PodInfo>,
     /// Its place among all pods ever seen.
     pub(in crate::scheduling::scheduler) seen: u64,
     /// When it was first seen.
@@ -37,10 +38,10 @@ pub(in crate::scheduling::scheduler) struct Entry {
     pub(in crate::scheduling::scheduler) refused: Option<Box<Untaken>>,
 }
 
-/// Each pod by the uid that stands in its entry, which is in memory of its own: a table has more places than pods, and is copied when it grows.
+/// Each pod by the uid that stands in its entry.
 #[derive(Debug, Default)]
 struct Entries {
-    table: HashTable<Box<Entry>>,
+    table: HashTable<Entry>,
     hasher: fast::RandomState,
 }
 
@@ -67,29 +68,27 @@ struct ByName {
 
 impl Entries {
     fn get(&self, uid: &str) -> Option<&Entry> {
-        let entry = self.table.find(self.hasher.hash_one(uid), |entry| *entry.info.key.uid == *uid);
-        entry.map(AsRef::as_ref)
+        self.table.find(self.hasher.hash_one(uid), |entry| *entry.info.key.uid == *uid)
     }
 
     fn get_mut(&mut self, uid: &str) -> Option<&mut Entry> {
-        let entry = self.table.find_mut(self.hasher.hash_one(uid), |entry| *entry.info.key.uid == *uid);
-        entry.map(AsMut::as_mut)
+        self.table.find_mut(self.hasher.hash_one(uid), |entry| *entry.info.key.uid == *uid)
     }
 
     /// Takes in a pod whose uid is not known.
     fn insert(&mut self, entry: Entry) {
         let Self { table, hasher } = self;
         let hash = hasher.hash_one(&*entry.info.key.uid);
-        table.insert_unique(hash, Box::new(entry), |entry| hasher.hash_one(&*entry.info.key.uid));
+        table.insert_unique(hash, entry, |entry| hasher.hash_one(&*entry.info.key.uid));
     }
 
-    fn remove(&mut self, uid: &str) -> Option<Box<Entry>> {
+    fn remove(&mut self, uid: &str) -> Option<Entry> {
         let entry = self.table.find_entry(self.hasher.hash_one(uid), |entry| *entry.info.key.uid == *uid);
         entry.ok().map(|entry| entry.remove().0)
     }
 
     fn iter(&self) -> impl ExactSizeIterator<Item = &Entry> + Clone {
-        self.table.iter().map(AsRef::as_ref)
+        self.table.iter()
     }
 
     /// Makes room for so many in all.
@@ -150,7 +149,7 @@ impl Entry {
 impl Pods {
     /// Takes in a pod as it was seen; whether anything changed that could change its place. Its name is its own from now on, whichever
     /// pod had it before.
-    pub(in crate::scheduling::scheduler) fn see(&mut self, pod: PodInfo, now: Timestamp) -> bool {
+    pub(in crate::scheduling::scheduler) fn see(&mut self, pod: Box<PodInfo>, now: Timestamp) -> bool {
         let (key, uid) = (pod.key.clone(), pod.key.uid.clone());
         let before = self.entries.get(&uid).and_then(|entry| counted(&entry.info));
         self.recount(before, counted(&pod));
@@ -300,7 +299,7 @@ mod tests {
         pod.footprint = Arc::new(Footprint { cards, ..Footprint::clone(&pod.footprint) });
         let uid = pod.key.uid.clone();
         let shape = Arc::new(pod.footprint.shape().unwrap());
-        pods.see(pod.clone(), now);
+        pods.see(Box::new(pod.clone()), now);
         assert_eq!(pods.take_weighed(), []);
         pods.tell(&uid, "0/1 nodes are available");
         assert_eq!(pods.take_weighed(), [(shape.clone(), 1)]);
@@ -309,7 +308,7 @@ mod tests {
             told: Some("0/1 nodes are available".to_owned()),
             ..WaitingPodStatus::default()
         };
-        pods.see(PodInfo { status: Arc::new(status), ..pod.clone() }, now);
+        pods.see(Box::new(PodInfo { status: Arc::new(status), ..pod.clone() }), now);
         pods.tell(&uid, "0/2 nodes are available");
         assert_eq!(pods.take_weighed(), []);
         pods.remove(&uid);
