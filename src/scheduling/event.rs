@@ -50,7 +50,6 @@ impl FromIterator<PodInfo> for PodList {
     }
 }
 
-#[expect(clippy::vec_box, reason = "a pod stays where it is when the list goes")]
 impl From<Vec<Box<PodInfo>>> for PodList {
     fn from(pods: Vec<Box<PodInfo>>) -> Self {
         Self(pods)

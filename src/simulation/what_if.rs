@@ -47,7 +47,7 @@ impl ClusterLists {
         for event in events {
             match event {
                 Event::Pod(PodChange::Listed(pods)) => {
-                    lists.pods = pods.into_pods().map(|pod| *pod).collect()
+                    lists.pods = pods.into_pods().map(|pod| *pod).collect();
                 }
                 Event::Node(NodeChange::Listed(nodes)) => lists.nodes = nodes,
                 Event::Quota(QuotaChange::Listed(quotas)) => lists.quotas = quotas,

@@ -188,7 +188,7 @@ fn forbidden(demand: &Demand, world: &World, counts: &mut PodCounts) -> Vec<Occu
             let known =
                 forbidden.get_mut(key).and_then(|domains| domains.of_slot(slot)).is_some_and(|known| *known);
             if known
-                || !state.info.labels.contains_key(&**key)
+                || !state.info.labels.contains_key(key)
                 || !term.pods.matches(&demand.footprint, world.objects())
             {
                 continue;
