@@ -139,6 +139,7 @@ mod with_groups_of_kubernetes {
         gangs::a_group_of_kubernetes_own_api_that_is_preempted_as_a_whole,
         gangs::a_group_of_groups_of_kubernetes_own_api,
         gangs::the_pods_of_a_group_of_kubernetes_own_api_share_its_claim,
+        gangs::the_pods_of_a_group_of_kubernetes_own_api_share_a_claim_made_from_a_template,
         gangs::groups_of_kubernetes_own_api_that_are_served_in_its_older_version_alone,
     }
 
@@ -260,6 +261,7 @@ on_both_floors! {
     rivals::a_pod_that_is_not_bound_gives_way_to_another_scheduler,
     rivals::a_device_that_another_scheduler_gives_again_is_found,
     rivals::shares_that_another_scheduler_gives_beyond_a_card_are_found,
+    rivals::devices_that_take_more_of_a_counter_than_there_is_are_found,
     mixed_nodes::a_card_is_given_through_one_api_at_a_time,
     mixed_nodes::shares_of_claims_and_of_pods_fill_a_card_together,
     mixed_nodes::a_binder_that_is_killed_between_any_two_steps_gives_a_card_once,

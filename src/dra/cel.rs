@@ -10,6 +10,7 @@ mod cost;
 mod error;
 mod function;
 mod nesting;
+mod two_variables;
 mod value;
 mod view;
 

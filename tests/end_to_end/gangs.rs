@@ -11,7 +11,7 @@ use berth_sandbox::{
 };
 use k8s_openapi::api::core::v1 as core;
 use kube::{
-    Api,
+    Api, ResourceExt as _,
     api::{
         ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams,
         PostParams,
@@ -22,7 +22,10 @@ use serde_json::{Value, json};
 
 use crate::{
     deaths::{Death, Moment, Write},
-    device_claims::{all_are_content, claims, create_claim, device_of, machine, of_claim, request},
+    device_claims::{
+        all_are_content, claim_of, claims, create_claim, create_template, device_of, machine, of_claim,
+        of_template, request,
+    },
     groups::{COMPOSITE, COSCHEDULING, GroupVersion, VOLCANO, kubernetes, pod_group},
     machines::hami_node,
     support::{build::Release, controlplane::Options, floor::Floor},
@@ -475,5 +478,58 @@ pub(crate) async fn the_pods_of_a_group_of_kubernetes_own_api_share_its_claim() 
     // The controller looks again when a pod comes.
     world.create(pod("late", &json!({"cpu": "1"}))).await;
     world.running("next").await;
+    all_are_content(&world, &device_claims);
+}
+
+/// A PodGroup has its claim made from a template, and each of its pods has an entry that is equal to the group's: they share that claim, where pods without a
+/// group would get one each.
+pub(crate) async fn the_pods_of_a_group_of_kubernetes_own_api_share_a_claim_made_from_a_template() {
+    let api = kubernetes();
+    let gates = ",DRAWorkloadResourceClaims=true";
+    let Some(mut world) = World::of_nodes(vec![machine("gpu-1")], gates).await else { return };
+    let driver = Driver::Nvidia;
+    driver.publish(&world.cluster.client, "gpu-1", &cards("gpu-1", 1), 1).await.unwrap();
+    let device_claims = DeviceClaims::start(world.cluster.client.clone());
+    world.start_berth();
+    let groups = world.serve_groups(Floor::Real, api).await;
+    create_template(&world, "gpus", request(driver, None)).await;
+    let of_group = json!([{"name": "gpu", "resourceClaimTemplateName": "gpus"}]);
+    let spec = json!({"schedulingPolicy": {"gang": {"minCount": 2}}, "resourceClaims": of_group});
+    let group = groups.create(&PostParams::default(), &pod_group(api, "train", &spec)).await.unwrap();
+    assert_eq!(group.data["spec"]["resourceClaims"], of_group, "the API server keeps the field");
+    for name in ["a", "b"] {
+        let mut pod = of_template(name, "gpus");
+        pod["spec"]["schedulingGroup"] = json!({"podGroupName": "train"});
+        world.create(pod).await;
+        let has_claim = |pod: Option<&core::Pod>| {
+            pod.and_then(|pod| pod.status.as_ref()?.resource_claim_statuses.as_ref()).is_some()
+        };
+        // The controller makes it for the first pod and finds it for the second.
+        tokio::time::timeout(LIMIT, await_condition(world.pods(), name, has_claim)).await.unwrap().unwrap();
+    }
+    let mut shared = Vec::new();
+    for name in ["a", "b"] {
+        let pod = world.running(name).await;
+        shared.push(claim_of(&world, &pod).await);
+    }
+    let uid = group.metadata.uid.clone().unwrap();
+    let user =
+        json!([{"apiGroup": "scheduling.k8s.io", "resource": "podgroups", "name": "train", "uid": uid}]);
+    assert_eq!(shared[0].uid(), shared[1].uid());
+    assert_eq!(device_of(&shared[0]).device, "gpu-0");
+    assert_eq!(json!(shared[0].status.as_ref().unwrap().reserved_for), user);
+    let made = claims(&world).list(&ListParams::default()).await.unwrap().items;
+    assert_eq!(made.len(), 1, "one claim was made for both pods");
+    world.delete_and_await(&["a", "b"]).await;
+    world.create(of_template("next", "gpus")).await;
+    world.unschedulable_with("next", "0/1 nodes are available: 1 cannot allocate all claims.").await;
+    // kube-controller-manager does that once no pod of the group is left.
+    let unprotected = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+    groups.patch("train", &PatchParams::default(), &unprotected).await.unwrap();
+    groups.delete("train", &DeleteParams::default()).await.unwrap();
+    // The controller looks again when a pod comes.
+    world.create(pod("late", &json!({"cpu": "1"}))).await;
+    let next = world.running("next").await;
+    assert_ne!(claim_of(&world, &next).await.uid(), shared[0].uid());
     all_are_content(&world, &device_claims);
 }

@@ -12,7 +12,10 @@ use std::{
 use berth_sandbox::claims::driver::Driver;
 use futures::{TryStreamExt as _, future};
 use http::Request;
-use k8s_openapi::api::{core::v1::Pod, resource::v1::ResourceClaim};
+use k8s_openapi::api::{
+    core::v1::Pod,
+    resource::v1::{DeviceClass, ResourceClaim, ResourceSlice},
+};
 use kube::{
     Api, Client, Resource, ResourceExt as _,
     api::{Patch, PatchParams, PostParams},
@@ -152,6 +155,85 @@ pub(crate) async fn shares_that_another_scheduler_gives_beyond_a_card_are_found(
     let metric = "berth_scheduler_doubly_allocated_devices{node=\"gpu-1\"} 1";
     until_counted(&world, |counts| counts.contains(metric)).await;
     world.create(of_template("next", "little")).await;
+    world.unschedulable_with("next", "0/1 nodes are available: 1 cannot allocate all claims.").await;
+    world.delete("rival").await;
+    until_counted(&world, |counts| !counts.contains("doubly_allocated_devices{")).await;
+    world.running("next").await;
+    world.agents_are_content();
+}
+
+/// A card of 80 GiB that can be given as a whole or by halves, which take from one counter.
+async fn publish_parts(world: &World, node: &str) {
+    const DRIVER: &str = "part.example.com";
+    let part = |name: &str, size: &str, memory: &str| {
+        let taken = json!([{"counterSet": "card", "counters": {"memory": {"value": memory}}}]);
+        json!({"name": name, "attributes": {"size": {"string": size}}, "consumesCounters": taken})
+    };
+    let parts = json!([
+        part("whole", "whole", "80Gi"),
+        part("half-0", "half", "40Gi"),
+        part("half-1", "half", "40Gi")
+    ]);
+    let card = json!([{"name": "card", "counters": {"memory": {"value": "80Gi"}}}]);
+    let slices: Api<ResourceSlice> = Api::all(world.cluster.client.clone());
+    for (name, field, content) in [("counters", "sharedCounters", card), ("devices", "devices", parts)] {
+        let pool = json!({"name": node, "generation": 1, "resourceSliceCount": 2});
+        let spec = json!({"driver": DRIVER, "nodeName": node, "pool": pool, field: content});
+        let slice = json!({"metadata": {"name": format!("{node}-{name}")}, "spec": spec});
+        slices.create(&PostParams::default(), &serde_json::from_value(slice).unwrap()).await.unwrap();
+    }
+    let selectors = json!([{"cel": {"expression": format!("device.driver == '{DRIVER}'")}}]);
+    let class = json!({"metadata": {"name": DRIVER}, "spec": {"selectors": selectors}});
+    let classes: Api<DeviceClass> = Api::all(world.cluster.client.clone());
+    classes.create(&PostParams::default(), &serde_json::from_value(class).unwrap()).await.unwrap();
+}
+
+/// A request for one part of this size.
+fn part(size: &str) -> Value {
+    let expression = format!("device.attributes['part.example.com'].size == '{size}'");
+    let exactly =
+        json!({"deviceClassName": "part.example.com", "selectors": [{"cel": {"expression": expression}}]});
+    json!({"devices": {"requests": [{"name": "gpu", "exactly": exactly}]}})
+}
+
+/// Devices that together take more of a counter than there is are found, though each was given once. Berth gives nothing more that takes of the counter.
+pub(crate) async fn devices_that_take_more_of_a_counter_than_there_is_are_found(floor: Floor) {
+    let Some((mut world, _claims)) = without_berth(floor, Driver::Nvidia, &[("gpu-1", 0)]).await else {
+        return;
+    };
+    publish_parts(&world, "gpu-1").await;
+    create_template(&world, "half", part("half")).await;
+    world.start_berth();
+    world.create(of_template("train", "half")).await;
+    let train = world.running("train").await;
+    let own = claim_of(&world, &train).await;
+    create_claim(&world, "rival", part("whole")).await;
+    let mut rival = of_claim("rival", "rival");
+    rival["spec"]["schedulerName"] = json!("other");
+    let rival = world.create(rival).await;
+    let mut given = serde_json::to_value(own.status.as_ref().unwrap().allocation.as_ref().unwrap()).unwrap();
+    given["devices"]["results"][0]["device"] = json!("whole");
+    let asked = tokio::time::Instant::now();
+    give(&world.cluster.client, &rival, &given).await;
+    let told = world.event("train", "DeviceAllocatedTwice").await;
+    let elapsed = asked.elapsed();
+    assert!(elapsed < Duration::from_secs(1), "it was told after {elapsed:?}");
+    let message = format!(
+        "More of counter card/memory is allocated than there is, with device {} of pool gpu-1 (part.example.com), to claims default/rival, default/{}. \
+         Delete Pods of some of them",
+        device_of(&own).device,
+        own.name_any()
+    );
+    assert_eq!(told.message.as_deref(), Some(&*message));
+    // Devices of bound pods are counted.
+    let metric = |count| format!("berth_scheduler_doubly_allocated_devices{{node=\"gpu-1\"}} {count}");
+    until_counted(&world, |counts| counts.contains(&metric(1))).await;
+    let binding = json!({"metadata": {"name": "rival"}, "target": {"kind": "Node", "name": "gpu-1"}});
+    let _: Value =
+        world.pods().create_subresource("binding", "rival", &PostParams::default(), &binding).await.unwrap();
+    until_counted(&world, |counts| counts.contains(&metric(2))).await;
+    world.event("rival", "DeviceAllocatedTwice").await;
+    world.create(of_template("next", "half")).await;
     world.unschedulable_with("next", "0/1 nodes are available: 1 cannot allocate all claims.").await;
     world.delete("rival").await;
     until_counted(&world, |counts| !counts.contains("doubly_allocated_devices{")).await;

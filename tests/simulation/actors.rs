@@ -26,7 +26,7 @@ use kube::{Api, api::PostParams};
 use serde_json::json;
 
 use crate::{
-    device_claims::{Kind, Pool},
+    device_claims::{Kind, Pool, Template},
     dice::Dice,
     plan::Weather,
     pod,
@@ -148,7 +148,8 @@ impl Actors {
             Act::Publish => return self.publish(world).await,
             Act::Regroup => return self.regroup(world).await,
             Act::Reserve => return self.reserve(world).await,
-            Act::Allocate => return self.allocate(world).await,
+            Act::Allocate => return self.allocate(world, &[Template::Whole]).await,
+            Act::AllocateShare => return self.allocate(world, &Template::PARTIAL).await,
             Act::Provision => return self.provision(world),
             Act::Compact => {
                 world.sandbox.compact();

@@ -5,8 +5,8 @@
 use crate::{
     stories::{
         ALLOCATORS, CLAIM_RANKS, CLAIMS, CLASSES, DEVICES, DOUBT, ENDS, GAPS, HANDOVERS, LATE, LEADS, LOCKS,
-        MACHINES, NAMES, NEIGHBOURS, PLACES, QUOTAS, RANKS, RECALLS, RIVALS, TEAMS, TREES, USERS, WINDOWS,
-        ZONES,
+        MACHINES, NAMES, NEIGHBOURS, PLACES, QUOTAS, RANKS, RECALLS, RIVALS, SHARERS, TEAMS, TREES, USERS,
+        WINDOWS, ZONES,
     },
     story::{GENERAL, Story},
 };
@@ -66,6 +66,10 @@ pub(crate) enum Bug {
     FreedDevicesGivenTwice,
     /// What another scheduler gives away is not read.
     OthersAllocationNotRead,
+    /// What another scheduler gives of shared devices takes nothing.
+    OthersShareNotCounted,
+    /// What another scheduler gives of cards that are parted takes nothing.
+    OthersPartNotCounted,
     /// The pods of a job are counted in each zone by themselves.
     BudgetCountedByZone,
     /// A node stays kept for a pod that was deleted while it waited.
@@ -115,7 +119,7 @@ pub(crate) enum Bug {
 }
 
 impl Bug {
-    pub(crate) const ALL: [Self; 49] = [
+    pub(crate) const ALL: [Self; 51] = [
         Self::LockWithoutCompareAndSwap,
         Self::LockNotRead,
         Self::HolderNotRespected,
@@ -141,6 +145,8 @@ impl Bug {
         Self::FreedCapacityGivenTwice,
         Self::FreedDevicesGivenTwice,
         Self::OthersAllocationNotRead,
+        Self::OthersShareNotCounted,
+        Self::OthersPartNotCounted,
         Self::GangMemberForgotten,
         Self::BudgetCountedByZone,
         Self::NominationOutlivesPod,
@@ -197,6 +203,7 @@ impl Bug {
             Self::WriteNotAwaited => &LATE,
             Self::FreedDevicesGivenTwice => &CLAIM_RANKS,
             Self::OthersAllocationNotRead => &ALLOCATORS,
+            Self::OthersShareNotCounted | Self::OthersPartNotCounted => &SHARERS,
             Self::NamespacesNotToldApart => &CLASSES,
             Self::GroupMinimumNotRead
             | Self::ParentNotRead

@@ -16,7 +16,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use crate::{
-    device_claims::{self, Claims},
+    device_claims::{self, Claims, Template},
     devices::{self, Devices},
     dice::Dice,
     gang::Gangs,
@@ -132,9 +132,9 @@ impl Checker {
         self.devices.free_gpu(dice, &pods)
     }
 
-    /// A whole card of this node, whoever has it.
-    pub(crate) fn some_card(&self, dice: &mut Dice, node: &str) -> Option<String> {
-        self.device_claims.some_card(dice, node)
+    /// A device of this node that the template asks for, whoever has it.
+    pub(crate) fn some_device(&self, dice: &mut Dice, template: Template, node: &str) -> Option<String> {
+        self.device_claims.some_device(dice, template, node)
     }
 
     /// Looks at everything, if anything was written.

@@ -14,7 +14,7 @@ use std::{
 };
 
 use berth_sandbox::agent::node::Node;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use crate::{
@@ -96,24 +96,23 @@ impl Claims {
         self.since.retain(|uid, _| self.standing.contains_key(uid));
         violations.extend(self.overcommitted());
         let memory = now.duration_since(since);
-        let is_known = |(claim, _, other): &(&Claim, &Key, &Claim)| {
-            let [(_, given), (_, had)] = [claim, other].map(|claim| self.since[&claim.uid]);
-            had + memory < given
-        };
         let words = |(claim, key, other): (&Claim, &Key, &Claim)| {
             format!("claim {} was given {key:?}, which {} has had for long", claim.name, other.name)
         };
-        violations.extend(self.preceded().filter(is_known).map(words));
+        violations.extend(self.preceded(memory).into_iter().map(words));
         violations
     }
 
-    /// A whole card of this node, whoever has it.
-    pub(crate) fn some_card(&self, dice: &mut Dice, node: &str) -> Option<String> {
-        let whole = Kind::Whole.driver();
-        let cards = self.published.keys().filter(|(driver, pool, _)| driver == whole && pool == node);
-        let cards: Vec<&String> = cards.map(|(_, _, device)| device).collect();
-        let at = usize::try_from(dice.below(cards.len() as u64)).unwrap();
-        cards.get(at).map(|device| (*device).clone())
+    /// A device of this node that the template asks for, whoever has it.
+    pub(crate) fn some_device(&self, dice: &mut Dice, template: Template, node: &str) -> Option<String> {
+        let (driver, size) = (template.kind().driver(), template.size());
+        let is_asked = |((of, pool, _), device): &(&Key, &Device)| {
+            of == driver && pool == node && size.is_none_or(|size| device.size == size)
+        };
+        let devices: Vec<&String> =
+            self.published.iter().filter(is_asked).map(|((_, _, device), _)| device).collect();
+        let at = usize::try_from(dice.below(devices.len() as u64)).unwrap();
+        devices.get(at).map(|device| (*device).clone())
     }
 
     fn judge(
@@ -174,15 +173,21 @@ impl Claims {
         held_by(self.standing.values())
     }
 
-    /// Devices, capacities and counters of which more is given than there is.
+    /// Devices, capacities and counters of which Berth has given more than there is.
     fn overcommitted(&self) -> Vec<String> {
         let mut violations = Vec::new();
         let mut cards: BTreeMap<(&str, &str), (u64, u64)> = BTreeMap::new();
-        for (key, holders) in self.held() {
+        for (key, mut holders) in self.held() {
             let names: Vec<&str> = holders.iter().map(|(name, _)| *name).collect();
             let ours = names.iter().filter(|name| !name.starts_with(THEIRS)).count();
             if ours > 1 && !holders.iter().all(|(_, given)| given.share) {
                 violations.push(format!("device {key:?} is held by the claims {names:?}"));
+            }
+            // What another scheduler gives beyond that is judged by who was first.
+            holders.retain(|(name, _)| !name.starts_with(THEIRS));
+            let names: Vec<&str> = holders.iter().map(|(name, _)| *name).collect();
+            if holders.is_empty() {
+                continue;
             }
             let Some((_, device)) = self.known.get(key) else { continue };
             for (capacity, there) in &device.capacity {
@@ -204,23 +209,48 @@ impl Claims {
         violations
     }
 
-    /// The claims that Berth has given a device which a claim of another scheduler had before, with the device and that claim.
-    fn preceded(&self) -> impl Iterator<Item = (&Claim, &Key, &Claim)> {
+    /// The claims that Berth has given a device of which a claim of another scheduler has so much that both can't have it, with the device and that claim,
+    /// which had its devices before by more than this time.
+    fn preceded(&self, by: SignedDuration) -> Vec<(&Claim, &Key, &Claim)> {
         let given = self.standing.values().filter(|claim| claim.allocation.is_some());
         let (theirs, ours): (Vec<&Claim>, Vec<&Claim>) =
             given.partition(|claim| claim.name.starts_with(THEIRS));
-        let pairs = theirs
-            .into_iter()
-            .flat_map(move |other| ours.clone().into_iter().map(move |claim| (claim, other)));
-        let later = pairs.filter(|(claim, other)| self.since[&other.uid].0 < self.since[&claim.uid].0);
-        later.flat_map(|(claim, other)| {
-            let had: BTreeSet<&Key> = other.given().map(|given| &given.key).collect();
-            // Theirs are whole.
-            claim
-                .given()
-                .filter(move |given| had.contains(&given.key))
-                .map(move |given| (claim, &given.key, other))
-        })
+        let mut preceded = Vec::new();
+        for claim in &ours {
+            let (write, at) = self.since[&claim.uid];
+            let came_before = |other: &Claim| {
+                let (earlier, had) = self.since[&other.uid];
+                earlier < write && (by.is_zero() || had + by < at)
+            };
+            let counts = |other: &Claim| {
+                if other.name.starts_with(THEIRS) {
+                    came_before(other)
+                } else {
+                    self.since.get(&other.uid).is_some_and(|(earlier, _)| *earlier <= write)
+                }
+            };
+            for other in theirs.iter().filter(|other| came_before(other)) {
+                let excludes = |given: &&Given| {
+                    let same = other.given().find(|had| had.key == given.key);
+                    let on_one_card = other.given().any(|had| is_on_one_card(&had.key, &given.key));
+                    same.is_some_and(|had| !had.share || !given.share)
+                        || (same.is_some() || on_one_card) && self.is_exceeded(&given.key, counts)
+                };
+                preceded.extend(claim.given().filter(excludes).map(|given| (*claim, &given.key, *other)));
+            }
+        }
+        preceded
+    }
+
+    /// Whether these claims have more of the device, or of what it takes from, than there is.
+    fn is_exceeded(&self, key: &Key, counts: impl Fn(&Claim) -> bool) -> bool {
+        let Some((_, device)) = self.known.get(key) else { return false };
+        let held = held_by(self.standing.values().filter(|claim| counts(claim)));
+        let holders = held.get(key).map(Vec::as_slice).unwrap_or_default();
+        let beyond = device.capacity.iter().any(|(name, there)| used_of(holders, name) > *there);
+        let on_card = held.keys().filter(|other| **other == key || is_on_one_card(other, key));
+        let taken: u64 = on_card.filter_map(|key| self.known.get(*key)).map(|(_, device)| device.takes).sum();
+        beyond || device.of.is_some_and(|there| taken > there)
     }
 
     fn called(&self, name: &str) -> Option<&Claim> {
@@ -230,7 +260,7 @@ impl Claims {
     /// Whether a pod waits for a claim, as this reason says, of which another claim has a device, too.
     pub(crate) fn is_given_twice(&self, reason: &str) -> bool {
         let held = self.held();
-        let doubled = |given: &Given| held[&given.key].len() > 1;
+        let doubled = |given: &Given| held[&given.key].len() > 1 || self.is_exceeded(&given.key, |_| true);
         let says = |claim: &&Claim| {
             let devices = claim.given().filter(|given| doubled(given)).map(|given| &given.key.2);
             let mut texts = devices.map(|device| {
@@ -259,7 +289,7 @@ impl Claims {
             (!reserved || !there).then(words)
         };
         let own = |claim: &Claim| pod.device_claims.iter().flatten().any(|name| *name == claim.name);
-        let preceded = self.preceded().filter(|(claim, ..)| own(claim));
+        let preceded = self.preceded(SignedDuration::ZERO).into_iter().filter(|(claim, ..)| own(claim));
         let preceded = preceded.map(|(claim, key, other)| {
             format!("{} was bound with {key:?} for {}, which {} had before", pod.name, claim.name, other.name)
         });
@@ -378,6 +408,11 @@ impl Claims {
         let sized = here.filter(|(_, one)| asked.size.as_ref().is_none_or(|size| *size == one.size));
         sized.filter(free).count() >= asked.count
     }
+}
+
+/// Whether both are parts of one card.
+fn is_on_one_card(one: &Key, other: &Key) -> bool {
+    one.0 == Kind::Parted.driver() && (&one.0, &one.1) == (&other.0, &other.1)
 }
 
 /// What each device has given to these claims, with their names.

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::{
     bug::Bug,
-    device_claims::{FINALIZER, THEIRS},
+    device_claims::{FINALIZER, Kind, THEIRS},
     devices::{ALLOCATED, GROUP as DEVICES, quantity},
     dice::Dice,
     gang::GROUP,
@@ -224,6 +224,14 @@ impl Lie {
             }
             Bug::OthersAllocationNotRead if name_of(object).starts_with(THEIRS) => {
                 forget(&mut object["status"], "allocation");
+            }
+            Bug::OthersShareNotCounted if name_of(object).starts_with(THEIRS) => {
+                results(object).for_each(|result| forget(result, "consumedCapacity"));
+            }
+            // No counter knows a device of another name.
+            Bug::OthersPartNotCounted if name_of(object).starts_with(THEIRS) => {
+                let parts = results(object).filter(|result| result["driver"] == Kind::Parted.driver());
+                parts.for_each(|result| result["device"] = json!("gone"));
             }
             Bug::CapacityCountedTwice if call.path.contains("/resourceclaims") => {
                 results(object).for_each(double);

@@ -96,9 +96,13 @@ async fn play(mut dice: Dice, story: &'static Story, bug: Option<Bug>) -> Outcom
     }
     log.checker.violations.extend(told::leaks(&world.sandbox, story));
     let of_claims = world.device_claims.iter().flat_map(DeviceClaims::violations);
-    // The checker knows who has given a device first.
-    let of_claims =
-        of_claims.filter(|violation| !violation.contains("is held by") || !violation.contains(THEIRS));
+    // The checker knows who has given a device first, or what it takes from.
+    let is_of_both = |violation: &String| {
+        let too_much = ["is held by", " hold more "].iter().any(|words| violation.contains(words));
+        too_much && violation.contains(THEIRS)
+            || story.gives_shares() && violation.ends_with("is taken than it counts")
+    };
+    let of_claims = of_claims.filter(|violation| !is_of_both(violation));
     log.checker.violations.extend(of_claims);
     drop(log);
     outcome(&world)

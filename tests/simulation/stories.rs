@@ -8,7 +8,7 @@ use crate::{
 };
 
 /// Every story, by its name.
-pub(crate) const STORIES: [(&str, &Story); 32] = [
+pub(crate) const STORIES: [(&str, &Story); 33] = [
     ("general", &GENERAL),
     ("neighbours", &NEIGHBOURS),
     ("zones", &ZONES),
@@ -16,6 +16,7 @@ pub(crate) const STORIES: [(&str, &Story); 32] = [
     ("devices", &DEVICES),
     ("claims", &CLAIMS),
     ("allocators", &ALLOCATORS),
+    ("sharers", &SHARERS),
     ("locks", &LOCKS),
     ("rivals", &RIVALS),
     ("doubt", &DOUBT),
@@ -465,6 +466,20 @@ pub(crate) const ALLOCATORS: Story = Story {
     ],
     crowd: Crowd { shared_claims: 200, grace: &[1], ..CLAIMS.crowd },
     ..CLAIMS
+};
+
+/// Another scheduler gives shares of the same devices and parts of the same cards. Drivers publish nothing else meanwhile: of a device that is not there
+/// nobody knows how much there is.
+pub(crate) const SHARERS: Story = Story {
+    acts: &[
+        (Act::Create, 14),
+        (Act::Delete, 10),
+        (Act::AllocateShare, 8),
+        (Act::Claim, 1),
+        (Act::Kill, 1),
+        (Act::Stop, 1),
+    ],
+    ..ALLOCATORS
 };
 
 /// A user creates claims whose selectors take long, while binders die.

@@ -89,6 +89,8 @@ pub(crate) enum Act {
     Reserve,
     /// Another scheduler gives a device of a claim to a pod of its own, whoever has the device, or such a pod ends.
     Allocate,
+    /// The same, of a share of a device or a part of one.
+    AllocateShare,
     /// The provisioner of volumes stops, or goes on.
     Provision,
     /// History is compacted.
@@ -104,7 +106,7 @@ pub(crate) enum Act {
 }
 
 impl Act {
-    pub(crate) const ALL: [Self; 28] = [
+    pub(crate) const ALL: [Self; 29] = [
         Self::Create,
         Self::Delete,
         Self::Recreate,
@@ -127,6 +129,7 @@ impl Act {
         Self::Regroup,
         Self::Reserve,
         Self::Allocate,
+        Self::AllocateShare,
         Self::Provision,
         Self::Compact,
         Self::RestartServer,
@@ -342,6 +345,11 @@ impl Story {
             Crowd { device_claims: 1.., .. } => &device_claims::NODES,
             _ => &NODES,
         }
+    }
+
+    /// Whether another scheduler gives shares and parts of devices.
+    pub(crate) fn gives_shares(&self) -> bool {
+        self.acts.iter().any(|(act, _)| *act == Act::AllocateShare)
     }
 
     /// Whether another scheduler of HAMi's comes and goes.

@@ -11,6 +11,7 @@ use cel::{
 use super::{
     CompileError,
     function::{self, Style},
+    two_variables::{self, Build},
 };
 
 /// The types that an expression can compare with.
@@ -30,7 +31,7 @@ const TYPES: &[&str] = &[
 
 /// The tree, which can be evaluated as far as names go.
 pub(super) fn checked(root: Expression) -> Result<Expression, CompileError> {
-    ExpressionCheck { variables: vec!["device".to_owned()] }.checked(root)
+    ExpressionCheck { variables: vec!["device".to_owned()], two_variable_loops: 0 }.checked(root)
 }
 
 /// The name of the function that a call names, how it is called, and how many arguments it has with the receiver. `a.f()` names `a.f` where that
@@ -54,6 +55,8 @@ pub(super) fn is_operator(name: &str) -> bool {
 
 struct ExpressionCheck {
     variables: Vec<String>,
+    /// How many loops with two variables are around the part that is looked at.
+    two_variable_loops: usize,
 }
 
 impl ExpressionCheck {
@@ -85,6 +88,7 @@ impl ExpressionCheck {
             }
             Expr::Call(call) if is_bind(&call) => self.bind(call)?,
             Expr::Call(call) if is_sort_by(&call) => self.sort_by(call)?,
+            Expr::Call(call) if two_variables::is_loop(&call) => self.two_variable_loop(call)?,
             Expr::Call(call) => self.call(call)?,
             Expr::Comprehension(comprehension) => self.comprehension(*comprehension)?,
         };
@@ -118,9 +122,15 @@ impl ExpressionCheck {
         {
             return Err(CompileError::NotServed("comparisons of two types"));
         }
-        if (name.as_str(), style) == ("reverse", Style::Member) {
-            function::REVERSE.clone_into(&mut call.func_name);
-            call.args = call.target.take().map(|target| *target).into_iter().collect();
+        let own = match (name.as_str(), style) {
+            ("reverse", Style::Member) => Some(function::REVERSE),
+            ("format", Style::Member) => Some(function::FORMAT),
+            ("string", Style::Global) => Some(function::STRING),
+            _ => None,
+        };
+        if let Some(own) = own {
+            own.clone_into(&mut call.func_name);
+            call.args.splice(..0, call.target.take().map(|target| *target));
         }
         Ok(Expr::Call(call))
     }
@@ -154,6 +164,17 @@ impl ExpressionCheck {
         Ok(Expr::Comprehension(Box::new(one)))
     }
 
+    /// Each of these loops is evaluated as several parts that are nested, so fewer of them may be.
+    fn two_variable_loop(&mut self, call: CallExpr) -> Result<Expr, CompileError> {
+        if self.two_variable_loops == two_variables::DEEPEST {
+            return Err(CompileError::NotServed("more than 10 loops with two variables in one another"));
+        }
+        self.two_variable_loops += 1;
+        let expanded = two_variables::expanded(call).and_then(|expanded| self.comprehension(expanded));
+        self.two_variable_loops -= 1;
+        expanded
+    }
+
     /// `cel.bind(variable, value, body)`: the result, with the variable, of a loop over nothing that begins with the value.
     fn bind(&mut self, mut call: CallExpr) -> Result<Expr, CompileError> {
         let mut take = |at: usize| std::mem::take(&mut call.args[at]);
@@ -162,18 +183,7 @@ impl ExpressionCheck {
         let Expr::Ident(variable) = variable.expr else {
             return Err(CompileError::NotServed("calls of cel.bind without a variable's name"));
         };
-        let node = |expr: Expr| IdedExpr { id, expr };
-        let end = || node(Expr::Literal(LiteralValue::Boolean(false.into())));
-        self.comprehension(ComprehensionExpr {
-            iter_range: node(Expr::List(ListExpr::default())),
-            iter_var: "@nothing".to_owned(),
-            iter_var2: None,
-            accu_var: variable,
-            accu_init: value,
-            loop_cond: end(),
-            loop_step: end(),
-            result: body,
-        })
+        self.comprehension(Build { id }.bound(&variable, value, body))
     }
 }
 

@@ -15,6 +15,8 @@ use self::bound::CostBound;
 use super::{
     COST_LIMIT, CompileError,
     check::{called, is_operator},
+    function::PAIRS,
+    two_variables::{PAIR, is_part_of_pair},
 };
 
 /// The most that an evaluation may cost by this estimate. The API server refuses what may cost more than [`COST_LIMIT`] by its own, which is lower:
@@ -75,6 +77,11 @@ impl Estimate {
                 let parts: Vec<CostBound> = entries.flatten().map(|part| self.copied(part)).collect();
                 CostBound::list(parts)
             }
+            // The pairs are counted where the loop copies them.
+            Expr::Call(call) if call.func_name == PAIRS => {
+                let bound = call.args.first().map_or_else(CostBound::single, |over| self.value(over));
+                bound.pairs()
+            }
             Expr::Call(call) => {
                 let (name, style, arguments) = called(call);
                 if is_operator(&name) {
@@ -121,19 +128,26 @@ impl Estimate {
         (std::mem::replace(&mut self.cost, cost), found)
     }
 
-    /// A loop: its body as often as the list can have elements, each of which is copied into a variable.
+    /// A loop: its body as often as the list can have elements, each of which is copied into a variable once.
     fn comprehension(&mut self, one: &ComprehensionExpr) -> CostBound {
+        if is_part_of_pair(&one.accu_init) {
+            // A variable of a loop with two: it is counted with the pair.
+            let part = self.variable(PAIR).part();
+            let (cost, result) =
+                self.apart(vec![(&*one.accu_var, part)], |estimate| estimate.value(&one.result));
+            self.pay(cost);
+            return result;
+        }
         let over = self.value(&one.iter_range);
         let begin = self.copied(&one.accu_init);
-        let element = over.part();
-        let declared = vec![(&*one.accu_var, begin.clone()), (&*one.iter_var, element.clone())];
+        let declared = vec![(&*one.accu_var, begin.clone()), (&*one.iter_var, over.part())];
         let (body, step) = self.apart(declared, |estimate| {
             estimate.value(&one.loop_cond);
             let step = estimate.value(&one.loop_step);
             estimate.pay(step.size - 1);
             step
         });
-        self.pay(body.saturating_add(element.size).saturating_mul(over.length));
+        self.pay(body.saturating_mul(over.length).saturating_add(over.size));
         // What a loop collects has an element for each turn; whatever else it keeps is no larger after one turn than after all.
         let collects = matches!(one.accu_init.expr, Expr::List(_)) && over.length > 0;
         let end = if collects { CostBound::of(step.part(), over.length) } else { begin.or(&step) };
@@ -146,6 +160,9 @@ impl Estimate {
 /// Whether a step is counted with its operands: what only joins them, and what is counted by their sizes.
 fn is_free(node: &IdedExpr) -> bool {
     use cel::common::ast::operators::{CONDITIONAL, NOT_STRICTLY_FALSE};
+    if let Expr::Comprehension(one) = &node.expr {
+        return is_part_of_pair(&one.accu_init);
+    }
     let Expr::Call(call) = &node.expr else { return false };
     let joins = call.args.len() == 2 && call.func_name != CONDITIONAL;
     is_operator(&call.func_name) && (joins || call.func_name == NOT_STRICTLY_FALSE)

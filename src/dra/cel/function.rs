@@ -1,10 +1,13 @@
 //! The functions that expressions may call: a closed table, with the number of arguments and the size of the result of each.
 //!
 //! Those of CEL, of optional values, of texts, and those that make a list of a list are the crate's. Those of durations and timestamps, of sets, and
-//! those of Kubernetes for quantities, versions, addresses, URLs, lists and regular expressions stand here. A function that is not in the table can't
+//! those of Kubernetes for quantities, versions, addresses, URLs, named formats, lists and regular expressions stand here. A function that is not in the table can't
 //! be called, since its cost could not be estimated.
 
+mod format;
 mod list;
+mod map;
+mod named_format;
 mod network;
 mod quantity;
 mod regex;
@@ -35,6 +38,10 @@ pub(super) enum FunctionOutcome {
     First,
     /// A part of the first text, with `%41` or `\n` for a character, or all of it between quotation marks.
     Escaped,
+    /// The first text with the elements of the second argument in it.
+    Formatted,
+    /// A few texts about the second argument.
+    Reasons,
     /// A truth value that is found by comparing each element of the first argument with each of the second.
     Crossed,
     /// One of the arguments, or an element of one.
@@ -81,10 +88,25 @@ pub(super) const REVERSE: &str = "list reverse";
 /// What `list.sortBy(element, key)` becomes: the list, and its keys. No expression can spell the name.
 pub(super) const SORT_BY: &str = "list sortBy";
 
+/// What `text.format(list)` becomes: Kubernetes' selectors write numbers otherwise than the crate. No expression can spell the name.
+pub(super) const FORMAT: &str = "text format";
+
+/// What `string(value)` becomes, for the same reason. No expression can spell the name.
+pub(super) const STRING: &str = "text of";
+
+/// The indices and elements of a list, or the keys and values of a map, as a list of pairs. No expression can spell the name.
+pub(super) const PAIRS: &str = "pairs of";
+
+/// The map that has the pairs of a list. No expression can spell the name.
+pub(super) const MAP_OF_PAIRS: &str = "map of pairs";
+
+/// The map that has all entries of the maps in a list. No expression can spell the name.
+pub(super) const MAP_OF_MAPS: &str = "map of maps";
+
 const TABLE: &[Row] = {
     use FunctionOutcome::{
-        AllFound, Counted, Crossed, Element, Escaped, First, Flattened, Found, Joined, Matched, OneOf, Parts,
-        Place, Replaced, Single, Sorted, SortedBy, Spelled, Unique, Zoned,
+        AllFound, Counted, Crossed, Element, Escaped, First, Flattened, Formatted, Found, Joined, Matched,
+        OneOf, Parts, Place, Reasons, Replaced, Single, Sorted, SortedBy, Spelled, Unique, Zoned,
     };
     use Style::{Global, Member};
     &[
@@ -94,6 +116,7 @@ const TABLE: &[Row] = {
         ("dyn", Global, 1, 1, First),
         ("int", Global, 1, 1, Single),
         ("string", Global, 1, 1, Spelled),
+        (STRING, Global, 1, 1, Spelled),
         ("type", Global, 1, 1, Single),
         ("uint", Global, 1, 1, Single),
         ("size", Global, 1, 1, Single),
@@ -121,6 +144,8 @@ const TABLE: &[Row] = {
         ("split", Member, 2, 3, Parts),
         ("join", Member, 1, 2, Joined),
         ("strings.quote", Global, 1, 1, Escaped),
+        ("format", Member, 2, 2, Formatted),
+        (FORMAT, Global, 2, 2, Formatted),
         ("includes", Member, 2, 2, Single),
         ("isSorted", Member, 1, 1, Single),
         ("min", Member, 1, 1, OneOf),
@@ -132,6 +157,9 @@ const TABLE: &[Row] = {
         ("sort", Member, 1, 1, Sorted),
         (SORT_BY, Global, 2, 2, SortedBy),
         ("lists.range", Global, 1, 1, Counted),
+        (PAIRS, Global, 1, 1, First),
+        (MAP_OF_PAIRS, Global, 1, 1, Flattened),
+        (MAP_OF_MAPS, Global, 1, 1, Flattened),
         ("first", Member, 1, 1, Element),
         ("last", Member, 1, 1, Element),
         ("matches", Global, 2, 2, Matched),
@@ -200,6 +228,21 @@ const TABLE: &[Row] = {
         ("getPort", Member, 1, 1, First),
         ("getEscapedPath", Member, 1, 1, First),
         ("getQuery", Member, 1, 1, Parts),
+        ("format.named", Global, 1, 1, Single),
+        ("format.byte", Global, 0, 0, Single),
+        ("format.date", Global, 0, 0, Single),
+        ("format.datetime", Global, 0, 0, Single),
+        ("format.dns1035Label", Global, 0, 0, Single),
+        ("format.dns1035LabelPrefix", Global, 0, 0, Single),
+        ("format.dns1123Label", Global, 0, 0, Single),
+        ("format.dns1123LabelPrefix", Global, 0, 0, Single),
+        ("format.dns1123Subdomain", Global, 0, 0, Single),
+        ("format.dns1123SubdomainPrefix", Global, 0, 0, Single),
+        ("format.labelValue", Global, 0, 0, Single),
+        ("format.qualifiedName", Global, 0, 0, Single),
+        ("format.uri", Global, 0, 0, Single),
+        ("format.uuid", Global, 0, 0, Single),
+        ("validate", Member, 2, 2, Reasons),
         ("sets.contains", Global, 2, 2, Crossed),
         ("sets.equivalent", Global, 2, 2, Crossed),
         ("sets.intersects", Global, 2, 2, Crossed),
@@ -222,10 +265,13 @@ pub(super) fn is_of(name: &str, function: &str) -> bool {
 /// The functions of the table, and more of the crate's that no expression can call.
 pub(super) fn environment() -> Env {
     let mut environment = Env::stdlib();
-    let all: [Extension; 10] = [
+    let all: [Extension; 13] = [
         extensions::lists,
         extensions::strings,
+        format::extension,
         list::extension,
+        map::extension,
+        named_format::extension,
         network::extension,
         quantity::extension,
         regex::extension,

@@ -171,7 +171,7 @@ fn what_is_not_served_does_not_compile() {
     // Even where its value would not be asked for.
     assert_eq!(compile("true || noSuchVar"), CompileError::UndeclaredReference("noSuchVar".to_owned()));
     for text in [
-        r#"format.named("uri").hasValue()"#,
+        "format.hostname().hasValue()",
         "device.driver.noSuchFunction()",
         "size() == 0",
         "size(1, 2)",
@@ -295,6 +295,98 @@ fn a_list_made_of_lists_costs_what_all_its_elements_do() {
         "[1, 2].sortBy(x, x == 1 ? dyn(1) : dyn('a')).size() == 2",
     ] {
         assert!(evaluate(text).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn loops_may_have_two_variables() {
+    let all = [
+        "[1, 2, 3].all(i, v, i < v) && ['a'].exists(i, v, i == 0 && v == 'a') && {'a': 1}.existsOne(k, v, v == 1)",
+        "[3, 4].transformList(i, v, i * v) == [0, 4] && [3, 4].transformList(i, v, v > 3, i) == [1]",
+        "['a', 'b'].transformMap(i, v, v + v) == {0: 'aa', 1: 'bb'} && {'a': 1}.transformMap(k, v, v > 1, v) == {}",
+        "['a', 'b'].transformMapEntry(i, v, {v: i}) == {'a': 0, 'b': 1}",
+        "[[1], [2]].all(i, row, row.all(j, v, v == i + 1 && j == 0)) && [1].all(i, device, device == 1)",
+        r#"device.attributes["gpu.example.com"].transformMap(k, v, k).index == "index""#,
+        "lists.range(2000).transformMap(i, v, v)[1999] == 1999",
+    ];
+    let wrong: Vec<_> =
+        all.iter().map(|text| (*text, evaluate(text))).filter(|(_, value)| *value != Ok(true)).collect();
+    assert_eq!(wrong, []);
+    for text in ["[1, 1].transformMapEntry(i, v, {v: i}) == {}", "'a'.all(i, v, true)", "[1].all(i, v, v)"] {
+        assert!(evaluate(text).is_err(), "{text}");
+    }
+    for text in ["[1].all(x, x, true)", "[1].all(1, x, true)", "[1].transformList(i, x.y, true)"] {
+        let error = Expression::compile(text, &Functions::default()).unwrap_err();
+        assert!(matches!(error, CompileError::NotServed(_)), "{text}: {error}");
+    }
+}
+
+/// A loop with two variables is evaluated as several nested parts, and costs what its body does as often as the list has elements.
+#[test]
+fn loops_with_two_variables_can_neither_nest_nor_cost_without_end() {
+    let nested = |loops: usize, body: &str| {
+        let begin: Vec<_> = (0..loops).map(|at| format!("[{at}].all(i{at}, v{at}, ")).collect();
+        format!("{}{body}{}", begin.concat(), ")".repeat(loops))
+    };
+    // A test has a stack of 2 MiB, as threads of tokio have; the other levels that an expression may have are inside the loops.
+    let levels = (1..nesting::DEEPEST).find(|levels| {
+        let deeper = nested(10, &format!("{}true", "!".repeat(levels + 2)));
+        Expression::compile(&deeper, &Functions::default()).is_err()
+    });
+    let body = format!("{}true", "!".repeat(levels.unwrap() / 2 * 2));
+    assert_eq!(evaluate(&nested(10, &body)), Ok(true));
+    for text in [nested(11, "true"), format!("[1]{}.size() == 1", ".transformList(i, x, x)".repeat(11))] {
+        let error = Expression::compile(&text, &Functions::default()).unwrap_err();
+        assert_eq!(error, CompileError::NotServed("more than 10 loops with two variables in one another"));
+    }
+    let list = format!("[{}]", vec!["1"; 200].join(","));
+    for text in [
+        format!("{list}.all(i, a, {list}.all(j, b, {list}.all(k, c, a + b + c > 0)))"),
+        format!("[\"0123456789\"]{}.size() == 1", ".transformList(i, x, x + x + x + x)".repeat(10)),
+        format!("[[1]]{}.size() == 1", ".transformMap(i, x, [x, x, x, x])".repeat(10)),
+        format!("{list}.transformMapEntry(i, a, {{i: {list}.transformList(j, b, {list})}}).size() == 1"),
+    ] {
+        let error = Expression::compile(&text, &Functions::default()).unwrap_err();
+        assert!(matches!(error, CompileError::TooExpensive(_)), "{text}: {error}");
+    }
+}
+
+/// `tests/kube_scheduler/selectors.rs` compares many more with kube-scheduler's.
+#[test]
+fn texts_are_of_named_formats_and_are_formatted() {
+    let all = [
+        "!format.dns1123Label().validate('my-name').hasValue() && format.dns1123Label().validate('a.b').hasValue()",
+        "format.named('uuid').value().validate('x').value() == ['does not match the UUID format']",
+        "!format.named('x').hasValue() && format.uri().validate('a').value()[0] == 'parse \"a\": invalid URI for request'",
+        "format.labelValue().validate('-').value()[0].startsWith('a valid label must be an empty string or consist of')",
+        "'%s %d %.2f %e %b %x %o %%'.format([dyn('a'), dyn(-1), dyn(1234.5), dyn(1.5), dyn(5), dyn('Hi'), dyn(8)]) \
+            == 'a -1 1,234.50 1.500000×10⁰⁰ 101 4869 10 %'",
+        r#"'%s'.format([[dyn(1.5), dyn("a\n"), dyn({"b": duration("1s")})]]) == '[1.500000, "a\\n", {"b":duration("1s")}]'"#,
+        "string(1e6) == '1e+06' && string(100000.0) == '100000'",
+    ];
+    let wrong: Vec<_> =
+        all.iter().map(|text| (*text, evaluate(text))).filter(|(_, value)| *value != Ok(true)).collect();
+    assert_eq!(wrong, []);
+    for text in [
+        "'%d'.format([1.5]) == ''",
+        "'%s %s'.format(['a']) == ''",
+        "'%s'.format([quantity('1')]) == ''",
+        "'%.256f'.format([1.5]) != ''",
+        "dyn(1).format([1]) == ''",
+        "format.uuid().validate(dyn(1)).hasValue()",
+    ] {
+        assert!(evaluate(text).is_err(), "{text}");
+    }
+    assert_eq!(evaluate("'%.255f'.format([1.5]).size() == 257"), Ok(true));
+    // What is written can be as long as is estimated.
+    let numbers = "lists.range(20000).map(x, '%.255f'.format([1e300]))";
+    for text in [
+        format!("{numbers}.map(x, {numbers}).size() == 1"),
+        format!("['%s'.format([device.driver])]{}.size() == 1", ".map(x, '%s%s'.format([x, x]))".repeat(20)),
+        "lists.range(90000).map(x, format.uuid().validate(device.driver)).size() == 1".to_owned(),
+    ] {
+        let error = Expression::compile(&text, &Functions::default()).unwrap_err();
+        assert!(matches!(error, CompileError::TooExpensive(_)), "{text}: {error}");
     }
 }
 

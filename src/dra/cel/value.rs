@@ -1,6 +1,8 @@
-//! The values that CEL and Kubernetes add to those of the crate: quantities, versions, times, addresses and URLs.
+//! The values that CEL and Kubernetes add to those of the crate: quantities, versions, times, addresses, URLs and named formats.
 
+mod named_format;
 mod network;
+mod quoted;
 mod time;
 mod url;
 
@@ -13,7 +15,9 @@ use cel::common::{
 
 use crate::object::Amount;
 
+pub(super) use named_format::CelFormat;
 pub(super) use network::{CelAddress, CelNetwork};
+pub(super) use quoted::quoted;
 pub(super) use time::{CelDuration, CelTimestamp};
 pub(super) use url::CelUrl;
 

@@ -108,8 +108,9 @@ impl Actors {
 }
 
 impl Actors {
-    /// Another scheduler gives one of the whole cards of a node to the claim of a pod and binds the pod, whoever has the card; or such a pod ends.
-    pub(super) async fn allocate(&mut self, world: &World) -> Option<()> {
+    /// Another scheduler gives one of the devices of a node that a template asks for to the claim of a pod and binds the pod, whoever has the device; or
+    /// such a pod ends.
+    pub(super) async fn allocate(&mut self, world: &World, templates: &[Template]) -> Option<()> {
         if self.dice.in_thousand(450) {
             let theirs =
                 world.watch.log().checker.pods().into_iter().find(|pod| pod.name.starts_with(THEIRS))?;
@@ -119,7 +120,8 @@ impl Actors {
         }
         let node = self.node();
         nodes(world).get_opt(node).await.unwrap()?;
-        let device = world.watch.log().checker.some_card(&mut self.dice, node)?;
+        let template = self.dice.one_of(templates);
+        let device = world.watch.log().checker.some_device(&mut self.dice, template, node)?;
         self.foreign += 1;
         let name = format!("{THEIRS}{}", self.foreign);
         let uses = json!([{"name": "own", "resourceClaimName": name}]);
@@ -130,15 +132,23 @@ impl Actors {
         let uid = pod.metadata.uid.unwrap();
         let owner = json!({"apiVersion": "v1", "kind": "Pod", "name": name, "uid": uid, "controller": true});
         let metadata = json!({"name": name, "finalizers": [FINALIZER], "ownerReferences": [owner]});
-        create(&claims(world), json!({"metadata": metadata, "spec": Template::Whole.spec()})).await;
-        let mut status = allocation((Kind::Whole, &device, node), json!({}));
+        create(&claims(world), json!({"metadata": metadata, "spec": template.spec()})).await;
+        let mut share = json!({});
+        if let Template::Share(_, memory, cores) = template {
+            let id = format!("{:08x}-0000-4000-8000-000000000000", self.foreign);
+            share = json!({"shareID": id, "consumedCapacity": {"memory": memory, "cores": cores}});
+        }
+        let mut status = allocation((template.kind(), &device, node), share);
         status["status"]["reservedFor"] = json!([{"resource": "pods", "name": name, "uid": uid}]);
         let status = Patch::Merge(status);
         claims(world).patch_status(&name, &PatchParams::default(), &status).await.unwrap();
         let binding = json!({"metadata": {"name": name}, "target": {"kind": "Node", "name": node}});
         let bound: kube::Result<k8s_openapi::apimachinery::pkg::apis::meta::v1::Status> =
             pods(world).create_subresource("binding", &name, &PostParams::default(), &binding).await;
-        world.watch.say(&format!("another scheduler gives {device} of {node} to {name}: {}", bound.is_ok()));
+        world.watch.say(&format!(
+            "another scheduler gives {device} of {node} to {name} ({template:?}): {}",
+            bound.is_ok()
+        ));
         Some(())
     }
 }

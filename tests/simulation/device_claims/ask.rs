@@ -32,6 +32,32 @@ impl Template {
         Self::Part("part-whole", "whole"),
     ];
 
+    /// Those that do not ask for a whole card, or ask for one that others have parts of.
+    pub(crate) const PARTIAL: [Self; 5] = [
+        Self::Share("even", "40Gi", "30"),
+        Self::Share("busy", "30Gi", "60"),
+        Self::Share("wide", "60Gi", "10"),
+        Self::Part("part-half", "half"),
+        Self::Part("part-whole", "whole"),
+    ];
+
+    /// Whose devices it asks for.
+    pub(crate) fn kind(self) -> Kind {
+        match self {
+            Self::Whole | Self::Pair => Kind::Whole,
+            Self::Share(..) => Kind::Shared,
+            Self::Part(..) => Kind::Parted,
+        }
+    }
+
+    /// Of which size they are, if it asks for one.
+    pub(crate) fn size(self) -> Option<&'static str> {
+        match self {
+            Self::Part(_, size) => Some(size),
+            _ => None,
+        }
+    }
+
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Whole => "whole",

@@ -7,6 +7,15 @@ use crate::dra::cel::view::{LONGEST_TEXT, MOST_NAMES, MOST_VALUES};
 /// How many characters a number has at most as a text.
 const LONGEST_NUMBER: u64 = 400;
 
+/// How many characters `format` writes of a number at most: 309 digits in groups of three, a point, and as many digits as a precision may ask for.
+const LONGEST_FORMATTED: u64 = 700;
+
+/// How many reasons a format has at most why a text is not of it.
+const MOST_REASONS: u64 = 4;
+
+/// How many characters a reason has at most, but for the text that it quotes.
+const LONGEST_REASON: u64 = 500;
+
 /// How many characters of a text cost as much as a step (cel-go `common/costs.go`, `StringTraversalCostFactor`).
 pub(super) const CHARACTERS: u64 = 10;
 
@@ -76,6 +85,19 @@ impl CostBound {
         Self { size: self.size, length, part: Some(Arc::new(element.or(&element.part()))) }
     }
 
+    /// A list of pairs: the index and the element of each element, or the key and the value of each entry.
+    pub(super) fn pairs(&self) -> Self {
+        let part = self.part();
+        let pair = Self {
+            size: part.size.saturating_mul(2).saturating_add(1),
+            length: 2,
+            part: Some(Arc::new(part)),
+        };
+        // Of a list, the second is an index; of a map, keys and values are counted as one.
+        let size = self.size.saturating_add(self.length.saturating_mul(2));
+        Self { size, length: self.length, part: Some(Arc::new(pair)) }
+    }
+
     /// The values in this one that are no lists, or of which one is known only that it is part of an element.
     pub(super) fn flattened_deep(&self) -> Self {
         let size = self.part().size;
@@ -97,6 +119,25 @@ impl CostBound {
     pub(super) fn and(&self, other: &Self) -> Self {
         let (size, length) = (self.size.saturating_add(other.size), self.length.saturating_add(other.length));
         Self { size, length, ..self.or(other) }
+    }
+
+    /// What `format` writes of this list by a text of so many characters. A number has at most [`LONGEST_FORMATTED`] characters, and a character of a
+    /// text in a list is written as at most four; it takes less time than reading as many characters one by one.
+    pub(super) fn formatted(&self, text: &Self) -> Self {
+        let size = self.size.saturating_mul(4).saturating_add(self.length.saturating_mul(16));
+        let length = self.size.saturating_mul(LONGEST_FORMATTED).saturating_add(text.length);
+        Self { size: size.saturating_add(text.size), length, part: None }
+    }
+
+    /// Why a text of so many characters is not of a format: at most [`MOST_REASONS`], which are of fixed texts but for one that quotes it.
+    pub(super) fn reasons(&self) -> Self {
+        let length = self.length.saturating_mul(4).saturating_add(LONGEST_REASON);
+        let reason = Self { size: self.size.saturating_add(4), length, part: None };
+        Self {
+            size: reason.size.saturating_add(MOST_REASONS),
+            length: MOST_REASONS,
+            part: Some(Arc::new(reason)),
+        }
     }
 
     /// The name of a domain, an attribute or a capacity.

@@ -71,6 +71,8 @@ impl Estimate {
             FunctionOutcome::Single => CostBound::single(),
             FunctionOutcome::Spelled => CostBound::number().or(&first),
             FunctionOutcome::First => first,
+            FunctionOutcome::Formatted => second.formatted(&first),
+            FunctionOutcome::Reasons => second.reasons(),
             FunctionOutcome::Escaped => CostBound::text(first.length.saturating_mul(3).saturating_add(2)),
             FunctionOutcome::Crossed => {
                 self.pay(places.saturating_mul(second.size).saturating_mul(2));

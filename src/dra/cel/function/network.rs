@@ -12,7 +12,6 @@ pub(super) fn extension(env: &mut Env) -> Result<(), DeclarationError> {
     add_overload!(env, fn ip: (CelString) -> Result<CelAddress>)?;
     add_overload!(env, fn is_ip: (CelString) -> CelBool, name = "isIP")?;
     add_overload!(env, fn is_canonical: (CelString) -> Result<CelBool>, name = "ip.isCanonical")?;
-    add_overload!(env, fn text_of_address: (CelAddress) -> CelString, name = "string")?;
     add_member_overload!(env, fn family: (CelAddress) -> CelInt)?;
     add_member_overload!(env, fn is_unspecified: (CelAddress) -> CelBool)?;
     add_member_overload!(env, fn is_loopback: (CelAddress) -> CelBool)?;
@@ -21,7 +20,6 @@ pub(super) fn extension(env: &mut Env) -> Result<(), DeclarationError> {
     add_member_overload!(env, fn is_global_unicast: (CelAddress) -> CelBool)?;
     add_overload!(env, fn cidr: (CelString) -> Result<CelNetwork>)?;
     add_overload!(env, fn is_cidr: (CelString) -> CelBool, name = "isCIDR")?;
-    add_overload!(env, fn text_of_network: (CelNetwork) -> CelString, name = "string")?;
     add_member_overload!(env, fn contains_address: (CelNetwork, CelAddress) -> CelBool, name = "containsIP")?;
     add_member_overload!(env, fn contains_written_address: (CelNetwork, CelString) -> Result<CelBool>,
         name = "containsIP")?;
@@ -43,10 +41,6 @@ fn is_ip(text: &CelString<'_>) -> CelBool {
 
 fn is_canonical(text: &CelString<'_>) -> Result<CelBool, ExecutionError> {
     Ok((ip(text)?.0.to_string() == text.inner()).into())
-}
-
-fn text_of_address(this: &CelAddress) -> CelString<'static> {
-    this.0.to_string().into()
 }
 
 fn family(this: &CelAddress) -> CelInt {
@@ -79,10 +73,6 @@ fn cidr(text: &CelString<'_>) -> Result<CelNetwork, ExecutionError> {
 
 fn is_cidr(text: &CelString<'_>) -> CelBool {
     CelNetwork::parse(text.inner()).is_some().into()
-}
-
-fn text_of_network(this: &CelNetwork) -> CelString<'static> {
-    this.to_string().into()
 }
 
 fn contains_address(this: &CelNetwork, address: &CelAddress) -> CelBool {

@@ -28,7 +28,6 @@ pub(super) fn extension(env: &mut Env) -> Result<(), DeclarationError> {
     add_overload!(env, fn duration: (CelString) -> Result<CelDuration>)?;
     add_overload!(env, fn same_duration: (CelDuration) -> CelDuration, name = "duration")?;
     add_overload!(env, fn number_of_duration: (CelDuration) -> CelInt, name = "int")?;
-    add_overload!(env, fn text_of_duration: (CelDuration) -> CelString, name = "string")?;
     add_member_overload!(env, fn get_hours: (CelDuration) -> CelInt)?;
     add_member_overload!(env, fn get_minutes: (CelDuration) -> CelInt)?;
     add_member_overload!(env, fn get_seconds: (CelDuration) -> CelInt)?;
@@ -37,7 +36,6 @@ pub(super) fn extension(env: &mut Env) -> Result<(), DeclarationError> {
     add_overload!(env, fn timestamp_of_number: (CelInt) -> Result<CelTimestamp>, name = "timestamp")?;
     add_overload!(env, fn same_timestamp: (CelTimestamp) -> CelTimestamp, name = "timestamp")?;
     add_overload!(env, fn number_of_timestamp: (CelTimestamp) -> CelInt, name = "int")?;
-    add_overload!(env, fn text_of_timestamp: (CelTimestamp) -> CelString, name = "string")?;
     add_part!(env, "getFullYear", |clock| clock.year().into());
     add_part!(env, "getMonth", |clock| i64::from(clock.month()) - 1);
     add_part!(env, "getDate", |clock| clock.day().into());
@@ -72,10 +70,6 @@ fn number_of_duration(this: &CelDuration) -> CelInt {
     this.0.into()
 }
 
-fn text_of_duration(this: &CelDuration) -> CelString<'static> {
-    this.to_string().into()
-}
-
 fn get_hours(this: &CelDuration) -> CelInt {
     (this.0 / 3_600_000_000_000).into()
 }
@@ -107,8 +101,4 @@ fn same_timestamp(this: &CelTimestamp) -> CelTimestamp {
 
 fn number_of_timestamp(this: &CelTimestamp) -> CelInt {
     this.seconds().into()
-}
-
-fn text_of_timestamp(this: &CelTimestamp) -> CelString<'static> {
-    this.to_string().into()
 }

@@ -2,14 +2,14 @@
 //!
 //! A crate that reads URLs as browsers do would take other texts, and write hosts and paths in another form.
 
-use std::{any::Any, fmt::Write as _};
+use std::any::Any;
 
 use cel::common::{
     types::Type,
     value::{StaticVal, Val},
 };
 
-use super::is_value;
+use super::{is_value, quoted};
 
 /// A URL.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -42,18 +42,31 @@ impl CelUrl {
             None => Self::parse_request(text),
             Some((text, fragment)) => {
                 let url = Self::parse_request(text)?;
-                let fragment = unescaped(fragment, UrlPart::Other)?;
+                let fragment = unescaped(fragment, UrlPart::Other).ok()?;
                 Some(Self { fragment: Some(fragment).filter(|fragment| !fragment.is_empty()), ..url })
             }
         }
     }
 
-    /// Reads a URL that has no fragment, where `#` means nothing.
+    /// Reads a URL that has no fragment, where `#` means nothing; `None`: the text is none.
     pub(in crate::dra::cel) fn parse_request(text: &str) -> Option<Self> {
-        if text.is_empty() || text.bytes().any(|byte| byte < b' ' || byte == 0x7f) {
-            return None;
+        Self::read_request(text).ok()
+    }
+
+    /// Why a text is no URL without a fragment, in Go's words; `None`: it is one. What is wrong with an IPv6 address is said in fewer words.
+    pub(in crate::dra::cel) fn reason_against(text: &str) -> Option<String> {
+        let reason = Self::read_request(text).err()?;
+        Some(format!("parse {}: {reason}", quoted(text.as_bytes())))
+    }
+
+    fn read_request(text: &str) -> Result<Self, String> {
+        if text.bytes().any(|byte| byte < b' ' || byte == 0x7f) {
+            return Err("net/url: invalid control character in URL".to_owned());
         }
-        let (scheme, rest) = scheme(text)?;
+        if text.is_empty() {
+            return Err("empty url".to_owned());
+        }
+        let (scheme, rest) = scheme(text).ok_or("missing protocol scheme")?;
         let (rest, query) = match rest.split_once('?') {
             None => (rest, None),
             Some((rest, query)) => (rest, Some(query.to_owned())),
@@ -69,10 +82,13 @@ impl CelUrl {
             fragment: None,
         };
         if text == "*" {
-            return Some(Self { path: "*".to_owned(), ..url });
+            return Ok(Self { path: "*".to_owned(), ..url });
         }
         if !rest.starts_with('/') {
-            return (!scheme.is_empty()).then(|| Self { opaque: rest.to_owned(), ..url });
+            if scheme.is_empty() {
+                return Err("invalid URI for request".to_owned());
+            }
+            return Ok(Self { opaque: rest.to_owned(), ..url });
         }
         let mut path = rest;
         if let Some(behind) = rest.strip_prefix("//").filter(|_| !scheme.is_empty()) {
@@ -84,11 +100,11 @@ impl CelUrl {
             url.user = match user {
                 None => None,
                 Some(user) if user.bytes().all(is_of_user) => Some(unescaped(user, UrlPart::Other)?),
-                Some(_) => return None,
+                Some(_) => return Err("net/url: invalid userinfo".to_owned()),
             };
         }
         url.path = read_path(path)?;
-        Some(url)
+        Ok(url)
     }
 
     /// In lower case; empty: there is none.
@@ -127,7 +143,7 @@ impl CelUrl {
         let pairs = self.query.as_deref().unwrap_or_default().split('&');
         let pairs = pairs.filter(|pair| !pair.is_empty() && !pair.contains(';'));
         let read = |text: &str| {
-            let text = unescaped(&text.replace('+', " "), UrlPart::Other)?;
+            let text = unescaped(&text.replace('+', " "), UrlPart::Other).ok()?;
             Some(String::from_utf8_lossy(&text).into_owned())
         };
         pairs
@@ -153,28 +169,34 @@ fn scheme(text: &str) -> Option<(&str, &str)> {
     Some(("", text))
 }
 
-/// The host with the port, without `%41`.
-fn read_host(scheme: &str, host: &str) -> Option<String> {
+/// The host with the port, without `%41`; an error says why it is none.
+fn read_host(scheme: &str, host: &str) -> Result<String, String> {
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    let no_port = |port: &str| format!("invalid port {} after host", quoted(port.as_bytes()));
     match host.rfind('[') {
         Some(0) => {
-            let end = host.rfind(']')?;
+            let end = host.rfind(']').ok_or("missing ']' in host")?;
             let (name, port) = (&host[1..end], &host[end + 1..]);
             if !is_port(port) {
-                return None;
+                return Err(no_port(port));
             }
             let (address, zone) = name.split_at(name.find("%25").unwrap_or(name.len()));
             let address = text(unescaped(address, UrlPart::Host)?);
             let zone = text(unescaped(zone, UrlPart::Zone)?);
             let is_zone = zone.is_empty() || zone.len() > 1;
-            let is_address = address.parse::<std::net::Ipv6Addr>().is_ok() && is_zone;
-            is_address.then(|| format!("[{address}{zone}]{port}"))
+            if address.parse::<std::net::Ipv6Addr>().is_ok() && is_zone {
+                return Ok(format!("[{address}{zone}]{port}"));
+            }
+            if zone.is_empty() && address.parse::<std::net::Ipv4Addr>().is_ok() {
+                return Err("invalid IP-literal".to_owned());
+            }
+            Err("invalid host".to_owned())
         }
-        Some(_) => None,
+        Some(_) => Err("invalid IP-literal".to_owned()),
         None => {
             let last = if matches!(scheme, "http" | "https") { host.find(':') } else { host.rfind(':') };
-            if last.is_some_and(|at| !is_port(&host[at..])) {
-                return None;
+            if let Some(port) = last.map(|at| &host[at..]).filter(|port| !is_port(port)) {
+                return Err(no_port(port));
             }
             unescaped(host, UrlPart::Host).map(text)
         }
@@ -192,21 +214,21 @@ fn is_of_user(byte: u8) -> bool {
 }
 
 /// The path as Go writes it: as it stands, if a path can have all of its characters.
-fn read_path(path: &str) -> Option<String> {
+fn read_path(path: &str) -> Result<String, String> {
     let characters = unescaped(path, UrlPart::Other)?;
     let can_stand = |byte: u8| is_plain(byte) || b"!'()*[]%".contains(&byte);
     if path.bytes().all(can_stand) {
-        return Some(path.to_owned());
+        return Ok(path.to_owned());
     }
     let mut written = String::with_capacity(path.len());
     for byte in characters {
         if is_plain(byte) {
             written.push(char::from(byte));
         } else {
-            write!(written, "%{byte:02X}").ok()?;
+            written.extend([format!("%{byte:02X}")]);
         }
     }
-    Some(written)
+    Ok(written)
 }
 
 /// Whether Go leaves a character of a path as it is.
@@ -214,32 +236,36 @@ fn is_plain(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-_.~$&+,/:;=@".contains(&byte)
 }
 
-/// The bytes that a text stands for; `None`: it has a `%` that stands for nothing, or a character that the part can't have.
-fn unescaped(text: &str, part: UrlPart) -> Option<Vec<u8>> {
-    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
-    let mut bytes = text.bytes();
+/// The bytes that a text stands for; an error: it has a `%` that stands for nothing, or a character that the part can't have.
+fn unescaped(text: &str, part: UrlPart) -> Result<Vec<u8>, String> {
+    let digit = |byte: &u8| char::from(*byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    let mut bytes = text.as_bytes();
     let mut read = Vec::with_capacity(text.len());
-    while let Some(byte) = bytes.next() {
+    while let Some((&byte, rest)) = bytes.split_first() {
         if byte != b'%' {
             if part != UrlPart::Other && byte.is_ascii() && !is_of_host(byte) {
-                return None;
+                return Err(format!("invalid character {} in host name", quoted(&[byte])));
             }
             read.push(byte);
+            bytes = rest;
             continue;
         }
-        let byte = digit(bytes.next()?)? * 16 + digit(bytes.next()?)?;
-        let can_stand = match part {
-            UrlPart::Host => !byte.is_ascii() || byte == b'%',
+        let stands_for = match rest {
+            [high, low, ..] => digit(high).zip(digit(low)).map(|(high, low)| high * 16 + low),
+            _ => None,
+        };
+        let can_stand = |byte: &u8| match part {
+            UrlPart::Host => !byte.is_ascii() || *byte == b'%',
             // A zone begins with `%25`.
-            UrlPart::Zone => byte == b'%' || byte == b' ' || is_of_host(byte),
+            UrlPart::Zone => *byte == b'%' || *byte == b' ' || is_of_host(*byte),
             UrlPart::Other => true,
         };
-        if !can_stand {
-            return None;
-        }
-        read.push(byte);
+        let escape = &bytes[..bytes.len().min(3)];
+        let wrong = || format!("invalid URL escape {}", quoted(escape));
+        read.push(stands_for.filter(can_stand).ok_or_else(wrong)?);
+        bytes = &rest[2..];
     }
-    Some(read)
+    Ok(read)
 }
 
 fn is_of_host(byte: u8) -> bool {
