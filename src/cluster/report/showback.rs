@@ -123,6 +123,8 @@ impl Showback {
     pub(in crate::cluster) async fn go_on(&mut self, scheduler: &Scheduler) {
         let due = scheduler.view().is_synced() && self.work.is_empty();
         tokio::select! {
+            // In the same order each time, so that a simulation can be repeated.
+            biased;
             Some(done) = self.work.join_next() => match done {
                 Ok(done) => self.take(done),
                 Err(died) => {

@@ -95,6 +95,8 @@ impl QuotaUse {
     pub(in crate::cluster) async fn go_on(&mut self, scheduler: &Scheduler) {
         let due = self.due(scheduler);
         tokio::select! {
+            // In the same order each time, so that a simulation can be repeated.
+            biased;
             Some(answered) = self.writing.join_next() => match answered {
                 Ok(answers) => self.take(answers),
                 Err(died) => {
