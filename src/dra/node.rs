@@ -2,9 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::object::{
-    NodeSelector, NodeSelectorTerm, Requirement, resource_claim::AllocationResult, selector::LabelValues,
-};
+use crate::object::{NodeSelector, resource_claim::AllocationResult, selector::LabelValues};
 
 /// The feature that a kubelet declares which leaves out what a slice says that its driver need not do (KEP-5945; k8s.io/component-helpers v0.37
 /// `nodedeclaredfeatures/features/draoptionalnodeoperations`).
@@ -76,18 +74,8 @@ impl TargetNode<'_> {
         reaches && (self.skips_operations() || devices.all(|device| device.skip_node_operations.is_empty()))
     }
 
-    /// Whether the node matches one of the terms; a term without requirements matches none
-    /// (`k8s.io/component-helpers/scheduling/corev1/nodeaffinity`).
+    /// Whether the node matches one of the terms.
     pub fn matches(&self, selector: &NodeSelector) -> bool {
-        selector.node_selector_terms.iter().any(|term| self.matches_term(term))
-    }
-
-    fn matches_term(&self, term: &NodeSelectorTerm) -> bool {
-        let empty = term.match_expressions.is_empty() && term.match_fields.is_empty();
-        let label = |requirement: &Requirement| self.labels.value(&requirement.key);
-        let field = |requirement: &Requirement| (requirement.key == "metadata.name").then_some(self.name);
-        !empty
-            && term.match_expressions.iter().all(|requirement| requirement.is_met(label(requirement)))
-            && term.match_fields.iter().all(|requirement| requirement.is_met(field(requirement)))
+        selector.matches(self.name, self.labels)
     }
 }

@@ -2,7 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{nullable, requirement::Requirement, selector::LabelSelector};
+use super::{
+    nullable,
+    requirement::Requirement,
+    selector::{LabelSelector, LabelValues},
+};
 
 /// `spec.affinity`.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
@@ -96,6 +100,11 @@ impl NodeSelector {
     pub fn requirements(&self) -> usize {
         self.node_selector_terms.iter().map(NodeSelectorTerm::requirements).sum()
     }
+
+    /// Whether one of the terms matches a node of this name and these labels (`k8s.io/component-helpers/scheduling/corev1/nodeaffinity`).
+    pub fn matches(&self, name: &str, labels: &dyn LabelValues) -> bool {
+        self.node_selector_terms.iter().any(|term| term.matches(name, labels))
+    }
 }
 
 /// Requirements that must all hold; a term without any matches nothing.
@@ -114,6 +123,16 @@ impl NodeSelectorTerm {
     /// How many requirements and values it has, itself counted as one.
     pub fn requirements(&self) -> usize {
         1 + self.match_expressions.iter().chain(&self.match_fields).map(Requirement::size).sum::<usize>()
+    }
+
+    /// Whether all requirements hold for an object of this name and these labels. A term without any matches nothing.
+    pub fn matches(&self, name: &str, labels: &dyn LabelValues) -> bool {
+        let empty = self.match_expressions.is_empty() && self.match_fields.is_empty();
+        let label = |requirement: &Requirement| requirement.is_met(labels.value(&requirement.key));
+        let field = |requirement: &Requirement| {
+            requirement.is_met((requirement.key == "metadata.name").then_some(name))
+        };
+        !empty && self.match_expressions.iter().all(label) && self.match_fields.iter().all(field)
     }
 }
 

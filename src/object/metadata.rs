@@ -8,7 +8,7 @@ use serde::{
     de::{SeqAccess, Visitor},
 };
 
-use super::nullable;
+use super::{nullable, selector::LabelValues};
 
 /// `metadata` of any object. Absent strings are empty; absent maps are `None` where a patch must know the difference.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
@@ -153,6 +153,12 @@ impl Metadata {
     /// The value of a label.
     pub fn label(&self, key: &str) -> Option<&str> {
         self.labels.as_ref()?.get(key).map(String::as_str)
+    }
+}
+
+impl LabelValues for Metadata {
+    fn value(&self, key: &str) -> Option<&str> {
+        self.label(key)
     }
 }
 

@@ -139,11 +139,7 @@ impl ReservationAffinity {
             return self.name == name;
         }
         let selected = self.reservation_selector.iter().all(|(key, value)| labels.get(key) == Some(value));
-        let meets = |term: &NodeSelectorTerm| {
-            let requirements = &term.match_expressions;
-            let met = requirements.iter().all(|one| one.is_met(labels.get(&one.key).map(String::as_str)));
-            !requirements.is_empty() && term.match_fields.is_empty() && met
-        };
+        let meets = |term: &NodeSelectorTerm| term.match_fields.is_empty() && term.matches(name, labels);
         let terms = self.required_during_scheduling_ignored_during_execution.as_ref();
         selected && terms.is_none_or(|terms| terms.reservation_selector_terms.iter().any(meets))
     }

@@ -42,29 +42,14 @@ impl NodeAffinityTerms {
     /// Whether a node of this name and these labels will do.
     pub fn admits(&self, name: &str, labels: &dyn LabelValues) -> bool {
         let selected = self.selector.iter().all(|(key, value)| labels.value(key) == Some(value));
-        selected && self.required.as_ref().is_none_or(|required| matches_one_of(required, name, labels))
+        selected && self.required.as_ref().is_none_or(|required| required.matches(name, labels))
     }
 
     /// The sum of the weights of the preferred terms that match the node.
     pub fn preference(&self, name: &str, labels: &dyn LabelValues) -> i64 {
-        let matching = self.preferred.iter().filter(|term| matches_term(&term.preference, name, labels));
+        let matching = self.preferred.iter().filter(|term| term.preference.matches(name, labels));
         matching.map(|term| i64::from(term.weight)).sum()
     }
-}
-
-/// Whether one of the terms matches a node of this name and these labels.
-pub fn matches_one_of(required: &NodeSelector, name: &str, labels: &dyn LabelValues) -> bool {
-    required.node_selector_terms.iter().any(|term| matches_term(term, name, labels))
-}
-
-/// An empty term matches nothing.
-fn matches_term(term: &NodeSelectorTerm, name: &str, labels: &dyn LabelValues) -> bool {
-    let empty = term.match_expressions.is_empty() && term.match_fields.is_empty();
-    let label = |requirement: &Requirement| labels.value(&requirement.key);
-    let field = |requirement: &Requirement| (requirement.key == "metadata.name").then_some(name);
-    !empty
-        && term.match_expressions.iter().all(|requirement| requirement.is_met(label(requirement)))
-        && term.match_fields.iter().all(|requirement| requirement.is_met(field(requirement)))
 }
 
 #[cfg(test)]

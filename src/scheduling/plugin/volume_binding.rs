@@ -27,7 +27,6 @@ use crate::{
             kube_scheduler::KubeScheduler,
             name::full_name,
             node::NodeInfo,
-            node_affinity::matches_one_of,
             pod::Demand,
             prebind_step::{PrebindStep, VolumeChoice},
             steps::COMPARE,
@@ -328,8 +327,7 @@ fn is_alike(volume: &PersistentVolume, claim: &PersistentVolumeClaim) -> bool {
 
 /// Whether an available volume of the claim's class may be bound to it.
 fn is_free_for(volume: &PersistentVolume, claim: &PersistentVolumeClaim) -> bool {
-    let labels = || volume.metadata.labels.clone().unwrap_or_default();
-    claim.spec.selector.as_ref().is_none_or(|selector| selector.matches(&labels()))
+    claim.spec.selector.as_ref().is_none_or(|selector| selector.matches(&volume.metadata))
         && claim.spec.access_modes.iter().all(|mode| volume.spec.access_modes.contains(mode))
 }
 
@@ -337,7 +335,7 @@ fn is_free_for(volume: &PersistentVolume, claim: &PersistentVolumeClaim) -> bool
 pub fn is_mountable(volume: &PersistentVolume, node: &NodeInfo) -> bool {
     let required = volume.spec.node_affinity.as_ref().and_then(|affinity| affinity.required.as_ref());
     // Upstream matches a node that has labels and no name.
-    required.is_none_or(|required| matches_one_of(required, "", &node.labels))
+    required.is_none_or(|required| required.matches("", &node.labels))
 }
 
 /// Whether volumes of the class can be made for a node with these labels.
