@@ -82,7 +82,8 @@ impl SharedParts {
     pub fn share_node(&self, mut node: NodeInfo) -> NodeInfo {
         let mut parts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         parts.names.share(&mut node.name);
-        parts.share_labels(&mut node.labels);
+        let KnownParts { names, labels, .. } = &mut *parts;
+        share_labels(&mut node.labels, labels, names);
         for offer in &mut node.devices.offers {
             let cards = offer.inventory.take();
             offer.inventory = cards.map(|cards| cards.map(|card| Card { id: parts.card(&card.id), ..card }));
@@ -94,26 +95,8 @@ impl SharedParts {
 impl KnownParts {
     /// Labels are looked up only for a set that is new: most events are of pods that are known.
     fn share_label_set(&mut self, labels: &mut Arc<LabelSet>) {
-        if self.label_sets.replace_with_known(labels) {
-            return;
-        }
-        if let Some(labels) = Arc::get_mut(labels) {
-            self.share_labels(labels);
-        }
-        self.label_sets.share(labels);
-    }
-
-    fn share_labels(&mut self, labels: &mut LabelSet) {
-        for label in labels.labels_mut() {
-            if self.labels.replace_with_known(label) {
-                continue;
-            }
-            if let Some(Label { key, value }) = Arc::get_mut(label) {
-                self.names.share(key);
-                self.names.share(value);
-            }
-            self.labels.share(label);
-        }
+        let Self { names, labels: known, label_sets, .. } = self;
+        label_sets.share_with(labels, |labels| share_labels(labels, known, names));
     }
 
     /// The card of this uuid, whose text is shared.
@@ -127,7 +110,11 @@ impl KnownParts {
     fn share_held(&mut self, holding: &mut Holding) {
         self.names.share(&mut holding.node);
         if let Some(Tenure { workload, .. }) = holding.tenure.as_mut().and_then(Arc::get_mut) {
-            self.workloads.share(workload);
+            let Self { names, workloads, .. } = self;
+            workloads.share_with(workload, |Workload { kind, name }| {
+                names.share(kind);
+                names.share(name);
+            });
         }
         let allocations = Arc::get_mut(&mut holding.allocations).into_iter().flatten();
         for assignment in allocations.filter_map(|one| Arc::get_mut(&mut one.assignment)) {
@@ -142,6 +129,15 @@ impl KnownParts {
     }
 }
 
+fn share_labels(labels: &mut LabelSet, known: &mut Interned<Label>, names: &mut Interned<str>) {
+    for label in labels.labels_mut() {
+        known.share_with(label, |Label { key, value }| {
+            names.share(key);
+            names.share(value);
+        });
+    }
+}
+
 impl<T: Eq + Hash + ?Sized> Default for Interned<T> {
     fn default() -> Self {
         Self { all: HashSet::new(), limit: FEW }
@@ -149,16 +145,19 @@ impl<T: Eq + Hash + ?Sized> Default for Interned<T> {
 }
 
 impl<T: Eq + Hash + ?Sized> Interned<T> {
-    /// Puts the part that is kept in the place of an equal one; whether there is one.
-    fn replace_with_known(&self, part: &mut Arc<T>) -> bool {
-        let known = self.all.get(&**part).cloned();
-        known.map(|known| *part = known).is_some()
-    }
-
     /// Puts the part that is kept in the place of an equal one; a part that is new is kept.
     fn share(&mut self, part: &mut Arc<T>) {
-        if self.replace_with_known(part) {
+        self.share_with(part, |_| ());
+    }
+
+    /// The same; of a part that is new, its own parts are shared first.
+    fn share_with(&mut self, part: &mut Arc<T>, share_parts: impl FnOnce(&mut T)) {
+        if let Some(known) = self.all.get(&**part) {
+            part.clone_from(known);
             return;
+        }
+        if let Some(part) = Arc::get_mut(part) {
+            share_parts(part);
         }
         if self.all.len() >= self.limit {
             self.all.retain(|known| Arc::strong_count(known) > 1);
