@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use super::simulated_cluster::ClusterLists;
 use crate::{
-    object::{Labels, Metadata},
+    object::Metadata,
     scheduling::{
-        Event, NodeChange, NodeInfo, NodeName, ObjectChange, PodChange, QuotaChange,
-        model::label_set::LabelSet, world::object::Object,
+        Event, NodeChange, NodeInfo, NodeName, ObjectChange, PodChange, QuotaChange, world::object::Object,
     },
 };
 
@@ -105,13 +104,8 @@ pub fn renamed(text: &str, from: &str, to: &str) -> Option<String> {
 
 /// The node under another name.
 fn added(node: &NodeInfo, name: &str) -> NodeInfo {
-    let mut labels = Labels::from(&node.labels);
-    for value in labels.values_mut() {
-        if let Some(other) = renamed(value, &node.name, name) {
-            *value = other;
-        }
-    }
-    let labels = LabelSet::from(&labels);
+    let other = |value: &str| renamed(value, &node.name, name).unwrap_or_else(|| value.to_owned());
+    let labels = node.labels.iter().map(|(key, value)| (key, other(value))).collect();
     NodeInfo { name: name.into(), uid: "".into(), labels, ..node.clone() }
 }
 

@@ -44,14 +44,6 @@ impl LabelSet {
     pub fn labels_mut(&mut self) -> impl Iterator<Item = &mut Arc<Label>> {
         self.0.iter_mut()
     }
-
-    /// The labels, with this value of this key.
-    #[must_use]
-    pub fn with(&self, key: &str, value: &str) -> Self {
-        let mut labels = Labels::from(self);
-        labels.insert(key.to_owned(), value.to_owned());
-        Self::from(&labels)
-    }
 }
 
 impl LabelValues for LabelSet {
@@ -73,12 +65,6 @@ impl From<&Labels> for LabelSet {
 impl<K: Into<String>, V: Into<String>> FromIterator<(K, V)> for LabelSet {
     fn from_iter<I: IntoIterator<Item = (K, V)>>(labels: I) -> Self {
         Self::from(&labels.into_iter().map(|(key, value)| (key.into(), value.into())).collect::<Labels>())
-    }
-}
-
-impl From<&LabelSet> for Labels {
-    fn from(labels: &LabelSet) -> Self {
-        labels.iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
     }
 }
 
@@ -105,10 +91,9 @@ mod tests {
     }
 
     #[test]
-    fn a_set_is_changed_in_a_copy() {
-        let labels = LabelSet::from([("app", "web")]);
-        let other = labels.with("tier", "b").with("app", "db");
-        assert_eq!(other, LabelSet::from([("app", "db"), ("tier", "b")]));
-        assert_eq!(labels, LabelSet::from([("app", "web")]));
+    fn of_several_values_of_a_key_the_last_counts() {
+        let labels = LabelSet::from([("app", "web"), ("tier", "b"), ("app", "db")]);
+        assert_eq!(labels, LabelSet::from([("app", "db"), ("tier", "b")]));
+        assert_ne!(labels, LabelSet::from([("app", "web"), ("tier", "b")]));
     }
 }

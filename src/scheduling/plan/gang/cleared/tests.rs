@@ -102,7 +102,7 @@ impl Cluster {
         for at in 0..self.nodes {
             let card = Card { slots: 20, ..fixtures::card(&format!("GPU-{}", node(at)), 0, MEMORY) };
             let mut info = fixtures::node_offering(&node(at), vec![fixtures::offer(PROFILE, vec![card])]);
-            info.labels = info.labels.with("zone", &format!("z{}", at / 2));
+            info.labels = [("zone", format!("z{}", at / 2))].into();
             snapshot.set_node(info);
         }
         for at in 0..GROUPS {
