@@ -11,7 +11,7 @@ use cel::{
 use super::{
     CompileError,
     function::{self, Style},
-    two_variables::{self, Build},
+    two_variables::{self, Build, TwoVariableLoop},
 };
 
 /// The types that an expression can compare with.
@@ -88,8 +88,10 @@ impl ExpressionCheck {
             }
             Expr::Call(call) if is_bind(&call) => self.bind(call)?,
             Expr::Call(call) if is_sort_by(&call) => self.sort_by(call)?,
-            Expr::Call(call) if two_variables::is_loop(&call) => self.two_variable_loop(call)?,
-            Expr::Call(call) => self.call(call)?,
+            Expr::Call(call) => match two_variables::kind(&call) {
+                Some(kind) => self.two_variable_loop(kind, call)?,
+                None => self.call(call)?,
+            },
             Expr::Comprehension(comprehension) => self.comprehension(*comprehension)?,
         };
         Ok(IdedExpr { id, expr })
@@ -165,12 +167,12 @@ impl ExpressionCheck {
     }
 
     /// Each of these loops is evaluated as several parts that are nested, so fewer of them may be.
-    fn two_variable_loop(&mut self, call: CallExpr) -> Result<Expr, CompileError> {
+    fn two_variable_loop(&mut self, kind: TwoVariableLoop, call: CallExpr) -> Result<Expr, CompileError> {
         if self.two_variable_loops == two_variables::DEEPEST {
             return Err(CompileError::NotServed("more than 10 loops with two variables in one another"));
         }
         self.two_variable_loops += 1;
-        let expanded = two_variables::expanded(call).and_then(|expanded| self.comprehension(expanded));
+        let expanded = two_variables::expanded(kind, call).and_then(|expanded| self.comprehension(expanded));
         self.two_variable_loops -= 1;
         expanded
     }

@@ -23,6 +23,13 @@ fn evaluate(text: &str) -> Result<bool, EvaluationError> {
         .is_true(&device())
 }
 
+#[track_caller]
+fn assert_all_true(all: &[&str]) {
+    let wrong: Vec<_> =
+        all.iter().map(|text| (*text, evaluate(text))).filter(|(_, value)| *value != Ok(true)).collect();
+    assert_eq!(wrong, []);
+}
+
 #[test]
 fn expressions_that_selectors_use_are_true_of_the_device() {
     let all = [
@@ -52,9 +59,7 @@ fn expressions_that_selectors_use_are_true_of_the_device() {
         r#"device.attributes["gpu.example.com"].absent == 1 || device.driver.endsWith(".com")"#,
         r#"!(device.attributes["gpu.example.com"].absent == 1 && device.driver == "x")"#,
     ];
-    let wrong: Vec<_> =
-        all.iter().map(|text| (*text, evaluate(text))).filter(|(_, value)| *value != Ok(true)).collect();
-    assert_eq!(wrong, []);
+    assert_all_true(&all);
 }
 
 #[test]
@@ -84,9 +89,7 @@ fn the_language_is_that_of_cel() {
         r#"quantity("1.5Gi").isInteger() && quantity("500m").add(1).compareTo(quantity("1500m")) == 0"#,
         r#"isQuantity("1Ki") && !isQuantity("x") && isSemver("1.2.3") && !isSemver("1.2")"#,
     ];
-    let wrong: Vec<_> =
-        all.iter().map(|text| (*text, evaluate(text))).filter(|(_, value)| *value != Ok(true)).collect();
-    assert_eq!(wrong, []);
+    assert_all_true(&all);
 }
 
 /// `tests/kube_scheduler/selectors.rs` compares many more with kube-scheduler's.
@@ -108,9 +111,7 @@ fn times_bytes_addresses_and_urls_are_values() {
         "url('https://a.b/?x=1&x=2').getQuery() == {'x': ['1', '2']} && !isURL('a/b')",
         "sets.contains([1, 2], [2]) && sets.equivalent([1, 1], [1]) && !sets.intersects([1], [2])",
     ];
-    let wrong: Vec<_> =
-        all.iter().map(|text| (*text, evaluate(text))).filter(|(_, value)| *value != Ok(true)).collect();
-    assert_eq!(wrong, []);
+    assert_all_true(&all);
     for text in [
         "duration('1 s') == duration('1s')",
         "duration('2562047h') + duration('2562047h') > duration('0')",
@@ -309,9 +310,7 @@ fn loops_may_have_two_variables() {
         r#"device.attributes["gpu.example.com"].transformMap(k, v, k).index == "index""#,
         "lists.range(2000).transformMap(i, v, v)[1999] == 1999",
     ];
-    let wrong: Vec<_> =
-        all.iter().map(|text| (*text, evaluate(text))).filter(|(_, value)| *value != Ok(true)).collect();
-    assert_eq!(wrong, []);
+    assert_all_true(&all);
     for text in ["[1, 1].transformMapEntry(i, v, {v: i}) == {}", "'a'.all(i, v, true)", "[1].all(i, v, v)"] {
         assert!(evaluate(text).is_err(), "{text}");
     }
@@ -364,9 +363,7 @@ fn texts_are_of_named_formats_and_are_formatted() {
         r#"'%s'.format([[dyn(1.5), dyn("a\n"), dyn({"b": duration("1s")})]]) == '[1.500000, "a\\n", {"b":duration("1s")}]'"#,
         "string(1e6) == '1e+06' && string(100000.0) == '100000'",
     ];
-    let wrong: Vec<_> =
-        all.iter().map(|text| (*text, evaluate(text))).filter(|(_, value)| *value != Ok(true)).collect();
-    assert_eq!(wrong, []);
+    assert_all_true(&all);
     for text in [
         "'%d'.format([1.5]) == ''",
         "'%s %s'.format(['a']) == ''",

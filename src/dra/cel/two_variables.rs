@@ -19,7 +19,7 @@ const FOUND: &str = "@result";
 
 /// What the loops find out.
 #[derive(Clone, Copy)]
-enum TwoVariableLoop {
+pub(super) enum TwoVariableLoop {
     All,
     Exists,
     ExistsOne,
@@ -29,7 +29,7 @@ enum TwoVariableLoop {
 }
 
 /// Which loop with two variables a call is, if it is one.
-fn of(call: &CallExpr) -> Option<TwoVariableLoop> {
+pub(super) fn kind(call: &CallExpr) -> Option<TwoVariableLoop> {
     let found = match (&*call.func_name, call.args.len()) {
         ("all", 3) => TwoVariableLoop::All,
         ("exists", 3) => TwoVariableLoop::Exists,
@@ -42,16 +42,10 @@ fn of(call: &CallExpr) -> Option<TwoVariableLoop> {
     call.target.is_some().then_some(found)
 }
 
-pub(super) fn is_loop(call: &CallExpr) -> bool {
-    of(call).is_some()
-}
-
-/// The loop that a call of these names stands for. A call without two different names is an error, as the API server has it.
-pub(super) fn expanded(call: CallExpr) -> Result<ComprehensionExpr, CompileError> {
+/// The loop of this kind that a call stands for. A call without two different names is an error, as the API server has it.
+pub(super) fn expanded(kind: TwoVariableLoop, call: CallExpr) -> Result<ComprehensionExpr, CompileError> {
     let not_served = |what| Err(CompileError::NotServed(what));
-    let Some((kind, over)) = of(&call).zip(call.target) else {
-        return not_served("loops of other names");
-    };
+    let over = call.target.map(|over| *over).unwrap_or_default();
     let mut arguments = call.args.into_iter();
     let mut next = || arguments.next().unwrap_or_default();
     let (first, second, third, last) = (next(), next(), next(), arguments.next());
@@ -104,7 +98,7 @@ pub(super) fn expanded(call: CallExpr) -> Result<ComprehensionExpr, CompileError
             (build.list(Vec::new()), build.boolean(true), step, found())
         }
     };
-    let over = build.call(function::PAIRS, vec![*over]);
+    let over = build.call(function::PAIRS, vec![over]);
     let collected = ComprehensionExpr {
         iter_range: over,
         iter_var: PAIR.to_owned(),
