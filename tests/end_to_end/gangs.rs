@@ -433,23 +433,46 @@ pub(crate) async fn a_group_of_kubernetes_own_api_that_is_preempted_as_a_whole()
     world.agents_are_content();
 }
 
-/// Two pods of a PodGroup share a card through the claim of their group, whose user is the PodGroup. It holds the card until the PodGroup is deleted.
-pub(crate) async fn the_pods_of_a_group_of_kubernetes_own_api_share_its_claim() {
-    let api = kubernetes();
+/// A node with one card of a driver, Berth, and PodGroups of Kubernetes' own API, which may have claims.
+async fn with_claims_of_groups() -> Option<(World, DeviceClaims, Api<DynamicObject>)> {
     let gates = ",DRAWorkloadResourceClaims=true";
-    let Some(mut world) = World::of_nodes(vec![machine("gpu-1")], gates).await else { return };
-    let driver = Driver::Nvidia;
-    driver.publish(&world.cluster.client, "gpu-1", &cards("gpu-1", 1), 1).await.unwrap();
+    let mut world = World::of_nodes(vec![machine("gpu-1")], gates).await?;
+    Driver::Nvidia.publish(&world.cluster.client, "gpu-1", &cards("gpu-1", 1), 1).await.unwrap();
     let device_claims = DeviceClaims::start(world.cluster.client.clone());
     world.start_berth();
-    let groups = world.serve_groups(Floor::Real, api).await;
+    let groups = world.serve_groups(Floor::Real, kubernetes()).await;
+    Some((world, device_claims, groups))
+}
+
+/// Creates the PodGroup `train` of two pods with these claims; how their statuses name it as their user.
+async fn create_group(groups: &Api<DynamicObject>, of_group: &Value) -> Value {
+    let spec = json!({"schedulingPolicy": {"gang": {"minCount": 2}}, "resourceClaims": of_group});
+    let group = pod_group(kubernetes(), "train", &spec);
+    let group = groups.create(&PostParams::default(), &group).await.unwrap();
+    assert_eq!(group.data["spec"]["resourceClaims"], *of_group, "the API server keeps the field");
+    let uid = group.metadata.uid.unwrap();
+    json!([{"apiGroup": "scheduling.k8s.io", "resource": "podgroups", "name": "train", "uid": uid}])
+}
+
+/// Deletes the PodGroup `train`, none of whose pods is left.
+async fn delete_group(world: &World, groups: &Api<DynamicObject>) {
+    // kube-controller-manager does that once no pod of the group is left.
+    let unprotected = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+    groups.patch("train", &PatchParams::default(), &unprotected).await.unwrap();
+    groups.delete("train", &DeleteParams::default()).await.unwrap();
+    // The controller looks again when a pod comes.
+    world.create(pod("late", &json!({"cpu": "1"}))).await;
+}
+
+/// Two pods of a PodGroup share a card through the claim of their group, whose user is the PodGroup. It holds the card until the PodGroup is deleted.
+pub(crate) async fn the_pods_of_a_group_of_kubernetes_own_api_share_its_claim() {
+    let Some((world, device_claims, groups)) = with_claims_of_groups().await else { return };
+    let driver = Driver::Nvidia;
     for name in ["shared", "other"] {
         create_claim(&world, name, request(driver, None)).await;
     }
     let of_group = json!([{"name": "gpu", "resourceClaimName": "shared"}]);
-    let spec = json!({"schedulingPolicy": {"gang": {"minCount": 2}}, "resourceClaims": of_group});
-    let group = groups.create(&PostParams::default(), &pod_group(api, "train", &spec)).await.unwrap();
-    assert_eq!(group.data["spec"]["resourceClaims"], of_group, "the API server keeps the field");
+    let user = create_group(&groups, &of_group).await;
     for name in ["a", "b"] {
         let mut pod = of_claim(name, "shared");
         pod["spec"]["schedulingGroup"] = json!({"podGroupName": "train"});
@@ -463,20 +486,12 @@ pub(crate) async fn the_pods_of_a_group_of_kubernetes_own_api_share_its_claim() 
         assert_eq!(device_of(&claim).device, "gpu-0");
         json!(claim.status.unwrap().reserved_for)
     };
-    let uid = group.metadata.uid.clone().unwrap();
-    let user =
-        json!([{"apiGroup": "scheduling.k8s.io", "resource": "podgroups", "name": "train", "uid": uid}]);
     assert_eq!(users().await, user);
     world.delete_and_await(&["a", "b"]).await;
     world.create(of_claim("next", "other")).await;
     world.unschedulable_with("next", "0/1 nodes are available: 1 cannot allocate all claims.").await;
     assert_eq!(users().await, user);
-    // kube-controller-manager does that once no pod of the group is left.
-    let unprotected = Patch::Merge(json!({"metadata": {"finalizers": null}}));
-    groups.patch("train", &PatchParams::default(), &unprotected).await.unwrap();
-    groups.delete("train", &DeleteParams::default()).await.unwrap();
-    // The controller looks again when a pod comes.
-    world.create(pod("late", &json!({"cpu": "1"}))).await;
+    delete_group(&world, &groups).await;
     world.running("next").await;
     all_are_content(&world, &device_claims);
 }
@@ -484,19 +499,11 @@ pub(crate) async fn the_pods_of_a_group_of_kubernetes_own_api_share_its_claim() 
 /// A PodGroup has its claim made from a template, and each of its pods has an entry that is equal to the group's: they share that claim, where pods without a
 /// group would get one each.
 pub(crate) async fn the_pods_of_a_group_of_kubernetes_own_api_share_a_claim_made_from_a_template() {
-    let api = kubernetes();
-    let gates = ",DRAWorkloadResourceClaims=true";
-    let Some(mut world) = World::of_nodes(vec![machine("gpu-1")], gates).await else { return };
+    let Some((world, device_claims, groups)) = with_claims_of_groups().await else { return };
     let driver = Driver::Nvidia;
-    driver.publish(&world.cluster.client, "gpu-1", &cards("gpu-1", 1), 1).await.unwrap();
-    let device_claims = DeviceClaims::start(world.cluster.client.clone());
-    world.start_berth();
-    let groups = world.serve_groups(Floor::Real, api).await;
     create_template(&world, "gpus", request(driver, None)).await;
     let of_group = json!([{"name": "gpu", "resourceClaimTemplateName": "gpus"}]);
-    let spec = json!({"schedulingPolicy": {"gang": {"minCount": 2}}, "resourceClaims": of_group});
-    let group = groups.create(&PostParams::default(), &pod_group(api, "train", &spec)).await.unwrap();
-    assert_eq!(group.data["spec"]["resourceClaims"], of_group, "the API server keeps the field");
+    let user = create_group(&groups, &of_group).await;
     for name in ["a", "b"] {
         let mut pod = of_template(name, "gpus");
         pod["spec"]["schedulingGroup"] = json!({"podGroupName": "train"});
@@ -512,9 +519,6 @@ pub(crate) async fn the_pods_of_a_group_of_kubernetes_own_api_share_a_claim_made
         let pod = world.running(name).await;
         shared.push(claim_of(&world, &pod).await);
     }
-    let uid = group.metadata.uid.clone().unwrap();
-    let user =
-        json!([{"apiGroup": "scheduling.k8s.io", "resource": "podgroups", "name": "train", "uid": uid}]);
     assert_eq!(shared[0].uid(), shared[1].uid());
     assert_eq!(device_of(&shared[0]).device, "gpu-0");
     assert_eq!(json!(shared[0].status.as_ref().unwrap().reserved_for), user);
@@ -523,12 +527,7 @@ pub(crate) async fn the_pods_of_a_group_of_kubernetes_own_api_share_a_claim_made
     world.delete_and_await(&["a", "b"]).await;
     world.create(of_template("next", "gpus")).await;
     world.unschedulable_with("next", "0/1 nodes are available: 1 cannot allocate all claims.").await;
-    // kube-controller-manager does that once no pod of the group is left.
-    let unprotected = Patch::Merge(json!({"metadata": {"finalizers": null}}));
-    groups.patch("train", &PatchParams::default(), &unprotected).await.unwrap();
-    groups.delete("train", &DeleteParams::default()).await.unwrap();
-    // The controller looks again when a pod comes.
-    world.create(pod("late", &json!({"cpu": "1"}))).await;
+    delete_group(&world, &groups).await;
     let next = world.running("next").await;
     assert_ne!(claim_of(&world, &next).await.uid(), shared[0].uid());
     all_are_content(&world, &device_claims);

@@ -13,7 +13,7 @@ use berth_sandbox::claims::driver::Driver;
 use futures::{TryStreamExt as _, future};
 use http::Request;
 use k8s_openapi::api::{
-    core::v1::Pod,
+    core::v1::{self as core, Pod},
     resource::v1::{DeviceClass, ResourceClaim, ResourceSlice},
 };
 use kube::{
@@ -64,12 +64,34 @@ async fn give(client: &Client, rival: &Pod, allocation: &Value) {
     claims.patch_status("rival", &PatchParams::default(), &Patch::Merge(status)).await.unwrap();
 }
 
-/// A pod of the other scheduler, which uses the claim `rival`.
-async fn rival(world: &World) -> Pod {
-    create_claim(world, "rival", request(Driver::Nvidia, None)).await;
+/// A pod of the other scheduler, which uses the claim `rival` with this request.
+async fn rival(world: &World, request: Value) -> Pod {
+    create_claim(world, "rival", request).await;
     let mut rival = of_claim("rival", "rival");
     rival["spec"]["schedulerName"] = json!("other");
     world.create(rival).await
+}
+
+/// The other scheduler binds its pod to the node `gpu-1`.
+async fn bind_rival(world: &World) {
+    let binding = json!({"metadata": {"name": "rival"}, "target": {"kind": "Node", "name": "gpu-1"}});
+    let _: Value =
+        world.pods().create_subresource("binding", "rival", &PostParams::default(), &binding).await.unwrap();
+}
+
+/// The devices that a claim was given, as its status states them.
+fn given(claim: &ResourceClaim) -> Value {
+    serde_json::to_value(claim.status.as_ref().unwrap().allocation.as_ref().unwrap()).unwrap()
+}
+
+/// The other scheduler gives its pod's claim these devices; what the pod `train` is told of that, within a second.
+async fn told_of(world: &World, rival: &Pod, allocation: &Value) -> core::Event {
+    let asked = tokio::time::Instant::now();
+    give(&world.cluster.client, rival, allocation).await;
+    let told = world.event("train", "DeviceAllocatedTwice").await;
+    let elapsed = asked.elapsed();
+    assert!(elapsed < Duration::from_secs(1), "it was told after {elapsed:?}");
+    told
 }
 
 /// Berth learns that another claim has the device before it binds its pod, and gives that another device.
@@ -78,7 +100,7 @@ pub(crate) async fn a_pod_that_is_not_bound_gives_way_to_another_scheduler(floor
         return;
     };
     create_template(&world, "gpu", request(Driver::Nvidia, None)).await;
-    let (client, rival) = (world.cluster.client.clone(), rival(&world).await);
+    let (client, rival) = (world.cluster.client.clone(), rival(&world, request(Driver::Nvidia, None)).await);
     let (overtaken, is_over) = overtaken(client, rival);
     world.start_berth_through(overtaken);
     world.create(of_template("train", "gpu")).await;
@@ -99,9 +121,8 @@ pub(crate) async fn a_device_that_another_scheduler_gives_again_is_found(floor: 
     world.create(of_template("train", "gpu")).await;
     let train = world.running("train").await;
     let own = claim_of(&world, &train).await;
-    let rival = rival(&world).await;
-    let allocation = serde_json::to_value(own.status.as_ref().unwrap().allocation.as_ref().unwrap()).unwrap();
-    give(&world.cluster.client, &rival, &allocation).await;
+    let rival = rival(&world, request(Driver::Nvidia, None)).await;
+    give(&world.cluster.client, &rival, &given(&own)).await;
     let told = world.event("train", "DeviceAllocatedTwice").await;
     let message = format!(
         "Device gpu-0 of pool gpu-1 (gpu.nvidia.com) is allocated to more than one claim: default/rival, default/{}. \
@@ -112,9 +133,7 @@ pub(crate) async fn a_device_that_another_scheduler_gives_again_is_found(floor: 
     let metric = "berth_scheduler_doubly_allocated_devices{node=\"gpu-1\"} 1";
     until_counted(&world, |counts| counts.contains(metric)).await;
 
-    let binding = json!({"metadata": {"name": "rival"}, "target": {"kind": "Node", "name": "gpu-1"}});
-    let _: Value =
-        world.pods().create_subresource("binding", "rival", &PostParams::default(), &binding).await.unwrap();
+    bind_rival(&world).await;
     let told = world.event("rival", "DeviceAllocatedTwice").await;
     assert_eq!(told.message.as_deref(), Some(&*message));
 
@@ -134,18 +153,11 @@ pub(crate) async fn shares_that_another_scheduler_gives_beyond_a_card_are_found(
     world.create(of_template("train", "half")).await;
     let train = world.running("train").await;
     let own = claim_of(&world, &train).await;
-    create_claim(&world, "rival", request(Driver::Hami, Some(("60Gi", "30")))).await;
-    let mut rival = of_claim("rival", "rival");
-    rival["spec"]["schedulerName"] = json!("other");
-    let rival = world.create(rival).await;
-    let mut given = serde_json::to_value(own.status.as_ref().unwrap().allocation.as_ref().unwrap()).unwrap();
+    let rival = rival(&world, request(Driver::Hami, Some(("60Gi", "30")))).await;
+    let mut given = given(&own);
     given["devices"]["results"][0]["shareID"] = json!("7a52f3de-6a0c-4a7e-8b6a-2f6d1c3e9b01");
     given["devices"]["results"][0]["consumedCapacity"]["memory"] = json!("60Gi");
-    let asked = tokio::time::Instant::now();
-    give(&world.cluster.client, &rival, &given).await;
-    let told = world.event("train", "DeviceAllocatedTwice").await;
-    let elapsed = asked.elapsed();
-    assert!(elapsed < Duration::from_secs(1), "it was told after {elapsed:?}");
+    let told = told_of(&world, &rival, &given).await;
     let message = format!(
         "More of capacity memory is allocated than there is, with device hami-gpu-0 of pool gpu-1 (hami-core-gpu.project-hami.io), to claims \
          default/rival, default/{}. Delete Pods of some of them",
@@ -207,17 +219,10 @@ pub(crate) async fn devices_that_take_more_of_a_counter_than_there_is_are_found(
     world.create(of_template("train", "half")).await;
     let train = world.running("train").await;
     let own = claim_of(&world, &train).await;
-    create_claim(&world, "rival", part("whole")).await;
-    let mut rival = of_claim("rival", "rival");
-    rival["spec"]["schedulerName"] = json!("other");
-    let rival = world.create(rival).await;
-    let mut given = serde_json::to_value(own.status.as_ref().unwrap().allocation.as_ref().unwrap()).unwrap();
+    let rival = rival(&world, part("whole")).await;
+    let mut given = given(&own);
     given["devices"]["results"][0]["device"] = json!("whole");
-    let asked = tokio::time::Instant::now();
-    give(&world.cluster.client, &rival, &given).await;
-    let told = world.event("train", "DeviceAllocatedTwice").await;
-    let elapsed = asked.elapsed();
-    assert!(elapsed < Duration::from_secs(1), "it was told after {elapsed:?}");
+    let told = told_of(&world, &rival, &given).await;
     let message = format!(
         "More of counter card/memory is allocated than there is, with device {} of pool gpu-1 (part.example.com), to claims default/rival, default/{}. \
          Delete Pods of some of them",
@@ -228,9 +233,7 @@ pub(crate) async fn devices_that_take_more_of_a_counter_than_there_is_are_found(
     // Devices of bound pods are counted.
     let metric = |count| format!("berth_scheduler_doubly_allocated_devices{{node=\"gpu-1\"}} {count}");
     until_counted(&world, |counts| counts.contains(&metric(1))).await;
-    let binding = json!({"metadata": {"name": "rival"}, "target": {"kind": "Node", "name": "gpu-1"}});
-    let _: Value =
-        world.pods().create_subresource("binding", "rival", &PostParams::default(), &binding).await.unwrap();
+    bind_rival(&world).await;
     until_counted(&world, |counts| counts.contains(&metric(2))).await;
     world.event("rival", "DeviceAllocatedTwice").await;
     world.create(of_template("next", "half")).await;
