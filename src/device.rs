@@ -41,7 +41,7 @@ pub use joint::{
 };
 pub use label_filter::{DeviceLabels, LabelFilter, LabelRule};
 pub use lock::{Lock, LockName, LockNeed, LockOwner};
-pub use mark::Mark;
+pub use mark::{Mark, Marks};
 pub use node_devices::{
     CardDimensions, DeviceLocation, DeviceTraits, DeviceType, LockingPlugin, Minor, ModelTemplates,
     NodeDevice, NodeDevices, Partition, PartitionPolicy, PartitionTable, ShareTemplates, SriovFunction,

@@ -1,7 +1,5 @@
 //! What a pod was given: for each container, shares of cards.
 
-use std::collections::BTreeSet;
-
 use jiff::Timestamp;
 use thin_vec::ThinVec;
 
@@ -9,7 +7,7 @@ use super::{
     amount::{Cores, MiB},
     card::CardId,
     joint::{ContainerDevices, DeviceAllocations},
-    mark::Mark,
+    mark::Marks,
     reservation::ReservationName,
     slice::Slice,
 };
@@ -59,7 +57,7 @@ pub struct Assignment {
     /// Which of them each container has, where containers have devices of their own.
     pub by_container: ThinVec<ContainerDevices>,
     /// What the pod bears.
-    pub marks: BTreeSet<Mark>,
+    pub marks: Marks,
     /// When it was written, where agents serve pods by that; of one that is yet to be written, the earliest time that it may
     /// bear.
     pub written: Option<Timestamp>,

@@ -1,13 +1,13 @@
 //! What a pod asks of cards, container by container.
 
-use std::{collections::BTreeSet, num::NonZeroU32, sync::Arc};
+use std::{num::NonZeroU32, sync::Arc};
 
 use super::{
     amount::{CoreUnit, Cores, MiB, Percent},
     assignment::Role,
     choice::CardChoice,
     joint::JointRequest,
-    mark::Mark,
+    mark::Marks,
     profile::{CoreBudget, Profile},
     selection::Selection,
 };
@@ -133,9 +133,9 @@ pub struct PodRequest {
     /// Which node first.
     pub node_policy: NodePolicy,
     /// What the pod bears.
-    pub marks: BTreeSet<Mark>,
+    pub marks: Marks,
     /// Marks whose bearers it shares no card with.
-    pub shuns: BTreeSet<Mark>,
+    pub shuns: Marks,
 }
 
 /// What a pod asks of the cards of one dialect, and how these are shared.

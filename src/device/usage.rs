@@ -5,6 +5,7 @@
 //! `k8s.io/component-helpers/resource`, applied to each card).
 
 mod asked;
+mod cards;
 mod claimed;
 mod twins;
 
@@ -15,12 +16,13 @@ use std::{
 
 use thin_vec::ThinVec;
 
+use self::cards::UsersOfCards;
 use super::{
     amount::{Cores, MiB},
     assignment::{Assignment, ContainerShares, Role, Share},
     card::{Card, CardId},
     joint::DevicesUsed,
-    mark::Mark,
+    mark::Marks,
     profile::ProfileName,
     request::PodRequest,
     slice::Slice,
@@ -87,7 +89,7 @@ pub struct Users {
     /// How many shares are no slice.
     pub unsliced: u32,
     /// What they bear.
-    pub marks: BTreeSet<Mark>,
+    pub marks: Marks,
 }
 
 impl Users {
@@ -110,6 +112,23 @@ impl Users {
         }
     }
 
+    /// Adds a pod by its shares of this card, container by container.
+    fn add_pod(&mut self, shares: &[HeldShare<'_>]) {
+        let mut held = Held::default();
+        for of_container in shares.chunk_by(|one, other| one.container == other.container) {
+            let HeldShare { role, has_ended, .. } = of_container[0];
+            let shares = || of_container.iter().map(|held| held.share);
+            if !has_ended {
+                held = held.with(role, shares().fold(CardUsage::default(), CardUsage::with));
+            }
+            shares().for_each(|share| self.add(share));
+        }
+        self.amounts = self.amounts.and(held.most());
+        if let Some(running) = shares.iter().find(|held| !held.has_ended) {
+            self.marks.extend(running.assignment.marks.iter().cloned());
+        }
+    }
+
     fn add(&mut self, share: &Share) {
         match &share.slice {
             Some(slice) => self.slices.push(Slice::clone(slice)),
@@ -121,7 +140,7 @@ impl Users {
 /// What is in use of each card; a card that is not in use is absent.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Usage {
-    cards: BTreeMap<CardId, Users>,
+    cards: UsersOfCards,
     devices: DevicesUsed,
     unread: BTreeSet<ProfileName>,
     /// What pods may hold whose cards are unknown, by dialect, until it is known which cards there are.
@@ -131,30 +150,30 @@ pub struct Usage {
 impl Usage {
     /// The use of all these pods together.
     pub fn of<'a>(pods: impl IntoIterator<Item = (&'a Assignment, InitPhase)>) -> Self {
-        let mut usage = Self::default();
-        for (assignment, init) in pods {
+        let (mut usage, mut held) = (Self::default(), Vec::new());
+        for (pod, (assignment, init)) in pods.into_iter().enumerate() {
             usage.devices = usage.devices.and(DevicesUsed::of([&assignment.devices]));
-            for (id, card) in peaks(assignment, init) {
-                let users = usage.cards.entry(id.clone()).or_default();
-                users.amounts = users.amounts.and(card);
-                users.marks.extend(assignment.marks.iter().cloned());
-            }
-            for share in assignment.containers.iter().flat_map(|container| staying(container, init)) {
-                usage.cards.entry(share.card.clone()).or_default().add(share);
-            }
+            held.extend(HeldShare::of_pod(pod, assignment, init));
         }
-        usage.cards.values_mut().for_each(Users::bound_compute);
+        // The sort is stable: the shares of a card stay in order of pod and container.
+        held.sort_by(|one, other| one.share.card.cmp(&other.share.card));
+        let same_card = |one: &HeldShare<'_>, other: &HeldShare<'_>| one.share.card == other.share.card;
+        let mut cards = Vec::with_capacity(held.chunk_by(same_card).count());
+        for of_card in held.chunk_by(same_card) {
+            let mut users = Users::default();
+            of_card.chunk_by(|one, other| one.pod == other.pod).for_each(|of_pod| users.add_pod(of_pod));
+            users.bound_compute();
+            cards.push((of_card[0].share.card.clone(), users));
+        }
+        usage.cards = UsersOfCards::in_order(cards);
         usage
     }
 
     /// Both together, of pods that are in one of them alone.
     #[must_use]
     pub fn and(mut self, other: Self) -> Self {
-        for (card, users) in other.cards {
-            let both = self.cards.remove(&card).unwrap_or_default().and(users);
-            self.cards.insert(card, both);
-        }
-        self.cards.values_mut().for_each(Users::bound_compute);
+        self.cards = self.cards.and(other.cards);
+        self.cards.for_each(Users::bound_compute);
         self.devices = self.devices.and(other.devices);
         self.unread.extend(other.unread);
         self.asked.extend(other.asked);
@@ -181,12 +200,10 @@ impl Usage {
         cards_of: impl Fn(&ProfileName) -> C,
     ) -> Self {
         for (profile, request, init) in std::mem::take(&mut self.asked) {
-            for card in cards_of(&profile) {
-                let most = request.most_of_card(card.memory, card.cores, init);
-                let users = self.cards.entry(card.id.clone()).or_default();
-                users.amounts = users.amounts.and(most);
-                users.unsliced = users.unsliced.saturating_add(1);
-            }
+            self.cards = self.cards.and(cards_of(&profile).map(|card| {
+                let amounts = request.most_of_card(card.memory, card.cores, init);
+                (card.id.clone(), Users { amounts, unsliced: 1, ..Users::default() })
+            }));
         }
         self
     }
@@ -206,9 +223,9 @@ impl Usage {
             named.entry(one).or_insert_with(|| vec![one]).push(other);
         }
         for names in named.into_values() {
-            let parts: Vec<Users> = names.iter().filter_map(|name| self.cards.get(*name).cloned()).collect();
-            let Some(whole) = parts.into_iter().reduce(Users::and) else { continue };
-            self.cards.extend(names.into_iter().map(|name| (name.clone(), whole.clone())));
+            let parts = names.iter().filter_map(|name| self.users(name).cloned());
+            let Some(whole) = parts.reduce(Users::and) else { continue };
+            self.cards = self.cards.replaced(names.into_iter(), &whole);
         }
         self
     }
@@ -220,7 +237,7 @@ impl Usage {
 
     /// Everything that is known of this card's users; `None`: it has none.
     pub fn users(&self, id: &CardId) -> Option<&Users> {
-        self.cards.get(id)
+        self.cards.get(id.as_str())
     }
 
     /// As [`Self::users`], of the card of this uuid.
@@ -254,7 +271,7 @@ impl Usage {
 
 impl FromIterator<(CardId, Users)> for Usage {
     fn from_iter<I: IntoIterator<Item = (CardId, Users)>>(cards: I) -> Self {
-        Self { cards: cards.into_iter().collect(), ..Self::default() }
+        Self { cards: UsersOfCards::default().and(cards), ..Self::default() }
     }
 }
 
@@ -320,25 +337,29 @@ pub fn amounts<'a>(shares: impl IntoIterator<Item = &'a Share>) -> BTreeMap<&'a 
     cards
 }
 
-/// The shares of a container that are not given back yet.
-fn staying(container: &ContainerShares, init: InitPhase) -> impl Iterator<Item = &Share> {
-    let ended = container.role == Role::Init && init == InitPhase::Done;
-    container.shares.iter().filter(move |share| !ended || share.slice.is_some())
+/// A share that a container of a pod has not given back.
+struct HeldShare<'a> {
+    /// Which of the pods, what it was given, and which of its containers.
+    pod: usize,
+    assignment: &'a Assignment,
+    container: usize,
+    role: Role,
+    /// Whether it is an init container of those that have ended: agents free their slices with the pod only.
+    has_ended: bool,
+    share: &'a Share,
 }
 
-/// What one pod holds of each card.
-fn peaks(assignment: &Assignment, init: InitPhase) -> BTreeMap<&CardId, CardUsage> {
-    let mut held: BTreeMap<&CardId, Held> = BTreeMap::new();
-    for container in &assignment.containers {
-        if container.role == Role::Init && init == InitPhase::Done {
-            continue;
-        }
-        for (id, amounts) in amounts(&container.shares) {
-            let card = held.entry(id).or_default();
-            *card = card.with(container.role, amounts);
-        }
+impl<'a> HeldShare<'a> {
+    /// Those of a pod, container by container.
+    fn of_pod(pod: usize, assignment: &'a Assignment, init: InitPhase) -> impl Iterator<Item = Self> {
+        let containers = assignment.containers.iter().enumerate();
+        containers.flat_map(move |(container, ContainerShares { role, shares })| {
+            let role = *role;
+            let has_ended = role == Role::Init && init == InitPhase::Done;
+            let held = shares.iter().filter(move |share| !has_ended || share.slice.is_some());
+            held.map(move |share| Self { pod, assignment, container, role, has_ended, share })
+        })
     }
-    held.into_iter().map(|(id, held)| (id, held.most())).collect()
 }
 
 #[cfg(test)]

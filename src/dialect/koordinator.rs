@@ -20,15 +20,13 @@ pub mod reservation;
 pub mod shape;
 pub mod templates;
 
-use std::collections::BTreeSet;
-
 use jiff::Timestamp;
 
 use super::{Carried, Dialect, HintKeys, LockSpec, MissingCount, Record, SharingMode, Unreadable};
 use crate::{
     device::{
         Answer, Assignment, Blend, CardChoice, CardPolicy, CoreBudget, Cores, DeviceAllocations, DevicePlace,
-        Inventory, JointRequest, NodePolicy, PodRequest, Profile, Selection, SlicesOfCard, Tie,
+        Inventory, JointRequest, Marks, NodePolicy, PodRequest, Profile, Selection, SlicesOfCard, Tie,
     },
     object::{Container, Node, Pod},
 };
@@ -157,8 +155,8 @@ impl Dialect for Koordinator {
             selection: Selection::default(),
             choice: CardChoice::from(CardPolicy::Binpack),
             node_policy: NodePolicy::Indifferent,
-            marks: BTreeSet::new(),
-            shuns: BTreeSet::new(),
+            marks: Marks::new(),
+            shuns: Marks::new(),
         }))
     }
 

@@ -1,10 +1,8 @@
 //! One call of HAMi's fit as a walk of Berth's over the same cards in the same order.
 
-use std::collections::BTreeSet;
-
 use berth::{
     device::{
-        CardId, CardPolicy, CoreRequest, Cores, Health, Inventory, Links, MiB, NodePolicy, Percent,
+        CardId, CardPolicy, CoreRequest, Cores, Health, Inventory, Links, Marks, MiB, NodePolicy, Percent,
         PodRequest, Quota, Role, Selection, ShareRequest,
     },
     dialect::{Dialect, hami::names},
@@ -155,7 +153,7 @@ pub(crate) fn plain(policy: CardPolicy) -> PodRequest {
         selection: Selection::default(),
         choice: policy.into(),
         node_policy: NodePolicy::Binpack,
-        marks: BTreeSet::new(),
-        shuns: BTreeSet::new(),
+        marks: Marks::new(),
+        shuns: Marks::new(),
     }
 }

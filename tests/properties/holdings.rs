@@ -114,7 +114,7 @@ fn check_choice(
 
 /// No card with a pod that this one shuns.
 fn check_company(pod: &PodRequest, given: &Assignment, held: &Held) -> Result<(), TestCaseError> {
-    let shunned = held.iter().filter(|(other, _, _)| !pod.shuns.is_disjoint(&other.marks));
+    let shunned = held.iter().filter(|(other, _, _)| pod.shuns.iter().any(|mark| other.marks.contains(mark)));
     for (_, other, init) in shunned {
         let stays = |role| role != Role::Init || *init == InitPhase::Ahead;
         let theirs = other

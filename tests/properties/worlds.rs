@@ -1,11 +1,9 @@
 //! Any cards, pods and orders of them.
 
-use std::collections::BTreeSet;
-
 use berth::device::{
     Blend, Card, CardChoice, CardPolicy, ContainerRequest, CoreBudget, Cores, Geometry, Health, Instances,
-    MemoryRequest, MiB, Mode, NodePolicy, NumaBinding, Percent, PodRequest, Profile, Role, ShareRequest,
-    SlicePlacement, SliceProfile, SlicesOfCard, Slicing, Tie, Weights,
+    Marks, MemoryRequest, MiB, Mode, NodePolicy, NumaBinding, Percent, PodRequest, Profile, Role,
+    ShareRequest, SlicePlacement, SliceProfile, SlicesOfCard, Slicing, Tie, Weights,
 };
 use proptest::prelude::*;
 
@@ -129,11 +127,11 @@ fn choice() -> impl Strategy<Value = CardChoice> {
 pub(crate) fn pod() -> impl Strategy<Value = PodRequest> {
     let policy = prop_oneof![Just(NodePolicy::Binpack), Just(NodePolicy::LeastWaste)];
     (containers(), choice(), 0..4_u32, policy).prop_map(|(containers, choice, group, node_policy)| {
-        let mark: BTreeSet<_> = [format!("group {}", group % 2).into()].into();
+        let mark: Marks = [format!("group {}", group % 2).into()].into();
         PodRequest {
             choice,
             node_policy,
-            shuns: if group > 1 { mark.clone() } else { BTreeSet::new() },
+            shuns: if group > 1 { mark.clone() } else { Marks::new() },
             marks: mark,
             ..fixtures::request(containers)
         }

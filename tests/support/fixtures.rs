@@ -9,8 +9,8 @@ use berth::{
     device::{
         Allocation, Amounts, Answer, Assignment, Blend, Card, CardPolicy, ContainerRequest, ContainerShares,
         CoreBudget, CoreRequest, CoreUnit, Cores, DeviceCount, DevicePortion, Health, InitPhase, Inventory,
-        MemoryRequest, MiB, Mode, NodePolicy, PodRequest, Profile, ProfileRequest, Role, Selection, Share,
-        ShareRequest, SlicesOfCard, Slicing, Tie, TypedRequest,
+        Marks, MemoryRequest, MiB, Mode, NodePolicy, PodRequest, Profile, ProfileRequest, Role, Selection,
+        Share, ShareRequest, SlicesOfCard, Slicing, Tie, TypedRequest,
     },
     scheduling::{
         Ask, Claim, Constraints, Demand, Event, Footprint, Holding, Importance, Lifetime, NodeChange,
@@ -115,8 +115,8 @@ pub(crate) fn request(containers: Vec<ContainerRequest>) -> PodRequest {
         selection: Selection::default(),
         choice: CardPolicy::Spread.into(),
         node_policy: NodePolicy::Binpack,
-        marks: BTreeSet::new(),
-        shuns: BTreeSet::new(),
+        marks: Marks::new(),
+        shuns: Marks::new(),
     }
 }
 

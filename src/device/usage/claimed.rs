@@ -85,11 +85,8 @@ impl Usage {
             .flat_map(|(unit, inventory)| inventory.cards().iter().map(move |card| (unit, card)));
         let cards = cards.filter(|(_, card)| names.contains(&&card.id));
         if let Some(amounts) = cards.map(|(unit, card)| claimed.of_card(unit, card)).reduce(CardUsage::peak) {
-            for name in names {
-                let users = self.cards.remove(*name).unwrap_or_default();
-                self.cards
-                    .insert((*name).clone(), users.and(Users { amounts, unsliced: 1, ..Users::default() }));
-            }
+            let users = || Users { amounts, unsliced: 1, ..Users::default() };
+            self.cards = self.cards.and(names.iter().map(|name| ((*name).clone(), users())));
         }
         for node in offers.map(|(_, inventory)| inventory.devices()) {
             let Some(dimensions) = &node.card else { continue };
@@ -109,9 +106,8 @@ impl Usage {
     #[must_use]
     pub fn with_published(mut self, card: &CardId, claimed: Claimed) -> Self {
         if claimed != Claimed::default() {
-            let users = self.cards.remove(card).unwrap_or_default();
-            let own = Users { amounts: claimed.of_device(), unsliced: 1, ..Users::default() };
-            self.cards.insert(card.clone(), users.and(own));
+            let users = Users { amounts: claimed.of_device(), unsliced: 1, ..Users::default() };
+            self.cards = self.cards.and([(card.clone(), users)]);
         }
         self
     }

@@ -17,17 +17,15 @@ impl Usage {
             if let Some(held) = self.devices.get(DeviceType::Gpu, minor) {
                 cards.push((id.clone(), dimensions.as_card(&held.amounts)));
             }
-            if let Some(users) = self.cards.get(&id).filter(|users| users.amounts.slots > 0) {
+            if let Some(users) = self.users(&id).filter(|users| users.amounts.slots > 0) {
                 let amounts = dimensions.as_device(users.amounts, device);
                 given.push(DeviceAllocation { minor, amounts, ..DeviceAllocation::default() });
             }
         }
         self.devices =
             self.devices.and(DevicesUsed::of([&DeviceAllocations::from([(DeviceType::Gpu, given)])]));
-        for (id, amounts) in cards {
-            let users = self.cards.remove(&id).unwrap_or_default();
-            self.cards.insert(id, users.and(Users { amounts, unsliced: 1, ..Users::default() }));
-        }
+        let users = |amounts| Users { amounts, unsliced: 1, ..Users::default() };
+        self.cards = self.cards.and(cards.into_iter().map(|(id, amounts)| (id, users(amounts))));
         self
     }
 }

@@ -4,12 +4,12 @@
 //! (`pkg/plugin/nvidia/server.go` `Allocate`): a second container that asks would fail on the node, so it is refused here. It looks at app
 //! containers only, so an init container or a sidecar that asks would fail as well.
 
-use std::{collections::BTreeSet, num::NonZeroU32};
+use std::num::NonZeroU32;
 
 use super::{GpuShareSettings, ShareUnit};
 use crate::{
     device::{
-        CardChoice, CardPolicy, ContainerRequest, CoreRequest, Cores, MemoryRequest, MiB, NodePolicy,
+        CardChoice, CardPolicy, ContainerRequest, CoreRequest, Cores, Marks, MemoryRequest, MiB, NodePolicy,
         Percent, PodRequest, Role, Selection, ShareRequest,
     },
     dialect::{Problem, Unreadable, amounts::ResourceReader, segments},
@@ -51,8 +51,8 @@ pub(super) fn read(
         // Upstream takes the lowest number that fits, whatever the policy.
         choice: CardChoice { order: Vec::new(), ..CardPolicy::Binpack.into() },
         node_policy: NodePolicy::Indifferent,
-        marks: BTreeSet::new(),
-        shuns: BTreeSet::new(),
+        marks: Marks::new(),
+        shuns: Marks::new(),
     }))
 }
 

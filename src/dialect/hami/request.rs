@@ -3,12 +3,11 @@
 //! Source: HAMi v2.10 `pkg/device/nvidia/device.go` (`GenerateResourceRequests`), without its silent rounding: what can't be
 //! represented is an error that names the field.
 
-use std::collections::BTreeSet;
-
 use super::{HamiSettings, choice, names};
 use crate::{
     device::{
-        ContainerRequest, MemoryRequest, MiB, Mode, NodePolicy, Percent, PodRequest, Selection, ShareRequest,
+        ContainerRequest, Marks, MemoryRequest, MiB, Mode, NodePolicy, Percent, PodRequest, Selection,
+        ShareRequest,
     },
     dialect::{MissingCount, Unreadable, amounts::ResourceReader, segments, share::Terms},
     object::{Container, Pod},
@@ -44,8 +43,8 @@ pub(super) fn read(
         selection: selection(pod),
         choice,
         node_policy: node_policy(settings.node_policy, pod),
-        marks: BTreeSet::new(),
-        shuns: BTreeSet::new(),
+        marks: Marks::new(),
+        shuns: Marks::new(),
     }))
 }
 

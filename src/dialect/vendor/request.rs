@@ -3,7 +3,7 @@
 //! Source: HAMi v2.10 `GenerateResourceRequests` and `MutateAdmission` of each vendor, without their silent rounding: what can't be
 //! represented is an error that names the field. A size of memory is rounded up to a template only where the vendor has no other.
 
-use std::{collections::BTreeSet, num::NonZeroU32};
+use std::num::NonZeroU32;
 
 use super::{
     VendorSettings, ascend,
@@ -11,8 +11,8 @@ use super::{
 };
 use crate::{
     device::{
-        ContainerRequest, CoreRequest, LinkChoice, Mark, MemoryRequest, MiB, Mode, Percent, PodRequest, Role,
-        Selection, ShareRequest,
+        ContainerRequest, CoreRequest, LinkChoice, Mark, Marks, MemoryRequest, MiB, Mode, Percent,
+        PodRequest, Role, Selection, ShareRequest,
     },
     dialect::{
         Problem, Unreadable,
@@ -56,7 +56,7 @@ pub(super) fn read(
         choice,
         node_policy: node_policy(settings.node_policy, pod),
         marks: marks(row, pod),
-        shuns: BTreeSet::new(),
+        shuns: Marks::new(),
     }))
 }
 
@@ -68,7 +68,7 @@ pub(super) fn asks(row: &VendorRow, pod: &Pod) -> Vec<bool> {
 }
 
 /// What the pod bears: its share is written in another way where it is one in software.
-pub(super) fn marks(row: &VendorRow, pod: &Pod) -> BTreeSet<Mark> {
+pub(super) fn marks(row: &VendorRow, pod: &Pod) -> Marks {
     in_software(row, pod).then(software).into_iter().collect()
 }
 

@@ -2,11 +2,11 @@
 //!
 //! Source: Volcano `vgpu/utils.go` (`getPodGroupKey`), `pkg/scheduler/plugins/deviceshare/gpuexclusive.go`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::names;
 use crate::{
-    device::Mark,
+    device::{Mark, Marks},
     dialect::{Problem, Unreadable},
     object::Pod,
 };
@@ -15,12 +15,12 @@ use crate::{
 pub type Rule = BTreeMap<String, String>;
 
 /// What the pod bears: its group and the rules that it falls under.
-pub(super) fn borne(pod: &Pod, rules: &[Rule]) -> BTreeSet<Mark> {
+pub(super) fn borne(pod: &Pod, rules: &[Rule]) -> Marks {
     ruled(pod, rules).chain(group(pod)).collect()
 }
 
 /// What it shuns: its group where it spreads, and its rules.
-pub(super) fn shunned(pod: &Pod, rules: &[Rule]) -> Result<BTreeSet<Mark>, Unreadable> {
+pub(super) fn shunned(pod: &Pod, rules: &[Rule]) -> Result<Marks, Unreadable> {
     let policy =
         pod.metadata.annotation(names::PODGROUP_POLICY).map(str::trim).filter(|policy| !policy.is_empty());
     let spread = match policy {

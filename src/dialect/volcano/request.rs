@@ -3,12 +3,11 @@
 //! Source: Volcano `pkg/scheduler/api/devices/util.go`, without its silent rounding; and what the node's plugin can serve:
 //! volcano-vgpu-device-plugin distinguishes pods by their total count alone, so only one container of a pod may request cards.
 
-use std::collections::BTreeSet;
-
 use super::{Volcano, VolcanoSettings, mark, names};
 use crate::{
     device::{
-        ContainerRequest, Cores, MemoryRequest, Mode, Percent, PodRequest, Role, Selection, ShareRequest,
+        ContainerRequest, Cores, Marks, MemoryRequest, Mode, Percent, PodRequest, Role, Selection,
+        ShareRequest,
     },
     dialect::{MissingCount, Problem, Unreadable, amounts::ResourceReader, segments, share::Terms},
     object::{Container, Pod},
@@ -35,7 +34,7 @@ pub(super) fn read(
     let asks = !asking.is_empty();
     let shuns = mark::shunned(pod, &settings.exclusive_rules).unwrap_or_else(|trouble| {
         troubles.extend(asks.then_some(trouble));
-        BTreeSet::new()
+        Marks::new()
     });
     troubles.extend(asking.iter().find(|(_, container)| container.role != Role::App).map(|(path, _)| {
         Unreadable::new(

@@ -6,8 +6,8 @@
 use std::{collections::BTreeSet, fmt, num::NonZeroU32};
 
 use crate::device::{
-    Card, CardUsage, CoreRequest, Cores, IdFilter, Inventory, MemoryRequest, MiB, ModelFilter, NumaBinding,
-    Percent, PodRequest, ProfileRequest, Quota, ShareRequest, Sharing,
+    Card, CardUsage, CoreRequest, Cores, IdFilter, Inventory, Marks, MemoryRequest, MiB, ModelFilter,
+    NumaBinding, Percent, PodRequest, ProfileRequest, Quota, ShareRequest, Sharing,
 };
 use crate::scheduling::{
     model::pod::Ask,
@@ -205,7 +205,7 @@ fn with(request: &PodRequest, remedy: Remedy) -> PodRequest {
         Remedy::AnyMode => request.selection.modes = None,
         Remedy::AnyNuma => request.choice.numa = NumaBinding::Free,
         Remedy::SharedCards => request.choice.sharing = Sharing::Shared,
-        Remedy::AnyCompany => request.shuns.clear(),
+        Remedy::AnyCompany => request.shuns = Marks::new(),
         Remedy::Memory(_) | Remedy::MemoryPart(_) | Remedy::Cores(_) | Remedy::Cards(_) => {}
     }
     request

@@ -238,7 +238,7 @@ impl StandingPod {
         let mut held: Allocation = fixtures::allocation(fixtures::PROFILE, share, Answer::Succeeded);
         if self.mark {
             let mut assignment = (*held.assignment).clone();
-            assignment.marks.insert("loud".into());
+            assignment.marks.extend(["loud".into()]);
             held.assignment = Arc::new(assignment);
         }
         let footprint = Footprint {
@@ -333,7 +333,7 @@ impl Asked {
             request.selection.ids = IdFilter { one_of: vec![uuid(3, 0)], none_of: Vec::new() };
         }
         if self.shuns {
-            request.shuns.insert("loud".into());
+            request.shuns = ["loud".into()].into();
         }
         let mut ask = fixtures::ask_for(fixtures::profile(fixtures::PROFILE), request);
         if self.typed {
