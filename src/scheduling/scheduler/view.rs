@@ -14,7 +14,7 @@ use super::{
     },
 };
 use crate::{
-    device::{Answer, CardUsage, ProfileName},
+    device::Answer,
     scheduling::{
         decide::{blame::Resolvable, outlook::Outlook},
         event::{Event, NodeChange, ObjectChange, PodChange, QuotaChange},
@@ -157,10 +157,10 @@ impl<'a> SchedulerView<'a> {
 
     /// The pods that hold most of what is used of each namespace's quotas.
     pub fn quota_holders(self) -> QuotaHolders {
-        let holder = |(uid, held): (&Uid, &[(ProfileName, CardUsage)])| {
+        let holder = |(uid, held): (&Uid, _)| {
             let info = &self.cycle.pods.get(uid)?.info;
             let terminating = info.importance.deletion != Deletion::None;
-            Some(QuotaHolder { pod: info.key.name.clone(), terminating, held: held.to_vec() })
+            Some(QuotaHolder { pod: info.key.name.clone(), terminating, held })
         };
         let of = |namespace: &Arc<str>| {
             let pods = self.cycle.snapshot.ledger().peaks_in(namespace).filter_map(holder);

@@ -13,6 +13,7 @@ use std::{
 
 use self::{charge::sized, namespace::NamespacePods};
 use jiff::SignedDuration;
+use thin_vec::ThinVec;
 
 use super::{resource_claims::ClaimCharge, volume_reservations::Reservations};
 use crate::{
@@ -27,7 +28,7 @@ pub use self::charge::{Charge, Commitment};
 pub use self::ended::{EndedCharge, EndedCharges};
 
 /// What a pod holds at its peak over all cards of one dialect.
-type Peak = (ProfileName, CardUsage);
+pub type Peak = (ProfileName, CardUsage);
 
 /// The charges of the pods on one node.
 type NodeCharges = BTreeMap<Uid, Arc<Charge>>;
@@ -48,7 +49,7 @@ impl Charges {
 pub struct Ledger {
     charges: HashMap<Uid, Arc<Charge>>,
     by_node: BTreeMap<NodeName, Arc<NodeCharges>>,
-    /// With what each pod holds of each dialect's cards at its peak, as quotas count it.
+    /// With what the pods of each hold together, as quotas count it.
     by_namespace: BTreeMap<Arc<str>, NamespacePods>,
     /// Those that have chosen volumes for their claims.
     choosing: BTreeSet<Uid>,
@@ -73,7 +74,7 @@ impl Ledger {
             self.claimed.entry(claim).or_default().insert(uid.clone());
         }
         let namespace = self.by_namespace.entry(charge.pod.namespace.clone()).or_default();
-        namespace.insert(uid.clone(), charge.peaks(self.cuts.get(&charge.node)));
+        namespace.insert(uid.clone());
         *self.priorities.entry(charge.importance.priority).or_default() += 1;
         if let Some(group) = &charge.importance.group {
             self.by_group.entry(group.clone()).or_default().insert(uid.clone());
@@ -108,14 +109,13 @@ impl Ledger {
     pub(in crate::scheduling) fn set_cuts(&mut self, node: &NodeName, cuts: Cuts) -> BTreeSet<Arc<str>> {
         let before =
             if cuts.is_empty() { self.cuts.remove(node) } else { self.cuts.insert(node.clone(), cuts) };
-        let cuts = self.cuts.get(node);
-        if before.as_ref() == cuts {
+        if before.as_ref() == self.cuts.get(node) {
             return BTreeSet::new();
         }
         let mut namespaces = BTreeSet::new();
         for (uid, charge) in self.by_node.get(node).into_iter().flat_map(|node| node.iter()) {
             let namespace = self.by_namespace.entry(charge.pod.namespace.clone()).or_default();
-            namespace.insert(uid.clone(), charge.peaks(cuts));
+            namespace.insert(uid.clone());
             namespaces.insert(charge.pod.namespace.clone());
         }
         namespaces
@@ -212,8 +212,14 @@ impl Ledger {
         let allocations =
             || charges.iter().flat_map(|charge| charge.allocations.iter().map(move |one| (one, charge.init)));
         let cuts = self.cuts.get(node);
-        let held: Vec<_> = allocations().map(|(one, init)| (sized(&one.assignment, cuts), init)).collect();
-        let usage = Usage::of(held.iter().map(|(assignment, init)| (assignment.as_ref(), *init)));
+        let usage = match cuts {
+            None => Usage::of(allocations().map(|(one, init)| (&*one.assignment, init))),
+            Some(_) => {
+                let sized = allocations().map(|(one, init)| (sized(&one.assignment, cuts), init));
+                let sized: Vec<_> = sized.collect();
+                Usage::of(sized.iter().map(|(assignment, init)| (assignment.as_ref(), *init)))
+            }
+        };
         allocations().fold(usage, |usage, (one, init)| match &one.unknown {
             None => usage,
             Some(UnknownCards::Asked(request)) => {
@@ -225,12 +231,19 @@ impl Ledger {
 
     /// What the pods of a namespace hold of the cards of each dialect, as quotas count it.
     pub fn held_in(&mut self, namespace: &str) -> Held {
-        self.by_namespace.get_mut(namespace).map(NamespacePods::held).unwrap_or_default()
+        let Self { charges, by_namespace, cuts, .. } = self;
+        let peaks = |uid: &Uid| {
+            let charge = charges.get(uid);
+            charge.map(|charge| charge.peaks(cuts.get(&charge.node))).unwrap_or_default()
+        };
+        by_namespace.get_mut(namespace).map(|pods| pods.held(peaks)).unwrap_or_default()
     }
 
     /// What each pod of a namespace holds of each dialect's cards at its peak, as quotas count it.
-    pub fn peaks_in(&self, namespace: &str) -> impl Iterator<Item = (&Uid, &[(ProfileName, CardUsage)])> {
-        self.by_namespace.get(namespace).into_iter().flat_map(NamespacePods::iter)
+    pub fn peaks_in(&self, namespace: &str) -> impl Iterator<Item = (&Uid, ThinVec<Peak>)> {
+        let pods = self.by_namespace.get(namespace).into_iter().flat_map(NamespacePods::iter);
+        let charged = pods.filter_map(|uid| Some((uid, self.charges.get(uid)?)));
+        charged.map(|(uid, charge)| (uid, charge.peaks(self.cuts.get(&charge.node))))
     }
 
     /// The allocations, to be written a second after the last on the node, where its agents serve the earliest first: some read
@@ -309,7 +322,6 @@ pub type Used = BTreeMap<Arc<str>, Held>;
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;
-    use thin_vec::ThinVec;
 
     use super::*;
     use crate::{

@@ -6,7 +6,10 @@ use std::{
     sync::Arc,
 };
 
-use crate::device::{CardUsage, Dimension, ProfileName};
+use thin_vec::ThinVec;
+
+use super::ledger::Peak;
+use crate::device::{Dimension, ProfileName};
 
 /// So many pods are found for each amount of each dialect.
 pub const LARGEST: usize = 4;
@@ -25,7 +28,7 @@ pub struct QuotaHolder {
     /// Whether it is being deleted.
     pub terminating: bool,
     /// What it holds at its peak of each dialect's cards.
-    pub held: Vec<(ProfileName, CardUsage)>,
+    pub held: ThinVec<Peak>,
 }
 
 /// How much a pod holds of one amount, its name and its position.
@@ -61,12 +64,14 @@ pub fn largest(pods: Vec<QuotaHolder>) -> Vec<QuotaHolder> {
 
 #[cfg(test)]
 mod tests {
+    use thin_vec::thin_vec;
+
     use super::*;
-    use crate::device::{Cores, MiB};
+    use crate::device::{CardUsage, Cores, MiB};
 
     fn pod(name: &str, memory: u64, cores: u32) -> QuotaHolder {
         let usage = CardUsage { slots: 1, memory: MiB::new(memory), cores: Cores::new(cores) };
-        QuotaHolder { pod: name.into(), terminating: false, held: vec![("hami-nvidia".into(), usage)] }
+        QuotaHolder { pod: name.into(), terminating: false, held: thin_vec![("hami-nvidia".into(), usage)] }
     }
 
     #[test]

@@ -138,7 +138,7 @@ impl Charge {
     }
 
     /// What it holds of each dialect's cards at its peak; of shares that a claim serves, what the pod says.
-    pub(super) fn peaks(&self, cuts: Option<&Cuts>) -> Vec<Peak> {
+    pub(super) fn peaks(&self, cuts: Option<&Cuts>) -> ThinVec<Peak> {
         let peak = |allocation: &Allocation| {
             let sized = sized(&allocation.assignment, cuts);
             (allocation.profile.clone(), usage::total(&sized, self.init))

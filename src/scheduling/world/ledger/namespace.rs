@@ -4,6 +4,8 @@
 
 use std::collections::BTreeMap;
 
+use thin_vec::ThinVec;
+
 use super::{Held, Peak};
 use crate::{
     device::{CardUsage, ProfileName},
@@ -25,7 +27,8 @@ pub(super) struct NamespacePods {
 struct Segment {
     /// No uid of its pods comes before this; `None`: the segment is the first.
     first: Option<Uid>,
-    pods: BTreeMap<Uid, Box<[Peak]>>,
+    /// With what each holds at its peak, once that was asked for; until then, and where it holds nothing, it is empty.
+    pods: BTreeMap<Uid, ThinVec<Peak>>,
     /// What they hold together; `None`: that is to be folded anew.
     held: Option<Held>,
 }
@@ -41,20 +44,24 @@ impl NamespacePods {
         self.segments.iter().all(|segment| segment.pods.is_empty())
     }
 
-    /// Each pod with what it holds at its peak, by uid.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&Uid, &[Peak])> {
-        let pods = self.segments.iter().flat_map(|segment| &segment.pods);
-        pods.map(|(uid, peaks)| (uid, &**peaks))
+    /// By uid.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Uid> {
+        self.segments.iter().flat_map(|segment| segment.pods.keys())
     }
 
-    /// What they hold together.
-    pub(super) fn held(&mut self) -> Held {
+    /// What they hold together, if each holds so much at its peak. Only pods that have come or changed since the last time are asked about.
+    pub(super) fn held(&mut self, peaks: impl Fn(&Uid) -> ThinVec<Peak>) -> Held {
         let mut held = Held::default();
         for segment in &mut self.segments {
-            let pods = &segment.pods;
+            let pods = &mut segment.pods;
             let of_segment = segment.held.get_or_insert_with(|| {
                 let mut held = Held::default();
-                add(&mut held, pods.values().flatten().map(|(profile, peak)| (profile, peak)));
+                for (pod, known) in pods {
+                    if known.is_empty() {
+                        *known = peaks(pod);
+                    }
+                    add(&mut held, known.iter().map(|(profile, peak)| (profile, peak)));
+                }
                 held
             });
             add(&mut held, of_segment.iter());
@@ -62,11 +69,12 @@ impl NamespacePods {
         held
     }
 
-    pub(super) fn insert(&mut self, uid: Uid, peaks: Vec<Peak>) {
+    /// Takes in a pod, or that it holds something else than before.
+    pub(super) fn insert(&mut self, uid: Uid) {
         let at = self.place_of(&uid);
         let segment = &mut self.segments[at];
         segment.held = None;
-        segment.pods.insert(uid, peaks.into());
+        segment.pods.insert(uid, ThinVec::new());
         if segment.pods.len() > FULL {
             let middle = segment.pods.keys().nth(FULL / 2).expect("it has more").clone();
             let pods = segment.pods.split_off(&middle);
@@ -103,30 +111,44 @@ fn add<'a>(held: &mut Held, peaks: impl Iterator<Item = (&'a ProfileName, &'a Ca
 
 #[cfg(test)]
 mod tests {
+    use thin_vec::thin_vec;
+
     use super::*;
     use crate::device::{Cores, MiB};
 
-    fn peak(slots: u32) -> Peak {
-        ("hami".into(), CardUsage { slots, memory: MiB::new(slots.into()), cores: Cores::new(slots) })
+    /// Pods with the slots that each holds.
+    type Slots = BTreeMap<Uid, u32>;
+
+    fn peaks(pods: &Slots) -> impl Fn(&Uid) -> ThinVec<Peak> {
+        |pod| {
+            let slots = pods[pod];
+            let usage = CardUsage { slots, memory: MiB::new(slots.into()), cores: Cores::new(slots) };
+            thin_vec![("hami".into(), usage)]
+        }
     }
 
     /// The slots that all pods hold, by the fold and one by one.
-    fn slots(pods: &mut NamespacePods) -> [u32; 2] {
-        let one_by_one = pods.iter().flat_map(|(_, peaks)| peaks).map(|(_, usage)| usage.slots).sum();
-        [pods.held().values().map(|usage| usage.slots).sum(), one_by_one]
+    fn slots(pods: &mut NamespacePods, each: &Slots) -> [u32; 2] {
+        let one_by_one = pods.iter().map(|pod| each[pod]).sum();
+        [pods.held(peaks(each)).values().map(|usage| usage.slots).sum(), one_by_one]
     }
 
     #[test]
     fn the_fold_is_that_of_all_pods_whatever_comes_and_goes() {
-        let mut pods = NamespacePods::default();
+        let (mut pods, mut each) = (NamespacePods::default(), Slots::new());
         let uid = |number: u32| -> Uid { format!("{:08x}", number.wrapping_mul(2_654_435_761)).into() };
         for number in 0..5_000 {
-            pods.insert(uid(number), vec![peak(number % 7)]);
+            pods.insert(uid(number));
+            each.insert(uid(number), number % 7);
             if number % 3 == 0 {
                 pods.remove(&uid(number / 2));
             }
+            if number % 11 == 0 {
+                pods.insert(uid(number / 3));
+                each.insert(uid(number / 3), number % 5);
+            }
             if number % 50 == 0 {
-                let [folded, one_by_one] = slots(&mut pods);
+                let [folded, one_by_one] = slots(&mut pods, &each);
                 assert_eq!(folded, one_by_one, "{number}");
             }
         }
@@ -136,20 +158,31 @@ mod tests {
             pods.remove(&uid(number));
         }
         assert!(pods.is_empty() && pods.segments.len() == 1);
-        assert_eq!(slots(&mut pods), [0, 0]);
+        assert_eq!(slots(&mut pods, &each), [0, 0]);
     }
 
     #[test]
     fn after_a_change_only_the_pods_of_one_segment_are_folded_anew() {
-        let mut pods = NamespacePods::default();
+        let (mut pods, mut each) = (NamespacePods::default(), Slots::new());
         for number in 0..4_000 {
-            pods.insert(format!("{number:05}").into(), vec![peak(1)]);
+            pods.insert(format!("{number:05}").into());
+            each.insert(format!("{number:05}").into(), 1);
         }
-        pods.held();
-        pods.insert("02000".into(), vec![peak(2)]);
+        pods.held(peaks(&each));
+        assert!(
+            pods.segments.iter().flat_map(|segment| segment.pods.values()).all(|peaks| !peaks.is_empty())
+        );
+        pods.insert("02000".into());
+        each.insert("02000".into(), 2);
         let outdated = pods.segments.iter().filter(|segment| segment.held.is_none());
         let outdated: usize = outdated.map(|segment| segment.pods.len()).sum();
         assert!((1..=FULL).contains(&outdated), "{outdated}");
-        assert_eq!(slots(&mut pods), [4_001, 4_001]);
+        let unknown = pods.segments.iter().flat_map(|segment| &segment.pods);
+        assert_eq!(
+            unknown.filter(|(_, peaks)| peaks.is_empty()).count(),
+            1,
+            "of the others it is kept what they hold"
+        );
+        assert_eq!(slots(&mut pods, &each), [4_001, 4_001]);
     }
 }
