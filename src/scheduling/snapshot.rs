@@ -22,7 +22,7 @@ use zones::Zones;
 
 pub(in crate::scheduling) use before::Before;
 pub(in crate::scheduling) use charge::release_with_claims;
-pub(in crate::scheduling) use in_use::with_charges;
+pub(in crate::scheduling) use in_use::{least_usage, with_charges};
 
 /// Whether something is as it should be.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -63,10 +63,15 @@ pub enum Awaits {
 impl FitError {
     /// Why each node failed.
     pub fn of_nodes<'a>(reasons: impl IntoIterator<Item = &'a NodeReasons>) -> Self {
-        // Alike nodes have one list of reasons.
+        // Alike nodes have one list of reasons, and mostly follow each other.
         let mut lists: HashMap<*const NodeReasons, (&NodeReasons, usize), FixedState> = HashMap::default();
-        for node in reasons {
-            lists.entry(ptr::from_ref(node)).or_insert((node, 0)).1 += 1;
+        let mut reasons = reasons.into_iter().peekable();
+        while let Some(node) = reasons.next() {
+            let mut alike = 1;
+            while reasons.next_if(|next| ptr::eq(*next, node)).is_some() {
+                alike += 1;
+            }
+            lists.entry(ptr::from_ref(node)).or_insert((node, 0)).1 += alike;
         }
         let mut counts = BTreeMap::new();
         let mut nodes = 0;

@@ -53,7 +53,7 @@ pub(in crate::scheduling) fn choose(
     let mut nodes: Vec<_> =
         could_fit.map(|node| (in_the_way(demand, node, snapshot), node.clone())).collect();
     nodes.sort();
-    counts.steps().add(JUDGE + FOLD, snapshot.nodes().count());
+    counts.steps().add(JUDGE + FOLD, snapshot.nodes.count());
     let mut plan = Plan::new(snapshot);
     let mut compared = Vec::new();
     let mut steps = 0;

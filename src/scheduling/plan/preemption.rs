@@ -221,7 +221,7 @@ pub fn choose_among(
     // The priority of a group may be lower than those of its pods.
     let has_lower = snapshot.ledger().lowest_priority().is_some_and(|lowest| lowest < demand.priority);
     if !has_lower && !snapshot.ledger().has_groups() {
-        return Err(Hopeless { without_victims: snapshot.nodes().count(), ..Hopeless::default() });
+        return Err(Hopeless { without_victims: snapshot.nodes.count(), ..Hopeless::default() });
     }
     let budgets = Budgets::of(snapshot.objects());
     let looks_at_one_node = looks_at_one_node(demand, snapshot, counts);
@@ -240,12 +240,12 @@ pub fn choose_among(
     let mut hopeless = Hopeless::default();
     let slots = snapshot.nodes.slots().len();
     let first = first_slot(slots, &demand.uid);
-    let enough = (snapshot.nodes().count() / 10).max(FEWEST_CANDIDATES);
+    let enough = (snapshot.nodes.count() / 10).max(FEWEST_CANDIDATES);
     search.counts.steps().add(JUDGE, slots);
     for slot in (first..slots).chain(0..first) {
-        let node = plan.nodes.at(slot).map(|state| state.info.name.clone());
-        let Some(node) = node.filter(allowed) else { continue };
-        match search.dry_run(plan, &node, best.as_ref().map(|(harm, _)| harm)) {
+        let state = plan.nodes.at(slot).filter(|state| allowed(&state.info.name));
+        let Some(state) = state.cloned() else { continue };
+        match search.dry_run(plan, &state, best.as_ref().map(|(harm, _)| harm)) {
             NodeTrial::NoVictims => hopeless.without_victims += 1,
             NodeTrial::Fails => hopeless.not_helpful += 1,
             NodeTrial::Unfinished(TooLong::Claims) => hopeless.unfinished += 1,
@@ -316,6 +316,9 @@ enum NodeTrial {
     Fits(Candidate),
 }
 
+/// The charges on one node, by uid.
+type NodeCharges<'a> = Vec<(&'a Uid, &'a Arc<Charge>)>;
+
 /// What was not finished within the steps that it may take.
 #[derive(Clone, Copy, Debug)]
 enum TooLong {
@@ -344,8 +347,10 @@ impl VictimSearch<'_> {
     /// Takes every pod that may be preempted off the node, and puts back as many as the node can have beside the pod: those first
     /// whose budget would be violated, of these the most important first. Pods that go together are put back together. The plan is as it was
     /// afterwards.
-    fn dry_run(&mut self, plan: &mut Plan<'_>, node: &NodeName, best: Option<&Harm>) -> NodeTrial {
-        let potential = match self.potential_victims(plan, node) {
+    fn dry_run(&mut self, plan: &mut Plan<'_>, state: &NodeState, best: Option<&Harm>) -> NodeTrial {
+        let node = &state.info.name;
+        let charges: NodeCharges<'_> = plan.ledger().shared_on_node(node).collect();
+        let potential = match self.potential_victims(plan, node, &charges) {
             Ok(potential) if potential.is_empty() => return NodeTrial::NoVictims,
             Ok(potential) => potential,
             Err(too_long) => return NodeTrial::Unfinished(too_long),
@@ -355,7 +360,7 @@ impl VictimSearch<'_> {
             return NodeTrial::NoBetter;
         }
         if self.looks_at_one_node
-            && let Some(mut on_node) = plan.node(node).and_then(|state| OnNode::of(plan, state, &potential))
+            && let Some(mut on_node) = OnNode::of(plan, state, charges, &potential)
         {
             let mut allowance = OF_NODE;
             let found = self.victims_on(&mut on_node, potential, best, &mut allowance);
@@ -450,10 +455,11 @@ impl VictimSearch<'_> {
         &mut self,
         plan: &Plan<'_>,
         node: &NodeName,
+        charges: &[(&Uid, &Arc<Charge>)],
     ) -> Result<Vec<PreemptionUnit>, TooLong> {
         let mut met: BTreeSet<GangName> = BTreeSet::new();
         let mut potential = Vec::new();
-        for (pod, charge) in plan.ledger().on_node(node) {
+        for (pod, charge) in charges {
             match whole_group(&charge.importance, plan.objects()) {
                 None => {
                     let one = PreemptionUnit::one(pod, charge, self.demand, plan.objects(), self.rules);

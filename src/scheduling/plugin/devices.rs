@@ -15,7 +15,7 @@ use super::{
 use crate::{
     device::{
         Allocation, Answer, Assignment, DeviceType, IdFilter, JointRequest, NodeDevices, Profile,
-        ProfileRequest, Quota, together,
+        ProfileRequest, Quota, Usage, together,
     },
     scheduling::{
         model::{
@@ -88,14 +88,14 @@ pub(in crate::scheduling) fn allocations(
     requests.map(allocation).collect()
 }
 
-/// Whether the node has too few cards for the pod, as far as that is found out sooner than which cards it would give.
-pub(in crate::scheduling) fn lacks_cards(ask: &Ask, node: &NodeState) -> bool {
+/// Whether the node has too few cards for the pod where so much is in use of them, as far as that is found out sooner than which cards it would give.
+pub(in crate::scheduling) fn lacks_cards(ask: &Ask, node: &NodeState, usage: &Usage) -> bool {
     let shares = ask.devices.iter().filter(|device| device.joint.is_none() && !node.serves_by_claim(device));
     shares.into_iter().any(|device| {
         let offer = node.info.devices.offer(&device.profile.name);
         let inventory = offer.and_then(|offer| offer.inventory.as_ref());
         inventory.is_some_and(|inventory| {
-            allocate::lacks_cards(&device.request, inventory, &node.usage, &device.profile)
+            allocate::lacks_cards(&device.request, inventory, usage, &device.profile)
         })
     })
 }

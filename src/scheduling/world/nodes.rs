@@ -34,6 +34,11 @@ impl Nodes {
         self.slots.get(slot)?.as_ref()
     }
 
+    /// How many nodes there are.
+    pub fn count(&self) -> usize {
+        self.by_name.len()
+    }
+
     /// Every node, in order of name.
     pub fn by_name(&self) -> impl Iterator<Item = &Arc<NodeState>> {
         self.by_name.values().filter_map(|&slot| self.at(slot))

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{TrialFit, trial_fit, unit::PreemptionUnit};
+use super::{NodeCharges, TrialFit, trial_fit, unit::PreemptionUnit};
 use crate::scheduling::{
     decide::Filters,
     model::{
@@ -12,7 +12,7 @@ use crate::scheduling::{
     },
     plan::Plan,
     plugin::{devices::lacks_cards, filter::filter, pod_counts::PodCounts},
-    snapshot::{Snapshot, with_charges},
+    snapshot::{Snapshot, least_usage, with_charges},
     world::{ledger::Charge, node_state::NodeState},
 };
 
@@ -71,7 +71,7 @@ pub(super) struct OnNode<'a> {
     snapshot: &'a Snapshot,
     state: &'a NodeState,
     /// What is on the node, by uid.
-    charges: Vec<(&'a Uid, &'a Arc<Charge>)>,
+    charges: NodeCharges<'a>,
     /// Whether each of these is off.
     off: Vec<bool>,
 }
@@ -82,9 +82,9 @@ impl<'a> OnNode<'a> {
     pub(super) fn of(
         snapshot: &'a Snapshot,
         state: &'a NodeState,
+        charges: NodeCharges<'a>,
         potential: &[PreemptionUnit],
     ) -> Option<Self> {
-        let charges: Vec<_> = snapshot.ledger().shared_on_node(&state.info.name).collect();
         let is_tried = |pod: &Uid| potential.iter().any(|unit| unit.tried().contains(pod));
         let uses_claims = |(pod, charge): &(&Uid, &Arc<Charge>)| {
             let uses = charge.uses_devices() || snapshot.resource_claims().used_by(pod).next().is_some();
@@ -127,8 +127,12 @@ impl DryRun for OnNode<'_> {
     fn fits(&self, demand: &Demand, _: &mut PodCounts, _: &mut Allowance) -> TrialFit {
         let staying = self.charges.iter().zip(&self.off).filter(|(_, off)| !**off);
         let staying: Vec<&Charge> = staying.map(|((_, charge), _)| &***charge).collect();
+        // Most nodes fail by this, which is found out before the rest of the node is folded.
+        if lacks_cards(&demand.ask, self.state, &least_usage(self.snapshot, &self.state.info, &staying)) {
+            return TrialFit::Fails;
+        }
         let node = with_charges(self.snapshot, self.state, &staying);
-        let fits = || filter(&demand.ask, &node, self.snapshot.device_resources(), &[]).is_ok();
-        if !lacks_cards(&demand.ask, &node) && fits() { TrialFit::Fits } else { TrialFit::Fails }
+        let fits = filter(&demand.ask, &node, self.snapshot.device_resources(), &[]).is_ok();
+        if fits { TrialFit::Fits } else { TrialFit::Fails }
     }
 }

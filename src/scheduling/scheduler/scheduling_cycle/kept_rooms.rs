@@ -122,7 +122,7 @@ impl<'a> RoomView<'a> {
 
     /// How many rooms may be kept at a time.
     pub(in crate::scheduling::scheduler) fn most(self) -> usize {
-        (self.0.snapshot.nodes().count() * MOST_PERCENT / 100).max(1)
+        (self.0.snapshot.nodes.count() * MOST_PERCENT / 100).max(1)
     }
 
     /// When room is to be looked for, where pods wait, or is given up.

@@ -230,7 +230,7 @@ impl<'w, 's, 'p, R: TrialRoom> Walk<'w, 's, 'p, R> {
             return known.clone();
         }
         let nodes = Rc::new(nodes_by_value(self.ground.plan, key));
-        self.ground.room.classes().count_folded(self.ground.plan.nodes().count());
+        self.ground.room.classes().count_folded(self.ground.plan.nodes.count());
         self.labels.insert(key.clone(), nodes.clone());
         nodes
     }
