@@ -1,6 +1,6 @@
 //! A cluster of nodes with 8 cards and two pods each, and pods that are placed on it one after the other.
 
-use std::{ops::ControlFlow, sync::Arc, time::Duration};
+use std::{collections::HashSet, ops::ControlFlow, sync::Arc, time::Duration};
 
 use berth::{
     device::{Allocation, Answer, Card, InitPhase, NodePolicy},
@@ -8,7 +8,10 @@ use berth::{
     scheduling::{
         Ask, Constraints, Demand, FitError, Footprint, NodeInfo, ResourceAmounts, Snapshot, Stage,
         decide::{Decision, class::Classes},
-        model::{kind::Kind, node_affinity::NodeAffinityTerms, prebind_step::PrebindStep},
+        model::{
+            footprint::NeighbourTerms, kind::Kind, node_affinity::NodeAffinityTerms,
+            prebind_step::PrebindStep,
+        },
         plan::{gang::Applicant, preemption::Candidate},
         world::ledger::{Charge, Commitment},
     },
@@ -58,6 +61,7 @@ const PODS: usize = 1_000;
 impl World {
     pub(crate) fn new(nodes: usize, family: Family) -> Self {
         let mut snapshot = Snapshot::default();
+        let mut terms = HashSet::new();
         for at in 0..nodes {
             if family == Family::JointDevices {
                 snapshot.set_object(devices::listed(&name(at)));
@@ -72,7 +76,9 @@ impl World {
             let filling = if family == Family::LeastWasteFilled { 6 } else { 0 };
             let standing = [json!({}), family.neighbour(at)].into_iter().chain(vec![json!({}); filling]);
             for (pod, spec) in standing.enumerate() {
-                let footprint = footprint(&read(&spec, STANDING));
+                let mut footprint = Footprint::of_pod(&read(&spec, STANDING), ResourceAmounts::default());
+                footprint.neighbours = shared(&mut terms, footprint.neighbours);
+                let footprint = Arc::new(footprint);
                 let allocations = match family {
                     Family::LeastWasteFilled => mix::part(at, pod),
                     family if family.wastes_least() => mix::share(at, pod),
@@ -263,6 +269,15 @@ fn read(spec: &Value, app: &str) -> Pod {
 
 fn footprint(pod: &Pod) -> Arc<Footprint> {
     Arc::new(Footprint::of_pod(pod, ResourceAmounts::default()))
+}
+
+/// Terms that are equal, once: as they are of the pods that the program reads.
+fn shared(known: &mut HashSet<Arc<NeighbourTerms>>, terms: Arc<NeighbourTerms>) -> Arc<NeighbourTerms> {
+    if let Some(known) = known.get(&terms) {
+        return known.clone();
+    }
+    known.insert(terms.clone());
+    terms
 }
 
 /// What the pods of a class ask for that ask for no card: nothing but what tells classes apart.

@@ -182,15 +182,19 @@ fn counted<'a>(terms: impl IntoIterator<Item = &'a PodTerm>) -> CountedPods {
 /// For each topology key, the domains with a pod whose required anti-affinity is about this one.
 fn forbidden(demand: &Demand, world: &World, counts: &mut PodCounts) -> Vec<Occupied> {
     let mut forbidden: HashMap<&Arc<str>, Occupied> = HashMap::new();
+    // Pods that are alike share their terms, so that what holds of one mostly holds of the next.
+    let mut last: Option<(&Arc<PodTerm>, bool)> = None;
     for (slot, state) in world.nodes.repelling() {
         for term in &state.anti_affinity {
             let key = &term.topology_key;
-            let known =
-                forbidden.get_mut(key).and_then(|domains| domains.of_slot(slot)).is_some_and(|known| *known);
-            if known
-                || !state.info.labels.contains_key(key)
-                || !term.pods.matches(&demand.footprint, world.objects())
-            {
+            let is_known = || forbidden.get(key).and_then(|domains| domains.of_slot(slot)) == Some(&true);
+            let found = last.filter(|(last, _)| Arc::ptr_eq(last, term)).map(|(_, is_about)| is_about);
+            if found == Some(false) || is_known() {
+                continue;
+            }
+            let is_about = found.unwrap_or_else(|| term.pods.matches(&demand.footprint, world.objects()));
+            last = Some((term, is_about));
+            if !is_about || !state.info.labels.contains_key(key) {
                 continue;
             }
             let domains = forbidden.entry(key).or_insert_with(|| Occupied::of(counts.topology(key, world)));

@@ -4,18 +4,17 @@
 
 use std::{collections::HashMap, sync::Arc};
 
+use smallvec::SmallVec;
+
 use super::counted;
 use crate::scheduling::{
-    model::{pod::Demand, pod_selector::PodTerm},
+    model::{footprint::NeighbourTerms, pod::Demand, pod_selector::PodTerm},
     plugin::{
         contract::{FeasibleNodes, PreScored},
         pod_counts::PodCounts,
         score::range::{MOST, float, for_each_different, whole},
     },
-    world::{
-        World,
-        topology::{ByDomain, Topology},
-    },
+    world::{World, topology::ByDomain},
 };
 
 /// What a required term of affinity of a pod that is there counts (`hardPodAffinityWeight`, whose default is 1).
@@ -23,7 +22,11 @@ const REQUIRED: i64 = 1;
 
 /// By topology key and domain, how much the terms of both sides weigh: more is better.
 #[derive(Debug, Default)]
-pub struct PreferredNeighbours(HashMap<Arc<str>, ByDomain<i64>>);
+pub struct PreferredNeighbours {
+    weights: Vec<ByDomain<i64>>,
+    /// Where in `weights` those of a key are.
+    places: HashMap<Arc<str>, usize>,
+}
 
 impl PreferredNeighbours {
     /// The weights as they are now; `None`: no term of either side matches a pod.
@@ -32,8 +35,8 @@ impl PreferredNeighbours {
         let mut is_any = false;
         for weighted in &demand.footprint.neighbours.preferred {
             let counted = counted([&weighted.term]);
-            let topology = counts.topology(&weighted.term.topology_key, world);
-            let domains = weights.domains(&weighted.term, || topology);
+            let place = weights.place_of(&weighted.term, world, counts);
+            let domains = &mut weights.weights[place];
             for (slot, _, pods) in counts.of(&counted, world).filter(|(_, _, pods)| *pods > 0) {
                 is_any |= add(domains, slot, weighted.weight.saturating_mul(pods));
             }
@@ -44,37 +47,45 @@ impl PreferredNeighbours {
 
     /// Adds the terms of the pods that are there; whether one matches.
     fn add_of_others(&mut self, demand: &Demand, world: &World, counts: &mut PodCounts) -> bool {
-        let mut is_any = false;
         if !world.nodes.has_weighing() {
-            return is_any;
+            return false;
         }
         let weighing = counts.weighing(world);
-        let mut nodes = vec![Vec::new(); weighing.lists().len()];
-        for (slot, number, pods) in weighing.by_slot() {
-            nodes[number].push((slot, pods));
-        }
         // Whether a term is about the pod is found out once for all pods that have it.
-        for (terms, nodes) in weighing.lists().iter().zip(&nodes).filter(|(_, nodes)| !nodes.is_empty()) {
+        let mut about_pod = |terms: &Arc<NeighbourTerms>| {
             let required = terms.affinity.iter().map(|term| (term, REQUIRED));
             let preferred = terms.preferred.iter().map(|weighted| (&weighted.term, weighted.weight));
-            for (term, weight) in required.chain(preferred) {
-                if !term.pods.matches(&demand.footprint, world.objects()) {
-                    continue;
-                }
-                let domains = self.domains(term, || counts.topology(&term.topology_key, world));
-                for (slot, pods) in nodes {
-                    is_any |= add(domains, *slot, weight.saturating_mul(*pods));
-                }
+            let about = required.chain(preferred);
+            let about = about.filter(|(term, _)| term.pods.matches(&demand.footprint, world.objects()));
+            about
+                .map(|(term, weight)| (self.place_of(term, world, counts), weight))
+                .collect::<PlacedWeights>()
+        };
+        let about: Vec<PlacedWeights> = weighing.lists().iter().map(&mut about_pod).collect();
+        if about.iter().all(PlacedWeights::is_empty) {
+            return false;
+        }
+        let mut is_any = false;
+        for (slot, number, pods) in weighing.by_slot() {
+            for (place, weight) in &about[number] {
+                is_any |= add(&mut self.weights[*place], slot, weight.saturating_mul(pods));
             }
         }
         is_any
     }
 
-    /// The weights by domain of a term's topology key.
-    fn domains(&mut self, term: &PodTerm, topology: impl FnOnce() -> Arc<Topology>) -> &mut ByDomain<i64> {
-        self.0.entry(term.topology_key.clone()).or_insert_with(|| ByDomain::of(topology()))
+    /// Where the weights by domain of a term's topology key are.
+    fn place_of(&mut self, term: &PodTerm, world: &World, counts: &mut PodCounts) -> usize {
+        let Self { weights, places } = self;
+        *places.entry(term.topology_key.clone()).or_insert_with(|| {
+            weights.push(ByDomain::of(counts.topology(&term.topology_key, world)));
+            weights.len() - 1
+        })
     }
 }
+
+/// The places of some topology keys, each with a weight.
+type PlacedWeights = SmallVec<[(usize, i64); 1]>;
 
 /// Adds to the domain of the node in this slot; whether the node is in one.
 fn add(domains: &mut ByDomain<i64>, slot: usize, weight: i64) -> bool {
@@ -87,7 +98,7 @@ impl PreScored for PreferredNeighbours {
     /// 100 where the terms weigh most; 0 everywhere if they weigh the same on every node.
     fn normalised(&self, feasible: FeasibleNodes<'_>) -> Vec<i64> {
         let mut scores = vec![0_i64; feasible.slots.len()];
-        for domains in self.0.values() {
+        for domains in &self.weights {
             for (score, slot) in scores.iter_mut().zip(feasible.slots) {
                 let weight = domains.of_slot(*slot).copied().unwrap_or_default();
                 *score = score.saturating_add(weight);
