@@ -91,7 +91,7 @@ fn demand(view: &BinderView, pod: &Pod) -> Result<Demand, String> {
     let (info, _) = view.reader.pod(pod);
     match (info.demand(), info.claim) {
         (Some(demand), _) => Ok(demand),
-        (None, Claim::Unreadable(why)) => Err(why),
+        (None, Claim::Unreadable(why)) => Err(why.0),
         (None, _) => Err(format!(
             "pod {} is not Berth's to bind: its schedulerName is not that of Berth's settings, or it is gated, bound or ending",
             info.key

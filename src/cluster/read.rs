@@ -191,6 +191,7 @@ impl Reader {
             pod::unless_too_many(self.claim(pod, &mut footprint), too_many)
         };
         let gang = group::member(pod).filter(|_| self.judged == ReadPurpose::Everything).map(Arc::new);
+        let job = self.divides_time().then(|| Arc::new(time_division::member(pod, self.placer(pod))));
         let of_kubernetes = gang.as_ref().filter(|member| member.gang.api == GroupApi::Kubernetes);
         let group = of_kubernetes.map(|member| member.gang.group.clone());
         let info = PodInfo {
@@ -199,7 +200,7 @@ impl Reader {
             importance: importance(pod, group),
             lifetime: Lifetime {
                 created: pod.metadata.creation_timestamp.unwrap_or(Timestamp::UNIX_EPOCH),
-                leaving: pod.metadata.deletion_timestamp,
+                leaving: pod.metadata.deletion_timestamp.map(Box::new),
             },
             status: Arc::new(WaitingPodStatus {
                 nominated: nominated(pod).filter(|_| holding.is_none()),
@@ -214,10 +215,7 @@ impl Reader {
             claim,
             holding,
             footprint: Arc::new(footprint),
-            groups: PodGroups {
-                gang,
-                job: self.divides_time().then(|| Arc::new(time_division::member(pod, self.placer(pod)))),
-            },
+            groups: PodGroups::of(gang, job),
         };
         (info, troubles)
     }
@@ -372,11 +370,11 @@ impl Reader {
             Ok(None) if self.judged == ReadPurpose::Everything || self.asks_for_claims(pod, footprint) => {
                 self.place(pod, footprint, Vec::new())
             }
-            Ok(None) => Claim::Unreadable("Pod requests no GPU share, so kube-scheduler binds it".to_owned()),
+            Ok(None) => Claim::unreadable("Pod requests no GPU share, so kube-scheduler binds it".to_owned()),
             Err(troubles) => {
                 let word = |trouble: &Unreadable| format!("{trouble} ({})", trouble.problem);
                 let troubles: Vec<_> = troubles.iter().map(word).collect();
-                Claim::Unreadable(format!("Pod's GPU request can't be read: {}", troubles.join("; ")))
+                Claim::unreadable(format!("Pod's GPU request can't be read: {}", troubles.join("; ")))
             }
         }
     }
@@ -399,7 +397,7 @@ impl Reader {
         match DeclaredResources::of_pod(pod) {
             Ok(declared) => constraints.declared = declared.map(Arc::new),
             Err((name, error)) => {
-                return Claim::Unreadable(format!("Pod's resources can't be read: {name}: {error}"));
+                return Claim::unreadable(format!("Pod's resources can't be read: {name}: {error}"));
             }
         }
         let policy = self.pod_policy;

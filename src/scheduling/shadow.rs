@@ -173,7 +173,7 @@ impl Shadow {
     /// A pod that waits, or that has nothing to wait for.
     fn wait(&mut self, pod: &PodInfo, now: Timestamp) {
         let asked = match &pod.claim {
-            Claim::Unreadable(message) => Err(message.clone()),
+            Claim::Unreadable(why) => Err(why.0.clone()),
             Claim::Place(_) | Claim::None => match pod.demand() {
                 Some(demand) => Ok(demand),
                 None => return self.forget(&pod.key.uid),

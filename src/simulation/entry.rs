@@ -29,7 +29,7 @@ impl SimulatedPod {
     pub fn entering(mut self, claim: &Claim, gated: bool) -> (Self, Wants) {
         match claim {
             Claim::Place(_) => return (self, Wants::Place),
-            Claim::Unreadable(message) => self = self.unschedulable(message.clone()),
+            Claim::Unreadable(why) => self = self.unschedulable(why.0.clone()),
             Claim::None if gated => {
                 let gated = "Scheduling is blocked due to non-empty scheduling gates";
                 self = self.unschedulable(gated.to_owned());

@@ -194,7 +194,7 @@ impl SimulationRun<'_> {
 
     /// The pod, and those of its gang that wait.
     fn placed_with(&self, uid: &Uid) -> Vec<Uid> {
-        let gang = self.cluster.pod(uid).and_then(|pod| pod.groups.gang.as_ref());
+        let gang = self.cluster.pod(uid).and_then(|pod| pod.groups.gang());
         let objects = self.cluster.scheduler().snapshot().objects();
         let is_one =
             |gang: &GangName| matches!(objects.membership(gang), Membership::Policy(Policy::Gang(_)));
@@ -204,7 +204,7 @@ impl SimulationRun<'_> {
         let leaves = objects.groups().leaves(&objects.groups().root(gang));
         let is_mate = |uid: &&Uid| {
             let pod = self.cluster.pod(uid).filter(|pod| pod.demand().is_some());
-            pod.and_then(|pod| pod.groups.gang.as_ref()).is_some_and(|member| leaves.contains(&member.gang))
+            pod.and_then(|pod| pod.groups.gang()).is_some_and(|member| leaves.contains(&member.gang))
         };
         self.positions.keys().filter(is_mate).cloned().collect()
     }

@@ -195,7 +195,7 @@ fn demand(pod: &str, tenant: Tenant) -> Demand {
     let labels = if tenant.is_protected { "protected" } else { "other" };
     let footprint = Footprint {
         namespace: "default".into(),
-        labels: Arc::new(LabelSet::from([("app", labels)])),
+        labels: LabelSet::from([("app", labels)]),
         resource_claims: used.into_iter().collect(),
         extended,
         ..Footprint::default()

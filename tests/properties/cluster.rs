@@ -113,7 +113,10 @@ impl Pod {
                 deletion: self.deletion,
                 ..Importance::default()
             },
-            lifetime: Lifetime { created: self.created, leaving: self.is_leaving().then_some(self.created) },
+            lifetime: Lifetime {
+                created: self.created,
+                leaving: self.is_leaving().then(|| self.created.into()),
+            },
             status: Arc::new(WaitingPodStatus {
                 nominated: self.nominated.clone(),
                 room: self.room,
@@ -121,7 +124,7 @@ impl Pod {
             }),
             stage: if self.bound.is_some() && self.started { Stage::Running } else { Stage::Pending },
             holding,
-            groups: PodGroups { gang: self.gang.as_ref().map(of_group), ..PodGroups::default() },
+            groups: PodGroups::of(self.gang.as_ref().map(of_group), None),
             ..fixtures::pod(name, claim)
         }
     }

@@ -249,7 +249,7 @@ fn charge(at: usize, tenant: &Tenant) -> Charge {
         allocation(PROFILE, share(&format!("GPU-{}", tenant.node), tenant.memory, 0), Answer::Succeeded);
     let footprint = Footprint {
         namespace: "default".into(),
-        labels: Arc::new(LabelSet::from(&labels(tenant.is_protected))),
+        labels: LabelSet::from(&labels(tenant.is_protected)),
         ..Footprint::default()
     };
     let name: Uid = name(at).as_str().into();

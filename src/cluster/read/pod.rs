@@ -111,7 +111,7 @@ pub(super) fn footprint(
 pub(super) fn unless_too_many(claim: Claim, too_many: Option<TooManyConstraints>) -> Claim {
     match (claim, too_many) {
         (Claim::Place(_), Some(error)) => {
-            Claim::Unreadable(format!("Pod can't be placed: {}: {error}", error.field))
+            Claim::unreadable(format!("Pod can't be placed: {}: {error}", error.field))
         }
         (claim, _) => claim,
     }

@@ -34,7 +34,7 @@ pub struct SharedParts(Mutex<KnownParts>);
 struct KnownParts {
     names: Interned<str>,
     labels: Interned<Label>,
-    label_sets: Interned<LabelSet>,
+    label_sets: Interned<[Arc<Label>]>,
     workloads: Interned<Workload>,
     resources: Interned<ResourceAmounts>,
     exclusive: Interned<PortsAndDisks>,
@@ -83,7 +83,9 @@ impl SharedParts {
         let mut parts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         parts.names.share(&mut node.name);
         let KnownParts { names, labels, .. } = &mut *parts;
-        share_labels(&mut node.labels, labels, names);
+        if let Some(own) = Arc::get_mut(node.labels.labels_mut()) {
+            share_labels(own, labels, names);
+        }
         for offer in &mut node.devices.offers {
             let cards = offer.inventory.take();
             offer.inventory = cards.map(|cards| cards.map(|card| Card { id: parts.card(&card.id), ..card }));
@@ -94,9 +96,9 @@ impl SharedParts {
 
 impl KnownParts {
     /// Labels are looked up only for a set that is new: most events are of pods that are known.
-    fn share_label_set(&mut self, labels: &mut Arc<LabelSet>) {
+    fn share_label_set(&mut self, labels: &mut LabelSet) {
         let Self { names, labels: known, label_sets, .. } = self;
-        label_sets.share_with(labels, |labels| share_labels(labels, known, names));
+        label_sets.share_with(labels.labels_mut(), |labels| share_labels(labels, known, names));
     }
 
     /// The card of this uuid, whose text is shared.
@@ -129,8 +131,8 @@ impl KnownParts {
     }
 }
 
-fn share_labels(labels: &mut LabelSet, known: &mut Interned<Label>, names: &mut Interned<str>) {
-    for label in labels.labels_mut() {
+fn share_labels(labels: &mut [Arc<Label>], known: &mut Interned<Label>, names: &mut Interned<str>) {
+    for label in labels {
         known.share_with(label, |Label { key, value }| {
             names.share(key);
             names.share(value);
@@ -182,6 +184,10 @@ mod tests {
         PodInfo { holding, ..fixtures::pod(name, Claim::None) }
     }
 
+    fn labels(pod: &mut PodInfo) -> &Arc<[Arc<Label>]> {
+        Arc::get_mut(&mut pod.footprint).unwrap().labels.labels_mut()
+    }
+
     fn card(pod: &PodInfo) -> &CardId {
         &pod.holding.as_ref().unwrap().allocations[0].assignment.containers[0].shares[0].card
     }
@@ -189,14 +195,14 @@ mod tests {
     #[test]
     fn pods_share_what_they_have_in_common_and_stay_what_they_were() {
         let parts = SharedParts::default();
-        let [one, other] = ["a", "b"].map(|name| {
+        let [mut one, mut other] = ["a", "b"].map(|name| {
             let shared = parts.share(pod(name, "GPU-0"));
             assert_eq!(shared, pod(name, "GPU-0"));
             shared
         });
         assert!(Arc::ptr_eq(&one.key.namespace, &other.key.namespace));
         assert!(Arc::ptr_eq(&one.footprint.namespace, &other.key.namespace));
-        assert!(Arc::ptr_eq(&one.footprint.labels, &other.footprint.labels));
+        assert!(Arc::ptr_eq(labels(&mut one), labels(&mut other)));
         assert!(Arc::ptr_eq(card(&one).name(), card(&other).name()));
         assert!(!Arc::ptr_eq(&one.key.name, &other.key.name));
     }

@@ -29,7 +29,7 @@ fn why(unread: &[Unread]) -> String {
 /// A pod holds what the others of its fields say, and is not placed.
 pub(in crate::cluster) fn pod(pod: &mut PodInfo, unread: &[Unread]) {
     if !unread.is_empty() && pod.claim != Claim::None {
-        pod.claim = Claim::Unreadable(format!("Pod is not placed: {}", why(unread)));
+        pod.claim = Claim::unreadable(format!("Pod is not placed: {}", why(unread)));
     }
 }
 

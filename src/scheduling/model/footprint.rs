@@ -34,7 +34,7 @@ pub struct Footprint {
     /// The pod's namespace.
     pub namespace: Arc<str>,
     /// The pod's labels.
-    pub labels: Arc<LabelSet>,
+    pub labels: LabelSet,
     /// Whether the pod is being deleted: spreading does not count it.
     pub terminating: bool,
     /// Resources that Kubernetes accounts.
@@ -232,7 +232,7 @@ impl Footprint {
                 preferred: scored.into_iter().map(read).collect(),
             }),
             namespace,
-            labels: Arc::new(LabelSet::from(labels)),
+            labels: LabelSet::from(labels),
             reservation: None,
         }
     }

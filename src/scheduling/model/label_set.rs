@@ -14,9 +14,9 @@ pub struct Label {
     pub value: Arc<str>,
 }
 
-/// Labels, in the order of the keys.
+/// Labels, in the order of the keys. A clone shares them.
 #[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
-pub struct LabelSet(Box<[Arc<Label>]>);
+pub struct LabelSet(Arc<[Arc<Label>]>);
 
 impl LabelSet {
     /// Whether there is no label.
@@ -40,9 +40,9 @@ impl LabelSet {
         self.0.iter().map(|label| (&*label.key, &*label.value))
     }
 
-    /// Every label, to be replaced by an equal one that others have too.
-    pub fn labels_mut(&mut self) -> impl Iterator<Item = &mut Arc<Label>> {
-        self.0.iter_mut()
+    /// Every label, and all of them together, to be replaced by equal ones that others have too.
+    pub fn labels_mut(&mut self) -> &mut Arc<[Arc<Label>]> {
+        &mut self.0
     }
 }
 

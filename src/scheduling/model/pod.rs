@@ -163,7 +163,18 @@ pub enum Claim {
     /// A place.
     Place(Arc<Ask>),
     /// Nothing but to say why it can't be read.
-    Unreadable(String),
+    Unreadable(Box<UnreadableRequest>),
+}
+
+/// Why it can't be read what a pod asks for, in words.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct UnreadableRequest(pub String);
+
+impl Claim {
+    /// Nothing but to say this.
+    pub fn unreadable(why: String) -> Self {
+        Self::Unreadable(Box::new(UnreadableRequest(why)))
+    }
 }
 
 /// How far a pod is in its life.
@@ -216,12 +227,12 @@ pub enum Binding {
 }
 
 /// When a pod came, and when it is to go.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Lifetime {
     /// When it was created.
     pub created: Timestamp,
-    /// When it is to be gone, where it is being deleted.
-    pub leaving: Option<Timestamp>,
+    /// When it is to be gone, where it is being deleted, as few pods are.
+    pub leaving: Option<Box<Timestamp>>,
 }
 
 /// What the status of a waiting pod says.
@@ -239,13 +250,32 @@ pub struct WaitingPodStatus {
     pub room: Option<RoomStatus>,
 }
 
-/// The groups of pods that a pod belongs to.
+/// The groups of pods that a pod belongs to. Most belong to none, and take one word for that.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct PodGroups {
-    /// The one that it is placed with.
-    pub gang: Option<Arc<Member>>,
+pub struct PodGroups(Option<Box<Memberships>>);
+
+#[derive(Clone, Debug, Eq, PartialEq)]
+struct Memberships {
+    gang: Option<Arc<Member>>,
+    job: Option<Arc<JobMember>>,
+}
+
+impl PodGroups {
+    /// The group that a pod is placed with, and the job whose budget evictions at the end of a window observe, where the settings have windows.
+    pub fn of(gang: Option<Arc<Member>>, job: Option<Arc<JobMember>>) -> Self {
+        let is_any = gang.is_some() || job.is_some();
+        Self(is_any.then(|| Box::new(Memberships { gang, job })))
+    }
+
+    /// The one that the pod is placed with.
+    pub fn gang(&self) -> Option<&Arc<Member>> {
+        self.0.as_ref()?.gang.as_ref()
+    }
+
     /// The job whose budget evictions at the end of a window observe, where the settings have windows.
-    pub job: Option<Arc<JobMember>>,
+    pub fn job(&self) -> Option<&Arc<JobMember>> {
+        self.0.as_ref()?.job.as_ref()
+    }
 }
 
 /// A pod.

@@ -321,5 +321,5 @@ fn goes_by(uid: &Uid, charge: &Charge, view: &NodeView<'_>) -> Option<Timestamp>
     let withdrawn = charge.has_answer(Answer::Withdrawn)
         && charge.commitment == Commitment::Bound
         && charge.stage == Stage::Pending;
-    view.pods.pod(uid).filter(|_| withdrawn)?.lifetime.leaving?.checked_add(CLEARANCE).ok()
+    view.pods.pod(uid).filter(|_| withdrawn)?.lifetime.leaving.as_ref()?.checked_add(CLEARANCE).ok()
 }

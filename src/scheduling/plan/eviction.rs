@@ -170,7 +170,7 @@ fn jobs<'a>(
 ) -> BTreeMap<&'a JobName, Job> {
     let mut jobs: BTreeMap<&JobName, Job> = BTreeMap::new();
     for pod in pods.filter(|pod| pod.stage != Stage::Ended) {
-        let Some(member) = &pod.groups.job else { continue };
+        let Some(member) = pod.groups.job() else { continue };
         let job = jobs.entry(&member.job).or_default();
         job.total += 1;
         job.running += usize::from(pod.stage == Stage::Running && !leaves(pod) && !asked(&pod.key.uid));
@@ -189,7 +189,8 @@ fn candidates<'a>(
     asked: impl Fn(&Uid) -> bool,
 ) -> Vec<(&'a PodInfo, &'a JobMember, Eviction)> {
     let candidate = |pod: &'a PodInfo| {
-        let member = pod.groups.job.as_deref().filter(|member| may_go(&member.evictable, objects))?;
+        let member =
+            pod.groups.job().map(|job| &**job).filter(|member| may_go(&member.evictable, objects))?;
         let node = bound(pod)?;
         let stays = pod.stage != Stage::Ended && !leaves(pod) && !asked(&pod.key.uid);
         let closed = zone(node).filter(|state| stays && !state.is_open())?;

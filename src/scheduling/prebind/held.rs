@@ -206,7 +206,7 @@ fn lacks_volume(pod: &PodInfo, view: &PrebindView<'_>) -> bool {
 
 /// The gang that the pod is placed with.
 fn gang_name(pod: &PodInfo, view: &PrebindView<'_>) -> Option<GangName> {
-    pod.groups.gang.as_ref().map(|member| view.snapshot.objects().groups().root(&member.gang))
+    pod.groups.gang().map(|member| view.snapshot.objects().groups().root(&member.gang))
 }
 
 fn gang_of(pod: &Uid, view: &PrebindView<'_>) -> Option<GangName> {

@@ -148,7 +148,7 @@ impl<'a> AuditView<'a> {
             PodProgress::Idle => !wants || bound,
             PodProgress::Prebinding(_) => held.is_some() && self.prebinding.contains(uid),
             PodProgress::InLine(node) => held.is_some() && self.flows.line(node).any(|pod| pod == uid),
-            PodProgress::Ungathered => info.groups.gang.is_some() && listed(),
+            PodProgress::Ungathered => info.groups.gang().is_some() && listed(),
             _ => listed(),
         };
         (!is_right).then(|| Drift::Forgotten(info.key.clone()))

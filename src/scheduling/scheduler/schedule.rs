@@ -36,9 +36,9 @@ impl Scheduler {
             let namespace = entry.info.key.namespace.clone();
             match entry.info.claim.clone() {
                 Claim::None => self.binding.cycle.queue.set_progress(&uid, PodProgress::Idle),
-                Claim::Unreadable(message) => {
+                Claim::Unreadable(why) => {
                     self.binding.cycle.queue.set_progress(&uid, PodProgress::Idle);
-                    self.binding.cycle.tell_unschedulable(&uid, PendingReason::Request(message.into()));
+                    self.binding.cycle.tell_unschedulable(&uid, PendingReason::Request(why.0.into()));
                 }
                 Claim::Place(ask) => self.place(&uid, &ask, now),
             }

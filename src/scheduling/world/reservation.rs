@@ -101,7 +101,7 @@ impl ReservationState {
                 && controller.is_none_or(|owner| {
                     pod.controller.as_ref().is_some_and(|controller| owner.is_of(namespace, controller))
                 })
-                && selector.is_none_or(|selector| selector.matches(&**labels))
+                && selector.is_none_or(|selector| selector.matches(labels))
         };
         let wanted = pod.affinity.as_ref();
         self.admission == Admission::Owners

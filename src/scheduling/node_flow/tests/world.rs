@@ -245,7 +245,7 @@ impl World {
             self.pods.remove(name);
             self.pods_to_show.push_back(Shown::Gone(name.into()));
         } else if pod.lifetime.leaving.is_none() {
-            pod.lifetime.leaving = Some(self.now + SignedDuration::from_secs(30));
+            pod.lifetime.leaving = Some(Box::new(self.now + SignedDuration::from_secs(30)));
             pod.claim = Claim::None;
             self.set_pod(pod);
         }

@@ -58,7 +58,7 @@ impl<'a> EvictionBudgets<'a> {
     fn find(&self, pod: &PodInfo, readiness: Readiness) -> Result<Option<usize>, Postponement> {
         let (namespace, labels) = (&pod.footprint.namespace, &pod.footprint.labels);
         let of_namespace = self.0.get(&**namespace).into_iter().flatten().enumerate();
-        let mut covering = of_namespace.filter(|(_, (budget, _))| budget.covers(namespace, &**labels));
+        let mut covering = of_namespace.filter(|(_, (budget, _))| budget.covers(namespace, labels));
         let Some((at, (budget, left))) = covering.next() else { return Ok(None) };
         if covering.next().is_some() {
             return Err(Postponement::SeveralPodDisruptionBudgets);

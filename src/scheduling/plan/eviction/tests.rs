@@ -30,13 +30,13 @@ fn pod(name: &str) -> PodInfo {
         budget: None,
         readiness: Readiness::Ready,
     };
-    let labels = Arc::new(LabelSet::from([("app", "a")]));
+    let labels = LabelSet::from([("app", "a")]);
     let footprint = Footprint { namespace: "team".into(), labels, ..Footprint::default() };
     let mut pod = PodInfo {
         stage: Stage::Running,
         holding: Some(fixtures::holding("rz1-node", Vec::new())),
         footprint: Arc::new(footprint),
-        groups: PodGroups { job: Some(Arc::new(member)), ..PodGroups::default() },
+        groups: PodGroups::of(None, Some(Arc::new(member))),
         ..fixtures::pod(name, Claim::None)
     };
     pod.key.namespace = "team".into();
@@ -44,7 +44,9 @@ fn pod(name: &str) -> PodInfo {
 }
 
 fn member(mut pod: PodInfo, change: impl FnOnce(&mut JobMember)) -> PodInfo {
-    change(Arc::make_mut(pod.groups.job.as_mut().unwrap()));
+    let mut job = pod.groups.job().unwrap().clone();
+    change(Arc::make_mut(&mut job));
+    pod.groups = PodGroups::of(None, Some(job));
     pod
 }
 
@@ -108,7 +110,7 @@ fn only_preemptable_pods_of_closed_zones_go() {
     };
     let fixed = member(pod("fixed"), |member| member.evictable = Evictable::No);
     let leaving = PodInfo {
-        lifetime: Lifetime { leaving: Some(Timestamp::UNIX_EPOCH), ..Lifetime::default() },
+        lifetime: Lifetime { leaving: Some(Box::new(Timestamp::UNIX_EPOCH)), ..Lifetime::default() },
         ..pod("leaving")
     };
     let ended = PodInfo { stage: Stage::Ended, ..pod("ended") };
@@ -245,7 +247,7 @@ fn what_a_disruption_budget_does_not_count_goes_without_it() {
 fn what_a_disruption_budget_keeps_does_not_use_up_the_budget_of_the_job() {
     let pods = with(JobBudget::MaxUnavailable(Quantum::Count(1)), named(["a", "b"]));
     let mut kept = pods.clone();
-    Arc::make_mut(&mut kept[0].footprint).labels = Arc::default();
+    Arc::make_mut(&mut kept[0].footprint).labels = LabelSet::default();
     let none = r#"{"metadata":{"name":"n","namespace":"team"},"spec":{"selector":{"matchExpressions":[{"key":"app","operator":"DoesNotExist"}]}}}"#;
     assert_eq!(names(&run(&kept, &budgets(&[none]))), ["b"]);
 }

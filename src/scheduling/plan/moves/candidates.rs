@@ -149,7 +149,7 @@ fn is_of_gang(info: &PodInfo, objects: &Objects) -> bool {
     if whole_group(&info.importance, objects).is_some() {
         return true;
     }
-    let membership = info.groups.gang.as_ref().map(|member| objects.membership(&member.gang));
+    let membership = info.groups.gang().map(|member| objects.membership(&member.gang));
     membership.is_some_and(|membership| membership != Membership::Policy(Policy::Alone))
 }
 

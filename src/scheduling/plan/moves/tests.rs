@@ -9,7 +9,7 @@ use crate::{
     device::{Answer, CardPolicy, ContainerRequest, Role},
     object::{LabelSelector, Labels, PodDisruptionBudget},
     scheduling::{
-        Claim, Footprint, Holding,
+        Claim, Footprint, Holding, PodGroups,
         fixtures::{self, PROFILE, allocation, node, share},
         model::{
             gang::{GangName, GroupApi, Member},
@@ -218,11 +218,11 @@ fn pods_that_must_not_move_keep_their_cards_and_are_counted() {
     assert_eq!(kept(both(leaving)), (0, vec![(Unmovable::Unsettled, 2)]));
     let gang = |pod: &mut MovablePod| {
         let gang = GangName { api: GroupApi::Volcano, group: "default/gang".into() };
-        pod.info.groups.gang = Some(Arc::new(Member { gang, task: None }));
+        pod.info.groups = PodGroups::of(Some(Arc::new(Member { gang, task: None })), None);
     };
     assert_eq!(kept(both(gang)), (0, vec![(Unmovable::Gang, 2)]));
     let mut covered = both(|pod| {
-        let labels = Arc::new(LabelSet::from([("app", "web")]));
+        let labels = LabelSet::from([("app", "web")]);
         pod.info.footprint = Arc::new(Footprint { labels, ..Footprint::clone(&pod.info.footprint) });
     });
     let mut budget = PodDisruptionBudget::default();
@@ -236,7 +236,7 @@ fn pods_that_must_not_move_keep_their_cards_and_are_counted() {
 #[test]
 fn one_eviction_at_a_time_is_enough_of_a_budget() {
     let labelled = |pod: &mut MovablePod| {
-        let labels = Arc::new(LabelSet::from([("app", "web")]));
+        let labels = LabelSet::from([("app", "web")]);
         pod.info.footprint = Arc::new(Footprint { labels, ..Footprint::clone(&pod.info.footprint) });
     };
     let mut stage = Cluster::new(&[("n1", 1), ("n2", 1)])

@@ -27,7 +27,7 @@ impl Budgets {
             let selects = budget.spec.selector.as_ref().is_some_and(|selector| !selector.is_empty());
             selects
                 && !pod.labels.is_empty()
-                && budget.covers(&pod.namespace, &*pod.labels)
+                && budget.covers(&pod.namespace, &pod.labels)
                 && !budget.has_disrupted(&charge.pod.name)
         };
         let budgets = self.0.iter().enumerate();

@@ -26,7 +26,7 @@ use crate::{
 fn held(on: (&str, u32), memory: u64, priority: i32) -> Charge {
     let (node, card) = on;
     let share = share(&format!("GPU-{node}-{card}"), memory, 10);
-    let labels = Arc::new(LabelSet::from([("app", "web")]));
+    let labels = LabelSet::from([("app", "web")]);
     Charge {
         footprint: Arc::new(Footprint { namespace: "default".into(), labels, ..Footprint::default() }),
         importance: Importance { priority, ..Importance::default() },

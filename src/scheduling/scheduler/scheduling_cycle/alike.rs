@@ -19,7 +19,7 @@ use crate::scheduling::{
 pub(in crate::scheduling::scheduler) struct Alike {
     ask: Arc<Ask>,
     namespace: Arc<str>,
-    labels: Arc<LabelSet>,
+    labels: LabelSet,
     priority: i32,
     preemption_policy: PreemptionPolicy,
 }

@@ -224,7 +224,7 @@ mod tests {
 
         /// The pod is seen with this condition.
         fn see(&mut self, told: Option<&str>) {
-            let mut pod = fixtures::pod("p", Claim::Unreadable("why".to_owned()));
+            let mut pod = fixtures::pod("p", Claim::unreadable("why".to_owned()));
             Arc::make_mut(&mut pod.status).told = told.map(str::to_owned);
             self.pods.see(Box::new(pod), Timestamp::UNIX_EPOCH);
         }

@@ -31,7 +31,7 @@ impl SchedulingCycle {
     ) -> Result<Vec<Allocation>, Untaken> {
         let info = self.pods.get(uid).map(|entry| &*entry.info);
         if let Some(Claim::Unreadable(why)) = info.map(|info| &info.claim) {
-            return Err(Untaken::Request(why.as_str().into()));
+            return Err(Untaken::Request(why.0.as_str().into()));
         }
         let demand = info.and_then(crate::scheduling::PodInfo::demand);
         let demand = demand.ok_or(Untaken::Unwanted)?;

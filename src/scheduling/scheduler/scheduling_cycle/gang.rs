@@ -89,7 +89,7 @@ impl Gangs {
 
     /// Whether pods of the pod's gang are bound and wait for others.
     pub(in crate::scheduling::scheduler) fn is_partly_bound(&self, pod: &PodInfo) -> bool {
-        pod.groups.gang.as_ref().is_some_and(|member| self.comes_first(&member.gang))
+        pod.groups.gang().is_some_and(|member| self.comes_first(&member.gang))
     }
 
     /// Whether the missing pods of the PodGroup are decided before all other pods: it is partly bound, or a group is that it is in.
@@ -134,10 +134,10 @@ impl Gangs {
         known: Option<&PodInfo>,
     ) -> Option<GangName> {
         self.timeout?;
-        let gang = &pod.groups.gang.as_ref()?.gang;
+        let gang = &pod.groups.gang()?.gang;
         let is_same = |known: &PodInfo| {
-            (&known.claim, &known.holding, known.stage, known.lifetime.leaving)
-                == (&pod.claim, &pod.holding, pod.stage, pod.lifetime.leaving)
+            (&known.claim, &known.holding, known.stage, &known.lifetime.leaving)
+                == (&pod.claim, &pod.holding, pod.stage, &pod.lifetime.leaving)
         };
         if known.is_some_and(is_same) {
             return None;
@@ -148,7 +148,7 @@ impl Gangs {
 
     /// A pod is gone, and its gang has one pod less.
     pub(in crate::scheduling::scheduler) fn lose_member(&mut self, pod: &PodInfo) {
-        let Some(member) = &pod.groups.gang else { return };
+        let Some(member) = pod.groups.gang() else { return };
         if let Some(members) = self.members.get_mut(&member.gang) {
             members.remove(&pod.key.uid);
             if members.is_empty() {
@@ -197,7 +197,7 @@ impl Gangs {
 
     /// Something has changed of the pod's gang.
     pub(in crate::scheduling::scheduler) fn touch_gang_of(&mut self, pod: &PodInfo) {
-        if let Some(member) = pod.groups.gang.as_ref().filter(|_| self.timeout.is_some()) {
+        if let Some(member) = pod.groups.gang().filter(|_| self.timeout.is_some()) {
             self.touch(member.gang.clone());
         }
     }

@@ -156,8 +156,8 @@ impl Pods {
         self.claim(&uid, claiming(&pod));
         if let Some(entry) = self.entries.get_mut(&uid) {
             let known = &entry.info;
-            let changed = (&known.claim, &known.footprint, known.importance.priority, &known.groups.gang)
-                != (&pod.claim, &pod.footprint, pod.importance.priority, &pod.groups.gang);
+            let changed = (&known.claim, &known.footprint, known.importance.priority, known.groups.gang())
+                != (&pod.claim, &pod.footprint, pod.importance.priority, pod.groups.gang());
             entry.info = pod;
             self.by_name.set(&key, &self.entries);
             return changed;

@@ -45,7 +45,7 @@ fn least(min: usize) -> Gang {
 fn member(play: &Play, name: &str, memory: u64) -> PodInfo {
     let gang = GangName { api: GroupApi::Volcano, group: "default/g".into() };
     PodInfo {
-        groups: PodGroups { gang: Some(Arc::new(Member { gang, task: None })), ..PodGroups::default() },
+        groups: PodGroups::of(Some(Arc::new(Member { gang, task: None })), None),
         ..pod(name, memory, play.now)
     }
 }
@@ -181,7 +181,7 @@ fn two_gangs_do_not_hold_halves_against_each_other() {
         let mut pod = member(&play, name, 4_000);
         if ["x", "y"].contains(&name) {
             let gang = GangName { api: GroupApi::Volcano, group: "default/h".into() };
-            pod.groups.gang = Some(Arc::new(Member { gang, task: None }));
+            pod.groups = PodGroups::of(Some(Arc::new(Member { gang, task: None })), None);
         }
         play.happens(Event::Pod(PodChange::Seen(Box::new(pod))));
     }
@@ -282,8 +282,8 @@ fn each_task_has_its_own_minimum() {
     play.happens(Event::Object(ObjectChange::Seen(group(Gang { min: 3, tasks, ..Gang::default() }))));
     for (name, task) in [("a", "worker"), ("b", "worker"), ("c", "worker"), ("d", "master")] {
         let mut pod = member(&play, name, 1000);
-        let gang = pod.groups.gang.as_ref().unwrap().gang.clone();
-        pod.groups.gang = Some(Arc::new(Member { gang, task: Some(task.into()) }));
+        let gang = pod.groups.gang().unwrap().gang.clone();
+        pod.groups = PodGroups::of(Some(Arc::new(Member { gang, task: Some(task.into()) })), None);
         play.happens(Event::Pod(PodChange::Seen(Box::new(pod))));
         let placed = play.scheduler.snapshot().ledger().all().count();
         assert_eq!(placed, if name == "d" { 4 } else { 0 }, "{name}");
@@ -370,7 +370,7 @@ fn victims_go_for_a_whole_gang_or_not_at_all() {
     play.happens(Event::Pod(PodChange::Seen(Box::new(small))));
     assert!(!play.is_charged("small", Commitment::Assumed));
     let low = play.foreign_pod("low", 5_000);
-    let mut low = PodInfo { lifetime: Lifetime { leaving: Some(play.now), ..low.lifetime }, ..low };
+    let mut low = PodInfo { lifetime: Lifetime { leaving: Some(Box::new(play.now)), ..low.lifetime }, ..low };
     low.importance.deletion = Deletion::Preempted;
     play.happens(Event::Pod(PodChange::Seen(Box::new(low))));
     play.ended("low");
@@ -410,7 +410,7 @@ fn a_pod_whose_priority_or_policy_is_not_that_of_its_group_is_not_placed() {
     let of_kubernetes = |play: &Play, name: &str, priority| {
         let gang = GangName { api: GroupApi::Kubernetes, group: "default/k".into() };
         let mut pod = PodInfo {
-            groups: PodGroups { gang: Some(Arc::new(Member { gang, task: None })), ..PodGroups::default() },
+            groups: PodGroups::of(Some(Arc::new(Member { gang, task: None })), None),
             ..pod(name, 1_000, play.now)
         };
         pod.importance.group = Some("default/k".into());
@@ -454,7 +454,7 @@ fn the_status_of_a_group_says_once_why_its_pods_wait_and_once_that_they_are_plac
         let gang = GangName { api: GroupApi::Kubernetes, group: "default/k".into() };
         let member = Member { gang, task: None };
         let mut pod = pod(name, memory, play.now);
-        pod.groups.gang = Some(Arc::new(member));
+        pod.groups = PodGroups::of(Some(Arc::new(member)), None);
         pod.importance.group = Some("default/k".into());
         pod
     };
@@ -509,14 +509,14 @@ fn a_scheduler_that_is_started_anew_deletes_what_is_left_of_a_group_that_goes_as
         let of_group = |name: &str| {
             let gang = GangName { api: GroupApi::Kubernetes, group: "default/k".into() };
             let mut pod = bound(&play, name, 4_000, Answer::Succeeded);
-            pod.groups.gang = Some(Arc::new(Member { gang, task: None }));
+            pod.groups = PodGroups::of(Some(Arc::new(Member { gang, task: None })), None);
             pod.importance.group = Some("default/k".into());
             pod.stage = Stage::Running;
             pod
         };
         let mut going = of_group("a");
         going.importance.deletion = Deletion::Preempted;
-        going.lifetime.leaving = Some(play.now);
+        going.lifetime.leaving = Some(Box::new(play.now));
         let mut high = pod("high", 9_000, play.now);
         high.importance.priority = 10;
         Arc::make_mut(&mut high.status).nominated = Some(NODE.into());

@@ -42,7 +42,8 @@ fn withdrawn(play: &mut Play, outcome: WriteOutcome) {
 }
 
 fn leaving(pod: PodInfo, deletion: Deletion, play: &Play) -> PodInfo {
-    let mut leaving = PodInfo { lifetime: Lifetime { leaving: Some(play.now), ..pod.lifetime }, ..pod };
+    let mut leaving =
+        PodInfo { lifetime: Lifetime { leaving: Some(Box::new(play.now)), ..pod.lifetime }, ..pod };
     leaving.importance.deletion = deletion;
     leaving
 }

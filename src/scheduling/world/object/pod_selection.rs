@@ -6,7 +6,7 @@ use crate::scheduling::model::{footprint::Footprint, pod_selector::PodSelector};
 impl PodSelector {
     /// Whether the pod is one of these.
     pub fn matches(&self, pod: &Footprint, objects: &Objects) -> bool {
-        self.labels.as_ref().is_some_and(|labels| labels.matches(&*pod.labels))
+        self.labels.as_ref().is_some_and(|labels| labels.matches(&pod.labels))
             && self.admits_namespace(&pod.namespace, objects)
     }
 
@@ -39,11 +39,7 @@ mod tests {
 
     fn pod(namespace: &str, labels: &[(&str, &str)]) -> Footprint {
         let labels = labels.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-        Footprint {
-            namespace: namespace.into(),
-            labels: Arc::new(LabelSet::from(&labels)),
-            ..Footprint::default()
-        }
+        Footprint { namespace: namespace.into(), labels: LabelSet::from(&labels), ..Footprint::default() }
     }
 
     #[test]

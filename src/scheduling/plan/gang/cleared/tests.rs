@@ -77,7 +77,7 @@ fn held(at: usize, tenant: &Tenant) -> Charge {
     let card = format!("GPU-{}", node(tenant.node));
     let footprint = Footprint {
         namespace: "default".into(),
-        labels: Arc::new(LabelSet::from(&labels(tenant))),
+        labels: LabelSet::from(&labels(tenant)),
         ..Footprint::default()
     };
     Charge {

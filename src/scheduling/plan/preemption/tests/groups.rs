@@ -154,7 +154,7 @@ fn what_a_pod_of_the_group_keeps_from_other_nodes_is_given_up_with_it() {
     for (pod, charge) in &pods {
         snapshot.charge((*pod).into(), charge.clone());
     }
-    let labels = Arc::new(LabelSet::from([("app", "urgent")]));
+    let labels = LabelSet::from([("app", "urgent")]);
     let footprint = Footprint { namespace: "default".into(), labels, ..Footprint::default() };
     let urgent = Demand { footprint: Arc::new(footprint), ..preemptor(10_000) };
     assert!(chosen(&urgent, &mut snapshot, Rules::default()).is_ok_and(|(node, ..)| node == "n2"));

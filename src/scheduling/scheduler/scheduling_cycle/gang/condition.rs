@@ -81,7 +81,7 @@ impl GangView<'_> {
                 _ => continue,
             };
             let entry = self.pods.get(uid);
-            let member = entry.and_then(|entry| entry.info.groups.gang.as_ref());
+            let member = entry.and_then(|entry| entry.info.groups.gang());
             if let Some(member) = member.filter(|member| member.gang.api == GroupApi::Kubernetes) {
                 refused.entry(member.gang.clone()).or_insert(GroupCondition { outcome, message });
             }

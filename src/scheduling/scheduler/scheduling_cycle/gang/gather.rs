@@ -110,7 +110,7 @@ impl GangView<'_> {
     /// The pods of a gang that are to be placed, in the order of the queue: this one and, unless the gang is whole, all others that wait. In a tree of
     /// groups these are the pods of the largest part around this one that has too few pods; where that is.
     fn applicants(self, name: &GangName, uid: &Uid, gang: &Gang, survey: &Survey) -> (usize, Vec<Applicant>) {
-        let group_of = |uid: &Uid| Some(&self.pods.get(uid)?.info.groups.gang.as_ref()?.gang);
+        let group_of = |uid: &Uid| Some(&self.pods.get(uid)?.info.groups.gang()?.gang);
         let (part, whole) = match &gang.groups {
             Some(tree) => {
                 let part = group_of(uid).and_then(|group| tree.part_of(group, &survey.placed));
@@ -145,7 +145,7 @@ impl GangView<'_> {
                 if self.contradiction(&entry.info).is_some() {
                     return None;
                 }
-                let member = (**entry.info.groups.gang.as_ref()?).clone();
+                let member = (**entry.info.groups.gang()?).clone();
                 let place = (Reverse(demand.priority), entry.info.lifetime.created, entry.seen);
                 Some((place, Applicant { demand, member }))
             })

@@ -78,7 +78,7 @@ impl<'a> GangView<'a> {
     pub(super) fn membership(self, uid: &Uid) -> Option<(&'a Arc<Member>, Membership)> {
         self.gangs.timeout.filter(|_| !self.directed)?;
         let info = &self.pods.get(uid)?.info;
-        let member = info.groups.gang.as_ref()?;
+        let member = info.groups.gang()?;
         if let Some(why) = self.contradiction(info) {
             return Some((member, Membership::Policy(Policy::Unserved(why.into()))));
         }
@@ -178,7 +178,7 @@ impl<'a> GangView<'a> {
             let (Some(entry), Some(charge)) = (self.pods.get(uid), self.snapshot.ledger().get(uid)) else {
                 continue;
             };
-            let Some(member) = &entry.info.groups.gang else { continue };
+            let Some(member) = entry.info.groups.gang() else { continue };
             survey.placed.count(member);
             survey.nodes.push((member.gang.clone(), charge.node.clone()));
             if charge.stage == Stage::Running {

@@ -35,7 +35,7 @@ fn pod_of(play: &Play, group: &str, name: &str, memory: u64) -> PodInfo {
     let full: Arc<str> = format!("default/{group}").into();
     let gang = GangName { api: GroupApi::Kubernetes, group: full.clone() };
     let mut pod = pod(name, memory, play.now);
-    pod.groups.gang = Some(Arc::new(Member { gang, task: None }));
+    pod.groups = PodGroups::of(Some(Arc::new(Member { gang, task: None })), None);
     pod.importance.group = Some(full);
     pod
 }
@@ -340,7 +340,7 @@ fn what_is_left_below_a_group_that_goes_as_a_whole_is_deleted_by_a_scheduler_tha
         };
         let mut going = bound_in("prefill", "p");
         going.importance.deletion = Deletion::Preempted;
-        going.lifetime.leaving = Some(play.now);
+        going.lifetime.leaving = Some(Box::new(play.now));
         let mut high = pod("high", 9_900, play.now);
         high.importance.priority = 10;
         Arc::make_mut(&mut high.status).nominated = Some(NODE.into());
