@@ -124,8 +124,8 @@ const NODES: usize = 100;
 const PODS: usize = 1_000;
 
 /// The most bytes that a node of eight cards and a pod that runs take.
-const MOST_OF_A_NODE: i64 = 5_700;
-const MOST_OF_A_POD: i64 = 1_700;
+const MOST_OF_A_NODE: i64 = 5_300;
+const MOST_OF_A_POD: i64 = 1_640;
 
 /// Classes of pods, and the most bytes that one keeps of a node whose room no other node has.
 const CLASSES: usize = 10;
