@@ -212,13 +212,12 @@ impl Ledger {
         let allocations =
             || charges.iter().flat_map(|charge| charge.allocations.iter().map(move |one| (one, charge.init)));
         let cuts = self.cuts.get(node);
-        let usage = match cuts {
-            None => Usage::of(allocations().map(|(one, init)| (&*one.assignment, init))),
-            Some(_) => {
-                let sized = allocations().map(|(one, init)| (sized(&one.assignment, cuts), init));
-                let sized: Vec<_> = sized.collect();
-                Usage::of(sized.iter().map(|(assignment, init)| (assignment.as_ref(), *init)))
-            }
+        let usage = if cuts.is_some() {
+            let sized = allocations().map(|(one, init)| (sized(&one.assignment, cuts), init));
+            let sized: Vec<_> = sized.collect();
+            Usage::of(sized.iter().map(|(assignment, init)| (assignment.as_ref(), *init)))
+        } else {
+            Usage::of(allocations().map(|(one, init)| (&*one.assignment, init)))
         };
         allocations().fold(usage, |usage, (one, init)| match &one.unknown {
             None => usage,
