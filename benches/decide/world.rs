@@ -76,9 +76,8 @@ impl World {
             let filling = if family == Family::LeastWasteFilled { 6 } else { 0 };
             let standing = [json!({}), family.neighbour(at)].into_iter().chain(vec![json!({}); filling]);
             for (pod, spec) in standing.enumerate() {
-                let mut footprint = Footprint::of_pod(&read(&spec, STANDING), ResourceAmounts::default());
-                footprint.neighbours = shared(&mut terms, footprint.neighbours);
-                let footprint = Arc::new(footprint);
+                let mut footprint = footprint(&read(&spec, STANDING));
+                share_terms(&mut terms, &mut Arc::make_mut(&mut footprint).neighbours);
                 let allocations = match family {
                     Family::LeastWasteFilled => mix::part(at, pod),
                     family if family.wastes_least() => mix::share(at, pod),
@@ -272,12 +271,11 @@ fn footprint(pod: &Pod) -> Arc<Footprint> {
 }
 
 /// Terms that are equal, once: as they are of the pods that the program reads.
-fn shared(known: &mut HashSet<Arc<NeighbourTerms>>, terms: Arc<NeighbourTerms>) -> Arc<NeighbourTerms> {
-    if let Some(known) = known.get(&terms) {
-        return known.clone();
+fn share_terms(known: &mut HashSet<Arc<NeighbourTerms>>, terms: &mut Arc<NeighbourTerms>) {
+    match known.get(terms) {
+        Some(known) => terms.clone_from(known),
+        None => drop(known.insert(terms.clone())),
     }
-    known.insert(terms.clone());
-    terms
 }
 
 /// What the pods of a class ask for that ask for no card: nothing but what tells classes apart.

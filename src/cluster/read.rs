@@ -190,8 +190,8 @@ impl Reader {
         } else {
             pod::unless_too_many(self.claim(pod, &mut footprint), too_many)
         };
-        let gang = group::member(pod).filter(|_| self.judged == ReadPurpose::Everything).map(Arc::new);
-        let job = self.divides_time().then(|| Arc::new(time_division::member(pod, self.placer(pod))));
+        let gang = group::member(pod).filter(|_| self.judged == ReadPurpose::Everything);
+        let job = self.divides_time().then(|| time_division::member(pod, self.placer(pod)));
         let of_kubernetes = gang.as_ref().filter(|member| member.gang.api == GroupApi::Kubernetes);
         let group = of_kubernetes.map(|member| member.gang.group.clone());
         let info = PodInfo {

@@ -24,13 +24,6 @@ impl fmt::Display for Mark {
 #[derive(Clone, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Marks(ThinVec<Mark>);
 
-impl Marks {
-    /// None.
-    pub const fn new() -> Self {
-        Self(ThinVec::new())
-    }
-}
-
 impl fmt::Debug for Marks {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_set().entries(&**self).finish()
@@ -58,7 +51,7 @@ impl Extend<Mark> for Marks {
 
 impl FromIterator<Mark> for Marks {
     fn from_iter<I: IntoIterator<Item = Mark>>(marks: I) -> Self {
-        let mut all = Self::new();
+        let mut all = Self::default();
         all.extend(marks);
         all
     }

@@ -93,6 +93,11 @@ pub struct Users {
 }
 
 impl Users {
+    /// One share, which is no slice.
+    fn unsliced(amounts: CardUsage) -> Self {
+        Self { amounts, unsliced: 1, ..Self::default() }
+    }
+
     /// Both together.
     fn and(mut self, other: Self) -> Self {
         self.amounts = self.amounts.and(other.amounts);
@@ -200,10 +205,9 @@ impl Usage {
         cards_of: impl Fn(&ProfileName) -> C,
     ) -> Self {
         for (profile, request, init) in std::mem::take(&mut self.asked) {
-            self.cards = self.cards.and(cards_of(&profile).map(|card| {
-                let amounts = request.most_of_card(card.memory, card.cores, init);
-                (card.id.clone(), Users { amounts, unsliced: 1, ..Users::default() })
-            }));
+            let most = |card: &Card| request.most_of_card(card.memory, card.cores, init);
+            let cards = cards_of(&profile).map(|card| (card.id.clone(), Users::unsliced(most(card))));
+            self.cards = self.cards.and(cards);
         }
         self
     }

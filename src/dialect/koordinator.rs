@@ -155,8 +155,8 @@ impl Dialect for Koordinator {
             selection: Selection::default(),
             choice: CardChoice::from(CardPolicy::Binpack),
             node_policy: NodePolicy::Indifferent,
-            marks: Marks::new(),
-            shuns: Marks::new(),
+            marks: Marks::default(),
+            shuns: Marks::default(),
         }))
     }
 

@@ -153,7 +153,7 @@ pub(crate) fn plain(policy: CardPolicy) -> PodRequest {
         selection: Selection::default(),
         choice: policy.into(),
         node_policy: NodePolicy::Binpack,
-        marks: Marks::new(),
-        shuns: Marks::new(),
+        marks: Marks::default(),
+        shuns: Marks::default(),
     }
 }

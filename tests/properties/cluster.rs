@@ -102,7 +102,7 @@ impl Pod {
             self.bound.as_ref().map(|(node, allocations)| fixtures::holding(node, allocations.clone()));
         let of_group = |group: &String| {
             let group = format!("default/{group}").into();
-            Arc::new(Member { gang: GangName { api: self.kind.api(), group }, task: None })
+            Member { gang: GangName { api: self.kind.api(), group }, task: None }
         };
         let claim = if wants { Claim::Place(Arc::new(ask(1, self.memory, 0))) } else { Claim::None };
         PodInfo {

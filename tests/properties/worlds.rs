@@ -131,7 +131,7 @@ pub(crate) fn pod() -> impl Strategy<Value = PodRequest> {
         PodRequest {
             choice,
             node_policy,
-            shuns: if group > 1 { mark.clone() } else { Marks::new() },
+            shuns: if group > 1 { mark.clone() } else { Marks::default() },
             marks: mark,
             ..fixtures::request(containers)
         }

@@ -115,8 +115,8 @@ pub(crate) fn request(containers: Vec<ContainerRequest>) -> PodRequest {
         selection: Selection::default(),
         choice: CardPolicy::Spread.into(),
         node_policy: NodePolicy::Binpack,
-        marks: Marks::new(),
-        shuns: Marks::new(),
+        marks: Marks::default(),
+        shuns: Marks::default(),
     }
 }
 

@@ -25,7 +25,7 @@ pub fn without_kind(examination: &Examination<'_>, pod: &Pod) -> Option<String> 
         return None;
     }
     let (info, _) = examination.config.reader().pod(pod);
-    let Member { gang: GangName { api, group }, .. } = &**info.groups.gang()?;
+    let Member { gang: GangName { api, group }, .. } = info.groups.gang()?;
     let (name, versions) = kind(*api);
     let serves = |served: &Vec<String>| {
         versions.is_empty() || served.iter().any(|version| versions.contains(&version.as_str()))

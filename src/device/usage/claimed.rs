@@ -85,8 +85,8 @@ impl Usage {
             .flat_map(|(unit, inventory)| inventory.cards().iter().map(move |card| (unit, card)));
         let cards = cards.filter(|(_, card)| names.contains(&&card.id));
         if let Some(amounts) = cards.map(|(unit, card)| claimed.of_card(unit, card)).reduce(CardUsage::peak) {
-            let users = || Users { amounts, unsliced: 1, ..Users::default() };
-            self.cards = self.cards.and(names.iter().map(|name| ((*name).clone(), users())));
+            let cards = names.iter().map(|name| ((*name).clone(), Users::unsliced(amounts)));
+            self.cards = self.cards.and(cards);
         }
         for node in offers.map(|(_, inventory)| inventory.devices()) {
             let Some(dimensions) = &node.card else { continue };
@@ -106,8 +106,7 @@ impl Usage {
     #[must_use]
     pub fn with_published(mut self, card: &CardId, claimed: Claimed) -> Self {
         if claimed != Claimed::default() {
-            let users = Users { amounts: claimed.of_device(), unsliced: 1, ..Users::default() };
-            self.cards = self.cards.and([(card.clone(), users)]);
+            self.cards = self.cards.and([(card.clone(), Users::unsliced(claimed.of_device()))]);
         }
         self
     }

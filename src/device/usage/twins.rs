@@ -24,8 +24,7 @@ impl Usage {
         }
         self.devices =
             self.devices.and(DevicesUsed::of([&DeviceAllocations::from([(DeviceType::Gpu, given)])]));
-        let users = |amounts| Users { amounts, unsliced: 1, ..Users::default() };
-        self.cards = self.cards.and(cards.into_iter().map(|(id, amounts)| (id, users(amounts))));
+        self.cards = self.cards.and(cards.into_iter().map(|(id, amounts)| (id, Users::unsliced(amounts))));
         self
     }
 }

@@ -51,8 +51,8 @@ pub(super) fn read(
         // Upstream takes the lowest number that fits, whatever the policy.
         choice: CardChoice { order: Vec::new(), ..CardPolicy::Binpack.into() },
         node_policy: NodePolicy::Indifferent,
-        marks: Marks::new(),
-        shuns: Marks::new(),
+        marks: Marks::default(),
+        shuns: Marks::default(),
     }))
 }
 

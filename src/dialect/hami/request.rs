@@ -43,8 +43,8 @@ pub(super) fn read(
         selection: selection(pod),
         choice,
         node_policy: node_policy(settings.node_policy, pod),
-        marks: Marks::new(),
-        shuns: Marks::new(),
+        marks: Marks::default(),
+        shuns: Marks::default(),
     }))
 }
 

@@ -56,7 +56,7 @@ pub(super) fn read(
         choice,
         node_policy: node_policy(settings.node_policy, pod),
         marks: marks(row, pod),
-        shuns: Marks::new(),
+        shuns: Marks::default(),
     }))
 }
 

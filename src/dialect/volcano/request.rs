@@ -34,7 +34,7 @@ pub(super) fn read(
     let asks = !asking.is_empty();
     let shuns = mark::shunned(pod, &settings.exclusive_rules).unwrap_or_else(|trouble| {
         troubles.extend(asks.then_some(trouble));
-        Marks::new()
+        Marks::default()
     });
     troubles.extend(asking.iter().find(|(_, container)| container.role != Role::App).map(|(path, _)| {
         Unreadable::new(

@@ -205,7 +205,7 @@ fn with(request: &PodRequest, remedy: Remedy) -> PodRequest {
         Remedy::AnyMode => request.selection.modes = None,
         Remedy::AnyNuma => request.choice.numa = NumaBinding::Free,
         Remedy::SharedCards => request.choice.sharing = Sharing::Shared,
-        Remedy::AnyCompany => request.shuns = Marks::new(),
+        Remedy::AnyCompany => request.shuns = Marks::default(),
         Remedy::Memory(_) | Remedy::MemoryPart(_) | Remedy::Cores(_) | Remedy::Cards(_) => {}
     }
     request

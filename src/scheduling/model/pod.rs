@@ -252,28 +252,28 @@ pub struct WaitingPodStatus {
 
 /// The groups of pods that a pod belongs to. Most belong to none, and take one word for that.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct PodGroups(Option<Box<Memberships>>);
+pub struct PodGroups(Option<Arc<Memberships>>);
 
 #[derive(Clone, Debug, Eq, PartialEq)]
 struct Memberships {
-    gang: Option<Arc<Member>>,
-    job: Option<Arc<JobMember>>,
+    gang: Option<Member>,
+    job: Option<JobMember>,
 }
 
 impl PodGroups {
     /// The group that a pod is placed with, and the job whose budget evictions at the end of a window observe, where the settings have windows.
-    pub fn of(gang: Option<Arc<Member>>, job: Option<Arc<JobMember>>) -> Self {
+    pub fn of(gang: Option<Member>, job: Option<JobMember>) -> Self {
         let is_any = gang.is_some() || job.is_some();
-        Self(is_any.then(|| Box::new(Memberships { gang, job })))
+        Self(is_any.then(|| Arc::new(Memberships { gang, job })))
     }
 
     /// The one that the pod is placed with.
-    pub fn gang(&self) -> Option<&Arc<Member>> {
+    pub fn gang(&self) -> Option<&Member> {
         self.0.as_ref()?.gang.as_ref()
     }
 
     /// The job whose budget evictions at the end of a window observe, where the settings have windows.
-    pub fn job(&self) -> Option<&Arc<JobMember>> {
+    pub fn job(&self) -> Option<&JobMember> {
         self.0.as_ref()?.job.as_ref()
     }
 }

@@ -189,8 +189,7 @@ fn candidates<'a>(
     asked: impl Fn(&Uid) -> bool,
 ) -> Vec<(&'a PodInfo, &'a JobMember, Eviction)> {
     let candidate = |pod: &'a PodInfo| {
-        let member =
-            pod.groups.job().map(|job| &**job).filter(|member| may_go(&member.evictable, objects))?;
+        let member = pod.groups.job().filter(|member| may_go(&member.evictable, objects))?;
         let node = bound(pod)?;
         let stays = pod.stage != Stage::Ended && !leaves(pod) && !asked(&pod.key.uid);
         let closed = zone(node).filter(|state| stays && !state.is_open())?;

@@ -60,7 +60,7 @@ impl InUse {
 /// What is in use of a node's cards by these charges on it, without what claims of devices and Reservations hold there: all of it is that much, or more.
 pub(in crate::scheduling) fn least_usage(snapshot: &Snapshot, info: &NodeInfo, charges: &[&Charge]) -> Usage {
     let reserved = snapshot.reserved.on_node(&info.name).is_some();
-    // A pod that uses a Reservation may hold less than it beside it.
+    // What pods hold of a Reservation may count for less beside it.
     if reserved {
         Usage::default()
     } else {

@@ -36,7 +36,7 @@ fn pod(name: &str) -> PodInfo {
         stage: Stage::Running,
         holding: Some(fixtures::holding("rz1-node", Vec::new())),
         footprint: Arc::new(footprint),
-        groups: PodGroups::of(None, Some(Arc::new(member))),
+        groups: PodGroups::of(None, Some(member)),
         ..fixtures::pod(name, Claim::None)
     };
     pod.key.namespace = "team".into();
@@ -45,7 +45,7 @@ fn pod(name: &str) -> PodInfo {
 
 fn member(mut pod: PodInfo, change: impl FnOnce(&mut JobMember)) -> PodInfo {
     let mut job = pod.groups.job().unwrap().clone();
-    change(Arc::make_mut(&mut job));
+    change(&mut job);
     pod.groups = PodGroups::of(None, Some(job));
     pod
 }

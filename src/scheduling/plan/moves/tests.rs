@@ -218,7 +218,7 @@ fn pods_that_must_not_move_keep_their_cards_and_are_counted() {
     assert_eq!(kept(both(leaving)), (0, vec![(Unmovable::Unsettled, 2)]));
     let gang = |pod: &mut MovablePod| {
         let gang = GangName { api: GroupApi::Volcano, group: "default/gang".into() };
-        pod.info.groups = PodGroups::of(Some(Arc::new(Member { gang, task: None })), None);
+        pod.info.groups = PodGroups::of(Some(Member { gang, task: None }), None);
     };
     assert_eq!(kept(both(gang)), (0, vec![(Unmovable::Gang, 2)]));
     let mut covered = both(|pod| {

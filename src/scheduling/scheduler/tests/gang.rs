@@ -44,10 +44,7 @@ fn least(min: usize) -> Gang {
 /// A pod of the group that asks for so many MiB of a card that has 10,000.
 fn member(play: &Play, name: &str, memory: u64) -> PodInfo {
     let gang = GangName { api: GroupApi::Volcano, group: "default/g".into() };
-    PodInfo {
-        groups: PodGroups::of(Some(Arc::new(Member { gang, task: None })), None),
-        ..pod(name, memory, play.now)
-    }
+    PodInfo { groups: PodGroups::of(Some(Member { gang, task: None }), None), ..pod(name, memory, play.now) }
 }
 
 fn create(play: &mut Play, name: &str, memory: u64) {
@@ -181,7 +178,7 @@ fn two_gangs_do_not_hold_halves_against_each_other() {
         let mut pod = member(&play, name, 4_000);
         if ["x", "y"].contains(&name) {
             let gang = GangName { api: GroupApi::Volcano, group: "default/h".into() };
-            pod.groups = PodGroups::of(Some(Arc::new(Member { gang, task: None })), None);
+            pod.groups = PodGroups::of(Some(Member { gang, task: None }), None);
         }
         play.happens(Event::Pod(PodChange::Seen(Box::new(pod))));
     }
@@ -283,7 +280,7 @@ fn each_task_has_its_own_minimum() {
     for (name, task) in [("a", "worker"), ("b", "worker"), ("c", "worker"), ("d", "master")] {
         let mut pod = member(&play, name, 1000);
         let gang = pod.groups.gang().unwrap().gang.clone();
-        pod.groups = PodGroups::of(Some(Arc::new(Member { gang, task: Some(task.into()) })), None);
+        pod.groups = PodGroups::of(Some(Member { gang, task: Some(task.into()) }), None);
         play.happens(Event::Pod(PodChange::Seen(Box::new(pod))));
         let placed = play.scheduler.snapshot().ledger().all().count();
         assert_eq!(placed, if name == "d" { 4 } else { 0 }, "{name}");
@@ -410,7 +407,7 @@ fn a_pod_whose_priority_or_policy_is_not_that_of_its_group_is_not_placed() {
     let of_kubernetes = |play: &Play, name: &str, priority| {
         let gang = GangName { api: GroupApi::Kubernetes, group: "default/k".into() };
         let mut pod = PodInfo {
-            groups: PodGroups::of(Some(Arc::new(Member { gang, task: None })), None),
+            groups: PodGroups::of(Some(Member { gang, task: None }), None),
             ..pod(name, 1_000, play.now)
         };
         pod.importance.group = Some("default/k".into());
@@ -454,7 +451,7 @@ fn the_status_of_a_group_says_once_why_its_pods_wait_and_once_that_they_are_plac
         let gang = GangName { api: GroupApi::Kubernetes, group: "default/k".into() };
         let member = Member { gang, task: None };
         let mut pod = pod(name, memory, play.now);
-        pod.groups = PodGroups::of(Some(Arc::new(member)), None);
+        pod.groups = PodGroups::of(Some(member), None);
         pod.importance.group = Some("default/k".into());
         pod
     };
@@ -509,7 +506,7 @@ fn a_scheduler_that_is_started_anew_deletes_what_is_left_of_a_group_that_goes_as
         let of_group = |name: &str| {
             let gang = GangName { api: GroupApi::Kubernetes, group: "default/k".into() };
             let mut pod = bound(&play, name, 4_000, Answer::Succeeded);
-            pod.groups = PodGroups::of(Some(Arc::new(Member { gang, task: None })), None);
+            pod.groups = PodGroups::of(Some(Member { gang, task: None }), None);
             pod.importance.group = Some("default/k".into());
             pod.stage = Stage::Running;
             pod

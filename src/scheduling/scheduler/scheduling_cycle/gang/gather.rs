@@ -145,7 +145,7 @@ impl GangView<'_> {
                 if self.contradiction(&entry.info).is_some() {
                     return None;
                 }
-                let member = (**entry.info.groups.gang()?).clone();
+                let member = entry.info.groups.gang()?.clone();
                 let place = (Reverse(demand.priority), entry.info.lifetime.created, entry.seen);
                 Some((place, Applicant { demand, member }))
             })

@@ -196,7 +196,7 @@ mod tests {
     fn survey(assumed: &[&str], bound: &[&str]) -> Survey {
         let mut survey = Survey::default();
         let member = Member { gang: name(), task: None };
-        survey.assumed = assumed.iter().map(|uid| (Uid::from(*uid), member.clone().into())).collect();
+        survey.assumed = assumed.iter().map(|uid| (Uid::from(*uid), member.clone())).collect();
         survey.evictable = bound.iter().map(|uid| Uid::from(*uid)).collect();
         for _ in bound {
             survey.bound.count(&member);

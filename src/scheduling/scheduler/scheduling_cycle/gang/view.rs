@@ -52,7 +52,7 @@ pub(in crate::scheduling::scheduler) struct Survey {
     /// The nodes of those that hold a place, with the group of each.
     pub(super) nodes: Vec<(GangName, NodeName)>,
     /// Those that are decided, and for which no Binding is under way, with what each is in its group.
-    pub(super) assumed: Vec<(Uid, Arc<Member>)>,
+    pub(super) assumed: Vec<(Uid, Member)>,
     /// Those that Berth or another scheduler has bound.
     pub(super) evictable: Vec<Uid>,
 }
@@ -75,7 +75,7 @@ impl Survey {
 
 impl<'a> GangView<'a> {
     /// What a pod is in its gang, and what its PodGroup says; `None`: it is placed alone.
-    pub(super) fn membership(self, uid: &Uid) -> Option<(&'a Arc<Member>, Membership)> {
+    pub(super) fn membership(self, uid: &Uid) -> Option<(&'a Member, Membership)> {
         self.gangs.timeout.filter(|_| !self.directed)?;
         let info = &self.pods.get(uid)?.info;
         let member = info.groups.gang()?;

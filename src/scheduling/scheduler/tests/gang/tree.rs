@@ -35,7 +35,7 @@ fn pod_of(play: &Play, group: &str, name: &str, memory: u64) -> PodInfo {
     let full: Arc<str> = format!("default/{group}").into();
     let gang = GangName { api: GroupApi::Kubernetes, group: full.clone() };
     let mut pod = pod(name, memory, play.now);
-    pod.groups = PodGroups::of(Some(Arc::new(Member { gang, task: None })), None);
+    pod.groups = PodGroups::of(Some(Member { gang, task: None }), None);
     pod.importance.group = Some(full);
     pod
 }
