@@ -4,11 +4,14 @@
 pub mod blame;
 pub mod class;
 pub mod comparison;
+mod deferred;
 mod descent;
 pub mod dry_runs;
 pub mod evaluation;
 pub mod explanation;
 pub mod fit_error;
+pub mod free_rooms;
+mod judging;
 pub mod likenesses;
 pub mod nearest;
 pub mod no_room;
@@ -43,7 +46,9 @@ use super::{
 };
 use crate::device::{Allocation, CardUsage, ProfileRequest, Quota};
 use fit_error::FitError;
+use judging::Judging;
 use nearest::{Closeness, Refused, nearest};
+use shortlist::LISTED;
 use verdict::NodeVerdict;
 
 /// Where a pod goes, and with what.
@@ -189,6 +194,12 @@ impl<'a> Filters<'a> {
     pub fn standing(&self) -> QuotaStanding {
         let Demand { ask, footprint, .. } = self.demand;
         self.world.quotas().standing(&footprint.namespace, ask.profiles())
+    }
+
+    /// Which nodes are to be judged at first: with a quota, and where the pod may use a Reservation, every node is looked at.
+    fn judging(&self) -> Judging {
+        let looks_at_all = self.has_quota() || self.may_be_reserved() || self.demand.nominated.is_some();
+        if looks_at_all { Judging::All } else { Judging::Best(LISTED) }
     }
 
     /// Whether there is nothing to test beside what one node makes of the pod.

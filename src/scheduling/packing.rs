@@ -8,6 +8,7 @@ mod alone;
 pub mod census;
 mod fill;
 pub mod fleet;
+pub mod free_room;
 pub mod mix;
 pub mod pressure;
 pub mod renewal;

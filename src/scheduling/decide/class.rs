@@ -11,17 +11,18 @@ use std::{
 
 use super::{
     Decision, Filters,
-    evaluation::Evaluation,
+    evaluation::{Evaluation, Unchosen},
     fit_error::{Awaits, FitError},
-    likenesses::Likenesses,
-    verdicts::{FEW, NodeChanges, Verdicts},
+    judging::Judging,
+    shortlist::LISTED,
+    verdicts::{FEW, NodeChanges, NodeIndex, Verdicts},
 };
 use crate::device::{Allocation, Quota};
 use crate::scheduling::{
     model::{
         name::{NodeName, Uid},
         pod::{Ask, Demand},
-        steps::{Allowance, FOLD, JUDGE, LOOK, TEST},
+        steps::{Allowance, ESTIMATE, FOLD, JUDGE, LOOK, TEST},
     },
     plugin::{pod_counts::PodCounts, score::weights::ScoreWeights},
     snapshot::Snapshot,
@@ -67,8 +68,8 @@ pub struct Classes {
     /// The asks that were only hinted at, oldest first.
     hinted: VecDeque<Arc<Ask>>,
     memory: Memory,
-    /// Which nodes are alike to a class that is new.
-    likenesses: Likenesses,
+    /// What is known of nodes to a class that is new.
+    index: NodeIndex,
     /// How many pods of a selector stand on each node.
     counts: PodCounts,
     weights: ScoreWeights,
@@ -154,46 +155,53 @@ impl Classes {
     ) -> Result<Decision, FitError> {
         let Demand { ask, .. } = demand;
         let world = snapshot.world();
-        let filters = Filters::prepare(demand, world, &mut self.counts);
+        let mut filters = Filters::prepare(demand, world, &mut self.counts);
         if let Some(error) = filters.rejected() {
             if error.awaits() != Awaits::Quota {
                 // The pod waits in its class: a node that would have it as it is now does not wake it.
-                self.update(ask, snapshot, ClassOrigin::Decided);
+                self.update(ask, snapshot, ClassOrigin::Decided, Judging::All);
             }
             return Err(error);
         }
         if let Some(node) = filters.on_nominated(&rank) {
             return Ok(filters.decision(node));
         }
-        self.update(ask, snapshot, ClassOrigin::Decided);
-        let class = self.by_ask.get_mut(ask).expect("it was just updated");
-        // Many pods may wait for one quota: what is too little for the first is so for all.
-        if let Some((too_little, generation, error)) = &class.too_little
-            && filters.look_at_one_node()
-            && (too_little.as_slice(), *generation) == (filters.quotas(), snapshot.generation())
-            && !filters.may_be_reserved()
-        {
-            return Err(error.clone().beside_quota(filters.standing()));
+        let mut judging = filters.judging();
+        loop {
+            self.update(ask, snapshot, ClassOrigin::Decided, judging);
+            let class = self.by_ask.get_mut(ask).expect("it was just updated");
+            // Many pods may wait for one quota: what is too little for the first is so for all.
+            if let Some((too_little, generation, error)) = &class.too_little
+                && filters.look_at_one_node()
+                && (too_little.as_slice(), *generation) == (filters.quotas(), snapshot.generation())
+                && !filters.may_be_reserved()
+            {
+                return Err(error.clone().beside_quota(filters.standing()));
+            }
+            let tested = if filters.is_open() { 0 } else { class.verdicts.slots() };
+            self.counts.steps().add(TEST, tested);
+            if filters.is_open() && class.verdicts.are_independent() {
+                class.verdicts.value_best(world.packing(), &self.weights);
+            }
+            let evaluation = Evaluation::of(filters, &class.verdicts, &mut self.counts, self.weights);
+            let refusals = match evaluation.choose(&rank) {
+                Ok(node) => return Ok(evaluation.filters().decision(node)),
+                Err(Unchosen::Refused(refusals)) => refusals,
+                Err(unjudged) => {
+                    (judging, filters) = (unjudged.judging_after(judging), evaluation.into_filters());
+                    continue;
+                }
+            };
+            let error = evaluation.fit_error_of_nodes(&refusals);
+            if !refusals.has_quota() {
+                return Err(error);
+            }
+            let filters = evaluation.filters();
+            if filters.look_at_one_node() && !refusals.has_nominated() {
+                class.too_little = Some((filters.quotas().to_vec(), snapshot.generation(), error.clone()));
+            }
+            return Err(error.beside_quota(filters.standing()));
         }
-        let tested = if filters.is_open() { 0 } else { class.verdicts.slots() };
-        self.counts.steps().add(TEST, tested);
-        if filters.is_open() && class.verdicts.are_independent() {
-            class.verdicts.value_best(world.packing(), &self.weights);
-        }
-        let evaluation = Evaluation::of(filters, &class.verdicts, &mut self.counts, self.weights);
-        let refusals = match evaluation.choose(rank) {
-            Ok(node) => return Ok(evaluation.filters().decision(node)),
-            Err(refusals) => refusals,
-        };
-        let error = evaluation.fit_error_of_nodes(&refusals);
-        if !refusals.has_quota() {
-            return Err(error);
-        }
-        let filters = evaluation.filters();
-        if filters.look_at_one_node() && !refusals.has_nominated() {
-            class.too_little = Some((filters.quotas().to_vec(), snapshot.generation(), error.clone()));
-        }
-        Err(error.beside_quota(filters.standing()))
     }
 
     /// The cards that one node would give a pod whose claims are all bound, within what its namespace may still take.
@@ -232,17 +240,18 @@ impl Classes {
 
     /// Judges for pods that may come: when one does, only nodes that have changed since are asked. Nothing else follows from it.
     pub fn warm(&mut self, ask: &Arc<Ask>, snapshot: &Snapshot) {
-        self.update(ask, snapshot, ClassOrigin::Hinted);
+        self.update(ask, snapshot, ClassOrigin::Hinted, Judging::Best(LISTED));
     }
 
-    /// Judges the nodes that have changed since the class was decided last.
-    fn update(&mut self, ask: &Arc<Ask>, snapshot: &Snapshot, by: ClassOrigin) {
+    /// Judges the nodes that are asked for, as far as they have changed since the class was decided last.
+    fn update(&mut self, ask: &Arc<Ask>, snapshot: &Snapshot, by: ClassOrigin, judging: Judging) {
         self.make_known(ask, by);
         let class = self.by_ask.get_mut(ask).expect("it was just made known");
-        let NodeChanges { changed, described, judged } =
-            class.verdicts.update_alike(ask, snapshot.world(), self.weights, &mut self.likenesses);
+        let NodeChanges { changed, described, estimated, judged } =
+            class.verdicts.update_alike(ask, snapshot.world(), self.weights, &mut self.index, judging);
         self.counts.steps().add(LOOK, 2 * class.verdicts.slots());
         self.counts.steps().add(JUDGE, described);
+        self.counts.steps().add(ESTIMATE, estimated);
         // What else a new class takes counts as judging a few nodes.
         self.counts.steps().add(ask.cost(), judged.max(changed.min(FEW)));
         let bytes = class.verdicts.bytes();

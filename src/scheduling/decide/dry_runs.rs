@@ -8,7 +8,10 @@ use std::{
     sync::Arc,
 };
 
-use super::{likenesses::Likenesses, verdicts::Verdicts};
+use super::{
+    judging::Judging,
+    verdicts::{NodeIndex, Verdicts},
+};
 use crate::scheduling::{
     model::{plugin_arguments::PluginArguments, pod::Ask},
     plugin::score::weights::ScoreWeights,
@@ -19,7 +22,7 @@ use crate::scheduling::{
 #[derive(Debug, Default)]
 pub struct DryRuns {
     of: Option<Lineage>,
-    likenesses: Likenesses,
+    index: NodeIndex,
     /// The asks that were asked about last, the latest at the end.
     asked: VecDeque<(Arc<Ask>, Verdicts)>,
 }
@@ -36,10 +39,12 @@ struct Lineage {
 const KEPT: usize = 8;
 
 impl DryRuns {
-    /// Finds out which nodes are alike, so that the next dry run need not.
+    /// Finds out which nodes are alike and what is free on them, so that the next dry run need not.
     pub(super) fn prepare(&mut self, world: &World, weights: ScoreWeights) {
         self.follow(world, weights);
-        let _ = self.likenesses.refresh(world, || ControlFlow::Continue(()));
+        let slots = 0..world.nodes.slots().len();
+        let _ = self.index.likenesses.refresh(world, slots, || ControlFlow::Continue(()));
+        let _ = self.index.free_rooms.refresh(world, || ControlFlow::Continue(()));
     }
 
     /// Forgets what the world of another scheduler has shown.
@@ -56,18 +61,19 @@ impl DryRuns {
         }
     }
 
-    /// What the nodes are to a pod that asks for this; `None`: `go_on` has said no, and what was found out until then is kept.
+    /// What these nodes are to a pod that asks for this; `None`: `go_on` has said no, and what was found out until then is kept.
     pub(super) fn judge(
         &mut self,
         ask: &Arc<Ask>,
         (world, weights): (&World, ScoreWeights),
+        judging: Judging,
         go_on: impl FnMut() -> ControlFlow<()>,
     ) -> Option<&Verdicts> {
         self.follow(world, weights);
         let known = self.asked.iter().position(|(known, _)| known == ask);
         let (ask, mut verdicts) =
             known.and_then(|at| self.asked.remove(at)).unwrap_or_else(|| (ask.clone(), Verdicts::default()));
-        let judged = verdicts.update_alike_while(&ask, world, weights, &mut self.likenesses, go_on);
+        let judged = verdicts.update_alike_while(&ask, (world, weights), &mut self.index, judging, go_on);
         if self.asked.len() == KEPT {
             self.asked.pop_front();
         }

@@ -6,9 +6,10 @@ use std::{ops::ControlFlow, ptr, sync::Arc};
 use super::{
     Filters, Refusal, Refusals,
     fit_error::FitError,
-    shortlist::{LISTED, UNFIT, least_listed},
+    judging::Judging,
+    shortlist::{LISTED, UNFIT, highest, least_listed},
     verdict::{FittingNode, NodeVerdict, best, first_of},
-    verdicts::{Verdicts, highest},
+    verdicts::Verdicts,
 };
 use crate::scheduling::{
     model::name::NodeName,
@@ -46,6 +47,24 @@ pub struct JudgedNodes<'a, 'v> {
 
 /// One node in an evaluation: its scores, normalised over the nodes that fit, or why it is refused.
 pub type Evaluated<'a, 'j> = (&'a Arc<NodeState>, Result<Scores, &'j NodeReasons>);
+
+/// Why no node was chosen.
+#[derive(Debug)]
+pub enum Unchosen<'a> {
+    /// None fits; these were let through by the plugins that look at one node.
+    Refused(Refusals<'a>),
+    /// More of the best nodes have to be judged before one can be chosen.
+    NeedsMore,
+    /// Every node has to be.
+    NeedsAll,
+}
+
+impl Unchosen<'_> {
+    /// Which nodes are judged next, where these were.
+    pub(super) fn judging_after(&self, judging: Judging) -> Judging {
+        if matches!(self, Self::NeedsMore) { judging.wider() } else { Judging::All }
+    }
+}
 
 /// A node that passes every filter. There may be as many as nodes, so it is small.
 #[derive(Debug)]
@@ -200,9 +219,14 @@ impl<'a, 'v> Evaluation<'a, 'v> {
         ControlFlow::Continue(Some((node, total)))
     }
 
+    /// The filters, to be evaluated anew once more nodes were judged.
+    pub(super) fn into_filters(self) -> Filters<'a> {
+        self.filters
+    }
+
     /// The best node: a smaller `rank` comes before a higher score, 0 is the best; equals go by name. Where the pod fits within Reservations, only
     /// nodes with the best of these are compared.
-    pub fn choose(&self, rank: impl Fn(&NodeName) -> usize) -> Result<&'a Arc<NodeState>, Refusals<'a>> {
+    pub fn choose(&self, rank: impl Fn(&NodeName) -> usize) -> Result<&'a Arc<NodeState>, Unchosen<'a>> {
         let is_alone = self.preferences.is_empty() && !self.may_be_reserved;
         let is_independent = is_alone && self.verdicts.are_independent();
         if is_independent
@@ -217,9 +241,14 @@ impl<'a, 'v> Evaluation<'a, 'v> {
             if rank(&highest.info.name) == 0 {
                 return Ok(highest);
             }
-            if let Ok(first) = self.descend(|node| rank(&node.info.name) == 0) {
-                return Ok(first);
+            match self.descend(|node| rank(&node.info.name) == 0) {
+                Ok(first) => return Ok(first),
+                Err(Unchosen::NeedsMore) => return Err(Unchosen::NeedsMore),
+                Err(Unchosen::NeedsAll | Unchosen::Refused(_)) => {}
             }
+        }
+        if !self.verdicts.are_complete() {
+            return Err(Unchosen::NeedsAll);
         }
         if !is_independent
             && !self.may_be_reserved
@@ -243,7 +272,7 @@ impl<'a, 'v> Evaluation<'a, 'v> {
         } else {
             self.best_of(&mut passed, rank, go_on)
         };
-        chosen.continue_value().flatten().ok_or(refusals)
+        chosen.continue_value().flatten().ok_or(Unchosen::Refused(refusals))
     }
 
     /// The best of these nodes, whatever their rank, where no node's score depends on those of others or on a quota. They are tested from the highest score
@@ -251,16 +280,22 @@ impl<'a, 'v> Evaluation<'a, 'v> {
     fn descend(
         &self,
         is_candidate: impl Fn(&Arc<NodeState>) -> bool,
-    ) -> Result<&'a Arc<NodeState>, Refusals<'a>> {
+    ) -> Result<&'a Arc<NodeState>, Unchosen<'a>> {
         let Filters { world, .. } = &self.filters;
         let is_by_room = self.verdicts.are_by_room();
         let most = if is_by_room { LISTED } else { 1 };
         let (mut listed, mut scores) = (Vec::new(), 0);
         let mut refusals = Refusals::default();
         let mut descent = self.verdicts.descent();
-        while scores < most
-            && let Some(group) = descent.next_group()
-        {
+        let deferred = self.verdicts.highest_deferred();
+        while scores < most {
+            let group = descent.next_group();
+            // A node that was not judged may come before these.
+            let is_below = |deferred: f64| group.is_none_or(|group| group[0].0 <= deferred);
+            if deferred.is_some_and(is_below) {
+                return Err(Unchosen::NeedsMore);
+            }
+            let Some(group) = group else { break };
             let before = listed.len();
             let slots = group.iter().map(|(_, slot)| *slot);
             for state in world.nodes.in_order_of_name(slots).filter(|state| is_candidate(state)) {
@@ -280,7 +315,10 @@ impl<'a, 'v> Evaluation<'a, 'v> {
             one.value(world.packing());
             (one.node, one.raw().total(&self.weights))
         });
-        best(valued, |_| 0).ok_or_else(|| refusals.in_order_of_slots())
+        best(valued, |_| 0).ok_or_else(|| {
+            let is_complete = self.verdicts.are_complete();
+            if is_complete { Unchosen::Refused(refusals.in_order_of_slots()) } else { Unchosen::NeedsAll }
+        })
     }
 
     /// The best node, whatever its rank, where there is nothing to test beside the verdicts and no Reservation that the pod may use; `None`: none fits.

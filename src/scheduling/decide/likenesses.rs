@@ -49,25 +49,26 @@ struct DescribedNode {
 const KEPT: usize = 1024;
 
 impl Likenesses {
-    /// Describes the nodes that have changed since the last time, and says how many these were. `go_on` is asked before each; `None`: it has said no,
-    /// and the rest is described the next time.
+    /// Describes those of the nodes in these slots that have changed since the last time, and says how many these were. `go_on` is asked before each;
+    /// `None`: it has said no, and the rest is described the next time.
     pub(super) fn refresh(
         &mut self,
         world: &World,
+        slots: impl IntoIterator<Item = usize>,
         mut go_on: impl FnMut() -> ControlFlow<()>,
     ) -> Option<usize> {
         if self.last > u32::MAX / 2 {
             *self = Self::default();
         }
-        let (slots, generations) = (world.nodes.slots(), world.nodes.generations());
-        self.by_slot.resize(slots.len(), DescribedNode::default());
+        let (nodes, generations) = (world.nodes.slots(), world.nodes.generations());
+        self.by_slot.resize(nodes.len(), DescribedNode::default());
         let mut described = 0;
-        for (slot, generation) in generations.iter().enumerate() {
-            if self.by_slot[slot].generation == *generation {
+        for slot in slots {
+            if self.by_slot[slot].generation == generations[slot] {
                 continue;
             }
             go_on().continue_value()?;
-            self.by_slot[slot] = match &slots[slot] {
+            self.by_slot[slot] = match &nodes[slot] {
                 Some(state) => self.describe(state),
                 None => DescribedNode::default(),
             };

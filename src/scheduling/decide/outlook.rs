@@ -9,6 +9,7 @@ use super::{
     dry_runs::DryRuns,
     evaluation::Evaluation,
     fit_error::{Awaits, FitError},
+    judging::Judging,
 };
 use crate::{
     device::{Allocation, Card, CoreUnit, Inventory, Share},
@@ -48,8 +49,15 @@ pub struct Prospect {
     pub allocations: Vec<(Allocation, CoreUnit)>,
     /// How well that node suits it; higher is better.
     pub score: f64,
-    /// How many other nodes would have it too.
-    pub others: usize,
+    /// What the other nodes make of it; `None`: there was no time to find that out.
+    pub others: Option<OtherNodes>,
+}
+
+/// What nodes other than the one that a pod would go to make of it.
+#[derive(Clone, Debug)]
+pub struct OtherNodes {
+    /// How many would have it too.
+    pub fitting: usize,
     /// Why the rest would not.
     pub refused: FitError,
 }
@@ -85,8 +93,9 @@ impl Outlook {
         &self.0.world
     }
 
-    /// Judges every node as the scheduler would for a pod, and ranks them as it would. `go_on` is asked before each node; when it says
-    /// no, there is no answer. Nor is there one where what is found out before about all nodes would take too long.
+    /// Judges nodes as the scheduler would for a pod, and ranks them as it would. `go_on` is asked before each node; when it says no, the answer is
+    /// without what other nodes make of the pod, and there is none if the best node is not known by then. Nor is there one where what is found out
+    /// before about all nodes would take too long.
     pub fn place(
         &self,
         demand: &Demand,
@@ -114,25 +123,32 @@ impl Outlook {
         if let Some(error) = rejected {
             return Some(Err(error));
         }
-        let verdicts = known.judge(&demand.ask, (world, *weights), &mut go_on)?;
-        let evaluation = Evaluation::of(filters, verdicts, &mut counts, *weights);
-        if counts.has_given_up() {
-            return None;
-        }
-        let mut judged = evaluation.judge(&mut go_on)?;
         let rank = |node: &NodeName| passed_over.get(node).copied().unwrap_or(0);
-        let best = evaluation.best_with_total(&mut judged, rank, go_on).continue_value()?;
-        let Some((node, score)) = best else {
-            return Some(Err(evaluation.fit_error(&judged.refusals)));
-        };
-        let allocations = evaluation.filters().decision(node).allocations;
-        let units = demand.ask.devices.iter().map(|device| device.profile.core_budget.unit());
-        let allocations = allocations.into_iter().zip(units).collect();
-        let (others, refused) = (judged.fitting().saturating_sub(1), judged.refused());
-        Some(Ok(Prospect { node: node.clone(), allocations, score, others, refused }))
+        let (mut judging, mut best, mut filters) = (filters.judging(), None, filters);
+        loop {
+            let judged = known.judge(&demand.ask, (world, *weights), judging, &mut go_on);
+            let Some(verdicts) = judged else { return best.map(Ok) };
+            let evaluation = Evaluation::of(filters, verdicts, &mut counts, *weights);
+            if counts.has_given_up() {
+                return best.map(Ok);
+            }
+            if verdicts.are_complete() {
+                return place_of(&evaluation, rank, go_on).or(best.map(Ok));
+            }
+            judging = match evaluation.choose(rank) {
+                Ok(_) => {
+                    let found = place_of(&evaluation, rank, &mut go_on)?;
+                    // What was not judged says nothing yet.
+                    best = found.ok().map(|found| Prospect { others: None, ..found });
+                    Judging::All
+                }
+                Err(unchosen) => unchosen.judging_after(judging),
+            };
+            filters = evaluation.into_filters();
+        }
     }
 
-    /// Finds out for dry runs which nodes are alike, so that the next one need not.
+    /// Finds out for dry runs which nodes are alike and what is free on them, so that the next one need not.
     pub fn prepare(&self, known: &mut DryRuns) {
         known.prepare(self.world(), self.weights());
     }
@@ -146,6 +162,25 @@ impl Outlook {
     pub(in crate::scheduling) fn is_passed_over(&self, name: &str) -> bool {
         self.0.passed_over.get(name).is_some_and(|rank| *rank > 0)
     }
+}
+
+/// Where the pod goes by nodes that were judged, or why nowhere; `None`: `go_on` has said no.
+fn place_of(
+    evaluation: &Evaluation<'_, '_>,
+    rank: impl Fn(&NodeName) -> usize,
+    mut go_on: impl FnMut() -> ControlFlow<()>,
+) -> Option<Result<Prospect, FitError>> {
+    let mut judged = evaluation.judge(&mut go_on)?;
+    let best = evaluation.best_with_total(&mut judged, rank, go_on).continue_value()?;
+    let Some((node, score)) = best else {
+        return Some(Err(evaluation.fit_error(&judged.refusals)));
+    };
+    let (filters, node) = (evaluation.filters(), node.clone());
+    let allocations = filters.decision(&node).allocations;
+    let units = filters.demand.ask.devices.iter().map(|device| device.profile.core_budget.unit());
+    let allocations = allocations.into_iter().zip(units).collect();
+    let others = OtherNodes { fitting: judged.fitting().saturating_sub(1), refused: judged.refused() };
+    Some(Ok(Prospect { node, allocations, score, others: Some(others) }))
 }
 
 impl Prospect {
@@ -174,15 +209,17 @@ impl Prospect {
     }
 
     /// What the other nodes make of it, in kube-scheduler's form: `1/3 other nodes are available: 1 Insufficient cpu, 1 Insufficient GPU
-    /// memory.`; `None`: there are no others.
+    /// memory.`; `None`: there are no others, or that is not known.
     pub fn elsewhere(&self, details: Details) -> Option<String> {
-        let refused = self.refused.nodes();
-        let nodes = self.others + refused;
-        let counted = self.refused.counted_for(details);
-        match (nodes, refused) {
+        let OtherNodes { fitting, refused } = self.others.as_ref()?;
+        let nodes = fitting + refused.nodes();
+        match (nodes, refused.nodes()) {
             (0, _) => None,
             (_, 0) => Some(format!("{nodes}/{nodes} other nodes are available.")),
-            _ => Some(format!("{}/{nodes} other nodes are available: {counted}.", self.others)),
+            _ => {
+                let counted = refused.counted_for(details);
+                Some(format!("{fitting}/{nodes} other nodes are available: {counted}."))
+            }
         }
     }
 }

@@ -9,6 +9,9 @@ pub(super) const LISTED: usize = 32;
 /// The score of a node that does not fit.
 pub(super) const UNFIT: f64 = f64::NEG_INFINITY;
 
+/// So many slots are looked at together.
+pub(super) const LANES: usize = 16;
+
 /// The scores of nodes, those that are equal counted: what is on the list is known at once where few of them have changed.
 #[derive(Clone, Debug, Default)]
 pub(super) struct CountedScores(BTreeMap<Score, u32>);
@@ -43,23 +46,45 @@ impl CountedScores {
         let last = LISTED.min(self.0.len()).saturating_sub(1);
         self.0.keys().nth_back(last).map_or(f64::INFINITY, |score| score.0)
     }
+
+    /// The least of so many highest different scores; `None`: there are fewer.
+    pub(super) fn least_of(&self, highest: usize) -> Option<f64> {
+        self.0.keys().nth_back(highest.saturating_sub(1)).map(|score| score.0)
+    }
 }
 
 /// The least of these scores that is on their list, as [`CountedScores::least_listed`] has it.
 pub(super) fn least_listed(scores: impl IntoIterator<Item = f64>) -> f64 {
-    let mut listed: Vec<f64> = Vec::with_capacity(LISTED + 1);
+    least_of_highest(LISTED, scores)
+}
+
+/// The least of so many highest different scores among these, or of all that are there. Where there is none, more than any.
+pub(super) fn least_of_highest(count: usize, scores: impl IntoIterator<Item = f64>) -> f64 {
+    let mut listed: Vec<f64> = Vec::with_capacity(count + 1);
     for score in scores {
-        if listed.len() == LISTED && score.total_cmp(&listed[0]).is_le() {
+        if listed.len() == count && score.total_cmp(&listed[0]).is_le() {
             continue;
         }
         if let Err(place) = listed.binary_search_by(|known| known.total_cmp(&score)) {
             listed.insert(place, score);
-            if listed.len() > LISTED {
+            if listed.len() > count {
                 listed.remove(0);
             }
         }
     }
     listed.first().copied().unwrap_or(f64::INFINITY)
+}
+
+/// The highest of these; [`UNFIT`]: there is none.
+pub(super) fn highest(scores: &[f64]) -> f64 {
+    let (chunks, rest) = scores.as_chunks::<LANES>();
+    let mut highest = [UNFIT; LANES];
+    for chunk in chunks {
+        for (highest, score) in highest.iter_mut().zip(chunk) {
+            *highest = if score > highest { *score } else { *highest };
+        }
+    }
+    highest.iter().chain(rest).copied().fold(UNFIT, f64::max)
 }
 
 impl Ord for Score {

@@ -1,5 +1,5 @@
 //! What the plugins that look at one node make of every node for one ask. A class keeps it, so that only nodes that have changed are judged
-//! again; a dry run begins without any. Nodes that are alike share a verdict.
+//! again; a dry run begins without any. Nodes that are alike share a verdict, and where only the best node is asked for, nodes are put off that can't be it.
 
 #[cfg(test)]
 mod tests;
@@ -13,11 +13,14 @@ use std::{
 use foldhash::fast::FixedState;
 
 use super::{
+    deferred::Deferred,
     descent::Descent,
+    free_rooms::FreeRooms,
+    judging::Judging,
     likenesses::{Likenesses, NodeKey},
     nearest::Refused,
     relative::RelativeBySlot,
-    shortlist::{CountedScores, UNFIT},
+    shortlist::{CountedScores, LANES, UNFIT, highest},
     verdict::{FailingNode, FittingNode, NodeVerdict, Surroundings},
 };
 use crate::scheduling::{
@@ -26,7 +29,7 @@ use crate::scheduling::{
     plugin::{
         amounts::AmountsVerdict,
         filter::reads,
-        score::{RelativeScores, weights::ScoreWeights},
+        score::{RelativeScores, estimate::ScoreEstimates, weights::ScoreWeights},
     },
     world::{World, node_parts::NodePart, node_state::NodeState},
 };
@@ -52,6 +55,17 @@ pub struct Verdicts {
     packing: u64,
     /// What the pod would leave, by the address of the room that it finds: nodes with equal rooms share it.
     vacancies: HashMap<usize, Arc<Vacancy>>,
+    /// The nodes that were not judged.
+    deferred: Deferred,
+}
+
+/// What is known of nodes whatever pods ask for, found out anew where they have changed.
+#[derive(Debug, Default)]
+pub(super) struct NodeIndex {
+    /// Which are alike.
+    pub(super) likenesses: Likenesses,
+    /// What is free on each.
+    pub(super) free_rooms: FreeRooms,
 }
 
 /// How many nodes had to be looked at anew.
@@ -61,15 +75,14 @@ pub(super) struct NodeChanges {
     pub(super) changed: usize,
     /// How many were described, to find out which are alike.
     pub(super) described: usize,
+    /// Of how many it was found out how high they may score.
+    pub(super) estimated: usize,
     /// How many were judged.
     pub(super) judged: usize,
 }
 
 /// Where so many nodes have changed or fewer, each is judged: to find out which of them are alike takes about as long.
 pub(super) const FEW: usize = 16;
-
-/// So many slots are looked at together.
-const LANES: usize = 16;
 
 /// About how many bytes are kept for a slot, and for each verdict that nodes do not share, with the room that it would leave (counted by
 /// `tests/allocations.rs`).
@@ -124,41 +137,89 @@ impl Verdicts {
         ControlFlow::Continue(())
     }
 
-    /// As [`Self::update`]: of nodes that are alike one is judged.
+    /// As [`Self::update`]: of nodes that are alike one is judged, and of others those alone that are asked for.
     pub(super) fn update_alike(
         &mut self,
         ask: &Ask,
         world: &World,
         weights: ScoreWeights,
-        likenesses: &mut Likenesses,
+        index: &mut NodeIndex,
+        judging: Judging,
     ) -> NodeChanges {
         let go_on = || ControlFlow::Continue(());
-        self.update_alike_while(ask, world, weights, likenesses, go_on).expect("it is never stopped")
+        self.update_alike_while(ask, (world, weights), index, judging, go_on).expect("it is never stopped")
     }
 
     /// As [`Self::update_alike`]. `go_on` is asked before each node that is described or judged; `None`: it has said no, and the rest stays as it was.
     pub(super) fn update_alike_while(
         &mut self,
         ask: &Ask,
-        world: &World,
-        weights: ScoreWeights,
-        likenesses: &mut Likenesses,
+        (world, weights): (&World, ScoreWeights),
+        index: &mut NodeIndex,
+        judging: Judging,
         mut go_on: impl FnMut() -> ControlFlow<()>,
     ) -> Option<NodeChanges> {
         let scoring = NodeScoring { around: world.into(), weights };
-        let outdated = self.outdated(world, &scoring);
-        let read = if outdated.len() > FEW { reads(ask) } else { None };
-        let described = if read.is_some() { likenesses.refresh(world, &mut go_on)? } else { 0 };
-        let mut changes = NodeChanges { changed: outdated.len(), described, judged: 0 };
+        let is_revalued = self.packing != scoring.around.packing.version();
+        let mut outdated = self.outdated(world, &scoring);
+        let mut changes = NodeChanges { changed: outdated.len(), ..NodeChanges::default() };
+        if judging == Judging::All {
+            outdated.extend(self.deferred.slots());
+        } else {
+            let again = if is_revalued { self.deferred.slots() } else { Vec::new() };
+            if (outdated.len() > FEW || !again.is_empty())
+                && let Some(estimates) = ScoreEstimates::prepare(ask, world, weights)
+            {
+                changes.described += index.free_rooms.refresh(world, &mut go_on)?;
+                let put_off = if outdated.len() > FEW { std::mem::take(&mut outdated) } else { Vec::new() };
+                let slots = put_off.into_iter().chain(again);
+                for (slot, most) in index.free_rooms.most(slots, &estimates) {
+                    self.put_off(slot, world.nodes.generations()[slot], most);
+                    changes.estimated += 1;
+                }
+            } else {
+                outdated.extend(again);
+            }
+        }
+        self.judge(ask, world, &outdated, (&scoring, &mut index.likenesses), &mut changes, &mut go_on)?;
+        let Judging::Best(wanted) = judging else { return Some(changes) };
+        let mut count = wanted + wanted / 2;
+        loop {
+            self.deferred.refresh();
+            let Some(highest) = self.deferred.highest() else { return Some(changes) };
+            let least = self.by_room.least_of(wanted).unwrap_or(UNFIT);
+            if highest < least {
+                return Some(changes);
+            }
+            let first = self.deferred.first(count, least);
+            self.judge(ask, world, &first, (&scoring, &mut index.likenesses), &mut changes, &mut go_on)?;
+            count *= 2;
+        }
+    }
+
+    /// Judges the nodes in these slots: of those that are alike one, where there are many. `go_on` is asked before each that is described or judged; `None`: it has said no.
+    fn judge(
+        &mut self,
+        ask: &Ask,
+        world: &World,
+        slots: &[usize],
+        (scoring, likenesses): (&NodeScoring<'_>, &mut Likenesses),
+        changes: &mut NodeChanges,
+        mut go_on: impl FnMut() -> ControlFlow<()>,
+    ) -> Option<()> {
+        let read = if slots.len() > FEW { reads(ask) } else { None };
+        if read.is_some() {
+            changes.described += likenesses.refresh(world, slots.iter().copied(), &mut go_on)?;
+        }
         let others: Vec<_> =
             read.iter().flatten().copied().filter(|part| *part != NodePart::Amounts).collect();
         let mut by_parts: Shared<NodeKey> = HashMap::default();
         let mut by_amounts: Shared<(NodeKey, AmountsVerdict)> = HashMap::default();
-        for slot in outdated {
+        for slot in slots.iter().copied() {
             let Some(state) = world.nodes.at(slot) else { continue };
             let mut judged = || {
                 changes.judged += 1;
-                self.judged(ask, state, &scoring)
+                self.judged(ask, state, scoring)
             };
             let verdict = match &read {
                 None => {
@@ -181,9 +242,20 @@ impl Verdicts {
                     }
                 },
             };
-            self.set(slot, state.generation, verdict, &scoring);
+            self.set(slot, state.generation, verdict, scoring);
         }
-        Some(changes)
+        Some(())
+    }
+
+    /// Puts off the node in this slot, of this generation, which has at most this score; `None`: it does not fit.
+    fn put_off(&mut self, slot: usize, generation: u64, most: Option<f64>) {
+        self.generations[slot] = generation;
+        let is_nothing = |fails: &FailingNode| fails.reasons.is_empty();
+        if !matches!(&*self.of_nodes[slot], NodeVerdict::Fails(fails) if is_nothing(fails)) {
+            let verdict = self.deferred.verdict(nothing);
+            self.replace(slot, verdict, UNFIT);
+        }
+        self.deferred.put_off(slot, self.of_nodes.len(), most);
     }
 
     /// The slots of which something else has to be found out than is known. What is known is made right in the others, and where there is no node any
@@ -220,6 +292,7 @@ impl Verdicts {
     pub fn forget(&mut self, slot: usize) {
         if let Some(generation) = self.generations.get_mut(slot) {
             *generation = 0;
+            self.deferred.remove(slot);
             self.different += 1;
             self.replace(slot, nothing(), UNFIT);
         }
@@ -232,12 +305,23 @@ impl Verdicts {
 
     /// About how many bytes they take.
     pub(super) fn bytes(&self) -> usize {
-        OF_A_SLOT * self.slots() + OF_A_VERDICT * self.different + self.relative.bytes()
+        let of_slots = OF_A_SLOT * self.slots() + self.relative.bytes() + self.deferred.bytes();
+        of_slots + OF_A_VERDICT * self.different
     }
 
     /// Whether the node in this slot fits, as far as it is known.
     pub fn fits(&self, slot: usize) -> bool {
         self.scores.get(slot).is_some_and(|score| *score > UNFIT)
+    }
+
+    /// Whether every node was judged.
+    pub(super) fn are_complete(&self) -> bool {
+        self.deferred.is_empty()
+    }
+
+    /// The highest score that a node may have that was not judged; `None`: none of them fits, or there is none.
+    pub(super) fn highest_deferred(&self) -> Option<f64> {
+        self.deferred.highest()
     }
 
     /// Whether no node's score depends on those of others.
@@ -369,6 +453,7 @@ impl Verdicts {
     /// Takes in the verdict on the node in this slot, of this generation.
     fn set(&mut self, slot: usize, generation: u64, verdict: Arc<NodeVerdict>, scoring: &NodeScoring<'_>) {
         self.generations[slot] = generation;
+        self.deferred.remove(slot);
         let score = scoring.score(&verdict);
         self.replace(slot, verdict, score);
     }
@@ -424,18 +509,6 @@ impl Verdicts {
             self.of_nodes[slot] = verdict;
         }
     }
-}
-
-/// The highest of these; [`UNFIT`]: there is none.
-pub(super) fn highest(scores: &[f64]) -> f64 {
-    let (chunks, rest) = scores.as_chunks::<LANES>();
-    let mut highest = [UNFIT; LANES];
-    for chunk in chunks {
-        for (highest, score) in highest.iter_mut().zip(chunk) {
-            *highest = if score > highest { *score } else { *highest };
-        }
-    }
-    highest.iter().chain(rest).copied().fold(UNFIT, f64::max)
 }
 
 /// What is made of a slot without a node.

@@ -124,6 +124,7 @@ pub struct CardKinds {
 
 impl CardKinds {
     /// The kind at this place.
+    #[inline]
     pub fn get(&self, id: KindId) -> &CardKind {
         &self.kinds[id.place()]
     }
@@ -155,6 +156,7 @@ impl CardKinds {
 }
 
 /// The number, or the largest that there is room for.
+#[inline]
 pub(in crate::scheduling) fn narrow(number: u64) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }

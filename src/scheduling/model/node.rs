@@ -67,6 +67,11 @@ impl NodeInfo {
         self.labels.get(SHARES_ONLY) == Some("true")
     }
 
+    /// Whether it has a taint for which pods that do not tolerate it prefer others.
+    pub fn is_unfavoured(&self) -> bool {
+        self.taints.iter().any(|taint| taint.effect == "PreferNoSchedule")
+    }
+
     /// The locks that a pod needs to be given here what it asks for.
     pub fn locks_for<'a>(&'a self, ask: &'a Ask) -> impl Iterator<Item = &'a NodeLock> {
         self.locks_of(ask.served())

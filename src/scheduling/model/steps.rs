@@ -16,6 +16,9 @@ pub const LOOK: u64 = 1;
 /// Testing a node by the plugins that look at more than one.
 pub const TEST: u64 = 16;
 
+/// Finding out how high a node may score for a class, without judging it.
+pub const ESTIMATE: u64 = 8;
+
 /// Judging a node anew for a class, beside what the class demands of it.
 pub const JUDGE: u64 = 64;
 

@@ -25,7 +25,7 @@ struct NodeCut {
 }
 
 /// How large a node is when it is empty. cpu and memory are rounded up to six binary digits, so that nodes of one type count as one.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct NodeSize {
     /// The kind of its first card.
     pub kind: KindId,

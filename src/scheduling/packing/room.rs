@@ -56,6 +56,7 @@ impl RoomCard {
     }
 
     /// Whether it takes one more share like this.
+    #[inline]
     pub fn takes(&self, share: &Portion) -> bool {
         self.slots > 0
             && self.cores > 0
@@ -78,6 +79,7 @@ impl RoomCard {
 
     /// The card with one more share on it.
     #[must_use]
+    #[inline]
     pub fn with(self, share: &Portion) -> Self {
         Self {
             used: true,
@@ -89,11 +91,13 @@ impl RoomCard {
     }
 
     /// How much of it is free, in thousandths: the smaller part of memory and compute.
+    #[inline]
     pub fn free(&self, kinds: &CardKinds) -> u32 {
         self.free_of(kinds.get(self.kind))
     }
 
     /// The same, of a card of this kind.
+    #[inline]
     pub(super) fn free_of(&self, kind: &CardKind) -> u32 {
         let CardKind { memory, cores, .. } = kind;
         let part = |free: u32, all: u32| narrow(u64::from(free) * 1000 / u64::from(all.max(1)));

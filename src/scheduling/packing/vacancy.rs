@@ -120,9 +120,8 @@ impl Vacancy {
 
     /// What the best choice would cost if a room were worth as much less as less is free of its cards, in millionths of a card.
     pub fn rough_cost(&self, packing: &Packing) -> i64 {
-        let before = packing.worth(&self.before);
-        let worth = |left: &Remainder| before * i64::from(left.free) / i64::from(self.free.max(1));
-        self.costs_with(self.after.iter().map(worth), before, packing).min().unwrap_or(0)
+        let rough = RoughCost::new(&self.before, self.free, self.size, packing);
+        self.after.iter().map(|left| rough.of(left, packing)).min().unwrap_or(0)
     }
 
     /// The room that each choice leaves.
@@ -151,26 +150,46 @@ impl Vacancy {
         packing: &'a Packing,
     ) -> impl Iterator<Item = i64> + 'a {
         let before = packing.worth(&self.before);
-        self.costs_with(rooms.into_iter().map(|room| packing.worth(&room)), before, packing)
-    }
-
-    /// What each choice costs where the rooms are worth so much, after and before.
-    fn costs_with<'a>(
-        &'a self,
-        after: impl Iterator<Item = i64> + 'a,
-        before: i64,
-        packing: &'a Packing,
-    ) -> impl Iterator<Item = i64> + 'a {
         let of_size = self.size.map_or(0, |size| packing.pressure().of_size(size));
+        let after = rooms.into_iter().map(|room| packing.worth(&room));
+        self.after.iter().zip(after).map(move |(left, worth)| left.cost([before, worth], of_size, packing))
+    }
+}
+
+impl Remainder {
+    /// What it costs where the room is worth so much before the pod and after, in millionths of a card; `of_size` is how much is asked of nodes of
+    /// this size, as [`Pressure::of_size`](super::pressure::Pressure::of_size) has it.
+    fn cost(&self, [before, after]: [i64; 2], of_size: u64, packing: &Packing) -> i64 {
         // Thousandths of a card, and millionths of what there is.
         let sought = |thousandths: u32, pressure: u64| {
             i64::try_from(u64::from(thousandths).saturating_mul(pressure) / 1000).unwrap_or(i64::MAX / 8)
         };
-        self.after.iter().zip(after).map(move |(left, worth)| {
-            let of_kind = left
-                .taken
-                .map_or(0, |(kind, thousandths)| sought(thousandths, packing.pressure().of_kind(kind)));
-            before - worth + left.fixed + of_kind + sought(left.denied, of_size)
-        })
+        let of_kind = |(kind, thousandths)| sought(thousandths, packing.pressure().of_kind(kind));
+        before - after + self.fixed + self.taken.map_or(0, of_kind) + sought(self.denied, of_size)
+    }
+}
+
+/// What pods would cost on a node if its room were worth as much less as less is free of its cards.
+#[derive(Clone, Copy, Debug)]
+pub struct RoughCost {
+    /// What the room is worth before the pod, in millionths of a card.
+    before: i64,
+    /// How much is free of its cards then, in thousandths of one.
+    free: u32,
+    /// How much is asked of nodes of its size.
+    of_size: u64,
+}
+
+impl RoughCost {
+    /// By this room, of whose cards so much is free, of a node of this size.
+    pub fn new(before: &ValuedRoom, free: u32, size: Option<NodeSize>, packing: &Packing) -> Self {
+        let of_size = size.map_or(0, |size| packing.pressure().of_size(size));
+        Self { before: packing.worth(before), free, of_size }
+    }
+
+    /// The cost where this is left, in millionths of a card.
+    pub fn of(&self, left: &Remainder, packing: &Packing) -> i64 {
+        let after = self.before * i64::from(left.free) / i64::from(self.free.max(1));
+        left.cost([self.before, after], self.of_size, packing)
     }
 }

@@ -43,8 +43,8 @@ impl AmountsVerdict {
             if let Some(test) = row.test {
                 test(&scene).ok()?;
             }
-            if let Some((score, _)) = row.score {
-                found.push(score(&placement).map_or(u64::MAX, f64::to_bits));
+            if let Some(scoring) = row.score {
+                found.push((scoring.score)(&placement).map_or(u64::MAX, f64::to_bits));
             }
         }
         Some(Self(found))

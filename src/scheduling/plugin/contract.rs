@@ -16,7 +16,11 @@ use crate::{
             pod::{Ask, Demand},
             prebind_step::PrebindStep,
         },
-        packing::{Packing, vacancy::Vacancy},
+        packing::{
+            Packing,
+            free_room::{AskedRoom, CostEstimate, FreeRoom},
+            vacancy::Vacancy,
+        },
         world::{World, node_parts::NodePart, node_state::NodeState, nodes::Nodes, object::Objects},
     },
 };
@@ -115,6 +119,11 @@ pub trait Score: SchedulingPlugin {
 
     /// `None`: it has nothing to score for the pod, whatever the node.
     fn score(placement: &Placement<'_>) -> Option<f64>;
+
+    /// Whether it is known that it scores all of these nodes alike for the pod, or none of them, without a look at each.
+    fn is_even(_ask: &Ask, _nodes: &Nodes) -> bool {
+        false
+    }
 }
 
 /// What a plugin that scores by rooms reads of a node's amounts.
@@ -131,6 +140,15 @@ pub trait RoomScore: SchedulingPlugin {
 
     /// What a cost of so many millionths of a card comes to in points: the less, the better.
     fn points(cost: i64) -> f64;
+
+    /// What is free on the node, whatever pods ask for.
+    fn free_room(node: &NodeState, packing: &Packing) -> FreeRoom;
+
+    /// What the pod asks of that; `None`: it has nothing to score for the pod, or nothing is known of the cost before a node is judged.
+    fn asked_room(ask: &Ask, packing: &Packing) -> Option<AskedRoom>;
+
+    /// The least that the pod costs where so much is free, as long as that is guessed roughly.
+    fn estimate(asked: &AskedRoom, free: &FreeRoom, packing: &Packing) -> CostEstimate;
 }
 
 /// What becomes of a plugin's scores once those of all nodes that fit are known.

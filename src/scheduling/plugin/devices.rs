@@ -25,6 +25,7 @@ use crate::{
         world::{
             node_parts::NodePart,
             node_state::{Agent, NodeState},
+            nodes::Nodes,
         },
     },
 };
@@ -69,6 +70,10 @@ impl Score for Devices {
         // Where the pod leaves least of no use is not said by how full cards are.
         let counts = !placement.ask.wastes_least();
         counts.then(|| cards::of_node(&placement.ask.devices, placement.node, placement.allocations))
+    }
+
+    fn is_even(ask: &Ask, _nodes: &Nodes) -> bool {
+        ask.wastes_least()
     }
 }
 

@@ -4,6 +4,8 @@
 //! what stays free of the node's cards, so that nodes fill one after the other; and something for cards that other pods ask for by their model, and
 //! for nodes that other pods need because they fit on no smaller one.
 
+mod estimate;
+
 use std::{convert::Infallible, sync::Arc};
 
 use smallvec::{SmallVec, smallvec};
@@ -20,6 +22,7 @@ use crate::{
         packing::{
             Packing, cpu_and_memory,
             fleet::NodeSize,
+            free_room::{AskedRoom, CostEstimate, FreeRoom},
             room::{self, Room, RoomCard},
             vacancy::{ExactCost, Remainder, TakenCards, Vacancy},
         },
@@ -63,9 +66,22 @@ impl RoomScore for LeastWaste {
     }
 
     fn amounts(ask: &Ask, node: &NodeState) -> RoomAmounts {
-        let (before, after) = (free(node, [0, 0]), free(node, cpu_and_memory(&ask.resources)));
+        let (left, requested) = (left(node), cpu_and_memory(&ask.resources));
+        let ([before, after], denied) = ([free(left, [0, 0]), free(left, requested)], denied_on(ask, node));
         let size = NodeSize::of(&node.info).map_or([0, 0], |size| [size.cpu, size.memory]);
-        [before[0], before[1], after[0], after[1], denied(ask, node), size[0], size[1]]
+        [before[0], before[1], after[0], after[1], denied, size[0], size[1]]
+    }
+
+    fn free_room(node: &NodeState, packing: &Packing) -> FreeRoom {
+        estimate::free_room(node, packing)
+    }
+
+    fn asked_room(ask: &Ask, packing: &Packing) -> Option<AskedRoom> {
+        if ask.wastes_least() { estimate::asked_room(ask, packing) } else { None }
+    }
+
+    fn estimate(asked: &AskedRoom, free: &FreeRoom, packing: &Packing) -> CostEstimate {
+        estimate::estimate(asked, free, packing)
     }
 
     #[expect(clippy::cast_precision_loss, reason = "costs are far below 2^52")]
@@ -101,11 +117,43 @@ fn vacancy(placement: &Placement<'_>) -> Vacancy {
     room.vacancy(cards, after)
 }
 
-/// The cpu and memory of the room of a node on which a pod takes so much more.
-fn free(node: &NodeState, more: [i64; 2]) -> [u32; 2] {
+/// cpu in thousandths and memory in bytes of the node that no pod has requested.
+fn left(node: &NodeState) -> [i64; 2] {
     let (all, requested) = (cpu_and_memory(&node.info.allocatable), cpu_and_memory(&node.requested));
-    let left = |at: usize| all[at].saturating_sub(requested[at].saturating_add(more[at]));
-    room::cpu_and_memory(left(0), left(1))
+    [all[0].saturating_sub(requested[0]), all[1].saturating_sub(requested[1])]
+}
+
+/// The cpu and memory of a room of which so much is left, once a pod has so much of it.
+fn free(left: [i64; 2], taken: [i64; 2]) -> [u32; 2] {
+    room::cpu_and_memory(left[0].saturating_sub(taken[0]), left[1].saturating_sub(taken[1]))
+}
+
+/// What a pod leaves of a node, whichever cards it takes.
+struct Leaves {
+    /// How many cards the node has.
+    cards: usize,
+    /// How much is free of them before the pod, in thousandths of one.
+    free: u32,
+    /// cpu and memory after the pod, as rooms have it.
+    left: [u32; 2],
+    /// How much others can't have, as [`denied`] says.
+    denied: u32,
+}
+
+impl Leaves {
+    /// What is left where the pod takes so much of the node's cards, in thousandths of one, of this kind.
+    fn after(&self, thousandths: u32, taken: Option<(KindId, u32)>) -> Remainder {
+        let free = self.free.saturating_sub(thousandths);
+        let denied = self.denied.max(taken.map_or(0, |(_, thousandths)| thousandths));
+        Remainder { free, taken, denied, fixed: self.fixed(free) }
+    }
+
+    /// What it costs that so much stays free of the cards, whatever pods may come, in millionths of a card.
+    fn fixed(&self, free: u32) -> i64 {
+        let all = i64::try_from(self.cards).unwrap_or(i64::MAX) * 1000;
+        let free_part = if all == 0 { 0 } else { FREE * i64::from(free) / all };
+        free_part + TIE * i64::from(self.left[0]) / MUCH[0] + TIE * i64::from(free) / MUCH[1]
+    }
 }
 
 /// A node on which a pod finds room.
@@ -115,20 +163,19 @@ struct VacantNode<'a> {
     packing: &'a Packing,
     /// Before the pod.
     room: Room,
-    /// How much is free of the cards before the pod, in thousandths of one.
-    free: u32,
-    /// cpu and memory after the pod, as rooms have it.
-    left: [u32; 2],
-    /// How much others can't have, as [`denied`] says.
-    denied: u32,
+    leaves: Leaves,
 }
 
 impl<'a> VacantNode<'a> {
     fn new(ask: &'a Ask, node: &'a NodeState, packing: &'a Packing) -> Self {
         let room = packing.room(&node.info, cpu_and_memory(&node.requested), |card| node.usage.card(card));
-        let free_of_cards = room.free(packing.kinds());
-        let (left, denied) = (free(node, cpu_and_memory(&ask.resources)), denied(ask, node));
-        Self { ask, node, packing, room, free: free_of_cards, left, denied }
+        let leaves = Leaves {
+            cards: room.cards.len(),
+            free: room.free(packing.kinds()),
+            left: free(left(node), cpu_and_memory(&ask.resources)),
+            denied: denied_on(ask, node),
+        };
+        Self { ask, node, packing, room, leaves }
     }
 
     /// The cards between which there is a choice, and what each leaves; `None`: there is no choice.
@@ -142,15 +189,7 @@ impl<'a> VacantNode<'a> {
 
     /// What the pod takes of each kind of card, where it asks for a share of one and no card is chosen by anything else.
     fn any_card(&self) -> Option<TakenCards> {
-        let [device] = self.ask.devices.as_slice() else { return None };
-        let shape = CardShape::of(&self.ask.devices).filter(|shape| shape.count == 1)?;
-        let choice = &device.request.choice;
-        let free = choice.order.first() == Some(&CardPreference::LeastWaste)
-            && device.request.selection.ids == IdFilter::default()
-            && device.request.shuns.is_empty();
-        if !free {
-            return None;
-        }
+        let shape = takes_any_card(self.ask)?;
         let mut portions: SmallVec<[(KindId, Portion); 1]> = SmallVec::new();
         for alike in self.room.cards.chunk_by(|one, other| one.kind == other.kind) {
             let kind = alike.first()?.kind;
@@ -186,26 +225,43 @@ impl<'a> VacantNode<'a> {
     fn after(&self, cards: &[[RoomCard; 2]], taken: Option<(KindId, u32)>) -> Remainder {
         let kinds = self.packing.kinds();
         let less = |[before, after]: &[RoomCard; 2]| before.free(kinds).saturating_sub(after.free(kinds));
-        let free = self.free.saturating_sub(cards.iter().map(less).sum());
-        let all = i64::try_from(self.room.cards.len()).unwrap_or(i64::MAX) * 1000;
-        let free_part = if all == 0 { 0 } else { FREE * i64::from(free) / all };
-        let tie = TIE * i64::from(self.left[0]) / MUCH[0] + TIE * i64::from(free) / MUCH[1];
-        let denied = self.denied.max(taken.map_or(0, |(_, thousandths)| thousandths));
-        Remainder { free, taken, denied, fixed: free_part + tie }
+        self.leaves.after(cards.iter().map(less).sum(), taken)
     }
 
     fn vacancy(self, cards: TakenCards, after: SmallVec<[Remainder; 1]>) -> Vacancy {
-        let Self { node, packing, room, free, left, .. } = self;
+        let Self { node, packing, room, leaves: Leaves { free, left, .. }, .. } = self;
         let (before, size) = (packing.valued(room), NodeSize::of(&node.info));
         Vacancy { before, free, left, cards, after, size, exact: ExactCost::default() }
     }
 }
 
-/// The part of the node's cpu or memory that the pod takes, whichever is larger, in thousandths of one of its cards.
-fn denied(ask: &Ask, node: &NodeState) -> u32 {
-    let cards = i128::try_from(node.info.devices.cards.len()).unwrap_or(i128::MAX);
-    let taken = cpu_and_memory(&ask.resources).into_iter().zip(cpu_and_memory(&node.info.allocatable));
-    let parts = taken.map(|(taken, all)| i128::from(taken.max(0)) * 1000 * cards / i128::from(all.max(1)));
+/// What the pod asks of a card, where it asks for a share of one and no card is chosen by anything else.
+fn takes_any_card(ask: &Ask) -> Option<CardShape> {
+    let [device] = ask.devices.as_slice() else { return None };
+    let choice = &device.request.choice;
+    let free = choice.order.first() == Some(&CardPreference::LeastWaste)
+        && device.request.selection.ids == IdFilter::default()
+        && device.request.shuns.is_empty();
+    CardShape::of(&ask.devices).filter(|shape| free && shape.count == 1)
+}
+
+fn denied_on(ask: &Ask, node: &NodeState) -> u32 {
+    let (taken, all) = (cpu_and_memory(&ask.resources), cpu_and_memory(&node.info.allocatable));
+    denied(taken, all, node.info.devices.cards.len())
+}
+
+/// The part of this cpu or memory that a pod takes, whichever is larger, in thousandths of one of so many cards.
+fn denied(taken: [i64; 2], all: [i64; 2], cards: usize) -> u32 {
+    let thousandths = i64::try_from(cards).unwrap_or(i64::MAX).saturating_mul(1000);
+    let part = |(taken, all): (i64, i64)| {
+        let (taken, all) = (taken.max(0), all.max(1));
+        // Numbers of 64 bits are divided in a tenth of the time.
+        taken.checked_mul(thousandths).map_or_else(
+            || i128::from(taken) * i128::from(thousandths) / i128::from(all),
+            |product| (product / all).into(),
+        )
+    };
+    let parts = taken.into_iter().zip(all).map(part);
     parts.max().and_then(|part| u32::try_from(part).ok()).unwrap_or(u32::MAX)
 }
 

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::scheduling::{
     model::{node_affinity::NodeAffinityTerms, pod::Ask},
-    world::node_parts::NodePart,
+    world::{node_parts::NodePart, nodes::Nodes},
 };
 
 /// Rejects a node that the pod's node selector or required node affinity does not match, and prefers nodes by the weights of the preferred terms
@@ -49,6 +49,10 @@ impl Score for NodeAffinity {
         let (affinity, info) = (&placement.ask.constraints.affinity, &placement.node.info);
         let prefers = !affinity.preferred.is_empty();
         prefers.then(|| float(affinity.preference(&info.name, &info.labels)))
+    }
+
+    fn is_even(ask: &Ask, _nodes: &Nodes) -> bool {
+        ask.constraints.affinity.preferred.is_empty()
     }
 }
 

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::scheduling::{
     model::{pod::Ask, resources::ResourceAmounts},
-    world::{node_parts::NodePart, node_state::NodeState},
+    world::{node_parts::NodePart, node_state::NodeState, nodes::Nodes},
 };
 
 /// The resources that are balanced.
@@ -36,6 +36,10 @@ impl Score for NodeResourcesBalancedAllocation {
         // Evenly used nodes are what least-waste avoids.
         let counts = !placement.ask.wastes_least();
         score(&placement.ask.resources, placement.node).filter(|_| counts).map(float)
+    }
+
+    fn is_even(ask: &Ask, _nodes: &Nodes) -> bool {
+        ask.wastes_least()
     }
 }
 

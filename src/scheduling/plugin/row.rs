@@ -19,8 +19,12 @@ use crate::scheduling::{
         pod::{Ask, Demand},
         prebind_step::PrebindStep,
     },
-    packing::vacancy::Vacancy,
-    world::{World, node_parts::NodePart, node_state::NodeState, object::Objects},
+    packing::{
+        Packing,
+        free_room::{AskedRoom, CostEstimate, FreeRoom},
+        vacancy::Vacancy,
+    },
+    world::{World, node_parts::NodePart, node_state::NodeState, nodes::Nodes, object::Objects},
 };
 
 /// A plugin that stands in the table.
@@ -78,6 +82,14 @@ type FindVacancy = fn(&Placement<'_>) -> Option<Arc<Vacancy>>;
 
 type ReadAmounts = fn(&Ask, &NodeState) -> RoomAmounts;
 
+type FindFreeRoom = fn(&NodeState, &Packing) -> FreeRoom;
+
+type FindAskedRoom = fn(&Ask, &Packing) -> Option<AskedRoom>;
+
+type Estimate = fn(&AskedRoom, &FreeRoom, &Packing) -> CostEstimate;
+
+type IsEven = fn(&Ask, &Nodes) -> bool;
+
 type PrepareScore = for<'a> fn(&'a Demand, &'a World, &mut PodCounts) -> Option<Box<dyn PreScored + 'a>>;
 
 type Reads = fn(&Ask) -> Option<&'static [NodePart]>;
@@ -95,7 +107,7 @@ pub(super) struct Row {
     pub(super) helps: Helps,
     pub(super) test: Option<Test>,
     pub(super) prepare: Option<Prepare>,
-    pub(super) score: Option<(ScoreNode, Normalisation)>,
+    pub(super) score: Option<NodeScoring>,
     pub(super) room_score: Option<RoomScoring>,
     pub(super) prepare_score: Option<PrepareScore>,
 }
@@ -106,6 +118,17 @@ pub(super) struct RoomScoring {
     pub(super) vacancy: FindVacancy,
     pub(super) amounts: ReadAmounts,
     pub(super) points: fn(i64) -> f64,
+    pub(super) free_room: FindFreeRoom,
+    pub(super) asked_room: FindAskedRoom,
+    pub(super) estimate: Estimate,
+}
+
+/// How a plugin scores a node by itself.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct NodeScoring {
+    pub(super) score: ScoreNode,
+    pub(super) normalisation: Normalisation,
+    pub(super) is_even: IsEven,
 }
 
 /// By how much a plugin's score is multiplied where nothing is set.
@@ -161,12 +184,20 @@ impl Row {
 
     /// It scores a node by itself.
     pub(super) const fn score<P: InTable + Score>(self) -> Self {
-        Self { score: Some((P::score, P::NORMALISATION)), ..self }
+        let score = NodeScoring { score: P::score, normalisation: P::NORMALISATION, is_even: P::is_even };
+        Self { score: Some(score), ..self }
     }
 
     /// It scores a node by the room that is left there.
     pub(super) const fn room_score<P: InTable + RoomScore>(self) -> Self {
-        let room_score = RoomScoring { vacancy: P::vacancy, amounts: P::amounts, points: P::points };
+        let room_score = RoomScoring {
+            vacancy: P::vacancy,
+            amounts: P::amounts,
+            points: P::points,
+            free_room: P::free_room,
+            asked_room: P::asked_room,
+            estimate: P::estimate,
+        };
         Self { room_score: Some(room_score), ..self }
     }
 

@@ -4,6 +4,7 @@
 //! `RunScorePlugins`). Which nodes fit is not decided here.
 
 pub mod cards;
+pub mod estimate;
 pub mod range;
 pub mod weights;
 
@@ -55,7 +56,12 @@ const fn scores_by_itself(row: usize) -> bool {
 const RELATIVE: [usize; count_relative()] = relative();
 
 const fn is_relative(row: usize) -> bool {
-    matches!(TABLE[row].score, Some((_, Normalisation::OfHighest | Normalisation::BelowHighest)))
+    match TABLE[row].score {
+        Some(scoring) => {
+            matches!(scoring.normalisation, Normalisation::OfHighest | Normalisation::BelowHighest)
+        }
+        None => false,
+    }
 }
 
 const fn count_relative() -> usize {
@@ -86,7 +92,7 @@ pub type RelativeScores = [i64; RELATIVE.len()];
 /// What becomes of the scores of the plugin in this line.
 fn normalisation(row: usize) -> Option<Normalisation> {
     let of_room = TABLE[row].room_score.map(|_| Normalisation::AboveLeast);
-    TABLE[row].score.map(|(_, normalisation)| normalisation).or(of_room)
+    TABLE[row].score.map(|scoring| scoring.normalisation).or(of_room)
 }
 
 const fn scorers() -> [usize; count()] {
@@ -146,10 +152,10 @@ impl NodeScores {
                 scores.vacancy = (scoring.vacancy)(placement);
                 continue;
             }
-            let Some((score, normalisation)) = TABLE[row].score else { continue };
-            let Some(score) = score(placement) else { continue };
+            let Some(scoring) = TABLE[row].score else { continue };
+            let Some(score) = (scoring.score)(placement) else { continue };
             scores.raw.set(place, score);
-            scores.raw.is_relative |= normalisation != Normalisation::AsIs && score > 0.0;
+            scores.raw.is_relative |= scoring.normalisation != Normalisation::AsIs && score > 0.0;
         }
         scores.value(placement.packing);
         scores

@@ -10,7 +10,10 @@ use super::{
 };
 use crate::{
     object::{Taint, Toleration},
-    scheduling::{model::pod::Ask, world::node_parts::NodePart},
+    scheduling::{
+        model::pod::Ask,
+        world::{node_parts::NodePart, nodes::Nodes},
+    },
 };
 
 /// Rejects a node with a taint of effect `NoSchedule` or `NoExecute` that the pod does not tolerate, and prefers nodes with few taints of effect
@@ -43,6 +46,10 @@ impl Score for TaintToleration {
         let (ask, info) = (placement.ask, &placement.node.info);
         let untolerated = untolerated_preferences(&ask.constraints.tolerations, &info.taints);
         Some(u32::try_from(untolerated).unwrap_or(u32::MAX).into())
+    }
+
+    fn is_even(_ask: &Ask, nodes: &Nodes) -> bool {
+        !nodes.has_unfavoured()
     }
 }
 

@@ -22,7 +22,7 @@ use crate::scheduling::{
         pod::{Ask, Demand},
         tdm::{Permission, TimeOfDay, WindowState, ZoneState},
     },
-    world::{World, node_parts::NodePart, node_state::NodeState},
+    world::{World, node_parts::NodePart, node_state::NodeState, nodes::Nodes},
 };
 
 /// Rejects a node of a revocable zone that is closed, that the pod may not use, or that closes before the pod could finish; a pod that may use
@@ -76,6 +76,10 @@ impl Score for Tdm {
         }
         let is_open = placement.node.zone.as_ref().is_some_and(ZoneState::is_open);
         Some(if is_open { float(MOST) } else { 0.0 })
+    }
+
+    fn is_even(ask: &Ask, _nodes: &Nodes) -> bool {
+        ask.constraints.revocable.zones == Permission::Nowhere
     }
 }
 

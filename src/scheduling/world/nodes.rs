@@ -20,6 +20,7 @@ pub struct Nodes {
     weighing: BTreeSet<usize>,
     claiming: BTreeSet<usize>,
     shares_only: BTreeSet<usize>,
+    unfavoured: BTreeSet<usize>,
     images: Arc<Images>,
 }
 
@@ -114,6 +115,11 @@ impl Nodes {
         !self.shares_only.is_empty()
     }
 
+    /// Whether one of them has a taint of effect `PreferNoSchedule`.
+    pub fn has_unfavoured(&self) -> bool {
+        !self.unfavoured.is_empty()
+    }
+
     fn in_slots<'a>(
         &'a self,
         slots: &'a BTreeSet<usize>,
@@ -149,6 +155,7 @@ impl Nodes {
             (&mut self.weighing, state.weighs()),
             (&mut self.claiming, state.claims()),
             (&mut self.shares_only, state.info.is_for_shares_only()),
+            (&mut self.unfavoured, state.info.is_unfavoured()),
         ];
         for (slots, holds) in kinds {
             if holds {
@@ -192,6 +199,7 @@ impl Nodes {
         self.weighing.remove(&slot);
         self.claiming.remove(&slot);
         self.shares_only.remove(&slot);
+        self.unfavoured.remove(&slot);
         Some(name)
     }
 }

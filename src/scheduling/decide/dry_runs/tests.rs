@@ -4,7 +4,7 @@ use std::{cell::Cell, collections::BTreeMap};
 
 use super::*;
 use crate::{
-    device::Answer,
+    device::{Answer, CardPolicy, NodePolicy},
     scheduling::{
         Demand, Details, Outlook, Snapshot,
         fixtures::{self, PROFILE, allocation, share},
@@ -100,6 +100,35 @@ fn a_dry_run_that_was_stopped_is_gone_on_with_by_the_next() {
     let fresh = told(&mut DryRuns::default(), &outlook, 1_000);
     assert_eq!(fresh.1, 60 + 2);
     assert_eq!(told(&mut known, &outlook, 1_000), (fresh.0, 30 + 2));
+}
+
+#[test]
+fn where_the_time_ends_once_the_best_node_is_known_that_is_told() {
+    let (mut snapshot, mut known) = (Snapshot::default(), DryRuns::default());
+    for at in 0..400 {
+        snapshot.set_node(fixtures::node(&name(at), 2, 16_000));
+        charge(&mut snapshot, at, at, 1 + at as u64 * 37 % 7_000);
+    }
+    let outlook = outlook(&snapshot);
+    outlook.prepare(&mut known);
+    let mut ask = fixtures::ask(1, 1_000, 10);
+    let request = &mut ask.devices[0].request;
+    (request.node_policy, request.choice) = (NodePolicy::LeastWaste, CardPolicy::LeastWaste.into());
+    let demand = fixtures::demand("asked", ask);
+    let placed = |known: &mut DryRuns, times: u32| {
+        let asked = Cell::new(0);
+        let go_on = || {
+            asked.set(asked.get() + 1);
+            if asked.get() > times { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        let placed = outlook.place_by(known, &demand, go_on)?.unwrap();
+        Some((placed.place(), placed.score.to_bits(), placed.elsewhere(Details::Full)))
+    };
+    assert_eq!(placed(&mut known, 10), None, "the best is not known yet");
+    let (place, score, elsewhere) = placed(&mut known, 300).unwrap();
+    assert_eq!(elsewhere, None, "most nodes were not judged");
+    let in_full = placed(&mut known, u32::MAX).unwrap();
+    assert_eq!(in_full, (place, score, Some("399/399 other nodes are available.".to_owned())));
 }
 
 #[test]

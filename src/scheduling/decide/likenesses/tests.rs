@@ -7,7 +7,8 @@ use crate::scheduling::{Snapshot, fixtures, world::object::Object};
 
 /// How many nodes are described anew.
 fn refresh(likenesses: &mut Likenesses, snapshot: &Snapshot) -> usize {
-    likenesses.refresh(snapshot.world(), || ControlFlow::Continue(())).expect("it is never stopped")
+    let slots = 0..snapshot.world().nodes.slots().len();
+    likenesses.refresh(snapshot.world(), slots, || ControlFlow::Continue(())).expect("it is never stopped")
 }
 
 #[test]

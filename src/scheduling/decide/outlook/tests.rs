@@ -87,7 +87,7 @@ fn a_pod_that_fits_gets_node_and_cards_and_what_the_others_lack() {
         prospect.elsewhere(Details::Full).as_deref(),
         Some("1/4 other nodes are available: 1 Insufficient GPU memory, 2 node(s) had untolerated taint(s).")
     );
-    assert_eq!(prospect.others, 1);
+    assert_eq!(prospect.others.as_ref().unwrap().fitting, 1);
     assert!(prospect.score > 0.0);
 }
 

@@ -19,7 +19,7 @@ use crate::{
     scheduling::{
         NodeInfo, Outlook, ResourceAmounts, Snapshot,
         decide::{
-            Filters, class::Classes, dry_runs::DryRuns, evaluation::Evaluation, likenesses::Likenesses,
+            Filters, class::Classes, dry_runs::DryRuns, evaluation::Evaluation, shortlist::LISTED,
             verdict::best,
         },
         fixtures,
@@ -435,7 +435,7 @@ proptest! {
         for (at, kind) in first.into_iter().enumerate() {
             cluster.take(&Step::Node(at, kind), &kinds);
         }
-        let (mut likenesses, weights) = (Likenesses::default(), ScoreWeights::default());
+        let (mut index, weights) = (NodeIndex::default(), ScoreWeights::default());
         let (kept, mut known) = (kept.ask(), Verdicts::default());
         for (steps, asked) in steps {
             for step in &steps {
@@ -443,12 +443,83 @@ proptest! {
             }
             let world = cluster.snapshot.world();
             let (ask, mut found) = (asked.ask(), Verdicts::default());
-            found.update_alike(&ask, world, weights, &mut likenesses);
+            found.update_alike(&ask, world, weights, &mut index, Judging::All);
             compare(&found, &Verdicts::new(&ask, world, weights), &ask, world)?;
-            known.update_alike(&kept, world, weights, &mut likenesses);
+            known.update_alike(&kept, world, weights, &mut index, Judging::All);
             compare(&known, &Verdicts::new(&kept, world, weights), &kept, world)?;
         }
     }
+}
+
+proptest! {
+    #[test]
+    fn no_node_scores_more_than_it_may_and_the_best_are_judged(
+        kinds in prop::collection::vec(kind(), 3),
+        first in prop::collection::vec(0..3_usize, NODES),
+        rounds in prop::collection::vec(
+            (prop::collection::vec(step(3), 0..30), prop::collection::vec(coming(), 0..4), asked()),
+            1..8,
+        ),
+        kept in asked(),
+        wanted in 1..6_usize,
+    ) {
+        let mut cluster = Cluster::default();
+        for (at, kind) in first.into_iter().enumerate() {
+            cluster.take(&Step::Node(at, kind), &kinds);
+        }
+        let (mut index, weights, judging) =
+            (NodeIndex::default(), ScoreWeights::default(), Judging::Best(wanted));
+        let (kept, mut known) = (Asked { policy: 2, ..kept }.ask(), Verdicts::default());
+        for (steps, coming, asked) in rounds {
+            for step in &steps {
+                cluster.take(step, &kinds);
+            }
+            cluster.snapshot.packing_mut().weigh(coming);
+            let world = cluster.snapshot.world();
+            let (ask, mut found) = (Asked { policy: 2, ..asked }.ask(), Verdicts::default());
+            found.update_alike(&ask, world, weights, &mut index, judging);
+            known.update_alike(&kept, world, weights, &mut index, judging);
+            for (found, ask) in [(&mut found, &ask), (&mut known, &kept)] {
+                let expected = Verdicts::new(ask, world, weights);
+                check_deferred(found, &expected, ask, (world, &mut index), wanted)?;
+                if wanted == 1 {
+                    found.update_alike(ask, world, weights, &mut index, Judging::All);
+                    compare(found, &expected, ask, world)?;
+                }
+            }
+        }
+    }
+}
+
+/// That nodes that were judged are what they are by themselves, and that those that were put off are none of so many with the highest different scores.
+fn check_deferred(
+    found: &Verdicts,
+    expected: &Verdicts,
+    ask: &Ask,
+    (world, index): (&World, &mut NodeIndex),
+    wanted: usize,
+) -> Result<(), TestCaseError> {
+    let mut highest: Vec<f64> = expected.scores.iter().copied().filter(|score| *score > UNFIT).collect();
+    highest.sort_unstable_by(|one, other| other.total_cmp(one));
+    highest.dedup();
+    let least = highest.get(wanted.saturating_sub(1)).copied().unwrap_or(UNFIT);
+    let weights = ScoreWeights::default();
+    let estimates = ScoreEstimates::prepare(ask, world, weights);
+    index.free_rooms.refresh(world, || ControlFlow::Continue(())).expect("it is never stopped");
+    let deferred: BTreeSet<usize> = found.deferred.slots().into_iter().collect();
+    for (slot, score) in expected.scores.iter().enumerate() {
+        if let Some(estimates) = estimates.as_ref().filter(|_| world.nodes.at(slot).is_some()) {
+            let (_, most) = index.free_rooms.most([slot], estimates).next().expect("there is a node");
+            let most = most.unwrap_or(UNFIT);
+            prop_assert!(*score <= most, "{score} is above {most}: {:?}", world.nodes.at(slot));
+        }
+        if deferred.contains(&slot) {
+            prop_assert!(*score == UNFIT || *score < least, "{score} is not below {least}");
+        } else {
+            prop_assert_eq!(found.scores[slot].to_bits(), score.to_bits());
+        }
+    }
+    Ok(())
 }
 
 /// The best node by the scores of all nodes that fit, for each of which it is found out exactly what it costs by its room.
@@ -561,8 +632,8 @@ fn judged(nodes: impl IntoIterator<Item = NodeInfo>, ask: &Ask) -> usize {
     for node in nodes {
         snapshot.set_node(node);
     }
-    let (mut verdicts, mut likenesses) = (Verdicts::default(), Likenesses::default());
-    verdicts.update_alike(ask, snapshot.world(), ScoreWeights::default(), &mut likenesses).judged
+    let (mut verdicts, mut index) = (Verdicts::default(), NodeIndex::default());
+    verdicts.update_alike(ask, snapshot.world(), ScoreWeights::default(), &mut index, Judging::All).judged
 }
 
 #[test]
@@ -622,4 +693,78 @@ fn of_nodes_that_all_differ_few_are_valued_and_dry_runs_choose_among_the_same() 
     assert!((32..200).contains(&valued.len()), "{}", valued.len());
     assert!(valued.iter().all(|slot| verdicts.scores[*slot] >= different[31]));
     assert_eq!(verdicts.best(world).unwrap().info.name, decided);
+}
+
+#[test]
+fn of_nodes_that_all_differ_few_are_judged() {
+    let snapshot = unequal_nodes(400);
+    let (world, weights) = (snapshot.world(), ScoreWeights::default());
+    let ask = Asked { memory: 500, cpu: 0, ..asking(0, 2) }.ask();
+    let (mut verdicts, mut index) = (Verdicts::default(), NodeIndex::default());
+    let mut judged = |verdicts: &mut Verdicts, judging| {
+        verdicts.update_alike(&ask, world, weights, &mut index, judging).judged
+    };
+    let best = judged(&mut verdicts, Judging::Best(LISTED));
+    assert!((32..100).contains(&best), "{best}");
+    assert_eq!(judged(&mut verdicts, Judging::Best(LISTED)), 0, "they are known by then");
+    let more = judged(&mut verdicts, Judging::Best(4 * LISTED));
+    assert!((96..300).contains(&(best + more)), "{best}, {more}");
+    assert_eq!(best + more + judged(&mut verdicts, Judging::All), 400);
+    compare(&verdicts, &Verdicts::new(&ask, world, weights), &ask, world).unwrap();
+}
+
+/// The node that is chosen once every node is judged.
+fn best_of_judged(
+    demand: &Demand,
+    world: &World,
+    weights: ScoreWeights,
+    rank: impl Fn(&NodeName) -> usize,
+) -> Option<NodeName> {
+    let mut counts = PodCounts::default();
+    let filters = Filters::prepare(demand, world, &mut counts);
+    let verdicts = Verdicts::new(&demand.ask, world, weights);
+    let evaluation = Evaluation::of(filters, &verdicts, &mut counts, weights);
+    evaluation.choose(rank).ok().map(|state| state.info.name.clone())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn of_many_nodes_that_differ_the_best_is_chosen_though_most_are_not_judged(
+        rounds in prop::collection::vec(
+            (prop::collection::vec((0..200_usize, 1..7_000_u64), 0..40), prop::collection::vec(coming(), 0..3), 1..8_000_u64, 0..200_usize, 0..3_usize),
+            1..6,
+        ),
+    ) {
+        let mut snapshot = unequal_nodes(200);
+        let (mut classes, weights) = (Classes::default(), ScoreWeights::default());
+        for (round, (held, coming, memory, passed, beside)) in rounds.into_iter().enumerate() {
+            for (pod, (node, memory)) in held.into_iter().enumerate() {
+                let share = fixtures::share(&format!("GPU-n{node:03}-1"), memory, 0);
+                let share = fixtures::allocation(fixtures::PROFILE, share, Answer::Succeeded);
+                let charge = fixtures::charge(&format!("n{node:03}"), vec![share]);
+                snapshot.charge(format!("{round}-{pod}").as_str().into(), charge);
+            }
+            snapshot.packing_mut().weigh(coming);
+            for memory in [memory, 500] {
+                let mut demand = fixtures::demand("pod", Asked { memory, cpu: 0, ..asking(0, 2) }.ask());
+                let labels = json!({"labels": {"mark": "true"}});
+                let resources = ResourceAmounts::clone(&demand.ask.resources);
+                demand.footprint = footprint(&labels, &beside_others([0, 1, 5][beside]), resources).into();
+                let best = best_of_judged(&demand, snapshot.world(), weights, |_| 0);
+                // The lines of the best ones are full.
+                let verdicts = Verdicts::new(&demand.ask, snapshot.world(), weights);
+                let mut nodes: Vec<_> = snapshot.world().nodes.by_slot().collect();
+                nodes.sort_by(|one, other| verdicts.scores[other.slot].total_cmp(&verdicts.scores[one.slot]));
+                let passed_over: BTreeSet<_> =
+                    nodes.into_iter().take(passed).map(|node| node.info.name.clone()).collect();
+                let rank = |node: &NodeName| usize::from(passed_over.contains(node));
+                let decided = classes.decide(&demand, &snapshot, rank).ok().map(|decided| decided.node);
+                prop_assert_eq!(decided, best_of_judged(&demand, snapshot.world(), weights, rank));
+                let decided = classes.decide(&demand, &snapshot, |_| 0).ok().map(|decided| decided.node);
+                prop_assert_eq!(decided, best);
+            }
+        }
+    }
 }

@@ -1,0 +1,124 @@
+//! What is free on each node, in numbers, whatever pods ask for: by these a class that is new finds the nodes that may win.
+//!
+//! What is known of a node holds for one generation of it, so nothing has to be undone when a pod is placed on trial. Nodes with as much free have it in
+//! common.
+
+use std::{
+    collections::{HashMap, hash_map::Entry},
+    ops::ControlFlow,
+};
+
+use foldhash::fast::FixedState;
+
+use crate::scheduling::{
+    packing::free_room::{FreeRoom, RoomKey},
+    plugin::score::estimate::{ScoreEstimates, free_room},
+    world::World,
+};
+
+/// What is free on each node.
+#[derive(Debug, Default)]
+pub struct FreeRooms {
+    by_slot: Vec<KnownNode>,
+    /// By place.
+    rooms: Vec<KnownRoom>,
+    places: HashMap<RoomKey, usize, FixedState>,
+    /// The places of rooms that no node has.
+    unused: Vec<usize>,
+    /// By which version of what a pod may cost they are valued.
+    packing: u64,
+}
+
+/// What is known of a node.
+#[derive(Clone, Copy, Debug, Default)]
+struct KnownNode {
+    /// Its generation when it was found out; 0: there was no node.
+    generation: u64,
+    /// The place of what is free on it; `None`: that is not known.
+    place: Option<usize>,
+}
+
+/// What is free on some nodes.
+#[derive(Debug)]
+struct KnownRoom {
+    room: FreeRoom,
+    /// On how many.
+    nodes: usize,
+}
+
+impl FreeRooms {
+    /// Finds out what is free on the nodes that have changed since the last time, and says how many these were. `go_on` is asked before each; `None`: it
+    /// has said no, and the rest is found out the next time.
+    pub(super) fn refresh(
+        &mut self,
+        world: &World,
+        mut go_on: impl FnMut() -> ControlFlow<()>,
+    ) -> Option<usize> {
+        let version = world.packing().version();
+        if std::mem::replace(&mut self.packing, version) != version {
+            let used = self.rooms.iter_mut().filter(|known| known.nodes > 0);
+            used.for_each(|known| known.room.value(world.packing()));
+        }
+        let (slots, generations) = (world.nodes.slots(), world.nodes.generations());
+        self.by_slot.resize(slots.len(), KnownNode::default());
+        let mut found = 0;
+        for (slot, generation) in generations.iter().enumerate() {
+            if self.by_slot[slot].generation == *generation {
+                continue;
+            }
+            go_on().continue_value()?;
+            let room = slots[slot].as_ref().and_then(|node| free_room(node, world.packing()));
+            let place = room.map(|room| self.place(room));
+            let before =
+                std::mem::replace(&mut self.by_slot[slot], KnownNode { generation: *generation, place });
+            if let Some(place) = before.place {
+                self.leave(place);
+            }
+            found += 1;
+        }
+        Some(found)
+    }
+
+    /// The highest score that the node in each of these slots may have; `None`: it does not fit. A slot without a node is left out.
+    pub(super) fn most<'a>(
+        &'a self,
+        slots: impl IntoIterator<Item = usize> + 'a,
+        estimates: &'a ScoreEstimates<'_>,
+    ) -> impl Iterator<Item = (usize, Option<f64>)> + 'a {
+        let mut known: Vec<Option<Option<f64>>> = vec![None; self.rooms.len()];
+        slots.into_iter().filter_map(move |slot| {
+            let place = self.by_slot.get(slot)?.place?;
+            let most = known[place].get_or_insert_with(|| estimates.most(&self.rooms[place].room));
+            Some((slot, *most))
+        })
+    }
+
+    /// The place of this room, which one more node has.
+    fn place(&mut self, room: FreeRoom) -> usize {
+        let place = match self.places.entry(room.key()) {
+            Entry::Occupied(known) => {
+                let place = *known.get();
+                self.rooms[place].nodes += 1;
+                return place;
+            }
+            Entry::Vacant(place) => place,
+        };
+        let known = KnownRoom { room, nodes: 1 };
+        let unused = self.unused.pop();
+        match unused {
+            Some(unused) => self.rooms[unused] = known,
+            None => self.rooms.push(known),
+        }
+        *place.insert(unused.unwrap_or(self.rooms.len() - 1))
+    }
+
+    /// One node less has the room at this place.
+    fn leave(&mut self, place: usize) {
+        let known = &mut self.rooms[place];
+        known.nodes -= 1;
+        if known.nodes == 0 {
+            self.places.remove(&known.room.key());
+            self.unused.push(place);
+        }
+    }
+}

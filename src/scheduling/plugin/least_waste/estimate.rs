@@ -1,0 +1,204 @@
+//! The least that a pod can cost on a node, found in the node's numbers without judging it: only nodes that may win are judged.
+//!
+//! Where the pod takes a share of any card, it is what judging finds, but for what is lost where costs are rounded; elsewhere it may be less, since which
+//! cards the pod would be given is not known.
+
+use std::iter;
+
+use smallvec::SmallVec;
+
+use super::{Leaves, denied, free, left, takes_any_card};
+use crate::{
+    device::{CoreBudget, Cores, Inventory, MiB, Mode, ProfileRequest},
+    scheduling::{
+        model::{
+            card_kind::{CardKind, KindId, narrow},
+            pod::Ask,
+            pod_shape::{CardShape, Portion, ShareShape},
+        },
+        packing::{
+            Packing, cpu_and_memory,
+            fleet::NodeSize,
+            free_room::{AskedRoom, AskedShare, CostEstimate, FreeRoom, OpenCard},
+            room::RoomCard,
+            vacancy::Remainder,
+        },
+        world::node_state::NodeState,
+    },
+};
+
+/// So many millionths of a card may be lost where a cost is rounded.
+const ROUNDED: i64 = 3;
+
+pub(super) fn free_room(node: &NodeState, packing: &Packing) -> FreeRoom {
+    let info = &node.info;
+    let room = packing.room(info, cpu_and_memory(&node.requested), |card| node.usage.card(card));
+    let pods = i64::try_from(node.pods.len()).unwrap_or(i64::MAX);
+    let is_full = info.allocatable.names("pods") && pods >= info.allocatable.get("pods");
+    let several = |kind| packing.kinds().get(kind).profiles.len() > 1;
+    let offered = info.devices.offers.iter().filter_map(|offer| offer.inventory.as_ref());
+    let is_unsure = !info.devices.aliases.is_empty()
+        || info.devices.cards.iter().any(|card| several(card.kind))
+        || offered.flat_map(Inventory::cards).any(|card| card.cores == Cores::NONE);
+    let amounts = [cpu_and_memory(&info.allocatable), left(node)];
+    let mut room = FreeRoom::new(room, NodeSize::of(info), amounts, packing);
+    (room.is_full, room.is_unsure) = (is_full, is_unsure);
+    room
+}
+
+/// What the pod asks of rooms; `None`: it asks for cards in a way of which nothing is known before a node is judged.
+pub(super) fn asked_room(ask: &Ask, packing: &Packing) -> Option<AskedRoom> {
+    let requested = cpu_and_memory(&ask.resources);
+    let (shape, device) = match ask.devices.as_slice() {
+        [] => return Some(AskedRoom { requested, cards: 0, any: false, shares: Vec::new() }),
+        [device] if device.joint.is_none() && device.by_class.is_none() => {
+            (CardShape::of(&ask.devices)?, device)
+        }
+        _ => return None,
+    };
+    let any = takes_any_card(ask).is_some();
+    if !any && device.request.has_several_shares() {
+        return None;
+    }
+    let kinds = packing.kinds().all().iter();
+    let shares = kinds.map(|kind| asked_share(&shape.share, kind, device)).collect();
+    Some(AskedRoom { requested, cards: shape.count, any, shares })
+}
+
+fn asked_share(share: &ShareShape, kind: &CardKind, device: &ProfileRequest) -> Option<AskedShare> {
+    if !share.is_served_by(&kind.profiles, &kind.model, kind.mode) {
+        return None;
+    }
+    // Slices bring their compute with them, and a card may have more to give than its plugin has registered, or no bound.
+    let is_bound = match device.profile.core_budget {
+        CoreBudget::Registered | CoreBudget::Units => true,
+        CoreBudget::Fixed(budget) => (1..=kind.cores).contains(&budget.get()),
+    };
+    let by_compute = is_bound && kind.mode != Mode::Mig;
+    let memory = narrow(share.memory.of(MiB::new(kind.memory.into())).get());
+    Some(AskedShare { memory, portion: share.on(kind), by_compute })
+}
+
+pub(super) fn estimate(asked: &AskedRoom, node: &FreeRoom, packing: &Packing) -> CostEstimate {
+    let lacks = |(asked, left): (&i64, &i64)| *asked > 0 && asked > left;
+    if node.is_full || asked.requested.iter().zip(&node.left).any(lacks) {
+        return CostEstimate::NoRoom;
+    }
+    let leaves = Leaves {
+        cards: node.cards,
+        free: node.free,
+        left: free(node.left, asked.requested),
+        denied: denied(asked.requested, node.allocatable, node.cards),
+    };
+    if asked.cards == 0 {
+        return CostEstimate::AtLeast(node.rough.of(&leaves.after(0, None), packing));
+    }
+    if node.is_unsure {
+        return CostEstimate::Unknown;
+    }
+    let cards = CardsOfNode { asked, node, leaves, packing };
+    if asked.any { cards.any() } else { cards.several() }
+}
+
+/// The cards of a node of which a pod takes some.
+struct CardsOfNode<'a> {
+    asked: &'a AskedRoom,
+    node: &'a FreeRoom,
+    leaves: Leaves,
+    packing: &'a Packing,
+}
+
+/// What is known of a share of one card.
+enum Serves {
+    No,
+    Unknown,
+    /// And takes so much of it.
+    Yes(Portion),
+}
+
+impl AskedShare {
+    /// Whether the card serves it as a card of a room does, which is no less than what plugins demand.
+    fn served_by(&self, card: &RoomCard) -> Serves {
+        if card.slots == 0 || card.memory < self.memory {
+            return Serves::No;
+        }
+        match self.portion {
+            Some(portion) if card.takes(&portion) => Serves::Yes(portion),
+            _ if self.by_compute => Serves::No,
+            _ => Serves::Unknown,
+        }
+    }
+}
+
+impl CardsOfNode<'_> {
+    /// How much less is free of the card once the pod has this of it, in thousandths.
+    fn less(&self, card: &OpenCard, portion: &Portion) -> u32 {
+        let after = card.card.with(portion).free(self.packing.kinds());
+        u32::from(card.free).saturating_sub(after)
+    }
+
+    /// The cost of the best choice between the cards, which is that of the node, but for what is lost where it is rounded.
+    fn any(&self) -> CostEstimate {
+        let (mut least, mut may_serve) = (None, false);
+        for alike in self.node.open.chunk_by(|one, other| one.card.kind == other.card.kind) {
+            let Some(kind) = alike.first().map(|card| card.card.kind) else { continue };
+            let Some(share) = self.asked.share(kind) else { continue };
+            let mut choices: Option<(Portion, [u32; 2])> = None;
+            for card in alike {
+                match share.served_by(&card.card) {
+                    Serves::Yes(portion) => {
+                        let less = self.less(card, &portion);
+                        let (_, [fewest, most]) = choices.unwrap_or((portion, [less; 2]));
+                        choices = Some((portion, [fewest.min(less), most.max(less)]));
+                    }
+                    Serves::Unknown => may_serve = true,
+                    Serves::No => {}
+                }
+            }
+            let Some((portion, extremes)) = choices else { continue };
+            // Of cards of one kind the cost is a line over what is free less, each of whose three parts is rounded.
+            let cost = |less| {
+                let left = self.leaves.after(less, Some((kind, portion.worth)));
+                self.node.rough.of(&left, self.packing)
+            };
+            let [one, other] = extremes.map(cost);
+            let cost = if extremes[0] == extremes[1] { one } else { one.min(other) - ROUNDED };
+            least = Some(least.map_or(cost, |least: i64| least.min(cost)));
+        }
+        match least {
+            Some(cost) => CostEstimate::AtLeast(cost),
+            None if may_serve => CostEstimate::Unknown,
+            None => CostEstimate::NoRoom,
+        }
+    }
+
+    /// What it would cost if each part of the cost were that of those cards by which it is least.
+    fn several(&self) -> CostEstimate {
+        let Self { asked, node, leaves, packing } = self;
+        let mut each: SmallVec<[u32; 8]> = SmallVec::new();
+        let mut least_sought: Option<(u64, KindId)> = None;
+        for card in &node.open {
+            let kind = card.card.kind;
+            match asked.share(kind).map_or(Serves::No, |share| share.served_by(&card.card)) {
+                Serves::Yes(portion) if packing.kinds().get(kind).mode != Mode::Mig => {
+                    let less = self.less(card, &Portion { alone: false, ..portion });
+                    each.extend(iter::repeat_n(less, card.alike.into()));
+                    let sought = (packing.pressure().of_kind(kind), kind);
+                    least_sought = Some(least_sought.map_or(sought, |least| least.min(sought)));
+                }
+                Serves::No => {}
+                Serves::Yes(_) | Serves::Unknown => return CostEstimate::Unknown,
+            }
+        }
+        let wanted = usize::try_from(asked.cards).unwrap_or(usize::MAX);
+        let Some((_, kind)) = least_sought.filter(|_| each.len() >= wanted) else {
+            return CostEstimate::NoRoom;
+        };
+        each.sort_unstable();
+        let (least, most) = (each[..wanted].iter().sum(), each[each.len() - wanted..].iter().sum());
+        let left = leaves.after(least, Some((kind, least)));
+        let least_free = leaves.free.saturating_sub(most);
+        let left = Remainder { fixed: leaves.fixed(least_free), ..left };
+        CostEstimate::AtLeast(node.rough.of(&left, packing))
+    }
+}
