@@ -23,12 +23,24 @@ pub(super) struct Deferred {
     is_outdated: bool,
     /// The verdict that those have in common that were judged before.
     verdict: Option<Arc<NodeVerdict>>,
+    /// By which version of what a pod may cost the scores were found.
+    packing: u64,
 }
 
 impl Deferred {
     /// Whether every node was judged.
     pub(super) fn is_empty(&self) -> bool {
         self.nodes == 0
+    }
+
+    /// Whether the scores were found by this version of what a pod may cost.
+    pub(super) fn is_known_by(&self, packing: u64) -> bool {
+        self.is_empty() || self.packing == packing
+    }
+
+    /// By this version of what a pod may cost all scores were found.
+    pub(super) fn note_version(&mut self, packing: u64) {
+        self.packing = packing;
     }
 
     /// The highest score that a node may have that was not judged, or a higher one where [`Self::refresh`] was not asked since; `None`: none of them fits.

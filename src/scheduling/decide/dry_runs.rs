@@ -39,12 +39,15 @@ struct Lineage {
 const KEPT: usize = 8;
 
 impl DryRuns {
-    /// Finds out which nodes are alike and what is free on them, so that the next dry run need not.
+    /// Finds out which nodes are alike, and once there has been a dry run, what is free on them, so that the next one need not.
     pub(super) fn prepare(&mut self, world: &World, weights: ScoreWeights) {
         self.follow(world, weights);
         let slots = 0..world.nodes.slots().len();
         let _ = self.index.likenesses.refresh(world, slots, || ControlFlow::Continue(()));
-        let _ = self.index.free_rooms.refresh(world, || ControlFlow::Continue(()));
+        // That takes several megabytes in a large cluster, and many clusters are never asked.
+        if !self.asked.is_empty() {
+            let _ = self.index.free_rooms.refresh(world, || ControlFlow::Continue(()));
+        }
     }
 
     /// Forgets what the world of another scheduler has shown.

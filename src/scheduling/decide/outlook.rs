@@ -148,7 +148,7 @@ impl Outlook {
         }
     }
 
-    /// Finds out for dry runs which nodes are alike and what is free on them, so that the next one need not.
+    /// Finds out for dry runs what is known of nodes whatever pods ask for, so that the next one need not.
     pub fn prepare(&self, known: &mut DryRuns) {
         known.prepare(self.world(), self.weights());
     }

@@ -160,26 +160,13 @@ impl Verdicts {
         mut go_on: impl FnMut() -> ControlFlow<()>,
     ) -> Option<NodeChanges> {
         let scoring = NodeScoring { around: world.into(), weights };
-        let is_revalued = self.packing != scoring.around.packing.version();
         let mut outdated = self.outdated(world, &scoring);
         let mut changes = NodeChanges { changed: outdated.len(), ..NodeChanges::default() };
         if judging == Judging::All {
             outdated.extend(self.deferred.slots());
         } else {
-            let again = if is_revalued { self.deferred.slots() } else { Vec::new() };
-            if (outdated.len() > FEW || !again.is_empty())
-                && let Some(estimates) = ScoreEstimates::prepare(ask, world, weights)
-            {
-                changes.described += index.free_rooms.refresh(world, &mut go_on)?;
-                let put_off = if outdated.len() > FEW { std::mem::take(&mut outdated) } else { Vec::new() };
-                let slots = put_off.into_iter().chain(again);
-                for (slot, most) in index.free_rooms.most(slots, &estimates) {
-                    self.put_off(slot, world.nodes.generations()[slot], most);
-                    changes.estimated += 1;
-                }
-            } else {
-                outdated.extend(again);
-            }
+            let free_rooms = &mut index.free_rooms;
+            self.defer(ask, (world, weights), free_rooms, (&mut outdated, &mut changes), &mut go_on)?;
         }
         self.judge(ask, world, &outdated, (&scoring, &mut index.likenesses), &mut changes, &mut go_on)?;
         let Judging::Best(wanted) = judging else { return Some(changes) };
@@ -197,7 +184,37 @@ impl Verdicts {
         }
     }
 
-    /// Judges the nodes in these slots: of those that are alike one, where there are many. `go_on` is asked before each that is described or judged; `None`: it has said no.
+    /// Puts off all of many nodes that have changed, and finds out anew how high those may score that were put off, where they were for another mix of pods;
+    /// what has to be judged at once stays in `outdated`. `go_on` is asked before each node that is looked at; `None`: it has said no.
+    fn defer(
+        &mut self,
+        ask: &Ask,
+        (world, weights): (&World, ScoreWeights),
+        free_rooms: &mut FreeRooms,
+        (outdated, changes): (&mut Vec<usize>, &mut NodeChanges),
+        go_on: impl FnMut() -> ControlFlow<()>,
+    ) -> Option<()> {
+        let version = world.packing().version();
+        let again = if self.deferred.is_known_by(version) { Vec::new() } else { self.deferred.slots() };
+        if outdated.len() <= FEW && again.is_empty() {
+            return Some(());
+        }
+        let Some(estimates) = ScoreEstimates::prepare(ask, world, weights) else {
+            outdated.extend(again);
+            return Some(());
+        };
+        changes.described += free_rooms.refresh(world, go_on)?;
+        let put_off = if outdated.len() > FEW { std::mem::take(outdated) } else { Vec::new() };
+        for (slot, most) in free_rooms.most(put_off.into_iter().chain(again), &estimates) {
+            self.put_off(slot, world.nodes.generations()[slot], most);
+            changes.estimated += 1;
+        }
+        self.deferred.note_version(version);
+        Some(())
+    }
+
+    /// Judges the nodes in these slots: of those that are alike one, where there are many. `go_on` is asked before each that is described or judged;
+    /// `None`: it has said no.
     fn judge(
         &mut self,
         ask: &Ask,

@@ -57,6 +57,8 @@ pub struct AskedRoom {
     pub cards: u32,
     /// Whether it takes whichever card is best, as [`TakenCards::Any`](super::vacancy::TakenCards::Any) has it.
     pub any: bool,
+    /// Whether nodes without such cards may serve it by a claim of devices.
+    pub by_claim: bool,
     /// What a share takes of a card, by the place of the card's kind; `None`: such a card does not serve it.
     pub shares: Vec<Option<AskedShare>>,
 }
@@ -130,6 +132,11 @@ impl FreeRoom {
             room: Arc::as_ptr(room).addr(),
             size: *size,
         }
+    }
+
+    /// The kinds of its cards, those included of which a pod can have nothing.
+    pub fn kinds(&self) -> impl Iterator<Item = KindId> + '_ {
+        self.room.room.cards.iter().map(|card| card.kind)
     }
 
     /// Takes in that rooms are worth something else.

@@ -8,6 +8,7 @@ use std::{convert::Infallible, fmt, sync::Arc};
 use super::{pod_counts::PodCounts, scene::Scene};
 use crate::{
     device::Allocation,
+    dra::ExtendedResources,
     scheduling::{
         model::{
             change::Change,
@@ -44,6 +45,12 @@ pub trait SchedulingPlugin: 'static {
     /// Which parts of a node it reads where it looks at one node: what it says of a pod there holds for every node that is equal in these. `None`: what
     /// tells nodes apart too, such as their names and the uuids of their cards. One that reads amounts alone scores a node whatever cards the pod gets.
     fn reads(_ask: &Ask) -> Option<&'static [NodePart]> {
+        None
+    }
+
+    /// What it makes of a node's amounts where it reads other parts of the node, too: nodes for which that is equal, and these parts are, are equal to it.
+    /// `None`: it may read anything of them.
+    fn of_amounts(_ask: &Ask, _node: &NodeState) -> Option<u64> {
         None
     }
 
@@ -144,8 +151,9 @@ pub trait RoomScore: SchedulingPlugin {
     /// What is free on the node, whatever pods ask for.
     fn free_room(node: &NodeState, packing: &Packing) -> FreeRoom;
 
-    /// What the pod asks of that; `None`: it has nothing to score for the pod, or nothing is known of the cost before a node is judged.
-    fn asked_room(ask: &Ask, packing: &Packing) -> Option<AskedRoom>;
+    /// What the pod asks of that, where there are these classes of devices; `None`: it has nothing to score for the pod, or nothing is known of the cost
+    /// before a node is judged.
+    fn asked_room(ask: &Ask, classes: &ExtendedResources, packing: &Packing) -> Option<AskedRoom>;
 
     /// The least that the pod costs where so much is free, as long as that is guessed roughly.
     fn estimate(asked: &AskedRoom, free: &FreeRoom, packing: &Packing) -> CostEstimate;

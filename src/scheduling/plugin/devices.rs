@@ -52,6 +52,12 @@ impl SchedulingPlugin for Devices {
         let by_class = ask.devices.iter().any(|device| device.by_class.is_some());
         Some(if by_class { &[NodePart::Amounts, NodePart::Rest] } else { &[NodePart::Rest] })
     }
+
+    /// Which shares a claim serves on the node; nothing else of its cards depends on amounts.
+    fn of_amounts(ask: &Ask, node: &NodeState) -> Option<u64> {
+        let by_claim = ask.devices.iter().map(|device| node.serves_by_claim(device));
+        (ask.devices.len() < 64).then(|| by_claim.fold(0, |bits, one| bits << 1 | u64::from(one)))
+    }
 }
 
 impl Filter for Devices {

@@ -13,6 +13,7 @@ use smallvec::{SmallVec, smallvec};
 use super::contract::{Placement, RoomAmounts, RoomScore, SchedulingPlugin};
 use crate::{
     device::{Allocation, CardId, CardPreference, IdFilter, InitPhase, Tie, Usage},
+    dra::ExtendedResources,
     scheduling::{
         model::{
             card_kind::KindId,
@@ -76,8 +77,8 @@ impl RoomScore for LeastWaste {
         estimate::free_room(node, packing)
     }
 
-    fn asked_room(ask: &Ask, packing: &Packing) -> Option<AskedRoom> {
-        if ask.wastes_least() { estimate::asked_room(ask, packing) } else { None }
+    fn asked_room(ask: &Ask, classes: &ExtendedResources, packing: &Packing) -> Option<AskedRoom> {
+        if ask.wastes_least() { estimate::asked_room(ask, classes, packing) } else { None }
     }
 
     fn estimate(asked: &AskedRoom, free: &FreeRoom, packing: &Packing) -> CostEstimate {

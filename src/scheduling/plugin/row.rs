@@ -11,20 +11,23 @@ use super::{
     pod_counts::PodCounts,
     scene::Scene,
 };
-use crate::scheduling::{
-    model::{
-        change::Change,
-        footprint::Footprint,
-        kube_scheduler::KubeScheduler,
-        pod::{Ask, Demand},
-        prebind_step::PrebindStep,
+use crate::{
+    dra::ExtendedResources,
+    scheduling::{
+        model::{
+            change::Change,
+            footprint::Footprint,
+            kube_scheduler::KubeScheduler,
+            pod::{Ask, Demand},
+            prebind_step::PrebindStep,
+        },
+        packing::{
+            Packing,
+            free_room::{AskedRoom, CostEstimate, FreeRoom},
+            vacancy::Vacancy,
+        },
+        world::{World, node_parts::NodePart, node_state::NodeState, nodes::Nodes, object::Objects},
     },
-    packing::{
-        Packing,
-        free_room::{AskedRoom, CostEstimate, FreeRoom},
-        vacancy::Vacancy,
-    },
-    world::{World, node_parts::NodePart, node_state::NodeState, nodes::Nodes, object::Objects},
 };
 
 /// A plugin that stands in the table.
@@ -84,7 +87,7 @@ type ReadAmounts = fn(&Ask, &NodeState) -> RoomAmounts;
 
 type FindFreeRoom = fn(&NodeState, &Packing) -> FreeRoom;
 
-type FindAskedRoom = fn(&Ask, &Packing) -> Option<AskedRoom>;
+type FindAskedRoom = fn(&Ask, &ExtendedResources, &Packing) -> Option<AskedRoom>;
 
 type Estimate = fn(&AskedRoom, &FreeRoom, &Packing) -> CostEstimate;
 
@@ -93,6 +96,8 @@ type IsEven = fn(&Ask, &Nodes) -> bool;
 type PrepareScore = for<'a> fn(&'a Demand, &'a World, &mut PodCounts) -> Option<Box<dyn PreScored + 'a>>;
 
 type Reads = fn(&Ask) -> Option<&'static [NodePart]>;
+
+type OfAmounts = fn(&Ask, &NodeState) -> Option<u64>;
 
 type Helps = fn(&Footprint, &Change, &Objects) -> bool;
 
@@ -104,6 +109,7 @@ pub(super) struct Row {
     pub(super) reach: Reach,
     pub(super) weight: Option<DefaultWeight>,
     pub(super) reads: Reads,
+    pub(super) of_amounts: OfAmounts,
     pub(super) helps: Helps,
     pub(super) test: Option<Test>,
     pub(super) prepare: Option<Prepare>,
@@ -158,6 +164,7 @@ impl Row {
                 None => None,
             },
             reads: P::reads,
+            of_amounts: P::of_amounts,
             helps: P::helps,
             test: None,
             prepare: None,

@@ -110,7 +110,6 @@ fn where_the_time_ends_once_the_best_node_is_known_that_is_told() {
         charge(&mut snapshot, at, at, 1 + at as u64 * 37 % 7_000);
     }
     let outlook = outlook(&snapshot);
-    outlook.prepare(&mut known);
     let mut ask = fixtures::ask(1, 1_000, 10);
     let request = &mut ask.devices[0].request;
     (request.node_policy, request.choice) = (NodePolicy::LeastWaste, CardPolicy::LeastWaste.into());
@@ -125,6 +124,7 @@ fn where_the_time_ends_once_the_best_node_is_known_that_is_told() {
         Some((placed.place(), placed.score.to_bits(), placed.elsewhere(Details::Full)))
     };
     assert_eq!(placed(&mut known, 10), None, "the best is not known yet");
+    outlook.prepare(&mut known);
     let (place, score, elsewhere) = placed(&mut known, 300).unwrap();
     assert_eq!(elsewhere, None, "most nodes were not judged");
     let in_full = placed(&mut known, u32::MAX).unwrap();

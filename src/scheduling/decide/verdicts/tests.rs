@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use super::*;
 use crate::{
     device::{
-        Allocation, Amounts, Answer, Card, CardPolicy, DeviceCount, DevicePortion, DeviceType, Dimension,
-        Health, IdFilter, Inventory, JointRequest, MiB, Mode, NamedDimension, NodeDevice, NodeDevices,
-        NodePolicy, SlicePlacement, SliceProfile, Slicing, Unit,
+        Allocation, Amounts, Answer, ByClass, Card, CardPolicy, DeviceCount, DevicePortion, DeviceType,
+        Dimension, Health, IdFilter, Inventory, JointRequest, MiB, Mode, NamedDimension, NodeDevice,
+        NodeDevices, NodePolicy, SlicePlacement, SliceProfile, Slicing, Unit,
     },
     object::{
         NodeSelector, NodeSelectorTerm, Pod, PreferredTerm, Quantity, Requirement, Taint, Toleration,
@@ -19,8 +19,8 @@ use crate::{
     scheduling::{
         NodeInfo, Outlook, ResourceAmounts, Snapshot,
         decide::{
-            Filters, class::Classes, dry_runs::DryRuns, evaluation::Evaluation, shortlist::LISTED,
-            verdict::best,
+            Filters, class::Classes, dry_runs::DryRuns, evaluation::Evaluation, outlook::Prospect,
+            shortlist::LISTED, verdict::best,
         },
         fixtures,
         model::{
@@ -336,6 +336,9 @@ impl Asked {
             request.shuns = ["loud".into()].into();
         }
         let mut ask = fixtures::ask_for(fixtures::profile(fixtures::PROFILE), request);
+        // As of every pod with shares, although no class of devices serves them.
+        let by_class = ByClass { resource: "vendor.example/gpu".into(), otherwise: "gpu".into() };
+        ask.devices[0].by_class = self.tolerates.then_some(by_class);
         if self.typed {
             let count = DeviceCount::Exactly(self.cards.max(1));
             let gpus = fixtures::typed_request(of_percent(self.memory / 200), count, DevicePortion::Share);
@@ -654,6 +657,8 @@ fn of_alike_nodes_one_is_judged() {
     // Each has another amount of memory, and there are two of cpu.
     assert_eq!(judged(nodes(), &asking(0, 0).ask()), 2, "labels count only where they are read");
     assert_eq!(judged(nodes(), &asking(0, 2).ask()), 2, "rooms are counted in steps of memory");
+    let by_class = Asked { tolerates: true, ..asking(0, 0) }.ask();
+    assert_eq!(judged(nodes(), &by_class), 2, "whether a claim may serve a share follows from amounts");
     assert_eq!(judged(nodes(), &asking(1, 0).ask()), 6);
     assert_eq!(judged(nodes(), &asking(2, 0).ask()), 60, "each has a name of its own");
     assert_eq!(judged(nodes(), &Asked { by_uuid: true, ..asking(0, 0) }.ask()), 60);
@@ -738,7 +743,8 @@ proptest! {
         ),
     ) {
         let mut snapshot = unequal_nodes(200);
-        let (mut classes, weights) = (Classes::default(), ScoreWeights::default());
+        let (mut classes, mut dry_runs, weights) =
+            (Classes::default(), DryRuns::default(), ScoreWeights::default());
         for (round, (held, coming, memory, passed, beside)) in rounds.into_iter().enumerate() {
             for (pod, (node, memory)) in held.into_iter().enumerate() {
                 let share = fixtures::share(&format!("GPU-n{node:03}-1"), memory, 0);
@@ -763,7 +769,22 @@ proptest! {
                 let decided = classes.decide(&demand, &snapshot, rank).ok().map(|decided| decided.node);
                 prop_assert_eq!(decided, best_of_judged(&demand, snapshot.world(), weights, rank));
                 let decided = classes.decide(&demand, &snapshot, |_| 0).ok().map(|decided| decided.node);
-                prop_assert_eq!(decided, best);
+                prop_assert_eq!(&decided, &best);
+                // A dry run may be stopped at any time, and what it tells until then is right.
+                let outlook = Outlook::new(snapshot.world().clone(), BTreeMap::new(), weights);
+                let asked = std::cell::Cell::new(0);
+                let soon = || {
+                    asked.set(asked.get() + 1);
+                    if asked.get() > 2 * passed { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+                };
+                let node = |told: Result<Prospect, _>| {
+                    told.ok().map(|told| told.node.info.name.clone())
+                };
+                if let Some(told) = outlook.place_by(&mut dry_runs, &demand, soon) {
+                    prop_assert_eq!(node(told), best.clone());
+                }
+                let told = outlook.place_by(&mut dry_runs, &demand, || ControlFlow::Continue(()));
+                prop_assert_eq!(node(told.expect("it is never stopped")), best);
             }
         }
     }

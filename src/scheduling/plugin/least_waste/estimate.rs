@@ -9,7 +9,8 @@ use smallvec::SmallVec;
 
 use super::{Leaves, denied, free, left, takes_any_card};
 use crate::{
-    device::{CoreBudget, Cores, Inventory, MiB, Mode, ProfileRequest},
+    device::{ByClass, CoreBudget, Cores, Inventory, MiB, Mode, ProfileRequest},
+    dra::ExtendedResources,
     scheduling::{
         model::{
             card_kind::{CardKind, KindId, narrow},
@@ -47,22 +48,24 @@ pub(super) fn free_room(node: &NodeState, packing: &Packing) -> FreeRoom {
 }
 
 /// What the pod asks of rooms; `None`: it asks for cards in a way of which nothing is known before a node is judged.
-pub(super) fn asked_room(ask: &Ask, packing: &Packing) -> Option<AskedRoom> {
+pub(super) fn asked_room(ask: &Ask, classes: &ExtendedResources, packing: &Packing) -> Option<AskedRoom> {
     let requested = cpu_and_memory(&ask.resources);
     let (shape, device) = match ask.devices.as_slice() {
-        [] => return Some(AskedRoom { requested, cards: 0, any: false, shares: Vec::new() }),
-        [device] if device.joint.is_none() && device.by_class.is_none() => {
-            (CardShape::of(&ask.devices)?, device)
+        [] => {
+            return Some(AskedRoom { requested, cards: 0, any: false, by_claim: false, shares: Vec::new() });
         }
+        [device] if device.joint.is_none() => (CardShape::of(&ask.devices)?, device),
         _ => return None,
     };
+    let has_class = |by: &ByClass| classes.class_or(&by.resource, &by.otherwise).is_some();
+    let by_claim = device.by_class.as_ref().is_some_and(has_class);
     let any = takes_any_card(ask).is_some();
     if !any && device.request.has_several_shares() {
         return None;
     }
     let kinds = packing.kinds().all().iter();
     let shares = kinds.map(|kind| asked_share(&shape.share, kind, device)).collect();
-    Some(AskedRoom { requested, cards: shape.count, any, shares })
+    Some(AskedRoom { requested, cards: shape.count, any, by_claim, shares })
 }
 
 fn asked_share(share: &ShareShape, kind: &CardKind, device: &ProfileRequest) -> Option<AskedShare> {
@@ -93,7 +96,8 @@ pub(super) fn estimate(asked: &AskedRoom, node: &FreeRoom, packing: &Packing) ->
     if asked.cards == 0 {
         return CostEstimate::AtLeast(node.rough.of(&leaves.after(0, None), packing));
     }
-    if node.is_unsure {
+    let may_serve_by_claim = || asked.by_claim && !node.kinds().any(|kind| asked.share(kind).is_some());
+    if node.is_unsure || may_serve_by_claim() {
         return CostEstimate::Unknown;
     }
     let cards = CardsOfNode { asked, node, leaves, packing };

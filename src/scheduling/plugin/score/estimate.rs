@@ -32,7 +32,7 @@ impl<'a> ScoreEstimates<'a> {
     pub(in crate::scheduling) fn prepare(ask: &Ask, world: &'a World, weights: ScoreWeights) -> Option<Self> {
         let (_, scoring) = ROOM_SCORER?;
         let packing = world.packing();
-        let asked = (scoring.asked_room)(ask, packing)?;
+        let asked = (scoring.asked_room)(ask, world.resource_claims().extended(), packing)?;
         let mut scorers =
             SCORERS.into_iter().enumerate().filter_map(|(at, row)| Some((at, TABLE[row].score?)));
         let node = world.nodes.by_slot().next()?;
