@@ -10,7 +10,7 @@ pub mod dry_runs;
 pub mod evaluation;
 pub mod explanation;
 pub mod fit_error;
-pub mod free_rooms;
+mod free_rooms;
 mod judging;
 pub mod likenesses;
 pub mod nearest;

@@ -1,11 +1,6 @@
 //! The nodes that a class has not judged yet, since others suit its pods better: each with the highest score that it may have.
 
-use std::sync::Arc;
-
-use super::{
-    shortlist::{UNFIT, highest, least_of_highest},
-    verdict::NodeVerdict,
-};
+use super::shortlist::{UNFIT, highest, least_of_highest};
 
 /// A node that does not fit, although it was not judged.
 const NO_ROOM: f64 = f64::MIN;
@@ -21,8 +16,6 @@ pub(super) struct Deferred {
     highest: f64,
     /// Whether the node that had it may be judged by now.
     is_outdated: bool,
-    /// The verdict that those have in common that were judged before.
-    verdict: Option<Arc<NodeVerdict>>,
     /// By which version of what a pod may cost the scores were found.
     packing: u64,
 }
@@ -59,11 +52,6 @@ impl Deferred {
     pub(super) fn slots(&self) -> Vec<usize> {
         let deferred = self.most.iter().enumerate().filter(|(_, most)| **most > UNFIT);
         deferred.map(|(slot, _)| slot).collect()
-    }
-
-    /// The verdict that stands for those that were judged before and have changed, as it is made at first.
-    pub(super) fn verdict(&mut self, make: impl FnOnce() -> Arc<NodeVerdict>) -> Arc<NodeVerdict> {
-        self.verdict.get_or_insert_with(make).clone()
     }
 
     /// Puts off the node in this slot, of so many; `None`: it does not fit.

@@ -18,7 +18,7 @@ use crate::scheduling::{
 
 /// What is free on each node.
 #[derive(Debug, Default)]
-pub struct FreeRooms {
+pub(super) struct FreeRooms {
     by_slot: Vec<KnownNode>,
     /// By place.
     rooms: Vec<KnownRoom>,

@@ -163,7 +163,7 @@ impl Verdicts {
         let mut outdated = self.outdated(world, &scoring);
         let mut changes = NodeChanges { changed: outdated.len(), ..NodeChanges::default() };
         if judging == Judging::All {
-            outdated.extend(self.deferred.slots());
+            outdated.extend(self.unchanged_deferred(world));
         } else {
             let free_rooms = &mut index.free_rooms;
             self.defer(ask, (world, weights), free_rooms, (&mut outdated, &mut changes), &mut go_on)?;
@@ -195,7 +195,8 @@ impl Verdicts {
         go_on: impl FnMut() -> ControlFlow<()>,
     ) -> Option<()> {
         let version = world.packing().version();
-        let again = if self.deferred.is_known_by(version) { Vec::new() } else { self.deferred.slots() };
+        let is_known = self.deferred.is_known_by(version);
+        let again = if is_known { Vec::new() } else { self.unchanged_deferred(world) };
         if outdated.len() <= FEW && again.is_empty() {
             return Some(());
         }
@@ -205,10 +206,12 @@ impl Verdicts {
         };
         changes.described += free_rooms.refresh(world, go_on)?;
         let put_off = if outdated.len() > FEW { std::mem::take(outdated) } else { Vec::new() };
+        let unjudged = nothing();
         for (slot, most) in free_rooms.most(put_off.into_iter().chain(again), &estimates) {
-            self.put_off(slot, world.nodes.generations()[slot], most);
+            self.put_off(slot, world.nodes.generations()[slot], most, &unjudged);
             changes.estimated += 1;
         }
+        self.different += usize::from(Arc::strong_count(&unjudged) > 1);
         self.deferred.note_version(version);
         Some(())
     }
@@ -264,13 +267,19 @@ impl Verdicts {
         Some(())
     }
 
-    /// Puts off the node in this slot, of this generation, which has at most this score; `None`: it does not fit.
-    fn put_off(&mut self, slot: usize, generation: u64, most: Option<f64>) {
+    /// The slots of the nodes that were put off and have not changed since.
+    fn unchanged_deferred(&self, world: &World) -> Vec<usize> {
+        let is_unchanged = |slot: &usize| self.generations[*slot] == world.nodes.generations()[*slot];
+        self.deferred.slots().into_iter().filter(is_unchanged).collect()
+    }
+
+    /// Puts off the node in this slot, of this generation, which has at most this score; `None`: it does not fit. Where it was judged before, `unjudged`
+    /// takes the place of its verdict.
+    fn put_off(&mut self, slot: usize, generation: u64, most: Option<f64>, unjudged: &Arc<NodeVerdict>) {
         self.generations[slot] = generation;
         let is_nothing = |fails: &FailingNode| fails.reasons.is_empty();
         if !matches!(&*self.of_nodes[slot], NodeVerdict::Fails(fails) if is_nothing(fails)) {
-            let verdict = self.deferred.verdict(nothing);
-            self.replace(slot, verdict, UNFIT);
+            self.replace(slot, unjudged.clone(), UNFIT);
         }
         self.deferred.put_off(slot, self.of_nodes.len(), most);
     }

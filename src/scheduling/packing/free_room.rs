@@ -85,7 +85,7 @@ pub enum CostEstimate {
     Unknown,
 }
 
-/// By what rooms that are free are told apart.
+/// What tells a room that is free from others.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct RoomKey {
     amounts: [[i64; 2]; 2],
@@ -123,7 +123,7 @@ impl FreeRoom {
         Self { allocatable, left, is_full: false, is_unsure: false, cards, free, open, rough, room, size }
     }
 
-    /// By what it is told apart from others.
+    /// What tells it from others.
     pub fn key(&self) -> RoomKey {
         let Self { allocatable, left, is_full, is_unsure, room, size, .. } = self;
         RoomKey {

@@ -118,6 +118,11 @@ fn vacancy(placement: &Placement<'_>) -> Vacancy {
     room.vacancy(cards, after)
 }
 
+/// The room of the node as it stands.
+fn room_of(node: &NodeState, packing: &Packing) -> Room {
+    packing.room(&node.info, cpu_and_memory(&node.requested), |card| node.usage.card(card))
+}
+
 /// cpu in thousandths and memory in bytes of the node that no pod has requested.
 fn left(node: &NodeState) -> [i64; 2] {
     let (all, requested) = (cpu_and_memory(&node.info.allocatable), cpu_and_memory(&node.requested));
@@ -169,7 +174,7 @@ struct VacantNode<'a> {
 
 impl<'a> VacantNode<'a> {
     fn new(ask: &'a Ask, node: &'a NodeState, packing: &'a Packing) -> Self {
-        let room = packing.room(&node.info, cpu_and_memory(&node.requested), |card| node.usage.card(card));
+        let room = room_of(node, packing);
         let leaves = Leaves {
             cards: room.cards.len(),
             free: room.free(packing.kinds()),

@@ -52,8 +52,7 @@ impl Filter for NodeResourcesFit {
 fn short(scene: &Scene<'_>) -> Reasons<ResourceReason> {
     let (node, allocatable) = (scene.node, &scene.node.info.allocatable);
     let mut short = Reasons::new();
-    let pods = i64::try_from(node.pods.len()).unwrap_or(i64::MAX);
-    if allocatable.names("pods") && pods >= allocatable.get("pods") {
+    if node.is_full() {
         short.push(ResourceReason::TooManyPods);
     }
     for (name, requested) in scene.ask.resources.iter().filter(|&(_, amount)| amount > 0) {

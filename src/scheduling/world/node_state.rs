@@ -89,6 +89,12 @@ impl NodeState {
         TargetNode { name: &self.info.name, labels: &self.info.labels, features: Some(&self.info.features) }
     }
 
+    /// Whether it has as many pods as it may have.
+    pub(in crate::scheduling) fn is_full(&self) -> bool {
+        let pods = i64::try_from(self.pods.len()).unwrap_or(i64::MAX);
+        self.info.allocatable.names("pods") && pods >= self.info.allocatable.get("pods")
+    }
+
     /// Whether a pod on it has required anti-affinity, which may keep others away.
     pub(in crate::scheduling) fn repels(&self) -> bool {
         !self.anti_affinity.is_empty()

@@ -596,10 +596,7 @@ proptest! {
             for mut asked in [&asked, &kept].map(Clone::clone) {
                 // Most are to leave least of no use.
                 asked.policy = if asked.policy == 0 { 0 } else { 2 };
-                let mut demand = fixtures::demand("pod", asked.ask());
-                let labels = json!({"labels": {"mark": "true"}});
-                demand.footprint =
-                    footprint(&labels, &beside_others(others), ResourceAmounts::clone(&demand.ask.resources)).into();
+                let demand = demand(&asked, others);
                 let decided = classes.decide(&demand, snapshot, rank).ok();
                 let told = outlook.place_by(&mut dry_runs, &demand, || ControlFlow::Continue(()));
                 let told = told.expect("it is never stopped").ok();
@@ -610,6 +607,15 @@ proptest! {
             }
         }
     }
+}
+
+/// A pod with a mark that asks for this, and demands this of the pods on its node and on others.
+fn demand(asked: &Asked, others: usize) -> Demand {
+    let mut demand = fixtures::demand("pod", asked.ask());
+    let (labels, resources) = (json!({"labels": {"mark": "true"}}), &demand.ask.resources);
+    let resources = ResourceAmounts::clone(resources);
+    demand.footprint = footprint(&labels, &beside_others(others), resources).into();
+    demand
 }
 
 /// A pod with a card, of one of the affinities and policies, and without other wishes.
@@ -754,10 +760,7 @@ proptest! {
             }
             snapshot.packing_mut().weigh(coming);
             for memory in [memory, 500] {
-                let mut demand = fixtures::demand("pod", Asked { memory, cpu: 0, ..asking(0, 2) }.ask());
-                let labels = json!({"labels": {"mark": "true"}});
-                let resources = ResourceAmounts::clone(&demand.ask.resources);
-                demand.footprint = footprint(&labels, &beside_others([0, 1, 5][beside]), resources).into();
+                let demand = demand(&Asked { memory, cpu: 0, ..asking(0, 2) }, [0, 1, 5][beside]);
                 let best = best_of_judged(&demand, snapshot.world(), weights, |_| 0);
                 // The lines of the best ones are full.
                 let verdicts = Verdicts::new(&demand.ask, snapshot.world(), weights);

@@ -7,7 +7,7 @@ use std::iter;
 
 use smallvec::SmallVec;
 
-use super::{Leaves, denied, free, left, takes_any_card};
+use super::{Leaves, denied, free, left, room_of, takes_any_card};
 use crate::{
     device::{ByClass, CoreBudget, Cores, Inventory, MiB, Mode, ProfileRequest},
     dra::ExtendedResources,
@@ -33,17 +33,14 @@ const ROUNDED: i64 = 3;
 
 pub(super) fn free_room(node: &NodeState, packing: &Packing) -> FreeRoom {
     let info = &node.info;
-    let room = packing.room(info, cpu_and_memory(&node.requested), |card| node.usage.card(card));
-    let pods = i64::try_from(node.pods.len()).unwrap_or(i64::MAX);
-    let is_full = info.allocatable.names("pods") && pods >= info.allocatable.get("pods");
     let several = |kind| packing.kinds().get(kind).profiles.len() > 1;
     let offered = info.devices.offers.iter().filter_map(|offer| offer.inventory.as_ref());
     let is_unsure = !info.devices.aliases.is_empty()
         || info.devices.cards.iter().any(|card| several(card.kind))
         || offered.flat_map(Inventory::cards).any(|card| card.cores == Cores::NONE);
     let amounts = [cpu_and_memory(&info.allocatable), left(node)];
-    let mut room = FreeRoom::new(room, NodeSize::of(info), amounts, packing);
-    (room.is_full, room.is_unsure) = (is_full, is_unsure);
+    let mut room = FreeRoom::new(room_of(node, packing), NodeSize::of(info), amounts, packing);
+    (room.is_full, room.is_unsure) = (node.is_full(), is_unsure);
     room
 }
 

@@ -33,12 +33,11 @@ impl<'a> ScoreEstimates<'a> {
         let (_, scoring) = ROOM_SCORER?;
         let packing = world.packing();
         let asked = (scoring.asked_room)(ask, world.resource_claims().extended(), packing)?;
-        let mut scorers =
-            SCORERS.into_iter().enumerate().filter_map(|(at, row)| Some((at, TABLE[row].score?)));
         let node = world.nodes.by_slot().next()?;
         let placement = Placement { ask, node, allocations: &[], packing };
         let mut even = RawScores::default();
-        for (place, scorer) in &mut scorers {
+        for (place, row) in SCORERS.into_iter().enumerate() {
+            let Some(scorer) = TABLE[row].score else { continue };
             if !(scorer.is_even)(ask, &world.nodes) {
                 return None;
             }
