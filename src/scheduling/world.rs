@@ -5,6 +5,7 @@
 
 pub mod by_slot;
 pub mod ledger;
+mod node_names;
 pub mod node_parts;
 pub mod node_state;
 pub mod nodes;

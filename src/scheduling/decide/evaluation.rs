@@ -1,13 +1,15 @@
 //! What every node makes of one pod with all filters, and which node is chosen: over the verdicts of a class, or over those of a dry run, which
 //! begins without any.
 
+mod descend;
+
 use std::{ops::ControlFlow, ptr, sync::Arc};
 
 use super::{
     Filters, Refusal, Refusals,
     fit_error::FitError,
     judging::Judging,
-    shortlist::{LISTED, UNFIT, highest, least_listed},
+    shortlist::{UNFIT, highest, least_listed},
     verdict::{FittingNode, NodeVerdict, best, first_of},
     verdicts::Verdicts,
 };
@@ -229,15 +231,9 @@ impl<'a, 'v> Evaluation<'a, 'v> {
     pub fn choose(&self, rank: impl Fn(&NodeName) -> usize) -> Result<&'a Arc<NodeState>, Unchosen<'a>> {
         let is_alone = self.preferences.is_empty() && !self.may_be_reserved;
         let is_independent = is_alone && self.verdicts.are_independent();
-        if is_independent
-            && self.filters.is_open()
-            && let Some(state) = self.verdicts.best(self.filters.world)
-            && rank(&state.info.name) == 0
-        {
-            return Ok(state);
-        }
         if is_independent && !self.filters.has_quota() {
-            let highest = self.descend(|_| true)?;
+            let known = self.filters.is_open().then(|| self.verdicts.best(self.filters.world)).flatten();
+            let highest = known.map_or_else(|| self.descend(|_| true), Ok)?;
             if rank(&highest.info.name) == 0 {
                 return Ok(highest);
             }
@@ -275,52 +271,6 @@ impl<'a, 'v> Evaluation<'a, 'v> {
         chosen.continue_value().flatten().ok_or(Unchosen::Refused(refusals))
     }
 
-    /// The best of these nodes, whatever their rank, where no node's score depends on those of others or on a quota. They are tested from the highest score
-    /// down, and those below the best, or below the last on the shortlist, not at all.
-    fn descend(
-        &self,
-        is_candidate: impl Fn(&Arc<NodeState>) -> bool,
-    ) -> Result<&'a Arc<NodeState>, Unchosen<'a>> {
-        let Filters { world, .. } = &self.filters;
-        let is_by_room = self.verdicts.are_by_room();
-        let most = if is_by_room { LISTED } else { 1 };
-        let (mut listed, mut scores) = (Vec::new(), 0);
-        let mut refusals = Refusals::default();
-        let mut descent = self.verdicts.descent();
-        let deferred = self.verdicts.highest_deferred();
-        while scores < most {
-            let group = descent.next_group();
-            // A node that was not judged may come before these.
-            let is_below = |deferred: f64| group.is_none_or(|group| group[0].0 <= deferred);
-            if deferred.is_some_and(is_below) {
-                return Err(Unchosen::NeedsMore);
-            }
-            let Some(group) = group else { break };
-            let before = listed.len();
-            let slots = group.iter().map(|(_, slot)| *slot);
-            for state in world.nodes.in_order_of_name(slots).filter(|state| is_candidate(state)) {
-                let Some(fit) = self.verdicts.fit(state.slot) else { continue };
-                match self.filters.test(state, &fit.taken) {
-                    Ok(_) => listed.push(PassedNode::new(state, FoundScores::OfVerdict(&fit.scores))),
-                    Err(refusal) => refusals.note(state, refusal),
-                }
-                // Equals go by name, unless their rooms cost differently.
-                if !is_by_room && listed.len() > before {
-                    break;
-                }
-            }
-            scores += usize::from(listed.len() > before);
-        }
-        let valued = listed.iter_mut().map(|one| {
-            one.value(world.packing());
-            (one.node, one.raw().total(&self.weights))
-        });
-        best(valued, |_| 0).ok_or_else(|| {
-            let is_complete = self.verdicts.are_complete();
-            if is_complete { Unchosen::Refused(refusals.in_order_of_slots()) } else { Unchosen::NeedsAll }
-        })
-    }
-
     /// The best node, whatever its rank, where there is nothing to test beside the verdicts and no Reservation that the pod may use; `None`: none fits.
     /// Few nodes are looked at beyond what is known by slot.
     fn best_by_slot(&self) -> Option<&'a Arc<NodeState>> {
@@ -349,9 +299,7 @@ impl<'a, 'v> Evaluation<'a, 'v> {
         }
         let highest = highest(&totals);
         let is_highest = |(_, total): &(&usize, &f64)| total.total_cmp(&highest).is_eq();
-        let equals: Vec<usize> =
-            slots.iter().zip(&totals).filter(is_highest).map(|(slot, _)| *slot).collect();
-        world.nodes.in_order_of_name(equals.into_iter()).next()
+        world.nodes.first_by_name(slots.iter().zip(&totals).filter(is_highest).map(|(slot, _)| *slot))
     }
 
     fn best_of(
@@ -390,8 +338,7 @@ impl<'a, 'v> Evaluation<'a, 'v> {
             let highest = scored.clone().map(|(_, total)| total).max_by(f64::total_cmp);
             let is_highest = |total: &f64| highest.is_some_and(|highest| highest.total_cmp(total).is_eq());
             let equals = scored.clone().filter(|(_, total)| is_highest(total));
-            let equals: Vec<_> = equals.map(|(node, _)| node).collect();
-            let first = self.filters.world.nodes.first_by_name(&equals);
+            let first = self.filters.world.nodes.first_by_name(equals.map(|(node, _)| node.slot));
             let best = first.filter(|node| rank(&node.info.name) == 0).or_else(|| best(scored, rank));
             return ControlFlow::Continue(best);
         }

@@ -104,8 +104,7 @@ pub fn nearest<'a>(filters: &Filters<'_>, refused: impl Iterator<Item = Refused<
             closest.push(one);
         }
     }
-    let nodes: Vec<_> = closest.iter().map(|(node, ..)| *node).collect();
-    let first = filters.world.nodes.first_by_name(&nodes)?;
+    let first = filters.world.nodes.first_by_name(closest.iter().map(|(node, ..)| node.slot))?;
     let (state, reasons, _) = closest.into_iter().find(|(node, ..)| node.slot == first.slot)?;
     let (ask, quotas) = (&filters.demand.ask, filters.quotas());
     let detailed = filters.cycle.as_ref().ok().map(|cycle| cycle.detailed(state, reasons));

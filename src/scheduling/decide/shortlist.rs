@@ -47,6 +47,12 @@ impl CountedScores {
         self.0.keys().nth_back(last).map_or(f64::INFINITY, |score| score.0)
     }
 
+    /// The least of so many highest different scores below this one, or of all that are there; `None`: there is none.
+    pub(super) fn least_below(&self, below: f64, highest: usize) -> Option<f64> {
+        let scores = self.0.range(..Score(below)).rev().map(|(score, _)| score.0);
+        scores.take(highest).last()
+    }
+
     /// The least of so many highest different scores; `None`: there are fewer.
     pub(super) fn least_of(&self, highest: usize) -> Option<f64> {
         self.0.keys().nth_back(highest.saturating_sub(1)).map(|score| score.0)

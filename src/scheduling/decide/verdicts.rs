@@ -59,6 +59,17 @@ pub struct Verdicts {
     deferred: Deferred,
 }
 
+/// Nodes that fit and share a verdict.
+#[derive(Debug)]
+pub(super) struct AlikeNodes<'v> {
+    /// The weighted sum of the scores of each, as long as none depends on other nodes, by a rough guess of what it costs by its room.
+    pub(super) score: f64,
+    /// What is made of each.
+    pub(super) fit: &'v FittingNode,
+    /// Their slots.
+    pub(super) slots: Vec<usize>,
+}
+
 /// What is known of nodes whatever pods ask for, found out anew where they have changed.
 #[derive(Debug, Default)]
 pub(super) struct NodeIndex {
@@ -390,6 +401,33 @@ impl Verdicts {
         Descent::new(&self.scores)
     }
 
+    /// The nodes that have one of so many highest different scores below this one, where nodes are scored by the room that would be left: from the highest
+    /// score down, those together that share a verdict.
+    pub(super) fn alike(&self, below: f64, scores: usize) -> Vec<AlikeNodes<'_>> {
+        let Some(least) = self.by_room.least_below(below, scores) else { return Vec::new() };
+        let mut alike: Vec<AlikeNodes<'_>> = Vec::new();
+        let mut places: HashMap<*const NodeVerdict, usize, FixedState> = HashMap::default();
+        for (at, scores) in self.scores.chunks(LANES).enumerate() {
+            if !scores.iter().any(|score| *score >= least) {
+                continue;
+            }
+            let scores = scores.iter().enumerate().filter(|(_, score)| (least..below).contains(*score));
+            for (slot, score) in scores.map(|(lane, score)| (at * LANES + lane, *score)) {
+                let place = match places.entry(Arc::as_ptr(&self.of_nodes[slot])) {
+                    Entry::Occupied(known) => *known.get(),
+                    Entry::Vacant(place) => {
+                        let Some(fit) = self.fit(slot) else { continue };
+                        alike.push(AlikeNodes { score, fit, slots: Vec::new() });
+                        *place.insert(alike.len() - 1)
+                    }
+                };
+                alike[place].slots.push(slot);
+            }
+        }
+        alike.sort_by(|one, other| other.score.total_cmp(&one.score));
+        alike
+    }
+
     /// What is made of the node in this slot, where it fits.
     pub(super) fn fit(&self, slot: usize) -> Option<&FittingNode> {
         match &**self.of_nodes.get(slot)? {
@@ -430,14 +468,14 @@ impl Verdicts {
         if highest == UNFIT {
             return None;
         }
-        let mut nodes = Vec::new();
-        for (scores, slots) in of_slots.chunks(LANES).zip(world.nodes.slots().chunks(LANES)) {
+        let mut slots = Vec::new();
+        for (at, scores) in of_slots.chunks(LANES).enumerate() {
             if scores.contains(&highest) {
-                let highest = scores.iter().zip(slots).filter(|(score, _)| score.total_cmp(&highest).is_eq());
-                nodes.extend(highest.filter_map(|(_, state)| state.as_ref()));
+                let equals = scores.iter().enumerate().filter(|(_, score)| score.total_cmp(&highest).is_eq());
+                slots.extend(equals.map(|(lane, _)| at * LANES + lane));
             }
         }
-        world.nodes.first_by_name(&nodes)
+        world.nodes.first_by_name(slots)
     }
 
     /// The nodes that fail, each with why and how close it comes.

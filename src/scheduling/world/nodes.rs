@@ -1,11 +1,8 @@
 //! Every node in a slot of its own, and which of them plugins have to look at.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::{collections::BTreeSet, sync::Arc};
 
-use super::node_state::NodeState;
+use super::{node_names::NodeNames, node_state::NodeState};
 use crate::scheduling::model::{images::Images, name::NodeName, node::NodeInfo};
 
 /// Every node in its slot, which it keeps while it exists.
@@ -15,7 +12,7 @@ pub struct Nodes {
     /// By slot, the generation of the node's state, 0 where there is none: what has changed is found without a look at each node.
     generations: Vec<u64>,
     /// Shared, since nodes come and go far less often than what is on them.
-    by_name: Arc<BTreeMap<NodeName, usize>>,
+    names: Arc<NodeNames>,
     repelling: BTreeSet<usize>,
     weighing: BTreeSet<usize>,
     claiming: BTreeSet<usize>,
@@ -37,42 +34,30 @@ impl Nodes {
 
     /// How many nodes there are.
     pub fn count(&self) -> usize {
-        self.by_name.len()
+        self.names.count()
     }
 
     /// Every node, in order of name.
     pub fn by_name(&self) -> impl Iterator<Item = &Arc<NodeState>> {
-        self.by_name.values().filter_map(|&slot| self.at(slot))
+        self.names.iter().filter_map(|(_, slot)| self.at(slot))
     }
 
     /// The name of every node, in order.
     pub fn names(&self) -> impl Iterator<Item = &NodeName> {
-        self.by_name.keys()
+        self.names.iter().map(|(name, _)| name)
     }
 
-    /// The first by name of these nodes.
-    pub fn first_by_name<'a>(&'a self, nodes: &[&'a Arc<NodeState>]) -> Option<&'a Arc<NodeState>> {
-        self.in_order_of_name(nodes.iter().map(|node| node.slot)).next()
+    /// The first by name of the nodes in these slots.
+    pub fn first_by_name(&self, slots: impl IntoIterator<Item = usize>) -> Option<&Arc<NodeState>> {
+        self.in_order_of_name(slots).next()
     }
 
     /// The nodes in these slots, in order of name.
     pub fn in_order_of_name(
         &self,
-        slots: impl ExactSizeIterator<Item = usize>,
+        slots: impl IntoIterator<Item = usize>,
     ) -> impl Iterator<Item = &Arc<NodeState>> {
-        // Where many have to be compared, a walk over all names in their order ends sooner.
-        let is_walked = slots.len() > self.by_name.len() / 64;
-        let (mut is_one, mut few) = (Vec::new(), Vec::new());
-        if is_walked {
-            is_one.resize(self.slots.len(), false);
-            slots.for_each(|slot| is_one[slot] = true);
-        } else {
-            few.extend(slots.filter_map(|slot| self.at(slot)));
-            few.sort_unstable_by(|one, other| one.info.name.cmp(&other.info.name));
-        }
-        let names = is_walked.then(|| self.by_name.values()).into_iter().flatten();
-        let many = names.filter(move |slot| is_one[**slot]).filter_map(|slot| self.at(*slot));
-        few.into_iter().chain(many)
+        self.names.in_order(slots).filter_map(|slot| self.at(slot))
     }
 
     /// Every node, in the order of slots.
@@ -92,7 +77,7 @@ impl Nodes {
 
     /// The slot of a node.
     pub fn slot(&self, name: &str) -> Option<usize> {
-        self.by_name.get(name).copied()
+        self.names.slot(name)
     }
 
     /// The nodes with pods that have required anti-affinity, each with its slot.
@@ -143,7 +128,7 @@ impl Nodes {
             self.generations.push(0);
             self.slots.len() - 1
         });
-        Arc::make_mut(&mut self.by_name).insert(name.clone(), slot);
+        Arc::make_mut(&mut self.names).insert(name.clone(), slot);
         slot
     }
 
@@ -191,7 +176,7 @@ impl Nodes {
     /// Takes a node out, whose slot is free then; its name, if it was there.
     pub(in crate::scheduling) fn remove(&mut self, name: &str) -> Option<NodeName> {
         self.slot(name)?;
-        let (name, slot) = Arc::make_mut(&mut self.by_name).remove_entry(name)?;
+        let (name, slot) = Arc::make_mut(&mut self.names).remove(name)?;
         self.generations[slot] = 0;
         let images = self.slots[slot].take().map(|state| state.info.images.clone()).unwrap_or_default();
         Arc::make_mut(&mut self.images).remove(&images);
