@@ -24,7 +24,10 @@ const LANES: usize = 8;
 const LANE_BITS: u32 = LANES.ilog2();
 
 /// The rank of no card.
-const NONE: u32 = u32::MAX;
+const NONE: i32 = i32::MAX;
+
+/// By [`LANES`]; whole numbers with a sign, which every processor compares several at once.
+type Lanes = [i32; LANES];
 
 /// How a pod fits what is left of a room.
 #[derive(Clone, Copy)]
@@ -45,14 +48,16 @@ struct CardColumns<'a> {
     of_kind: &'a CardKind,
     /// What each share of the mix comes to on these cards.
     portions: &'a [Option<Portion>],
-    memory: [u32; LANES],
+    memory: Lanes,
     /// Compute; 0 where no more pods may share the card.
-    cores: [u32; LANES],
+    cores: Lanes,
     /// The same of cards on which no pod is; 0 of others.
-    unused_cores: [u32; LANES],
+    unused_cores: Lanes,
     /// What is free, in thousandths, and below that the lane: the lower, the fuller the card.
-    ranks: [u32; LANES],
+    ranks: Lanes,
     slots: [u16; LANES],
+    /// The most memory and the most compute that a card has: most pods for which there is no card are known by these.
+    most: [i32; 2],
 }
 
 /// A room that is to be filled.
@@ -141,13 +146,9 @@ impl<'a> FillableRoom<'a> {
             let Some(portion) = cards.portion(shape) else {
                 continue;
             };
-            let rank = cards.fullest(portion);
-            if rank == NONE {
-                continue;
-            }
-            let free = rank >> LANE_BITS;
+            let Some((free, lane)) = cards.fullest(portion) else { continue };
             if fullest.is_none_or(|(least, ..)| free < least) {
-                fullest = Some((free, (at, rank as usize % LANES), portion.worth));
+                fullest = Some((free, (at, lane), portion.worth));
             }
         }
         let (free, card, worth) = fullest?;
@@ -164,8 +165,8 @@ impl<'a> FillableRoom<'a> {
                 let mut taking: SmallVec<[(u32, usize, usize); LANES]> = SmallVec::new();
                 for (at, cards) in self.cards.iter().enumerate() {
                     let Some(portion) = cards.portion(shape) else { continue };
-                    let ranks = cards.ranks_taking(portion).into_iter().filter(|rank| *rank != NONE);
-                    taking.extend(ranks.map(|rank| (rank >> LANE_BITS, at, rank as usize % LANES)));
+                    let ranks = cards.ranks_taking(portion).into_iter().filter_map(of_rank);
+                    taking.extend(ranks.map(|(free, lane)| (free, at, lane)));
                 }
                 taking.sort_unstable();
                 taking.truncate(shape.count as usize);
@@ -186,6 +187,7 @@ impl<'a> CardColumns<'a> {
             unused_cores: [0; LANES],
             ranks: [NONE; LANES],
             slots: [0; LANES],
+            most: [0; 2],
         }
     }
 
@@ -199,30 +201,35 @@ impl<'a> CardColumns<'a> {
     }
 
     fn set(&mut self, lane: usize, card: &RoomCard) {
-        let cores = if card.slots > 0 { card.cores } else { 0 };
-        self.memory[lane] = card.memory;
+        let cores = if card.slots > 0 { signed(card.cores) } else { 0 };
+        self.memory[lane] = signed(card.memory);
         self.cores[lane] = cores;
         self.unused_cores[lane] = if card.used { 0 } else { cores };
         self.slots[lane] = card.slots;
-        self.ranks[lane] = (card.free_of(self.of_kind) << LANE_BITS) | u32::try_from(lane).unwrap_or(0);
+        self.ranks[lane] = rank(card.free_of(self.of_kind), lane);
+        self.most = [&self.memory, &self.cores].map(|lanes| lanes.iter().copied().fold(0, i32::max));
     }
 
     /// The rank of each card that takes one more share like this, as [`RoomCard::takes`] says; [`NONE`] of others.
     #[expect(clippy::needless_bitwise_bool, reason = "without a branch all cards are compared at once")]
-    fn ranks_taking(&self, portion: &Portion) -> [u32; LANES] {
+    fn ranks_taking(&self, portion: &Portion) -> Lanes {
         let cores = if portion.alone { &self.unused_cores } else { &self.cores };
-        let least = portion.cores.max(1);
+        let [memory, least] = least(portion);
         let mut ranks = [NONE; LANES];
         for lane in 0..LANES {
-            let takes = (self.memory[lane] >= portion.memory) & (cores[lane] >= least);
+            let takes = (self.memory[lane] >= memory) & (cores[lane] >= least);
             ranks[lane] = if takes { self.ranks[lane] } else { NONE };
         }
         ranks
     }
 
-    /// The least rank of those that take one more share like this; [`NONE`]: none does.
-    fn fullest(&self, portion: &Portion) -> u32 {
-        self.ranks_taking(portion).into_iter().fold(NONE, u32::min)
+    /// Of the cards that take one more share like this the fullest: what is free of it, in thousandths, and its lane; `None`: none does.
+    fn fullest(&self, portion: &Portion) -> Option<(u32, usize)> {
+        let [memory, cores] = least(portion);
+        if self.most[0] < memory || self.most[1] < cores {
+            return None;
+        }
+        of_rank(self.ranks_taking(portion).into_iter().fold(NONE, i32::min))
     }
 
     /// How many of the cards take one more share of this shape.
@@ -230,7 +237,7 @@ impl<'a> CardColumns<'a> {
         let Some(portion) = self.portion(shape) else {
             return 0;
         };
-        self.ranks_taking(portion).into_iter().filter(|rank| *rank != NONE).count()
+        self.ranks_taking(portion).into_iter().filter_map(of_rank).count()
     }
 
     /// Puts one more share of this shape on a card, and says what it takes, in thousandths of it.
@@ -240,10 +247,31 @@ impl<'a> CardColumns<'a> {
             kind: self.kind,
             used: true,
             slots: self.slots[lane],
-            cores: self.cores[lane],
-            memory: self.memory[lane],
+            cores: self.cores[lane].unsigned_abs(),
+            memory: self.memory[lane].unsigned_abs(),
         };
         self.set(lane, &card.with(portion));
         portion.worth
     }
+}
+
+/// The number, or the largest that there is room for.
+fn signed(number: u32) -> i32 {
+    i32::try_from(number).unwrap_or(i32::MAX)
+}
+
+/// The memory, in MiB, and the compute that a card must have for a share; compute in any case.
+fn least(portion: &Portion) -> [i32; 2] {
+    [signed(portion.memory), signed(portion.cores.max(1))]
+}
+
+/// The rank of the card in this lane, of which so much is free, in thousandths.
+fn rank(free: u32, lane: usize) -> i32 {
+    signed(free << LANE_BITS) | i32::try_from(lane).unwrap_or(0)
+}
+
+/// What is free of the card with this rank, and its lane; `None`: it is that of no card.
+fn of_rank(rank: i32) -> Option<(u32, usize)> {
+    let rank = Some(rank).filter(|rank| *rank != NONE)?.unsigned_abs();
+    Some((rank >> LANE_BITS, rank as usize % LANES))
 }
