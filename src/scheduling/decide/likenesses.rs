@@ -87,6 +87,12 @@ impl Likenesses {
         key
     }
 
+    /// What plugins read of the amounts of the node in this slot, with how many cards it has.
+    pub(super) fn amounts(&self, slot: usize) -> [PartId; 2] {
+        let DescribedNode { parts, of_info: [_, fixtures], .. } = self.by_slot[slot];
+        [parts[NodePart::Amounts as usize], fixtures]
+    }
+
     fn describe(&mut self, node: &NodeState) -> DescribedNode {
         let mut of_info = |part| self.place(|description| description.describe_info(part, &node.info));
         let labels = of_info(InfoPart::Labels);

@@ -31,7 +31,11 @@ use crate::scheduling::{
         filter::reads,
         score::{RelativeScores, estimate::ScoreEstimates, weights::ScoreWeights},
     },
-    world::{World, node_parts::NodePart, node_state::NodeState},
+    world::{
+        World,
+        node_parts::{NodePart, PartId},
+        node_state::NodeState,
+    },
 };
 
 /// What is made of the nodes, by slot. What a decision looks at of every node lies close together.
@@ -246,6 +250,7 @@ impl Verdicts {
             read.iter().flatten().copied().filter(|part| *part != NodePart::Amounts).collect();
         let mut by_parts: Shared<NodeKey> = HashMap::default();
         let mut by_amounts: Shared<(NodeKey, AmountsVerdict)> = HashMap::default();
+        let mut of_amounts: HashMap<[PartId; 2], Option<AmountsVerdict>, FixedState> = HashMap::default();
         for slot in slots.iter().copied() {
             let Some(state) = world.nodes.at(slot) else { continue };
             let mut judged = || {
@@ -262,10 +267,13 @@ impl Verdicts {
                     Entry::Vacant(place) => {
                         go_on().continue_value()?;
                         let Surroundings { device_resources, packing } = scoring.around;
-                        let verdict = match AmountsVerdict::of(ask, state, device_resources, packing) {
+                        let amounts = of_amounts
+                            .entry(likenesses.amounts(slot))
+                            .or_insert_with(|| AmountsVerdict::of(ask, state, device_resources, packing));
+                        let verdict = match amounts {
                             None => judged(),
                             Some(amounts) => {
-                                let key = (likenesses.key(slot, &others), amounts);
+                                let key = (likenesses.key(slot, &others), amounts.clone());
                                 by_amounts.entry(key).or_insert_with(judged).clone()
                             }
                         };

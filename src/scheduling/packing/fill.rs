@@ -4,10 +4,10 @@ use smallvec::SmallVec;
 
 use super::{
     mix::{DRAWS, Mix, MixedShape, SEQUENCES},
-    room::{Room, RoomCard},
+    room::Room,
 };
 use crate::scheduling::model::{
-    card_kind::{CardKind, CardKinds, KindId},
+    card_kind::{CardKind, CardKinds, KindId, narrow},
     pod_shape::Portion,
 };
 
@@ -45,7 +45,6 @@ type CardPlace = (usize, usize);
 #[derive(Clone)]
 struct CardColumns<'a> {
     kind: KindId,
-    of_kind: &'a CardKind,
     /// What each share of the mix comes to on these cards.
     portions: &'a [Option<Portion>],
     memory: Lanes,
@@ -58,7 +57,20 @@ struct CardColumns<'a> {
     slots: [u16; LANES],
     /// The most memory and the most compute that a card has: most pods for which there is no card are known by these.
     most: [i32; 2],
+    /// Which part of a card so much memory is, and so much compute.
+    parts: [Thousandths; 2],
 }
+
+/// Parts of a whole, in thousandths.
+#[derive(Clone, Copy)]
+struct Thousandths {
+    whole: u32,
+    /// What one is of the whole, in thousandths and parts of 2^[`BITS`], rounded up; 0: the whole is too large for that to be exact enough.
+    multiplier: u64,
+}
+
+/// A whole of fewer than half as many bits is not divided by: to multiply takes a tenth of the time.
+const BITS: u32 = 40;
 
 /// A room that is to be filled.
 #[derive(Clone)]
@@ -90,7 +102,8 @@ impl<'a> FillableRoom<'a> {
                 cards.push(CardColumns::new(card.kind, mix, kinds));
             }
             if let Some(last) = cards.last_mut() {
-                last.set(started % LANES, card);
+                let amounts = [signed(card.memory), signed(card.cores)];
+                last.set(started % LANES, amounts, card.slots, card.used);
             }
         }
         Self { cpu: room.cpu, memory: room.memory, cards, free: room.free(kinds), mix }
@@ -108,7 +121,9 @@ impl<'a> FillableRoom<'a> {
         let (mut taken, mut misses) = (0, 0);
         for (step, drawn) in self.mix.sequence(sequence).chunks_exact(CHOICE).enumerate() {
             let mut best: Option<(u32, &MixedShape, Spot)> = None;
-            for shape in drawn.iter().filter_map(|place| self.mix.shape(*place)) {
+            // What is drawn twice is looked for once.
+            let different = if drawn[0] == drawn[1] { &drawn[..1] } else { drawn };
+            for shape in different.iter().filter_map(|place| self.mix.shape(*place)) {
                 let Some(found) = filling.find(shape) else { continue };
                 let left = if let Spot::Card { left, .. } = found { left } else { 0 };
                 if best.is_none_or(|(least, ..)| left < least) {
@@ -178,9 +193,9 @@ impl<'a> FillableRoom<'a> {
 
 impl<'a> CardColumns<'a> {
     fn new(kind: KindId, mix: &'a Mix, kinds: &'a CardKinds) -> Self {
+        let CardKind { memory, cores, .. } = kinds.get(kind);
         Self {
             kind,
-            of_kind: kinds.get(kind),
             portions: mix.portions(kind.place()),
             memory: [0; LANES],
             cores: [0; LANES],
@@ -188,6 +203,7 @@ impl<'a> CardColumns<'a> {
             ranks: [NONE; LANES],
             slots: [0; LANES],
             most: [0; 2],
+            parts: [memory, cores].map(|whole| Thousandths::of(*whole)),
         }
     }
 
@@ -200,17 +216,28 @@ impl<'a> CardColumns<'a> {
         self.portions.get(shape.share)?.as_ref()
     }
 
-    fn set(&mut self, lane: usize, card: &RoomCard) {
-        let cores = if card.slots > 0 { signed(card.cores) } else { 0 };
-        self.memory[lane] = signed(card.memory);
-        self.cores[lane] = cores;
-        self.unused_cores[lane] = if card.used { 0 } else { cores };
-        self.slots[lane] = card.slots;
-        self.ranks[lane] = rank(card.free_of(self.of_kind), lane);
-        self.most = [&self.memory, &self.cores].map(|lanes| lanes.iter().copied().fold(0, i32::max));
+    /// So much is free of the card in this lane; `cores` where no more pods may share it is of no account.
+    fn set(&mut self, lane: usize, [memory, cores]: [i32; 2], slots: u16, used: bool) {
+        let cores = if slots > 0 { cores } else { 0 };
+        let before = [self.memory[lane], self.cores[lane]];
+        (self.memory[lane], self.cores[lane], self.slots[lane]) = (memory, cores, slots);
+        self.unused_cores[lane] = if used { 0 } else { cores };
+        let [of_memory, of_cores] = self.parts;
+        let free = of_memory.part(memory).min(of_cores.part(cores));
+        self.ranks[lane] = rank(free, lane);
+        let most = |known: i32, before: i32, lanes: &Lanes| {
+            // It is looked for where it may be less than it was.
+            if before == known {
+                lanes.iter().fold(0, |most, one| most.max(*one))
+            } else {
+                known.max(lanes[lane])
+            }
+        };
+        let [of_memory, of_cores] = self.most;
+        self.most = [most(of_memory, before[0], &self.memory), most(of_cores, before[1], &self.cores)];
     }
 
-    /// The rank of each card that takes one more share like this, as [`RoomCard::takes`] says; [`NONE`] of others.
+    /// The rank of each card that takes one more share like this, as [`RoomCard::takes`](super::room::RoomCard::takes) says; [`NONE`] of others.
     #[expect(clippy::needless_bitwise_bool, reason = "without a branch all cards are compared at once")]
     fn ranks_taking(&self, portion: &Portion) -> Lanes {
         let cores = if portion.alone { &self.unused_cores } else { &self.cores };
@@ -243,15 +270,32 @@ impl<'a> CardColumns<'a> {
     /// Puts one more share of this shape on a card, and says what it takes, in thousandths of it.
     fn put(&mut self, lane: usize, shape: &MixedShape) -> u32 {
         let Some(portion) = self.portion(shape) else { return 0 };
-        let card = RoomCard {
-            kind: self.kind,
-            used: true,
-            slots: self.slots[lane],
-            cores: self.cores[lane].unsigned_abs(),
-            memory: self.memory[lane].unsigned_abs(),
+        let [memory, cores] = if portion.alone {
+            [0; 2]
+        } else {
+            [self.memory[lane] - signed(portion.memory), self.cores[lane] - signed(portion.cores)]
         };
-        self.set(lane, &card.with(portion));
+        self.set(lane, [memory, cores], self.slots[lane].saturating_sub(1), true);
         portion.worth
+    }
+}
+
+impl Thousandths {
+    fn of(whole: u32) -> Self {
+        let whole = whole.max(1);
+        let is_small = u64::from(whole) < 1 << (BITS / 2);
+        Self { whole, multiplier: if is_small { (1000 << BITS) / u64::from(whole) + 1 } else { 0 } }
+    }
+
+    /// How many thousandths so much is, rounded down. The product is too large by less than a whole-th of one, so it is rounded down to the same number.
+    #[inline]
+    fn part(self, free: i32) -> u32 {
+        let free = u64::from(free.unsigned_abs());
+        if self.multiplier > 0 && free <= u64::from(self.whole) {
+            narrow((free * self.multiplier) >> BITS)
+        } else {
+            narrow(free * 1000 / u64::from(self.whole))
+        }
     }
 }
 
@@ -274,4 +318,29 @@ fn rank(free: u32, lane: usize) -> i32 {
 fn of_rank(rank: i32) -> Option<(u32, usize)> {
     let rank = Some(rank).filter(|rank| *rank != NONE)?.unsigned_abs();
     Some((rank >> LANE_BITS, rank as usize % LANES))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_part_of_a_card_is_what_division_makes_of_it(
+            whole in prop_oneof![0_u32..200, 0_u32..1 << 21, any::<u32>()],
+            free in prop_oneof![0_i32..200, 0_i32..1 << 21, 0_i32..=i32::MAX],
+            times in 0_u32..1002,
+        ) {
+            let parts = Thousandths::of(whole);
+            let divided = |free: i32| narrow(u64::from(free.unsigned_abs()) * 1000 / u64::from(whole.max(1)));
+            prop_assert_eq!(parts.part(free), divided(free));
+            // Where the result is about to be the next whole number.
+            let near = signed(narrow(u64::from(whole) * u64::from(times) / 1000));
+            for free in [near.saturating_sub(1), near, near.saturating_add(1)] {
+                prop_assert_eq!(parts.part(free), divided(free));
+            }
+        }
+    }
 }

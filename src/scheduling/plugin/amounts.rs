@@ -12,8 +12,8 @@ use crate::scheduling::{
     world::{node_parts::NodePart, node_state::NodeState},
 };
 
-/// What follows for a pod from the amounts of a node that has enough: nodes for which it is equal, and which are equal in their other parts, are equal to
-/// all plugins.
+/// What follows for a pod from the amounts of a node that has enough, and from how many cards it has: nodes for which it is equal, and which are equal in
+/// their other parts, are equal to all plugins.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct AmountsVerdict(SmallVec<[u64; 10]>);
 

@@ -49,7 +49,7 @@ pub trait SchedulingPlugin: 'static {
     }
 
     /// What it makes of a node's amounts where it reads other parts of the node, too: nodes for which that is equal, and these parts are, are equal to it.
-    /// `None`: it may read anything of them.
+    /// It follows from [`NodePart::Amounts`] alone. `None`: it may read anything of them.
     fn of_amounts(_ask: &Ask, _node: &NodeState) -> Option<u64> {
         None
     }
@@ -142,7 +142,8 @@ pub trait RoomScore: SchedulingPlugin {
     /// `None`: it has nothing to score for the pod, whatever the node.
     fn vacancy(placement: &Placement<'_>) -> Option<Arc<Vacancy>>;
 
-    /// What it reads of the node's amounts: where it is equal and the node's other parts are, vacancies are alike.
+    /// What it reads of the node's amounts: where it is equal and the node's other parts are, vacancies are alike. It follows from the amounts and from how
+    /// many cards there are.
     fn amounts(ask: &Ask, node: &NodeState) -> RoomAmounts;
 
     /// What a cost of so many millionths of a card comes to in points: the less, the better.
