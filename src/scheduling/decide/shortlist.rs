@@ -26,9 +26,9 @@ impl CountedScores {
         self.0.is_empty()
     }
 
-    /// Counts one more node with this score.
-    pub(super) fn add(&mut self, score: f64) {
-        *self.0.entry(Score(score)).or_default() += 1;
+    /// Counts so many more nodes with this score.
+    pub(super) fn add(&mut self, score: f64, nodes: u32) {
+        *self.0.entry(Score(score)).or_default() += nodes;
     }
 
     /// Counts one node less with this score.
@@ -131,11 +131,12 @@ mod tests {
             let least = highest.last().copied().unwrap_or(f64::INFINITY);
             let fitting = || scores.iter().copied().filter(|score| *score > UNFIT);
             let mut counted = CountedScores::default();
-            fitting().for_each(|score| counted.add(score));
+            fitting().for_each(|score| counted.add(score, 1));
             prop_assert!(counted.least_listed().total_cmp(&least).is_eq());
             prop_assert!(least_listed(fitting()).total_cmp(&least).is_eq());
             for gone in [-7.0, 0.5, 1e6] {
-                counted.add(gone);
+                counted.add(gone, 2);
+                counted.remove(gone);
                 counted.remove(gone);
             }
             prop_assert!(counted.least_listed().total_cmp(&least).is_eq());

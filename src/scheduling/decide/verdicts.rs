@@ -107,8 +107,15 @@ const OF_A_VERDICT: usize = 480;
 /// The verdicts on nodes of which others are alike.
 type Shared<K> = HashMap<K, Arc<NodeVerdict>, FixedState>;
 
-/// Verdicts with other scores, by the address of the one that they replace, which is kept so that no other has it meanwhile.
-type Replaced = HashMap<*const NodeVerdict, (Arc<NodeVerdict>, Arc<NodeVerdict>), FixedState>;
+/// A verdict that takes the place of one with other scores.
+struct Rescored {
+    /// The one whose place it takes. It is kept so that no other has its address meanwhile.
+    _before: Arc<NodeVerdict>,
+    verdict: Arc<NodeVerdict>,
+    score: f64,
+    /// Of how many nodes.
+    nodes: u32,
+}
 
 /// By what scores of nodes are made.
 struct NodeScoring<'a> {
@@ -549,7 +556,7 @@ impl Verdicts {
             self.by_room.remove(self.scores[slot]);
         }
         if is_by_room(&verdict) {
-            self.by_room.add(score);
+            self.by_room.add(score, 1);
         }
         (self.scores[slot], self.listed[slot]) = (score, UNFIT);
         let before = std::mem::replace(&mut self.of_nodes[slot], verdict);
@@ -560,26 +567,33 @@ impl Verdicts {
 
     /// Scores the nodes anew for another mix of pods.
     fn value(&mut self, scoring: &NodeScoring<'_>) {
-        // Whoever shares a verdict shares the next one. While the loop runs, no address is another verdict's: those that are replaced are kept.
-        let mut replaced = Replaced::default();
+        // Whoever shares a verdict shares the next one.
+        let mut rescored: HashMap<*const NodeVerdict, Rescored, FixedState> = HashMap::default();
         for slot in 0..self.of_nodes.len() {
-            let before = &self.of_nodes[slot];
-            let NodeVerdict::Fits(fit) = &**before else { continue };
-            if fit.scores.vacancy.is_none() {
+            if self.scores[slot] == UNFIT {
                 continue;
             }
-            let (_, verdict) = replaced.entry(Arc::as_ptr(before)).or_insert_with(|| {
-                let mut valued = fit.clone();
-                valued.scores.value(scoring.around.packing);
-                (before.clone(), Arc::new(NodeVerdict::Fits(valued)))
-            });
-            let verdict = verdict.clone();
-            let score = scoring.score(&verdict);
-            self.by_room.remove(self.scores[slot]);
-            self.by_room.add(score);
-            (self.scores[slot], self.listed[slot]) = (score, UNFIT);
-            self.of_nodes[slot] = verdict;
+            let before = &self.of_nodes[slot];
+            let one = match rescored.entry(Arc::as_ptr(before)) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(place) => {
+                    let NodeVerdict::Fits(fit) = &**before else { continue };
+                    if fit.scores.vacancy.is_none() {
+                        continue;
+                    }
+                    let mut valued = fit.clone();
+                    valued.scores.value(scoring.around.packing);
+                    let verdict = Arc::new(NodeVerdict::Fits(valued));
+                    let score = scoring.score(&verdict);
+                    place.insert(Rescored { _before: before.clone(), verdict, score, nodes: 0 })
+                }
+            };
+            one.nodes += 1;
+            (self.scores[slot], self.listed[slot]) = (one.score, UNFIT);
+            self.of_nodes[slot] = one.verdict.clone();
         }
+        self.by_room = CountedScores::default();
+        rescored.into_values().for_each(|one| self.by_room.add(one.score, one.nodes));
     }
 }
 
