@@ -593,7 +593,9 @@ impl Verdicts {
             self.of_nodes[slot] = one.verdict.clone();
         }
         self.by_room = CountedScores::default();
-        rescored.into_values().for_each(|one| self.by_room.add(one.score, one.nodes));
+        for one in rescored.into_values() {
+            self.by_room.add(one.score, one.nodes);
+        }
     }
 }
 

@@ -52,10 +52,13 @@ impl<'a> Evaluation<'a, '_> {
     ) -> Result<&'a Arc<NodeState>, Unchosen<'a>> {
         let mut refusals = Refusals::default();
         let (mut listed, mut scores, mut below) = (Vec::new(), 0, f64::INFINITY);
+        let mut count = LISTED;
         while scores < LISTED {
-            let alike = self.verdicts.alike(below, LISTED);
+            let alike = self.verdicts.alike(below, count);
             let Some(AlikeNodes { score: least, .. }) = alike.last() else { break };
             below = *least;
+            // Each time all nodes are looked through, and there may be candidates far down alone.
+            count *= 2;
             for equals in alike.chunk_by(|one, other| one.score.total_cmp(&other.score).is_eq()) {
                 if scores == LISTED {
                     break;
