@@ -39,9 +39,18 @@ impl NodeNames {
         self.slots.get(name).copied()
     }
 
+    /// That of these slots whose name comes first.
+    pub(super) fn first(&self, slots: impl IntoIterator<Item = usize>) -> Option<usize> {
+        slots.into_iter().min_by_key(|slot| self.place(*slot))
+    }
+
+    fn place(&self, slot: usize) -> u64 {
+        self.places.get(slot).copied().unwrap_or_default()
+    }
+
     /// The slots of these in order of name.
     pub(super) fn in_order(&self, slots: impl IntoIterator<Item = usize>) -> impl Iterator<Item = usize> {
-        let with_place = |slot: usize| Reverse((self.places.get(slot).copied().unwrap_or_default(), slot));
+        let with_place = |slot: usize| Reverse((self.place(slot), slot));
         let mut rest: Vec<_> = slots.into_iter().map(with_place).collect();
         // Mostly nobody asks for more than the first.
         let first = rest.iter().enumerate().max_by_key(|(_, one)| **one).map(|(at, _)| at);
@@ -127,6 +136,7 @@ mod tests {
             let mut expected: Vec<_> = wanted.iter().map(|slot| &of_slots[*slot]).collect();
             expected.sort_unstable();
             prop_assert_eq!(ordered, expected);
+            prop_assert_eq!(names.first(wanted.iter().copied()), names.in_order(wanted).next());
             prop_assert!(names.iter().map(|(name, _)| name).is_sorted());
         }
     }

@@ -49,7 +49,7 @@ impl Nodes {
 
     /// The first by name of the nodes in these slots.
     pub fn first_by_name(&self, slots: impl IntoIterator<Item = usize>) -> Option<&Arc<NodeState>> {
-        self.in_order_of_name(slots).next()
+        self.at(self.names.first(slots)?)
     }
 
     /// The nodes in these slots, in order of name.
