@@ -4,10 +4,10 @@ use smallvec::SmallVec;
 
 use super::{
     mix::{DRAWS, Mix, MixedShape, SEQUENCES},
-    room::Room,
+    room::{Room, RoomCard},
 };
 use crate::scheduling::model::{
-    card_kind::{CardKind, CardKinds, KindId, narrow},
+    card_kind::{CardKind, CardKinds, KindId},
     pod_shape::Portion,
 };
 
@@ -24,10 +24,7 @@ const LANES: usize = 8;
 const LANE_BITS: u32 = LANES.ilog2();
 
 /// The rank of no card.
-const NONE: i32 = i32::MAX;
-
-/// By [`LANES`]; whole numbers with a sign, which every processor compares several at once.
-type Lanes = [i32; LANES];
+const NONE: u32 = u32::MAX;
 
 /// How a pod fits what is left of a room.
 #[derive(Clone, Copy)]
@@ -45,32 +42,18 @@ type CardPlace = (usize, usize);
 #[derive(Clone)]
 struct CardColumns<'a> {
     kind: KindId,
+    of_kind: &'a CardKind,
     /// What each share of the mix comes to on these cards.
     portions: &'a [Option<Portion>],
-    memory: Lanes,
+    memory: [u32; LANES],
     /// Compute; 0 where no more pods may share the card.
-    cores: Lanes,
+    cores: [u32; LANES],
     /// The same of cards on which no pod is; 0 of others.
-    unused_cores: Lanes,
+    unused_cores: [u32; LANES],
     /// What is free, in thousandths, and below that the lane: the lower, the fuller the card.
-    ranks: Lanes,
+    ranks: [u32; LANES],
     slots: [u16; LANES],
-    /// The most memory and the most compute that a card has: most pods for which there is no card are known by these.
-    most: [i32; 2],
-    /// Which part of a card so much memory is, and so much compute.
-    parts: [Thousandths; 2],
 }
-
-/// Parts of a whole, in thousandths.
-#[derive(Clone, Copy)]
-struct Thousandths {
-    whole: u32,
-    /// What one is of the whole, in thousandths and parts of 2^[`BITS`], rounded up; 0: the whole is too large for that to be exact enough.
-    multiplier: u64,
-}
-
-/// A whole of fewer than half as many bits is not divided by: to multiply takes a tenth of the time.
-const BITS: u32 = 40;
 
 /// A room that is to be filled.
 #[derive(Clone)]
@@ -102,8 +85,7 @@ impl<'a> FillableRoom<'a> {
                 cards.push(CardColumns::new(card.kind, mix, kinds));
             }
             if let Some(last) = cards.last_mut() {
-                let amounts = [signed(card.memory), signed(card.cores)];
-                last.set(started % LANES, amounts, card.slots, card.used);
+                last.set(started % LANES, card);
             }
         }
         Self { cpu: room.cpu, memory: room.memory, cards, free: room.free(kinds), mix }
@@ -121,9 +103,7 @@ impl<'a> FillableRoom<'a> {
         let (mut taken, mut misses) = (0, 0);
         for (step, drawn) in self.mix.sequence(sequence).chunks_exact(CHOICE).enumerate() {
             let mut best: Option<(u32, &MixedShape, Spot)> = None;
-            // What is drawn twice is looked for once.
-            let different = if drawn[0] == drawn[1] { &drawn[..1] } else { drawn };
-            for shape in different.iter().filter_map(|place| self.mix.shape(*place)) {
+            for shape in drawn.iter().filter_map(|place| self.mix.shape(*place)) {
                 let Some(found) = filling.find(shape) else { continue };
                 let left = if let Spot::Card { left, .. } = found { left } else { 0 };
                 if best.is_none_or(|(least, ..)| left < least) {
@@ -161,9 +141,13 @@ impl<'a> FillableRoom<'a> {
             let Some(portion) = cards.portion(shape) else {
                 continue;
             };
-            let Some((free, lane)) = cards.fullest(portion) else { continue };
+            let rank = cards.fullest(portion);
+            if rank == NONE {
+                continue;
+            }
+            let free = rank >> LANE_BITS;
             if fullest.is_none_or(|(least, ..)| free < least) {
-                fullest = Some((free, (at, lane), portion.worth));
+                fullest = Some((free, (at, rank as usize % LANES), portion.worth));
             }
         }
         let (free, card, worth) = fullest?;
@@ -180,8 +164,8 @@ impl<'a> FillableRoom<'a> {
                 let mut taking: SmallVec<[(u32, usize, usize); LANES]> = SmallVec::new();
                 for (at, cards) in self.cards.iter().enumerate() {
                     let Some(portion) = cards.portion(shape) else { continue };
-                    let ranks = cards.ranks_taking(portion).into_iter().filter_map(of_rank);
-                    taking.extend(ranks.map(|(free, lane)| (free, at, lane)));
+                    let ranks = cards.ranks_taking(portion).into_iter().filter(|rank| *rank != NONE);
+                    taking.extend(ranks.map(|rank| (rank >> LANE_BITS, at, rank as usize % LANES)));
                 }
                 taking.sort_unstable();
                 taking.truncate(shape.count as usize);
@@ -193,17 +177,15 @@ impl<'a> FillableRoom<'a> {
 
 impl<'a> CardColumns<'a> {
     fn new(kind: KindId, mix: &'a Mix, kinds: &'a CardKinds) -> Self {
-        let CardKind { memory, cores, .. } = kinds.get(kind);
         Self {
             kind,
+            of_kind: kinds.get(kind),
             portions: mix.portions(kind.place()),
             memory: [0; LANES],
             cores: [0; LANES],
             unused_cores: [0; LANES],
             ranks: [NONE; LANES],
             slots: [0; LANES],
-            most: [0; 2],
-            parts: [memory, cores].map(|whole| Thousandths::of(*whole)),
         }
     }
 
@@ -216,47 +198,31 @@ impl<'a> CardColumns<'a> {
         self.portions.get(shape.share)?.as_ref()
     }
 
-    /// So much is free of the card in this lane; `cores` where no more pods may share it is of no account.
-    fn set(&mut self, lane: usize, [memory, cores]: [i32; 2], slots: u16, used: bool) {
-        let cores = if slots > 0 { cores } else { 0 };
-        let before = [self.memory[lane], self.cores[lane]];
-        (self.memory[lane], self.cores[lane], self.slots[lane]) = (memory, cores, slots);
-        self.unused_cores[lane] = if used { 0 } else { cores };
-        let [of_memory, of_cores] = self.parts;
-        let free = of_memory.part(memory).min(of_cores.part(cores));
-        self.ranks[lane] = rank(free, lane);
-        let most = |known: i32, before: i32, lanes: &Lanes| {
-            // It is looked for where it may be less than it was.
-            if before == known {
-                lanes.iter().fold(0, |most, one| most.max(*one))
-            } else {
-                known.max(lanes[lane])
-            }
-        };
-        let [of_memory, of_cores] = self.most;
-        self.most = [most(of_memory, before[0], &self.memory), most(of_cores, before[1], &self.cores)];
+    fn set(&mut self, lane: usize, card: &RoomCard) {
+        let cores = if card.slots > 0 { card.cores } else { 0 };
+        self.memory[lane] = card.memory;
+        self.cores[lane] = cores;
+        self.unused_cores[lane] = if card.used { 0 } else { cores };
+        self.slots[lane] = card.slots;
+        self.ranks[lane] = (card.free_of(self.of_kind) << LANE_BITS) | u32::try_from(lane).unwrap_or(0);
     }
 
-    /// The rank of each card that takes one more share like this, as [`RoomCard::takes`](super::room::RoomCard::takes) says; [`NONE`] of others.
+    /// The rank of each card that takes one more share like this, as [`RoomCard::takes`] says; [`NONE`] of others.
     #[expect(clippy::needless_bitwise_bool, reason = "without a branch all cards are compared at once")]
-    fn ranks_taking(&self, portion: &Portion) -> Lanes {
+    fn ranks_taking(&self, portion: &Portion) -> [u32; LANES] {
         let cores = if portion.alone { &self.unused_cores } else { &self.cores };
-        let [memory, least] = least(portion);
+        let least = portion.cores.max(1);
         let mut ranks = [NONE; LANES];
         for lane in 0..LANES {
-            let takes = (self.memory[lane] >= memory) & (cores[lane] >= least);
+            let takes = (self.memory[lane] >= portion.memory) & (cores[lane] >= least);
             ranks[lane] = if takes { self.ranks[lane] } else { NONE };
         }
         ranks
     }
 
-    /// Of the cards that take one more share like this the fullest: what is free of it, in thousandths, and its lane; `None`: none does.
-    fn fullest(&self, portion: &Portion) -> Option<(u32, usize)> {
-        let [memory, cores] = least(portion);
-        if self.most[0] < memory || self.most[1] < cores {
-            return None;
-        }
-        of_rank(self.ranks_taking(portion).into_iter().fold(NONE, i32::min))
+    /// The least rank of those that take one more share like this; [`NONE`]: none does.
+    fn fullest(&self, portion: &Portion) -> u32 {
+        self.ranks_taking(portion).into_iter().fold(NONE, u32::min)
     }
 
     /// How many of the cards take one more share of this shape.
@@ -264,83 +230,20 @@ impl<'a> CardColumns<'a> {
         let Some(portion) = self.portion(shape) else {
             return 0;
         };
-        self.ranks_taking(portion).into_iter().filter_map(of_rank).count()
+        self.ranks_taking(portion).into_iter().filter(|rank| *rank != NONE).count()
     }
 
     /// Puts one more share of this shape on a card, and says what it takes, in thousandths of it.
     fn put(&mut self, lane: usize, shape: &MixedShape) -> u32 {
         let Some(portion) = self.portion(shape) else { return 0 };
-        let [memory, cores] = if portion.alone {
-            [0; 2]
-        } else {
-            [self.memory[lane] - signed(portion.memory), self.cores[lane] - signed(portion.cores)]
+        let card = RoomCard {
+            kind: self.kind,
+            used: true,
+            slots: self.slots[lane],
+            cores: self.cores[lane],
+            memory: self.memory[lane],
         };
-        self.set(lane, [memory, cores], self.slots[lane].saturating_sub(1), true);
+        self.set(lane, &card.with(portion));
         portion.worth
-    }
-}
-
-impl Thousandths {
-    fn of(whole: u32) -> Self {
-        let whole = whole.max(1);
-        let is_small = u64::from(whole) < 1 << (BITS / 2);
-        Self { whole, multiplier: if is_small { (1000 << BITS) / u64::from(whole) + 1 } else { 0 } }
-    }
-
-    /// How many thousandths so much is, rounded down. The product is too large by less than a whole-th of one, so it is rounded down to the same number.
-    #[inline]
-    fn part(self, free: i32) -> u32 {
-        let free = u64::from(free.unsigned_abs());
-        if self.multiplier > 0 && free <= u64::from(self.whole) {
-            narrow((free * self.multiplier) >> BITS)
-        } else {
-            narrow(free * 1000 / u64::from(self.whole))
-        }
-    }
-}
-
-/// The number, or the largest that there is room for.
-fn signed(number: u32) -> i32 {
-    i32::try_from(number).unwrap_or(i32::MAX)
-}
-
-/// The memory, in MiB, and the compute that a card must have for a share; compute in any case.
-fn least(portion: &Portion) -> [i32; 2] {
-    [signed(portion.memory), signed(portion.cores.max(1))]
-}
-
-/// The rank of the card in this lane, of which so much is free, in thousandths.
-fn rank(free: u32, lane: usize) -> i32 {
-    signed(free << LANE_BITS) | i32::try_from(lane).unwrap_or(0)
-}
-
-/// What is free of the card with this rank, and its lane; `None`: it is that of no card.
-fn of_rank(rank: i32) -> Option<(u32, usize)> {
-    let rank = Some(rank).filter(|rank| *rank != NONE)?.unsigned_abs();
-    Some((rank >> LANE_BITS, rank as usize % LANES))
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    proptest! {
-        #[test]
-        fn a_part_of_a_card_is_what_division_makes_of_it(
-            whole in prop_oneof![0_u32..200, 0_u32..1 << 21, any::<u32>()],
-            free in prop_oneof![0_i32..200, 0_i32..1 << 21, 0_i32..=i32::MAX],
-            times in 0_u32..1002,
-        ) {
-            let parts = Thousandths::of(whole);
-            let divided = |free: i32| narrow(u64::from(free.unsigned_abs()) * 1000 / u64::from(whole.max(1)));
-            prop_assert_eq!(parts.part(free), divided(free));
-            // Where the result is about to be the next whole number.
-            let near = signed(narrow(u64::from(whole) * u64::from(times) / 1000));
-            for free in [near.saturating_sub(1), near, near.saturating_add(1)] {
-                prop_assert_eq!(parts.part(free), divided(free));
-            }
-        }
     }
 }
