@@ -52,12 +52,12 @@ impl NodeNames {
     pub(super) fn in_order(&self, slots: impl IntoIterator<Item = usize>) -> impl Iterator<Item = usize> {
         let with_place = |slot: usize| Reverse((self.place(slot), slot));
         let mut rest: Vec<_> = slots.into_iter().map(with_place).collect();
-        // Mostly nobody asks for more than the first.
+        // Most callers take the first one alone.
         let first = rest.iter().enumerate().max_by_key(|(_, one)| **one).map(|(at, _)| at);
         let first = first.map(|at| rest.swap_remove(at));
-        let mut others = None;
+        let mut heap = None;
         let others = iter::from_fn(move || {
-            others.get_or_insert_with(|| BinaryHeap::from(std::mem::take(&mut rest))).pop()
+            heap.get_or_insert_with(|| BinaryHeap::from(std::mem::take(&mut rest))).pop()
         });
         first.into_iter().chain(others).map(|Reverse((_, slot))| slot)
     }

@@ -57,7 +57,7 @@ impl<'a> Evaluation<'a, '_> {
             let alike = self.verdicts.alike(below, count);
             let Some(AlikeNodes { score: least, .. }) = alike.last() else { break };
             below = *least;
-            // Each time all nodes are looked through, and there may be candidates far down alone.
+            // Each pass looks at every node, and all candidates may be far down.
             count *= 2;
             for equals in alike.chunk_by(|one, other| one.score.total_cmp(&other.score).is_eq()) {
                 if scores == LISTED {
