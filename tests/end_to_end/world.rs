@@ -5,7 +5,7 @@ mod observations;
 #[path = "world/processes.rs"]
 mod processes;
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use berth::{
     cluster::{Leadership, Metrics, election::candidate::ElectionSettings},
@@ -207,12 +207,23 @@ impl World {
     pub(crate) async fn until_judged(&self, pod: &core::Pod, admitted: bool) {
         let dry_run = PostParams { dry_run: true, ..PostParams::default() };
         let mut again = tokio::time::interval(Duration::from_millis(50));
+        let mut answers = BTreeMap::new();
         let judged = async {
-            while self.pods().create(&dry_run, pod).await.is_ok() != admitted {
+            loop {
                 again.tick().await;
+                let answer = self.pods().create(&dry_run, pod).await;
+                if answer.is_ok() == admitted {
+                    return;
+                }
+                let text = answer.map_or_else(|error| error.to_string(), |_| "admitted".to_owned());
+                *answers.entry(text).or_insert(0) += 1;
             }
         };
-        tokio::time::timeout(LIMIT, judged).await.expect("the API server judges the pod so in time");
+        let in_time = tokio::time::timeout(LIMIT, judged).await.is_ok();
+        assert!(
+            in_time,
+            "the API server does not judge the pod so in time; its answers, counted: {answers:#?}"
+        );
     }
 
     /// Returns once a share pod meets the webhook: the API server learns of its configuration by a watch of its own.
