@@ -2,7 +2,10 @@
 //!
 //! A class keeps it for each node, so it has numbers alone; the rooms that would be left are made of them for the nodes that can win.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use smallvec::SmallVec;
 
@@ -13,7 +16,7 @@ use super::{
     rooms::ValuedRoom,
 };
 use crate::scheduling::model::{
-    card_kind::{CardKinds, KindId},
+    card_kind::{CardKinds, KindId, narrow},
     pod_shape::Portion,
 };
 
@@ -32,8 +35,10 @@ pub struct Vacancy {
     pub after: SmallVec<[Remainder; 1]>,
     /// How large the node is when it is empty; `None`: it has no cards.
     pub size: Option<NodeSize>,
+    /// Drawn from the room before the pod and after: what tells vacancies apart that seem to cost the same.
+    draw: u32,
     /// What the pod costs exactly, once that is asked.
-    pub exact: ExactCost,
+    exact: ExactCost,
 }
 
 /// Of which cards a pod takes something.
@@ -60,7 +65,7 @@ pub struct Remainder {
 
 /// What a pod costs exactly, as far as it was asked.
 #[derive(Debug, Default)]
-pub struct ExactCost(Mutex<Option<Box<KnownCost>>>);
+struct ExactCost(Mutex<Option<Box<KnownCost>>>);
 
 #[derive(Debug)]
 struct KnownCost {
@@ -73,6 +78,23 @@ struct KnownCost {
 }
 
 type Rooms = SmallVec<[Arc<ValuedRoom>; 1]>;
+
+/// So many bits of what is drawn count: in sums of scores more would be lost.
+const DRAWN: u32 = 20;
+
+/// A number drawn from a room and what is left of it. Kinds of cards do not count: which place one has depends on which node came first.
+fn draw(room: &Room, left: [u32; 2], cards: &TakenCards) -> u32 {
+    let mut hasher = DefaultHasher::new();
+    let mut add = |RoomCard { kind: _, used, slots, cores, memory }: &RoomCard| {
+        (used, slots, cores, memory).hash(&mut hasher);
+    };
+    room.cards.iter().for_each(&mut add);
+    if let TakenCards::These(taken) = cards {
+        taken.as_flattened().iter().for_each(&mut add);
+    }
+    (room.cpu, room.memory, left).hash(&mut hasher);
+    narrow(hasher.finish() >> u32::BITS)
+}
 
 impl TakenCards {
     /// Each choice between the cards of a room, where there is one: the card before and after the pod, and how much of it others can't have then, in
@@ -93,6 +115,18 @@ impl TakenCards {
 }
 
 impl Vacancy {
+    /// What a pod leaves of a room of whose cards so much is free, in thousandths of one, on a node of this size: so much cpu and memory, and with each
+    /// choice of cards what it says.
+    pub fn new(
+        (before, free, size): (Arc<ValuedRoom>, u32, Option<NodeSize>),
+        left: [u32; 2],
+        cards: TakenCards,
+        after: SmallVec<[Remainder; 1]>,
+    ) -> Self {
+        let draw = draw(&before.room, left, &cards);
+        Self { before, free, left, cards, after, size, draw, exact: ExactCost::default() }
+    }
+
     /// Whether both find as much room and leave as much.
     pub fn is_alike(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.before, &other.before)
@@ -118,10 +152,14 @@ impl Vacancy {
         cost
     }
 
-    /// What the best choice would cost if a room were worth as much less as less is free of its cards, in millionths of a card.
-    pub fn rough_cost(&self, packing: &Packing) -> i64 {
+    /// What the best choice would cost if a room were worth as much less as less is free of its cards, in millionths of a card. Vacancies for which that is
+    /// the same cost less than one of these more, each another part of it: how many have one cost has no bound, and of each it takes long to find out
+    /// what it costs exactly.
+    #[expect(clippy::cast_precision_loss, reason = "costs are far below 2^52")]
+    pub fn rough_cost(&self, packing: &Packing) -> f64 {
         let rough = RoughCost::new(&self.before, self.free, self.size, packing);
-        self.after.iter().map(|left| rough.of(left, packing)).min().unwrap_or(0)
+        let cost = self.after.iter().map(|left| rough.of(left, packing)).min().unwrap_or(0);
+        cost as f64 + f64::from(self.draw >> (u32::BITS - DRAWN)) / f64::from(1 << DRAWN)
     }
 
     /// The room that each choice leaves.

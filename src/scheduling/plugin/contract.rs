@@ -147,7 +147,7 @@ pub trait RoomScore: SchedulingPlugin {
     fn amounts(ask: &Ask, node: &NodeState) -> RoomAmounts;
 
     /// What a cost of so many millionths of a card comes to in points: the less, the better.
-    fn points(cost: i64) -> f64;
+    fn points(cost: f64) -> f64;
 
     /// What is free on the node, whatever pods ask for.
     fn free_room(node: &NodeState, packing: &Packing) -> FreeRoom;

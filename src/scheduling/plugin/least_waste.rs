@@ -25,7 +25,7 @@ use crate::{
             fleet::NodeSize,
             free_room::{AskedRoom, CostEstimate, FreeRoom},
             room::{self, Room, RoomCard},
-            vacancy::{ExactCost, Remainder, TakenCards, Vacancy},
+            vacancy::{Remainder, TakenCards, Vacancy},
         },
         world::{node_parts::NodePart, node_state::NodeState},
     },
@@ -85,9 +85,8 @@ impl RoomScore for LeastWaste {
         estimate::estimate(asked, free, packing)
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "costs are far below 2^52")]
-    fn points(cost: i64) -> f64 {
-        cost as f64 / POINT
+    fn points(cost: f64) -> f64 {
+        cost / POINT
     }
 }
 
@@ -236,8 +235,7 @@ impl<'a> VacantNode<'a> {
 
     fn vacancy(self, cards: TakenCards, after: SmallVec<[Remainder; 1]>) -> Vacancy {
         let Self { node, packing, room, leaves: Leaves { free, left, .. }, .. } = self;
-        let (before, size) = (packing.valued(room), NodeSize::of(&node.info));
-        Vacancy { before, free, left, cards, after, size, exact: ExactCost::default() }
+        Vacancy::new((packing.valued(room), free, NodeSize::of(&node.info)), left, cards, after)
     }
 }
 

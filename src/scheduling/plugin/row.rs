@@ -123,7 +123,7 @@ pub(super) struct Row {
 pub(super) struct RoomScoring {
     pub(super) vacancy: FindVacancy,
     pub(super) amounts: ReadAmounts,
-    pub(super) points: fn(i64) -> f64,
+    pub(super) points: fn(f64) -> f64,
     pub(super) free_room: FindFreeRoom,
     pub(super) asked_room: FindAskedRoom,
     pub(super) estimate: Estimate,

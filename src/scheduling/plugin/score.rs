@@ -172,7 +172,7 @@ impl NodeScores {
     pub(in crate::scheduling) fn exact(&self, packing: &Packing) -> RawScores {
         let mut raw = self.raw;
         if let Some(vacancy) = &self.vacancy {
-            raw.set_cost(vacancy.cost(packing), false);
+            raw.set_cost(float(vacancy.cost(packing)), false);
         }
         raw
     }
@@ -180,7 +180,7 @@ impl NodeScores {
 
 impl RawScores {
     /// Sets what the node costs by its room, in millionths of a card.
-    fn set_cost(&mut self, cost: i64, is_rough: bool) {
+    fn set_cost(&mut self, cost: f64, is_rough: bool) {
         if let Some((place, scoring)) = ROOM_SCORER {
             self.set(place, (scoring.points)(cost));
             self.is_rough = is_rough;

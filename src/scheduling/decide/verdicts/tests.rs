@@ -707,6 +707,31 @@ fn of_nodes_that_all_differ_few_are_valued_and_dry_runs_choose_among_the_same() 
 }
 
 #[test]
+fn of_nodes_that_seem_to_cost_the_same_no_more_than_are_on_the_list_are_valued() {
+    let mut snapshot = Snapshot::default();
+    for at in 0..200 {
+        let node = format!("n{at:03}");
+        snapshot.set_node(fixtures::node(&node, 2, 800_000));
+        // Less than a thousandth of a card, on each node another part of it.
+        let share = fixtures::share(&format!("GPU-{node}-0"), 1 + at, 0);
+        let held = fixtures::allocation(fixtures::PROFILE, share, Answer::Succeeded);
+        snapshot.charge(format!("pod-{at}").as_str().into(), fixtures::charge(&node, vec![held]));
+    }
+    let (world, weights) = (snapshot.world(), ScoreWeights::default());
+    let demand = fixtures::demand("pod", Asked { memory: 50_000, cpu: 0, ..asking(0, 2) }.ask());
+    let mut verdicts = Verdicts::new(&demand.ask, world, weights);
+    let [least, most] = [f64::min, f64::max].map(|of| verdicts.scores.iter().copied().reduce(of).unwrap());
+    assert!(most - least < 0.001, "{least} to {most}");
+    verdicts.value_best(world.packing(), &weights);
+    assert_eq!(verdicts.listed.iter().filter(|score| **score > UNFIT).count(), LISTED);
+    let decided = Classes::default().decide(&demand, &snapshot, |_| 0).unwrap().node;
+    assert_eq!(verdicts.best(world).unwrap().info.name, decided);
+    let outlook = Outlook::new(world.clone(), BTreeMap::new(), weights);
+    let told = outlook.place(&demand, || ControlFlow::Continue(())).unwrap().unwrap();
+    assert_eq!(told.node.info.name, decided);
+}
+
+#[test]
 fn of_nodes_that_all_differ_few_are_judged() {
     let snapshot = unequal_nodes(400);
     let (world, weights) = (snapshot.world(), ScoreWeights::default());

@@ -1,6 +1,6 @@
 //! The highest score that a node may have, found without judging the node: where one plugin alone tells nodes apart, and that by their rooms.
 
-use super::{ROOM_SCORER, RawScores, SCORERS, ScoreWeights};
+use super::{ROOM_SCORER, RawScores, SCORERS, ScoreWeights, float};
 use crate::scheduling::{
     model::pod::Ask,
     packing::{
@@ -55,7 +55,7 @@ impl<'a> ScoreEstimates<'a> {
             CostEstimate::Unknown => Some(f64::INFINITY),
             CostEstimate::AtLeast(cost) => {
                 let mut raw = self.even;
-                raw.set_cost(cost, true);
+                raw.set_cost(float(cost), true);
                 Some(raw.total(&self.weights))
             }
         }
