@@ -33,6 +33,9 @@ struct Args {
     /// Pods that wait, of which no two are alike, on the smallest number of nodes: one cluster for each number
     #[arg(long, num_args = 0.., value_delimiter = ',', default_values_t = [100, 500, 1_000])]
     classes: Vec<usize>,
+    /// Let the shares that pods hold differ by up to 39 MiB, so that the rooms of most nodes differ and seem to be worth the same
+    #[arg(long)]
+    uneven: bool,
     /// The program to start in place of the one that cargo has built
     #[arg(long, default_value = env!("CARGO_BIN_EXE_berth"))]
     program: PathBuf,
@@ -66,7 +69,7 @@ fn main() -> ExitCode {
 }
 
 async fn run(args: &Args) -> anyhow::Result<()> {
-    let size = |nodes, pods, classes| ClusterSize { nodes, pods, classes };
+    let size = |nodes, pods, classes| ClusterSize { nodes, pods, classes, uneven: args.uneven };
     let (most, fewest) = (args.nodes.iter().max().copied(), args.nodes.iter().min().copied());
     let by_nodes = args.nodes.iter().map(|nodes| size(*nodes, nodes * PODS_OF_A_NODE, 0));
     let by_pods = args.pods.iter().filter_map(|pods| Some(size(most?, *pods, 0)));

@@ -148,7 +148,7 @@ fn what_is_kept_of_nodes_and_pods_takes_so_much_memory_at_most() {
     });
     let of_pods = allocation_counter::measure(|| {
         for number in 0..PODS {
-            let pod: Pod = serde_json::from_value(objects::running(number, NODES)).unwrap();
+            let pod: Pod = serde_json::from_value(objects::running(number, NODES, false)).unwrap();
             pods.push(Box::new(parts.share(reader.pod(&pod).0)));
         }
     });

@@ -112,7 +112,7 @@ fn list_of_pods(size: ClusterSize, version: u64) -> Vec<Bytes> {
             if number > 0 {
                 text.push(',');
             }
-            text.push_str(&objects::running(number, size.nodes).to_string());
+            text.push_str(&objects::running(number, size.nodes, size.uneven).to_string());
         }
         parts.push(text.into());
     }

@@ -58,10 +58,12 @@ pub(crate) fn node(number: usize) -> Value {
     })
 }
 
-/// A pod that was bound and allocated long ago, and runs on one of so many nodes.
-pub(crate) fn running(number: usize, nodes: usize) -> Value {
+/// A pod that was bound and allocated long ago, and runs on one of so many nodes. `uneven` shares differ by up to 39 MiB.
+pub(crate) fn running(number: usize, nodes: usize, uneven: bool) -> Value {
     let (node, card) = (number % nodes, (number / nodes + number) % 8);
-    let memory = 1000 + 1000 * (number % 7);
+    // Less than a thousandth of a card, in which what is free is counted.
+    let more = if uneven { (number / 7 * 31 + number / nodes * 7) % 40 } else { 0 };
+    let memory = 1000 + 1000 * (number % 7) + more;
     let name = format!("job-{:05}-{:05}", number / 50, number % 50);
     let limits = json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": memory.to_string(), "nvidia.com/gpucores": "5",
         "cpu": "2", "memory": "8Gi"});

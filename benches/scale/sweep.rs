@@ -22,6 +22,8 @@ pub(crate) struct ClusterSize {
     pub(crate) pods: usize,
     /// Pods that wait, no two of them alike.
     pub(crate) classes: usize,
+    /// Whether the shares that pods hold differ by a few MiB.
+    pub(crate) uneven: bool,
 }
 
 /// What the program takes.
@@ -163,7 +165,7 @@ fn mebibytes(kibibytes: u64) -> u64 {
 
 impl fmt::Display for Figures {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ClusterSize { nodes, pods, classes } = self.size;
+        let ClusterSize { nodes, pods, classes, .. } = self.size;
         let (dry_run, at_once, asked) = self.dry_run;
         write!(
             out,

@@ -3,10 +3,11 @@
 //! A class keeps it for each node, so it has numbers alone; the rooms that would be left are made of them for the nodes that can win.
 
 use std::{
-    hash::{DefaultHasher, Hash, Hasher},
+    hash::{BuildHasher, Hash, Hasher},
     sync::{Arc, Mutex, PoisonError},
 };
 
+use foldhash::fast::FixedState;
 use smallvec::SmallVec;
 
 use super::{
@@ -84,7 +85,7 @@ const DRAWN: u32 = 20;
 
 /// A number drawn from a room and what is left of it. Kinds of cards do not count: which place one has depends on which node came first.
 fn draw(room: &Room, left: [u32; 2], cards: &TakenCards) -> u32 {
-    let mut hasher = DefaultHasher::new();
+    let mut hasher = FixedState::default().build_hasher();
     let mut add = |RoomCard { kind: _, used, slots, cores, memory }: &RoomCard| {
         (used, slots, cores, memory).hash(&mut hasher);
     };
