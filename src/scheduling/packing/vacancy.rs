@@ -36,7 +36,7 @@ pub struct Vacancy {
     pub after: SmallVec<[Remainder; 1]>,
     /// How large the node is when it is empty; `None`: it has no cards.
     pub size: Option<NodeSize>,
-    /// Drawn from the room before the pod and after: what tells vacancies apart that seem to cost the same.
+    /// What [`draw`] says of it.
     draw: u32,
     /// What the pod costs exactly, once that is asked.
     exact: ExactCost,
@@ -80,10 +80,11 @@ struct KnownCost {
 
 type Rooms = SmallVec<[Arc<ValuedRoom>; 1]>;
 
-/// So many bits of what is drawn count: in sums of scores more would be lost.
+/// A number that is drawn has so many bits: in sums of scores more would be lost.
 const DRAWN: u32 = 20;
 
-/// A number drawn from a room and what is left of it. Kinds of cards do not count: which place one has depends on which node came first.
+/// A number drawn from a room and what is left of it, by which vacancies are told apart that seem to cost the same. Kinds of cards do not count: which place
+/// one has depends on which node came first.
 fn draw(room: &Room, left: [u32; 2], cards: &TakenCards) -> u32 {
     let mut hasher = FixedState::default().build_hasher();
     let mut add = |RoomCard { kind: _, used, slots, cores, memory }: &RoomCard| {
@@ -94,7 +95,7 @@ fn draw(room: &Room, left: [u32; 2], cards: &TakenCards) -> u32 {
         taken.as_flattened().iter().for_each(&mut add);
     }
     (room.cpu, room.memory, left).hash(&mut hasher);
-    narrow(hasher.finish() >> u32::BITS)
+    narrow(hasher.finish() >> (u64::BITS - DRAWN))
 }
 
 impl TakenCards {
@@ -116,8 +117,8 @@ impl TakenCards {
 }
 
 impl Vacancy {
-    /// What a pod leaves of a room of whose cards so much is free, in thousandths of one, on a node of this size: so much cpu and memory, and with each
-    /// choice of cards what it says.
+    /// The vacancy on a node of this size with this room, of whose cards so much is free, in thousandths of one. `left` are cpu, in thousandths, and memory,
+    /// in MiB, after the pod; `cards` has the choices between cards, and `after` what each of them leaves.
     pub fn new(
         (before, free, size): (Arc<ValuedRoom>, u32, Option<NodeSize>),
         left: [u32; 2],
@@ -153,14 +154,14 @@ impl Vacancy {
         cost
     }
 
-    /// What the best choice would cost if a room were worth as much less as less is free of its cards, in millionths of a card. Vacancies for which that is
-    /// the same cost less than one of these more, each another part of it: how many have one cost has no bound, and of each it takes long to find out
-    /// what it costs exactly.
+    /// What the best choice would cost if a room were worth as much less as less is free of its cards, in millionths of a card. To that is added a part of
+    /// one millionth that is drawn from the vacancy. Any number of vacancies may come to the same cost; with the part, they are compared one by one, and only
+    /// the first few have to be valued exactly, which takes long.
     #[expect(clippy::cast_precision_loss, reason = "costs are far below 2^52")]
     pub fn rough_cost(&self, packing: &Packing) -> f64 {
         let rough = RoughCost::new(&self.before, self.free, self.size, packing);
         let cost = self.after.iter().map(|left| rough.of(left, packing)).min().unwrap_or(0);
-        cost as f64 + f64::from(self.draw >> (u32::BITS - DRAWN)) / f64::from(1 << DRAWN)
+        cost as f64 + f64::from(self.draw) / f64::from(1 << DRAWN)
     }
 
     /// The room that each choice leaves.

@@ -674,15 +674,29 @@ fn of_alike_nodes_one_is_judged() {
 
 /// Nodes of which no two have as much free of their cards.
 fn unequal_nodes(nodes: u64) -> Snapshot {
+    holding_nodes(nodes, 8_000, |at| 1 + at * 37 % 7_000)
+}
+
+/// Nodes of two cards with so much memory, each with a share of its first card that has so much as is `held` on it.
+fn holding_nodes(nodes: u64, memory: u64, held: impl Fn(u64) -> u64) -> Snapshot {
     let mut snapshot = Snapshot::default();
     for at in 0..nodes {
         let node = format!("n{at:03}");
-        snapshot.set_node(fixtures::node(&node, 2, 8_000));
-        let share = fixtures::share(&format!("GPU-{node}-0"), 1 + at * 37 % 7_000, 0);
+        snapshot.set_node(fixtures::node(&node, 2, memory));
+        let share = fixtures::share(&format!("GPU-{node}-0"), held(at), 0);
         let held = fixtures::allocation(fixtures::PROFILE, share, Answer::Succeeded);
         snapshot.charge(format!("pod-{at}").as_str().into(), fixtures::charge(&node, vec![held]));
     }
     snapshot
+}
+
+/// The node that a class chooses, and a dry run too.
+fn chosen_by_both(demand: &Demand, snapshot: &Snapshot) -> NodeName {
+    let decided = Classes::default().decide(demand, snapshot, |_| 0).unwrap().node;
+    let outlook = Outlook::new(snapshot.world().clone(), BTreeMap::new(), ScoreWeights::default());
+    let told = outlook.place(demand, || ControlFlow::Continue(())).unwrap().unwrap();
+    assert_eq!(told.node.info.name, decided);
+    decided
 }
 
 #[test]
@@ -690,11 +704,6 @@ fn of_nodes_that_all_differ_few_are_valued_and_dry_runs_choose_among_the_same() 
     let snapshot = unequal_nodes(200);
     let (world, weights) = (snapshot.world(), ScoreWeights::default());
     let demand = fixtures::demand("pod", Asked { memory: 500, cpu: 0, ..asking(0, 2) }.ask());
-    let decided = Classes::default().decide(&demand, &snapshot, |_| 0).unwrap().node;
-    let outlook = Outlook::new(world.clone(), BTreeMap::new(), weights);
-    let told = outlook.place(&demand, || ControlFlow::Continue(())).unwrap().unwrap();
-    assert_eq!(told.node.info.name, decided);
-
     let mut verdicts = Verdicts::new(&demand.ask, world, weights);
     let mut different = verdicts.scores.clone();
     different.sort_unstable_by(|one, other| other.total_cmp(one));
@@ -703,20 +712,13 @@ fn of_nodes_that_all_differ_few_are_valued_and_dry_runs_choose_among_the_same() 
     let valued: Vec<_> = (0..verdicts.slots()).filter(|slot| verdicts.listed[*slot] > UNFIT).collect();
     assert!((32..200).contains(&valued.len()), "{}", valued.len());
     assert!(valued.iter().all(|slot| verdicts.scores[*slot] >= different[31]));
-    assert_eq!(verdicts.best(world).unwrap().info.name, decided);
+    assert_eq!(verdicts.best(world).unwrap().info.name, chosen_by_both(&demand, &snapshot));
 }
 
 #[test]
 fn of_nodes_that_seem_to_cost_the_same_no_more_than_are_on_the_list_are_valued() {
-    let mut snapshot = Snapshot::default();
-    for at in 0..200 {
-        let node = format!("n{at:03}");
-        snapshot.set_node(fixtures::node(&node, 2, 800_000));
-        // Less than a thousandth of a card, on each node another part of it.
-        let share = fixtures::share(&format!("GPU-{node}-0"), 1 + at, 0);
-        let held = fixtures::allocation(fixtures::PROFILE, share, Answer::Succeeded);
-        snapshot.charge(format!("pod-{at}").as_str().into(), fixtures::charge(&node, vec![held]));
-    }
+    // Less than a thousandth of a card, on each node another part of it.
+    let snapshot = holding_nodes(200, 800_000, |at| 1 + at);
     let (world, weights) = (snapshot.world(), ScoreWeights::default());
     let demand = fixtures::demand("pod", Asked { memory: 50_000, cpu: 0, ..asking(0, 2) }.ask());
     let mut verdicts = Verdicts::new(&demand.ask, world, weights);
@@ -724,11 +726,7 @@ fn of_nodes_that_seem_to_cost_the_same_no_more_than_are_on_the_list_are_valued()
     assert!(most - least < 0.001, "{least} to {most}");
     verdicts.value_best(world.packing(), &weights);
     assert_eq!(verdicts.listed.iter().filter(|score| **score > UNFIT).count(), LISTED);
-    let decided = Classes::default().decide(&demand, &snapshot, |_| 0).unwrap().node;
-    assert_eq!(verdicts.best(world).unwrap().info.name, decided);
-    let outlook = Outlook::new(world.clone(), BTreeMap::new(), weights);
-    let told = outlook.place(&demand, || ControlFlow::Continue(())).unwrap().unwrap();
-    assert_eq!(told.node.info.name, decided);
+    assert_eq!(verdicts.best(world).unwrap().info.name, chosen_by_both(&demand, &snapshot));
 }
 
 #[test]
