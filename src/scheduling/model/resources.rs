@@ -6,7 +6,7 @@
 mod declared;
 mod resized;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, iter};
 
 use compact_str::CompactString;
 
@@ -18,10 +18,15 @@ pub use declared::{DeclaredResources, WholePodBound};
 /// How much of each resource: cpu in thousandths, the rest in units. A sum is exact and rounded up once.
 #[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
 pub struct ResourceAmounts {
+    /// Of [`ASKED_MOST`], where it is named: these are not looked for among the others.
+    asked_most: [Option<i64>; ASKED_MOST.len()],
     /// In order of name: pods have few, and there are many pods.
-    amounts: Vec<(CompactString, i64)>,
+    others: Vec<(CompactString, i64)>,
     scored: Scored,
 }
+
+/// The resources for which nodes are asked most, in order of name.
+const ASKED_MOST: [&str; 2] = ["cpu", "memory"];
 
 /// cpu and memory as they count where nodes are compared by what is requested of them: a container that requests none of one counts with
 /// [`UNSAID`], or else a node would look empty however many such containers run there.
@@ -71,8 +76,9 @@ impl ResourceAmounts {
     /// What is requested, and the same as it counts where nodes are compared.
     fn of_requests(requested: Amounts, scored: Amounts) -> Self {
         let mut requests = Self::rounded(requested);
-        requests.amounts.retain(|(_, amount)| *amount != 0);
-        requests.amounts.shrink_to_fit();
+        requests.asked_most = requests.asked_most.map(|amount| amount.filter(|amount| *amount != 0));
+        requests.others.retain(|(_, amount)| *amount != 0);
+        requests.others.shrink_to_fit();
         requests.scored = Self::rounded(scored).scored;
         requests
     }
@@ -87,19 +93,34 @@ impl ResourceAmounts {
             let rounded = if name == "cpu" { amount.millis_rounded_up() } else { amount.units_rounded_up() };
             (name, rounded)
         };
-        let mut rounded = Self { amounts: amounts.into_iter().map(round).collect(), ..Self::default() };
+        let mut rounded = Self::default();
+        for (name, amount) in amounts.into_iter().map(round) {
+            match asked_most(&name) {
+                Some(place) => rounded.asked_most[place] = Some(amount),
+                None => rounded.others.push((name, amount)),
+            }
+        }
+        rounded.others.shrink_to_fit();
         rounded.scored = Scored { cpu: rounded.get("cpu"), memory: rounded.get("memory") };
         rounded
     }
 
-    /// Where the resource stands, or would.
+    /// Where another resource than [`ASKED_MOST`] stands, or would.
     fn place(&self, name: &str) -> Result<usize, usize> {
-        self.amounts.binary_search_by(|(known, _)| known.as_str().cmp(name))
+        self.others.binary_search_by(|(known, _)| known.as_str().cmp(name))
+    }
+
+    /// How much of this resource, where it is named.
+    fn named(&self, name: &str) -> Option<i64> {
+        match asked_most(name) {
+            Some(place) => self.asked_most[place],
+            None => self.place(name).ok().map(|at| self.others[at].1),
+        }
     }
 
     /// How much of this resource.
     pub fn get(&self, name: &str) -> i64 {
-        self.place(name).map_or(0, |at| self.amounts[at].1)
+        self.named(name).unwrap_or(0)
     }
 
     /// How much of this resource counts where nodes are compared: of cpu and memory a container that requests none counts with 100m and 200 MiB.
@@ -113,32 +134,47 @@ impl ResourceAmounts {
 
     /// Whether this resource is named at all.
     pub fn names(&self, name: &str) -> bool {
-        self.place(name).is_ok()
+        self.named(name).is_some()
     }
 
     /// Every resource, by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, i64)> {
-        self.amounts.iter().map(|(name, amount)| (name.as_str(), *amount))
+        let own = |at: usize| self.asked_most[at].map(|amount| (ASKED_MOST[at], amount));
+        let others = |from: usize, to: usize| {
+            self.others[from..to].iter().map(|(name, amount)| (name.as_str(), *amount))
+        };
+        let [cpu, memory] =
+            ASKED_MOST.map(|name| self.others.partition_point(|(other, _)| other.as_str() < name));
+        let to_cpu = others(0, cpu).chain(own(0));
+        let to_memory = to_cpu.chain(others(cpu, memory)).chain(own(1));
+        to_memory.chain(others(memory, self.others.len()))
     }
 
     /// What is left of these once the other is taken, by the resources of these; nothing where more is taken than there is.
     #[must_use]
     pub fn left(&self, other: &Self) -> Self {
-        let left = |(name, amount): &(CompactString, i64)| {
-            (name.clone(), amount.saturating_sub(other.get(name)).max(0))
-        };
         let rest = |of: i64, taken: i64| of.saturating_sub(taken).max(0);
-        let scored = Scored {
+        let mut left = self.clone();
+        for (name, left) in iter::zip(ASKED_MOST, &mut left.asked_most) {
+            *left = left.map(|amount| rest(amount, other.get(name)));
+        }
+        for (name, left) in &mut left.others {
+            *left = rest(*left, other.get(name));
+        }
+        left.scored = Scored {
             cpu: rest(self.scored.cpu, other.scored.cpu),
             memory: rest(self.scored.memory, other.scored.memory),
         };
-        Self { amounts: self.amounts.iter().map(left).collect(), scored }
+        left
     }
 
     /// The amounts without those of the resources whose names match.
     #[must_use]
     pub fn without(mut self, left_out: impl Fn(&str) -> bool) -> Self {
-        self.amounts.retain(|(name, _)| !left_out(name));
+        for (name, amount) in iter::zip(ASKED_MOST, &mut self.asked_most) {
+            *amount = amount.filter(|_| !left_out(name));
+        }
+        self.others.retain(|(name, _)| !left_out(name));
         self
     }
 
@@ -146,13 +182,21 @@ impl ResourceAmounts {
     pub fn add(&mut self, other: &Self) {
         self.scored.cpu = self.scored.cpu.saturating_add(other.scored.cpu);
         self.scored.memory = self.scored.memory.saturating_add(other.scored.memory);
-        for (name, amount) in &other.amounts {
+        for (sum, amount) in iter::zip(&mut self.asked_most, other.asked_most) {
+            *sum = amount.map_or(*sum, |amount| Some(sum.unwrap_or(0).saturating_add(amount)));
+        }
+        for (name, amount) in &other.others {
             match self.place(name) {
-                Ok(at) => self.amounts[at].1 = self.amounts[at].1.saturating_add(*amount),
-                Err(at) => self.amounts.insert(at, (name.clone(), *amount)),
+                Ok(at) => self.others[at].1 = self.others[at].1.saturating_add(*amount),
+                Err(at) => self.others.insert(at, (name.clone(), *amount)),
             }
         }
     }
+}
+
+/// The place of a resource among [`ASKED_MOST`].
+fn asked_most(name: &str) -> Option<usize> {
+    ASKED_MOST.iter().position(|known| *known == name)
 }
 
 /// What a pod requests; `unsaid` is what a container requests of a resource of which it says nothing.
@@ -282,6 +326,24 @@ mod tests {
                 "overhead":{"cpu":"250m"}}"#,
         );
         assert_eq!((amounts.get("cpu"), amounts.get("memory")), (3750, 1 << 30));
+    }
+
+    #[test]
+    fn resources_come_in_order_of_name_and_are_added_and_taken_one_by_one() {
+        let amounts = |amounts: &[(&str, i64)]| {
+            let amounts = amounts.iter().map(|(name, amount)| ((*name).into(), Amount::units(*amount)));
+            ResourceAmounts::rounded(amounts.collect())
+        };
+        let all = [("a", 1), ("cpu", 2), ("d", 3), ("memory", 4), ("z", 5)];
+        let named = |amounts: &ResourceAmounts| amounts.iter().map(|(_, amount)| amount).collect::<Vec<_>>();
+        assert_eq!(named(&amounts(&all)), [1, 2000, 3, 4, 5]);
+        let mut some = amounts(&[("memory", 1), ("d", 1), ("x", 7)]);
+        assert_eq!(some.iter().collect::<Vec<_>>(), [("d", 1), ("memory", 1), ("x", 7)]);
+        assert_eq!(named(&amounts(&all).left(&some)), [1, 2000, 2, 3, 5]);
+        some.add(&amounts(&all));
+        assert_eq!(named(&some), [1, 2000, 4, 5, 7, 5]);
+        assert_eq!(named(&some.without(|name| name < "memory")), [5, 7, 5]);
+        assert!(!amounts(&[("a", 0)]).names("cpu") && amounts(&[("cpu", 0)]).names("cpu"));
     }
 
     #[test]
