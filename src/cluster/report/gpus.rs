@@ -133,6 +133,8 @@ pub struct NodeGpus<'t, 'n> {
     models: Vec<&'n Arc<str>>,
     /// By share, then by card.
     fits: Vec<Fit>,
+    /// By share, how many cards have room for it.
+    counts: Vec<usize>,
 }
 
 impl Lack {
@@ -270,12 +272,15 @@ impl TypicalPods {
         });
         let cards: Vec<_> = working.collect();
         let typical = &*self;
-        let fit = |share: usize, card: &WorkingCard<'_>| {
-            typical.shares[share].fit(card.offered, typical.portions[card.class][share])
-        };
-        let shares = 0..typical.shares.len();
-        let fits = shares.flat_map(|share| cards.iter().map(move |card| fit(share, card))).collect();
-        NodeGpus { typical, cpu: left(node, "cpu"), memory: left(node, "memory"), models, fits, cards }
+        let (mut fits, mut counts) = (Vec::with_capacity(typical.shares.len() * cards.len()), Vec::new());
+        for (place, share) in typical.shares.iter().enumerate() {
+            let before = fits.len();
+            let of_cards = cards.iter().map(|card| (card, typical.portions[card.class][place]));
+            fits.extend(of_cards.map(|(card, portion)| share.fit(card.offered, portion)));
+            counts.push(fits[before..].iter().filter(|fit| **fit == Fit::Fits).count());
+        }
+        let [cpu, memory] = ["cpu", "memory"].map(|resource| left(node, resource));
+        NodeGpus { typical, cpu, memory, cards, models, fits, counts }
     }
 }
 
@@ -320,18 +325,16 @@ impl<'n> NodeGpus<'_, 'n> {
 
     /// Of each model on the node how many GPUs there are, are allocated and fragmented.
     pub fn by_model(&self) -> impl Iterator<Item = (&'n Arc<str>, ModelGpus)> {
-        let counts: Vec<_> =
-            (0..self.typical.shares.len()).map(|share| self.with_room(share).count()).collect();
         self.models.iter().zip(0..).map(move |(name, model)| {
             let cards = || self.cards.iter().filter(|card| card.model == model);
             let all_free: f64 = cards().map(|card| card.free).sum();
-            let rooms = (0..counts.len()).map(|share| {
+            let rooms = (0..self.counts.len()).map(|share| {
                 let cards = self.with_room(share).filter(|card| card.model == model);
                 cards.fold(0.0, |room, card| room + card.free)
             });
             let rooms: Vec<f64> = rooms.collect();
             let fragment = |pod: &TypicalPod| match pod.shares {
-                Some((cards, share)) if pod.cpu <= self.cpu && counts[share] >= cards as usize => {
+                Some((cards, share)) if pod.cpu <= self.cpu && self.counts[share] >= cards as usize => {
                     all_free - rooms[share]
                 }
                 _ => all_free,
@@ -346,11 +349,10 @@ impl<'n> NodeGpus<'_, 'n> {
     pub fn stranded(&self) -> impl Iterator<Item = (&'n OfferedCard<'n>, Lack, f64)> {
         // How far that pod gets that gets furthest, once a card has room for its share.
         let mut furthest = vec![None; self.typical.shares.len()];
-        let counts: Vec<_> = (0..furthest.len()).map(|share| self.with_room(share).count()).collect();
         for pod in &self.typical.pods {
             let Some((cards, share)) = pod.shares else { continue };
             let reached = match () {
-                () if counts[share] < cards as usize => Fit::Lacks(Lack::PartlyUsed),
+                () if self.counts[share] < cards as usize => Fit::Lacks(Lack::PartlyUsed),
                 () if pod.cpu > self.cpu => Fit::Lacks(Lack::Cpu),
                 () if pod.memory > self.memory => Fit::Lacks(Lack::Memory),
                 () => Fit::Fits,
@@ -363,11 +365,13 @@ impl<'n> NodeGpus<'_, 'n> {
                 Fit::Fits => *then,
                 Fit::Lacks(_) => Some(*fit),
             });
-            match reached.fold(None, |most, fit| Some(further(most, fit))) {
-                None => Some(Lack::Model),
-                Some(Fit::Lacks(lack)) => Some(lack),
-                Some(Fit::Fits) => None,
-            }
+            let mut lacks = reached.map(|fit| match fit {
+                Fit::Fits => None,
+                Fit::Lacks(lack) => Some(lack),
+            });
+            // Most cards are of use for one of the first pods.
+            let most = lacks.try_fold(None, |most: Option<Lack>, lack| Some(most.max(Some(lack?))));
+            most.map(|most| most.unwrap_or(Lack::Model))
         };
         let cards = self.cards.iter().enumerate().filter(|(_, card)| card.free > 0.0);
         cards.filter_map(move |(at, card)| Some((card.offered, lacks(at)?, card.free)))
