@@ -349,8 +349,10 @@ impl<'a, 'v> Evaluation<'a, 'v> {
         if rank_of(passed, at) == 0 {
             return ControlFlow::Continue(Some(passed[at].node));
         }
-        let least = among.iter().map(|at| rank_of(passed, *at)).min();
-        among.retain(|at| Some(rank_of(passed, *at)) == least);
+        let ranks: Vec<usize> = among.iter().map(|at| rank_of(passed, *at)).collect();
+        let least = ranks.iter().min();
+        let mut ranks = ranks.iter();
+        among.retain(|_| ranks.next() == least);
         let best = self.best_listed(passed, (&rough, added), &among, &mut go_on)?;
         ControlFlow::Continue(best.map(|at| passed[at].node))
     }

@@ -104,8 +104,9 @@ pub(super) const FEW: usize = 16;
 const OF_A_SLOT: usize = 32;
 const OF_A_VERDICT: usize = 480;
 
-/// The verdicts on nodes of which others are alike.
-type Shared<K> = HashMap<K, Arc<NodeVerdict>, FixedState>;
+/// The verdicts on nodes of which others are alike: by the parts that are read of them and by the number of what follows from their amounts, which are then
+/// not among those parts.
+type SharedVerdicts = HashMap<(NodeKey, Option<usize>), Arc<NodeVerdict>, FixedState>;
 
 /// A verdict that takes the place of one with other scores.
 struct Rescored {
@@ -255,38 +256,41 @@ impl Verdicts {
         }
         let others: Vec<_> =
             read.iter().flatten().copied().filter(|part| *part != NodePart::Amounts).collect();
-        let mut by_parts: Shared<NodeKey> = HashMap::default();
-        let mut by_amounts: Shared<(NodeKey, AmountsVerdict)> = HashMap::default();
-        let mut of_amounts: HashMap<[PartId; 2], Option<AmountsVerdict>, FixedState> = HashMap::default();
+        let Surroundings { device_resources, packing } = scoring.around;
+        let mut shared: SharedVerdicts = HashMap::default();
+        let mut of_amounts: HashMap<[PartId; 2], Option<usize>, FixedState> = HashMap::default();
+        let mut different_amounts: HashMap<AmountsVerdict, usize, FixedState> = HashMap::default();
         for slot in slots.iter().copied() {
             let Some(state) = world.nodes.at(slot) else { continue };
-            let mut judged = || {
+            let Some(read) = &read else {
+                go_on().continue_value()?;
                 changes.judged += 1;
-                self.judged(ask, state, scoring)
+                let verdict = self.judged(ask, state, scoring);
+                self.set(slot, state.generation, verdict, scoring);
+                continue;
             };
-            let verdict = match &read {
-                None => {
-                    go_on().continue_value()?;
-                    judged()
+            let mut is_asked = false;
+            let mut go_on =
+                || if std::mem::replace(&mut is_asked, true) { Some(()) } else { go_on().continue_value() };
+            let amounts = match of_amounts.entry(likenesses.amounts(slot)) {
+                Entry::Occupied(known) => *known.get(),
+                Entry::Vacant(place) => {
+                    go_on()?;
+                    let found = AmountsVerdict::of(ask, state, device_resources, packing).map(|found| {
+                        let next = different_amounts.len();
+                        *different_amounts.entry(found).or_insert(next)
+                    });
+                    *place.insert(found)
                 }
-                Some(read) => match by_parts.entry(likenesses.key(slot, read)) {
-                    Entry::Occupied(known) => known.get().clone(),
-                    Entry::Vacant(place) => {
-                        go_on().continue_value()?;
-                        let Surroundings { device_resources, packing } = scoring.around;
-                        let amounts = of_amounts
-                            .entry(likenesses.amounts(slot))
-                            .or_insert_with(|| AmountsVerdict::of(ask, state, device_resources, packing));
-                        let verdict = match amounts {
-                            None => judged(),
-                            Some(amounts) => {
-                                let key = (likenesses.key(slot, &others), amounts.clone());
-                                by_amounts.entry(key).or_insert_with(judged).clone()
-                            }
-                        };
-                        place.insert(verdict).clone()
-                    }
-                },
+            };
+            let parts = likenesses.key(slot, if amounts.is_some() { &others } else { read });
+            let verdict = match shared.entry((parts, amounts)) {
+                Entry::Occupied(known) => known.get().clone(),
+                Entry::Vacant(place) => {
+                    go_on()?;
+                    changes.judged += 1;
+                    place.insert(self.judged(ask, state, scoring)).clone()
+                }
             };
             self.set(slot, state.generation, verdict, scoring);
         }
