@@ -283,6 +283,11 @@ impl Packing {
     pub fn worth(&self, room: &ValuedRoom) -> i64 {
         room.worth(&self.mix, &self.kinds)
     }
+
+    /// What it is worth by a quarter of the sequences, which takes a quarter of the time.
+    pub fn worth_by_few(&self, room: &ValuedRoom) -> i64 {
+        room.worth_by_few(&self.mix, &self.kinds)
+    }
 }
 
 /// cpu in thousandths and memory in bytes, of these amounts.

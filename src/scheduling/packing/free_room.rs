@@ -10,7 +10,7 @@ use super::{
     fleet::NodeSize,
     room::{Room, RoomCard},
     rooms::ValuedRoom,
-    vacancy::RoughCost,
+    vacancy::{RoughCost, part_drawn},
 };
 use crate::scheduling::model::{card_kind::KindId, pod_shape::Portion};
 
@@ -132,6 +132,11 @@ impl FreeRoom {
             room: Arc::as_ptr(room).addr(),
             size: *size,
         }
+    }
+
+    /// What the number drawn from it adds to the cost of a pod at least, as [`Vacancy::rough_cost`](super::vacancy::Vacancy::rough_cost) has it.
+    pub fn least_drawn(&self) -> f64 {
+        part_drawn(self.room.draw, 0)
     }
 
     /// The kinds of its cards, those included of which a pod can have nothing.

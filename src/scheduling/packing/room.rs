@@ -1,5 +1,8 @@
 //! What is free on one node: nodes with equal rooms are worth the same, whatever they are called.
 
+use std::hash::{BuildHasher, Hash, Hasher};
+
+use foldhash::fast::FixedState;
 use smallvec::SmallVec;
 
 use crate::{
@@ -15,6 +18,9 @@ const CPU_STEP: i64 = 10;
 
 /// Memory is rounded down to whole multiples of this, in MiB: nodes of one type differ by a few.
 const MEMORY_STEP: i64 = 256;
+
+/// A number drawn from a room has so many bits.
+pub(super) const DRAWN_FROM_ROOM: u32 = 16;
 
 /// What is free of one card.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -96,6 +102,12 @@ impl RoomCard {
         self.free_of(kinds.get(self.kind))
     }
 
+    /// Hashes what is free of it. Its kind does not count: which place that has depends on which node came first.
+    pub(super) fn hash_amounts(&self, hasher: &mut impl Hasher) {
+        let Self { kind: _, used, slots, cores, memory } = self;
+        (used, slots, cores, memory).hash(hasher);
+    }
+
     /// The same, of a card of this kind.
     #[inline]
     pub(super) fn free_of(&self, kind: &CardKind) -> u32 {
@@ -121,6 +133,14 @@ impl Room {
     pub(super) fn of([cpu, memory]: [u32; 2], mut cards: SmallVec<[RoomCard; 8]>, kinds: &CardKinds) -> Self {
         cards.sort_unstable_by_key(|card| (kinds.rank(card.kind), *card));
         Self { cpu, memory, cards }
+    }
+
+    /// A number of [`DRAWN_FROM_ROOM`] bits drawn from what is free, by which rooms are told apart where pods seem to cost the same.
+    pub(super) fn draw(&self) -> u32 {
+        let mut hasher = FixedState::default().build_hasher();
+        self.cards.iter().for_each(|card| card.hash_amounts(&mut hasher));
+        (self.cpu, self.memory).hash(&mut hasher);
+        narrow(hasher.finish() >> (u64::BITS - DRAWN_FROM_ROOM))
     }
 
     /// How much of its cards is free, in thousandths of one.

@@ -20,16 +20,21 @@ use crate::scheduling::model::card_kind::CardKinds;
 /// So many rooms are kept.
 const KEPT: usize = 1 << 15;
 
+/// By so many sequences rooms are compared before it is found out what they are worth by all.
+const FEW: usize = SEQUENCES / 4;
+
 /// What is known of a room.
 #[derive(Clone, Copy, Debug, Default)]
 struct Valuation {
     /// The version of the mix for which it is known; 0: not at all.
     version: u64,
-    /// What pods of each sequence take of it.
+    /// What pods of each sequence take of it: of all sequences, or of the first [`FEW`].
     filled: [Filled; SEQUENCES],
+    /// Of how many sequences that is known.
+    sequences: usize,
     /// What each shape could take alone, as [`alone::all`] has it.
     alone: i64,
-    /// What the room is worth, in millionths of a card.
+    /// What the room is worth by these, in millionths of a card.
     worth: i64,
 }
 
@@ -46,6 +51,8 @@ struct Valuations {
 pub struct ValuedRoom {
     /// The room.
     pub room: Room,
+    /// What [`Room::draw`] says of it.
+    pub(super) draw: u32,
     known: Mutex<Valuations>,
 }
 
@@ -71,7 +78,7 @@ impl Rooms {
                 rooms.clear();
             }
         }
-        let valued = Arc::new(ValuedRoom { room, known: Mutex::default() });
+        let valued = Arc::new(ValuedRoom { draw: room.draw(), room, known: Mutex::default() });
         rooms.insert(ByRoom(valued.clone()));
         valued
     }
@@ -106,14 +113,30 @@ impl Eq for ByRoom {}
 impl ValuedRoom {
     /// What the room is worth, in millionths of a card.
     pub(super) fn worth(&self, mix: &Mix, kinds: &CardKinds) -> i64 {
+        self.by(SEQUENCES, mix, kinds, |found| found.worth)
+    }
+
+    /// What the room is worth by [`FEW`] sequences, in millionths of a card.
+    pub(super) fn worth_by_few(&self, mix: &Mix, kinds: &CardKinds) -> i64 {
+        self.by(FEW, mix, kinds, |found| found.worth_by(FEW, mix))
+    }
+
+    /// What the room is worth by what is known once so many sequences have filled it.
+    fn by(
+        &self,
+        sequences: usize,
+        mix: &Mix,
+        kinds: &CardKinds,
+        worth: impl FnOnce(&Valuation) -> i64,
+    ) -> i64 {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.asked = known.asked.max(mix.version);
-        if let Some(found) = known.of(mix.version) {
-            return found.worth;
+        if let Some(found) = known.of(mix.version).filter(|found| found.sequences >= sequences) {
+            return worth(found);
         }
-        let found = known.before(mix.version).renewed(&self.room, mix, kinds);
+        let found = known.upto(mix.version).renewed(sequences, &self.room, mix, kinds);
         known.keep(found);
-        found.worth
+        worth(&found)
     }
 
     /// Whether it is known what the room is worth by this mix.
@@ -131,10 +154,10 @@ impl ValuedRoom {
             if !is_asked || known.of(mix.version).is_some() {
                 return;
             }
-            known.before(mix.version)
+            known.upto(mix.version)
         };
         // Meanwhile a decision may ask what the room is worth by the mix that counts.
-        let found = before.renewed(&self.room, mix, kinds);
+        let found = before.renewed(before.sequences.max(FEW), &self.room, mix, kinds);
         known().keep(found);
     }
 }
@@ -144,27 +167,33 @@ impl Valuations {
         self.both.iter().find(|known| known.version == version)
     }
 
-    /// The latest of those that are older than this version.
-    fn before(&self, version: u64) -> Valuation {
-        let older = self.both.iter().filter(|known| known.version < version);
+    /// The latest of those that are not newer than this version.
+    fn upto(&self, version: u64) -> Valuation {
+        let older = self.both.iter().filter(|known| known.version <= version);
         older.max_by_key(|known| known.version).copied().unwrap_or_default()
     }
 
-    /// Keeps it in place of the oldest, unless it is older: a dry run may still read the cluster as it was.
+    /// Keeps it in place of the oldest, or of the same with fewer sequences, unless it is older: a dry run may still read the cluster as it was.
     fn keep(&mut self, found: Valuation) {
         let [one, other] = &mut self.both;
-        let oldest = if one.version <= other.version { one } else { other };
-        if oldest.version < found.version {
-            *oldest = found;
+        let replaced = match () {
+            () if one.version == found.version => one,
+            () if other.version == found.version => other,
+            () if one.version <= other.version => one,
+            () => other,
+        };
+        if (replaced.version, replaced.sequences) < (found.version, found.sequences) {
+            *replaced = found;
         }
     }
 }
 
 impl Valuation {
-    fn renewed(mut self, room: &Room, mix: &Mix, kinds: &CardKinds) -> Self {
+    /// What this comes to by the mix, for so many sequences at least.
+    fn renewed(mut self, sequences: usize, room: &Room, mix: &Mix, kinds: &CardKinds) -> Self {
         let mut outdated = [true; SEQUENCES];
         if let Some(changes) = mix.since(self.version).filter(|_| self.version > 0) {
-            outdated = [false; SEQUENCES];
+            outdated[..self.sequences].fill(false);
             for change in changes {
                 let firsts = self.filled.iter().zip(change.first);
                 for (outdated, (filled, first)) in outdated.iter_mut().zip(firsts) {
@@ -175,25 +204,27 @@ impl Valuation {
         } else {
             self.alone = alone::all(room, mix);
         }
-        if outdated != [false; SEQUENCES] {
+        self.sequences = self.sequences.max(sequences);
+        let outdated = &outdated[..self.sequences];
+        if outdated.contains(&true) {
             let fillable = FillableRoom::new(room, mix, kinds);
             let filled = self.filled.iter_mut().enumerate().zip(outdated);
-            for ((sequence, filled), _) in filled.filter(|(_, outdated)| *outdated) {
+            for ((sequence, filled), _) in filled.filter(|(_, outdated)| **outdated) {
                 *filled = fillable.fill(sequence);
             }
         }
         self.version = mix.version;
-        self.worth = worth(&self.filled, self.alone, mix.total);
+        self.worth = self.worth_by(self.sequences, mix);
         self
     }
-}
 
-/// The mean of what sequences take, and half of what shapes could take alone.
-fn worth(filled: &[Filled; SEQUENCES], alone: i64, total: u64) -> i64 {
-    let sum: i64 = filled.iter().map(|filled| i64::from(filled.taken)).sum();
-    let filled = sum * 1000 / i64::try_from(SEQUENCES).unwrap_or(i64::MAX);
-    #[expect(clippy::cast_possible_truncation, reason = "thousandths of a card and parts of 1,024")]
-    let parts = i128::from(alone::FRACTION as i64);
-    let alone = i128::from(alone) * 1000 / (2 * parts * i128::from(total.max(1)));
-    filled + i64::try_from(alone).unwrap_or(i64::MAX)
+    /// The mean of what so many sequences take, and half of what shapes could take alone.
+    fn worth_by(&self, sequences: usize, mix: &Mix) -> i64 {
+        let sum: i64 = self.filled[..sequences].iter().map(|filled| i64::from(filled.taken)).sum();
+        let filled = sum * 1000 / i64::try_from(sequences).unwrap_or(i64::MAX);
+        #[expect(clippy::cast_possible_truncation, reason = "thousandths of a card and parts of 1,024")]
+        let parts = i128::from(alone::FRACTION as i64);
+        let alone = i128::from(self.alone) * 1000 / (2 * parts * i128::from(mix.total.max(1)));
+        filled + i64::try_from(alone).unwrap_or(i64::MAX)
+    }
 }

@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 use super::{
     Packing,
     fleet::NodeSize,
-    room::{Room, RoomCard},
+    room::{DRAWN_FROM_ROOM, Room, RoomCard},
     rooms::ValuedRoom,
 };
 use crate::scheduling::model::{
@@ -36,7 +36,7 @@ pub struct Vacancy {
     pub after: SmallVec<[Remainder; 1]>,
     /// How large the node is when it is empty; `None`: it has no cards.
     pub size: Option<NodeSize>,
-    /// What [`draw`] says of it.
+    /// What [`draw`] says of what is left.
     draw: u32,
     /// What the pod costs exactly, once that is asked.
     exact: ExactCost,
@@ -80,22 +80,28 @@ struct KnownCost {
 
 type Rooms = SmallVec<[Arc<ValuedRoom>; 1]>;
 
-/// A number that is drawn has so many bits: in sums of scores more would be lost.
-const DRAWN: u32 = 20;
+/// Of the choices between cards so many are valued by all sequences.
+const LAST: usize = 2;
 
-/// A number drawn from a room and what is left of it, by which vacancies are told apart that seem to cost the same. Kinds of cards do not count: which place
-/// one has depends on which node came first.
-fn draw(room: &Room, left: [u32; 2], cards: &TakenCards) -> u32 {
+/// Of the number drawn from a vacancy, so many bits are drawn from what is left; those above, from the room before the pod.
+const DRAWN_FROM_LEFT: u32 = 4;
+
+/// A number drawn from a vacancy has so many bits: in sums of scores more would be lost.
+const DRAWN: u32 = DRAWN_FROM_ROOM + DRAWN_FROM_LEFT;
+
+/// A number drawn from what a pod leaves of a room, by which vacancies of one room are told apart that seem to cost the same.
+fn draw(left: [u32; 2], cards: &TakenCards) -> u32 {
     let mut hasher = FixedState::default().build_hasher();
-    let mut add = |RoomCard { kind: _, used, slots, cores, memory }: &RoomCard| {
-        (used, slots, cores, memory).hash(&mut hasher);
-    };
-    room.cards.iter().for_each(&mut add);
     if let TakenCards::These(taken) = cards {
-        taken.as_flattened().iter().for_each(&mut add);
+        taken.as_flattened().iter().for_each(|card| card.hash_amounts(&mut hasher));
     }
-    (room.cpu, room.memory, left).hash(&mut hasher);
-    narrow(hasher.finish() >> (u64::BITS - DRAWN))
+    left.hash(&mut hasher);
+    narrow(hasher.finish() >> (u64::BITS - DRAWN_FROM_LEFT))
+}
+
+/// As a part of one, in the order of the numbers.
+pub(super) fn part_drawn(from_room: u32, from_left: u32) -> f64 {
+    f64::from((from_room << DRAWN_FROM_LEFT) | from_left) / f64::from(1 << DRAWN)
 }
 
 impl TakenCards {
@@ -125,7 +131,7 @@ impl Vacancy {
         cards: TakenCards,
         after: SmallVec<[Remainder; 1]>,
     ) -> Self {
-        let draw = draw(&before.room, left, &cards);
+        let draw = draw(left, &cards);
         Self { before, free, left, cards, after, size, draw, exact: ExactCost::default() }
     }
 
@@ -136,9 +142,9 @@ impl Vacancy {
                 == (other.size, other.left, &other.cards, &other.after)
     }
 
-    /// What each choice costs, in millionths of a card.
-    pub fn costs<'a>(&'a self, packing: &'a Packing) -> impl Iterator<Item = i64> + 'a {
-        self.costs_of(self.rooms(packing), packing)
+    /// What each of the choices costs that may be the best, by its place, in millionths of a card.
+    pub fn costs(&self, packing: &Packing) -> SmallVec<[(usize, i64); LAST]> {
+        self.costs_of(&self.rooms(packing), packing)
     }
 
     /// What the best choice costs, in millionths of a card.
@@ -149,7 +155,8 @@ impl Vacancy {
             return known.cost;
         }
         let rooms = known.take().map_or_else(|| self.rooms(packing), |known| known.rooms);
-        let cost = self.costs_of(rooms.iter().cloned(), packing).min().unwrap_or(0);
+        let costs = self.costs_of(&rooms, packing);
+        let cost = costs.into_iter().map(|(_, cost)| cost).min().unwrap_or(0);
         *known = Some(Box::new(KnownCost { version: packing.version(), cost, rooms }));
         cost
     }
@@ -161,7 +168,7 @@ impl Vacancy {
     pub fn rough_cost(&self, packing: &Packing) -> f64 {
         let rough = RoughCost::new(&self.before, self.free, self.size, packing);
         let cost = self.after.iter().map(|left| rough.of(left, packing)).min().unwrap_or(0);
-        cost as f64 + f64::from(self.draw) / f64::from(1 << DRAWN)
+        cost as f64 + part_drawn(self.before.draw, self.draw)
     }
 
     /// The room that each choice leaves.
@@ -184,15 +191,17 @@ impl Vacancy {
         Room::of(self.left, cards, kinds)
     }
 
-    fn costs_of<'a>(
-        &'a self,
-        rooms: impl IntoIterator<Item = Arc<ValuedRoom>> + 'a,
-        packing: &'a Packing,
-    ) -> impl Iterator<Item = i64> + 'a {
+    /// Where there are more choices than [`LAST`], they are compared by a part of the sequences, and those alone that come first are valued by all.
+    fn costs_of(&self, rooms: &[Arc<ValuedRoom>], packing: &Packing) -> SmallVec<[(usize, i64); LAST]> {
         let before = packing.worth(&self.before);
         let of_size = self.size.map_or(0, |size| packing.pressure().of_size(size));
-        let after = rooms.into_iter().map(|room| packing.worth(&room));
-        self.after.iter().zip(after).map(move |(left, worth)| left.cost([before, worth], of_size, packing))
+        let cost = |at: usize, worth: i64| self.after[at].cost([before, worth], of_size, packing);
+        let mut choices: SmallVec<[usize; 8]> = (0..rooms.len().min(self.after.len())).collect();
+        if choices.len() > LAST {
+            choices.sort_by_cached_key(|at| cost(*at, packing.worth_by_few(&rooms[*at])));
+            choices.truncate(LAST);
+        }
+        choices.into_iter().map(|at| (at, cost(at, packing.worth(&rooms[at])))).collect()
     }
 }
 

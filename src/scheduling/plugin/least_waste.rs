@@ -96,9 +96,10 @@ pub(in crate::scheduling) fn first_card(ask: &Ask, node: &NodeState, packing: &P
     let (cards, after) = room.each_choice()?;
     let vacancy = room.vacancy(cards, after);
     let choices = vacancy.cards.choices(&vacancy.before.room).map(|([before, _], _)| before);
-    let costs: SmallVec<[(RoomCard, i64); 8]> = choices.zip(vacancy.costs(packing)).collect();
+    let choices: SmallVec<[RoomCard; 8]> = choices.collect();
+    let costs = vacancy.costs(packing);
     let least = costs.iter().map(|(_, cost)| *cost).min()?;
-    let best = |state: &RoomCard| costs.iter().any(|(known, cost)| (known, *cost) == (state, least));
+    let best = |state: &RoomCard| costs.iter().any(|(at, cost)| (&choices[*at], *cost) == (state, least));
     let cards = node.info.devices.cards.iter();
     let cards =
         cards.map(|card| (RoomCard::new(card.kind, packing.kinds(), node.usage.card(&card.id)), &card.id));

@@ -716,7 +716,7 @@ fn of_nodes_that_all_differ_few_are_valued_and_dry_runs_choose_among_the_same() 
 }
 
 #[test]
-fn of_nodes_that_seem_to_cost_the_same_no_more_than_are_on_the_list_are_valued() {
+fn of_nodes_that_seem_to_cost_the_same_no_more_than_are_on_the_list_are_valued_and_few_judged() {
     // Less than a thousandth of a card, on each node another part of it.
     let snapshot = holding_nodes(200, 800_000, |at| 1 + at);
     let (world, weights) = (snapshot.world(), ScoreWeights::default());
@@ -727,6 +727,10 @@ fn of_nodes_that_seem_to_cost_the_same_no_more_than_are_on_the_list_are_valued()
     verdicts.value_best(world.packing(), &weights);
     assert_eq!(verdicts.listed.iter().filter(|score| **score > UNFIT).count(), LISTED);
     assert_eq!(verdicts.best(world).unwrap().info.name, chosen_by_both(&demand, &snapshot));
+    // Not many more are judged.
+    let (mut verdicts, mut index) = (Verdicts::default(), NodeIndex::default());
+    let changes = verdicts.update_alike(&demand.ask, world, weights, &mut index, Judging::Best(LISTED));
+    assert!((LISTED..=2 * LISTED).contains(&changes.judged), "{changes:?}");
 }
 
 #[test]

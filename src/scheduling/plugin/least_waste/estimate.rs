@@ -1,7 +1,6 @@
 //! The least that a pod can cost on a node, found in the node's numbers without judging it: only nodes that may win are judged.
 //!
-//! Where the pod takes a share of any card, it is what judging finds, but for what is lost where costs are rounded; elsewhere it may be less, since which
-//! cards the pod would be given is not known.
+//! Where the pod takes a share of any card, it is what judging finds; elsewhere it may be less, since which cards the pod would be given is not known.
 
 use std::iter;
 
@@ -27,9 +26,6 @@ use crate::{
         world::node_state::NodeState,
     },
 };
-
-/// So many millionths of a card may be lost where a cost is rounded.
-const ROUNDED: i64 = 3;
 
 pub(super) fn free_room(node: &NodeState, packing: &Packing) -> FreeRoom {
     let info = &node.info;
@@ -138,33 +134,20 @@ impl CardsOfNode<'_> {
         u32::from(card.free).saturating_sub(after)
     }
 
-    /// The cost of the best choice between the cards, which is that of the node, but for what is lost where it is rounded.
+    /// The cost of the best choice between the cards, which is that of the node.
     fn any(&self) -> CostEstimate {
         let (mut least, mut may_serve) = (None, false);
-        for alike in self.node.open.chunk_by(|one, other| one.card.kind == other.card.kind) {
-            let Some(kind) = alike.first().map(|card| card.card.kind) else { continue };
-            let Some(share) = self.asked.share(kind) else { continue };
-            let mut choices: Option<(Portion, [u32; 2])> = None;
-            for card in alike {
-                match share.served_by(&card.card) {
-                    Serves::Yes(portion) => {
-                        let less = self.less(card, &portion);
-                        let (_, [fewest, most]) = choices.unwrap_or((portion, [less; 2]));
-                        choices = Some((portion, [fewest.min(less), most.max(less)]));
-                    }
-                    Serves::Unknown => may_serve = true,
-                    Serves::No => {}
+        for card in &self.node.open {
+            let kind = card.card.kind;
+            match self.asked.share(kind).map_or(Serves::No, |share| share.served_by(&card.card)) {
+                Serves::Yes(portion) => {
+                    let left = self.leaves.after(self.less(card, &portion), Some((kind, portion.worth)));
+                    let cost = self.node.rough.of(&left, self.packing);
+                    least = Some(least.map_or(cost, |least: i64| least.min(cost)));
                 }
+                Serves::Unknown => may_serve = true,
+                Serves::No => {}
             }
-            let Some((portion, extremes)) = choices else { continue };
-            // Of cards of one kind the cost is a line over what is free less, each of whose three parts is rounded.
-            let cost = |less| {
-                let left = self.leaves.after(less, Some((kind, portion.worth)));
-                self.node.rough.of(&left, self.packing)
-            };
-            let [one, other] = extremes.map(cost);
-            let cost = if extremes[0] == extremes[1] { one } else { one.min(other) - ROUNDED };
-            least = Some(least.map_or(cost, |least: i64| least.min(cost)));
         }
         match least {
             Some(cost) => CostEstimate::AtLeast(cost),

@@ -55,7 +55,7 @@ impl<'a> ScoreEstimates<'a> {
             CostEstimate::Unknown => Some(f64::INFINITY),
             CostEstimate::AtLeast(cost) => {
                 let mut raw = self.even;
-                raw.set_cost(float(cost), true);
+                raw.set_cost(float(cost) + free.least_drawn(), true);
                 Some(raw.total(&self.weights))
             }
         }
