@@ -34,7 +34,7 @@ struct Valuation {
     sequences: usize,
     /// What each shape could take alone, as [`alone::all`] has it.
     alone: i64,
-    /// What the room is worth by these, in millionths of a card.
+    /// What the room is worth by all of these, in millionths of a card.
     worth: i64,
 }
 
@@ -113,30 +113,23 @@ impl Eq for ByRoom {}
 impl ValuedRoom {
     /// What the room is worth, in millionths of a card.
     pub(super) fn worth(&self, mix: &Mix, kinds: &CardKinds) -> i64 {
-        self.by(SEQUENCES, mix, kinds, |found| found.worth)
+        self.worth_by(SEQUENCES, mix, kinds)
     }
 
     /// What the room is worth by [`FEW`] sequences, in millionths of a card.
     pub(super) fn worth_by_few(&self, mix: &Mix, kinds: &CardKinds) -> i64 {
-        self.by(FEW, mix, kinds, |found| found.worth_by(FEW, mix))
+        self.worth_by(FEW, mix, kinds)
     }
 
-    /// What the room is worth by what is known once so many sequences have filled it.
-    fn by(
-        &self,
-        sequences: usize,
-        mix: &Mix,
-        kinds: &CardKinds,
-        worth: impl FnOnce(&Valuation) -> i64,
-    ) -> i64 {
+    fn worth_by(&self, sequences: usize, mix: &Mix, kinds: &CardKinds) -> i64 {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.asked = known.asked.max(mix.version);
         if let Some(found) = known.of(mix.version).filter(|found| found.sequences >= sequences) {
-            return worth(found);
+            return found.worth_by(sequences, mix);
         }
         let found = known.upto(mix.version).renewed(sequences, &self.room, mix, kinds);
         known.keep(found);
-        worth(&found)
+        found.worth_by(sequences, mix)
     }
 
     /// Whether it is known what the room is worth by this mix.
@@ -202,7 +195,7 @@ impl Valuation {
                 self.alone += change.by * alone::one(room, change.shape, mix);
             }
         } else {
-            self.alone = alone::all(room, mix);
+            (self.alone, self.sequences) = (alone::all(room, mix), 0);
         }
         self.sequences = self.sequences.max(sequences);
         let outdated = &outdated[..self.sequences];
@@ -214,12 +207,17 @@ impl Valuation {
             }
         }
         self.version = mix.version;
-        self.worth = self.worth_by(self.sequences, mix);
+        self.worth = self.mean(self.sequences, mix);
         self
     }
 
-    /// The mean of what so many sequences take, and half of what shapes could take alone.
+    /// What the room is worth by so many sequences, of those that are known.
     fn worth_by(&self, sequences: usize, mix: &Mix) -> i64 {
+        if sequences == self.sequences { self.worth } else { self.mean(sequences, mix) }
+    }
+
+    /// The mean of what so many sequences take, and half of what shapes could take alone.
+    fn mean(&self, sequences: usize, mix: &Mix) -> i64 {
         let sum: i64 = self.filled[..sequences].iter().map(|filled| i64::from(filled.taken)).sum();
         let filled = sum * 1000 / i64::try_from(sequences).unwrap_or(i64::MAX);
         #[expect(clippy::cast_possible_truncation, reason = "thousandths of a card and parts of 1,024")]
