@@ -96,16 +96,16 @@ impl RoomCard {
         }
     }
 
-    /// How much of it is free, in thousandths: the smaller part of memory and compute.
-    #[inline]
-    pub fn free(&self, kinds: &CardKinds) -> u32 {
-        self.free_of(kinds.get(self.kind))
-    }
-
     /// Hashes what is free of it. Its kind does not count: which place that has depends on which node came first.
     pub(super) fn hash_amounts(&self, hasher: &mut impl Hasher) {
         let Self { kind: _, used, slots, cores, memory } = self;
         (used, slots, cores, memory).hash(hasher);
+    }
+
+    /// How much of it is free, in thousandths: the smaller part of memory and compute.
+    #[inline]
+    pub fn free(&self, kinds: &CardKinds) -> u32 {
+        self.free_of(kinds.get(self.kind))
     }
 
     /// The same, of a card of this kind.
@@ -135,7 +135,7 @@ impl Room {
         Self { cpu, memory, cards }
     }
 
-    /// A number of [`DRAWN_FROM_ROOM`] bits drawn from what is free, by which rooms are told apart where pods seem to cost the same.
+    /// A number of [`DRAWN_FROM_ROOM`] bits drawn from what is free. It tells rooms apart in which a pod seems to cost the same.
     pub(super) fn draw(&self) -> u32 {
         let mut hasher = FixedState::default().build_hasher();
         self.cards.iter().for_each(|card| card.hash_amounts(&mut hasher));

@@ -89,7 +89,7 @@ const DRAWN_FROM_LEFT: u32 = 4;
 /// A number drawn from a vacancy has so many bits: in sums of scores more would be lost.
 const DRAWN: u32 = DRAWN_FROM_ROOM + DRAWN_FROM_LEFT;
 
-/// A number drawn from what a pod leaves of a room, by which vacancies of one room are told apart that seem to cost the same.
+/// A number drawn from what a pod leaves of a room. It tells vacancies of one room apart that seem to cost the same.
 fn draw(left: [u32; 2], cards: &TakenCards) -> u32 {
     let mut hasher = FixedState::default().build_hasher();
     if let TakenCards::These(taken) = cards {
@@ -99,7 +99,7 @@ fn draw(left: [u32; 2], cards: &TakenCards) -> u32 {
     narrow(hasher.finish() >> (u64::BITS - DRAWN_FROM_LEFT))
 }
 
-/// As a part of one, in the order of the numbers.
+/// Both numbers together as a part of one: that of the room has the higher digits.
 pub(super) fn part_drawn(from_room: u32, from_left: u32) -> f64 {
     f64::from((from_room << DRAWN_FROM_LEFT) | from_left) / f64::from(1 << DRAWN)
 }

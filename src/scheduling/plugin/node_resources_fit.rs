@@ -61,13 +61,13 @@ fn short(scene: &Scene<'_>) -> Reasons<ResourceReason> {
         if requested <= free {
             continue;
         }
-        let unadvertised = || scene.device_resources.contains(name) && !allocatable.names(name);
+        let unadvertised = scene.device_resources.contains(name) && !allocatable.names(name);
         let counts =
             |device: &&ProfileRequest| device.by_class.as_ref().is_some_and(|by| *by.resource == *name);
         let shares =
             || scene.ask.devices.iter().find(counts).is_some_and(|device| node.serves_by_claim(device));
         let by_claim = || node.class_of(name).is_some() || shares();
-        if !unadvertised() && !by_claim() {
+        if !unadvertised && !by_claim() {
             short.push(ResourceReason::Insufficient { resource: name.into(), requested, free, capacity });
         }
     }
