@@ -38,6 +38,9 @@ impl RelativeBySlot {
 
     /// Those of the nodes in these slots; nothing where all are 0.
     pub(super) fn of_slots(&self, slots: &[usize]) -> Vec<RelativeScores> {
+        if self.is_empty() {
+            return Vec::new();
+        }
         slots.iter().filter_map(|slot| self.scores.get(*slot)).copied().collect()
     }
 

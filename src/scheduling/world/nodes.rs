@@ -122,7 +122,9 @@ impl Nodes {
         if let Some(slot) = self.slot(name) {
             return slot;
         }
-        let free = self.slots.iter().position(Option::is_none);
+        // Where all are taken, none is looked for: each node that is listed after a start comes by here.
+        let is_one_free = self.count() < self.slots.len();
+        let free = if is_one_free { self.slots.iter().position(Option::is_none) } else { None };
         let slot = free.unwrap_or_else(|| {
             self.slots.push(None);
             self.generations.push(0);

@@ -3,7 +3,7 @@
 //! A domain is the nodes with one value of a node label (v1.36 `pkg/scheduler/framework/plugins/podtopologyspread`). What stands in a
 //! domain is not known here.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, num::NonZeroU32, sync::Arc};
 
 use super::{by_slot::BySlot, node_state::NodeState};
 
@@ -13,8 +13,11 @@ pub struct Topology {
     key: Arc<str>,
     by_value: HashMap<Arc<str>, usize>,
     /// The node's domain; `None`: it lacks the label, or there is none.
-    by_slot: BySlot<Option<usize>>,
+    by_slot: BySlot<Option<Domain>>,
 }
+
+/// The number of a domain, and 1. Decisions look at those of all nodes, so they are small.
+type Domain = NonZeroU32;
 
 impl Topology {
     /// Of this key, without nodes.
@@ -34,7 +37,7 @@ impl Topology {
         }
         let Self { key, by_value, by_slot } = Arc::make_mut(&mut self);
         by_slot.refresh(slots, generations, |state| {
-            Some(state.and_then(|state| Some(number(by_value, state.info.labels.get(key)?))))
+            Some(state.and_then(|state| domain(by_value, state.info.labels.get(key)?)))
         });
         // Values that no node has any more are dropped from time to time.
         if by_value.len() > 2 * slots.len() {
@@ -51,27 +54,37 @@ impl Topology {
     /// The domain of the node in this slot; `None`: it lacks the label, or there is no node.
     #[inline]
     pub fn of_slot(&self, slot: usize) -> Option<usize> {
-        self.by_slot.get(slot).copied().flatten()
+        self.by_slot.get(slot).copied().flatten().map(number)
+    }
+
+    /// Whether the nodes in all of these slots have the label.
+    pub fn has_all(&self, slots: &[usize]) -> bool {
+        slots.iter().all(|slot| self.by_slot.get(*slot).is_some_and(Option::is_some))
     }
 
     /// The domain of a node; `None`: it lacks the label.
     pub fn of_node(&self, node: &NodeState) -> Option<usize> {
         match self.by_slot.of_node(node) {
-            Some(domain) => *domain,
+            Some(domain) => domain.map(number),
             // The state is not the one whose domain was looked up.
             None => self.by_value.get(node.info.labels.get(&self.key)?).copied(),
         }
     }
 }
 
-/// The number of the domain with this value of the label: a new one, where the value is new.
-fn number(by_value: &mut HashMap<Arc<str>, usize>, value: &str) -> usize {
-    if let Some(known) = by_value.get(value) {
-        return *known;
-    }
-    let next = by_value.len();
-    by_value.insert(value.into(), next);
-    next
+#[inline]
+fn number(domain: Domain) -> usize {
+    domain.get() as usize - 1
+}
+
+/// The domain with this value of the label: a new one, where the value is new.
+fn domain(by_value: &mut HashMap<Arc<str>, usize>, value: &str) -> Option<Domain> {
+    let number = by_value.get(value).copied().unwrap_or_else(|| {
+        let next = by_value.len();
+        by_value.insert(value.into(), next);
+        next
+    });
+    u32::try_from(number + 1).ok().and_then(Domain::new)
 }
 
 /// Something for each domain of a topology key.
@@ -88,17 +101,24 @@ impl<T: Clone + Default> ByDomain<T> {
         Self { values: vec![T::default(); topology.numbers()], topology }
     }
 
+    /// What is made of what there is for each domain.
+    pub fn map<U>(&self, made: impl FnMut(&T) -> U) -> ByDomain<U> {
+        ByDomain { values: self.values.iter().map(made).collect(), topology: self.topology.clone() }
+    }
+
     /// What there is for the domain of a node; `None`: the node is in none.
     pub fn of_node(&self, node: &NodeState) -> Option<&T> {
         self.topology.of_node(node).map(|domain| &self.values[domain])
     }
 
     /// What there is for the domain of the node in this slot; `None`: the node is in none.
+    #[inline]
     pub fn of_slot(&self, slot: usize) -> Option<&T> {
         self.topology.of_slot(slot).map(|domain| &self.values[domain])
     }
 
     /// As [`Self::of_slot`], to be changed.
+    #[inline]
     pub fn of_slot_mut(&mut self, slot: usize) -> Option<&mut T> {
         self.topology.of_slot(slot).map(|domain| &mut self.values[domain])
     }

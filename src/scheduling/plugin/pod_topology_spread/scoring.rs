@@ -70,21 +70,29 @@ impl<'a> PreferredSpread<'a> {
         Some(Self { constraints, topologies, matching, needed })
     }
 
-    /// Whether the node in this slot has every topology key that is needed.
-    fn concerns(&self, slot: usize) -> bool {
-        let has = |topology: &Arc<Topology>| topology.of_slot(slot).is_some();
-        self.needed == RequiredKeys::NoKey || self.topologies.iter().all(has)
+    /// The nodes among those in these slots that have every topology key that is needed.
+    fn concerned<'s>(&self, slots: &'s [usize]) -> Cow<'s, [usize]> {
+        if self.needed == RequiredKeys::NoKey
+            || self.topologies.iter().all(|topology| topology.has_all(slots))
+        {
+            return Cow::Borrowed(slots);
+        }
+        let has_all = |slot: &usize| self.topologies.iter().all(|topology| topology.of_slot(*slot).is_some());
+        slots.iter().copied().filter(has_all).collect()
     }
 }
 
 impl PreScored for PreferredSpread<'_> {
     /// 100 where the fewest matching pods are; 0 where a topology key is missing.
     fn normalised(&self, feasible: FeasibleNodes<'_>) -> Vec<i64> {
-        let slots = feasible.slots.iter().copied();
-        let concerned: Vec<usize> = slots.filter(|slot| self.concerns(*slot)).collect();
-        let mut scores = self.raw(&concerned);
-        let least = scores.iter().copied().min().unwrap_or_default();
-        let most = scores.iter().copied().max().unwrap_or_default();
+        let concerned = self.concerned(feasible.slots);
+        let mut scores = Vec::with_capacity(concerned.len());
+        let (mut least, mut most) = (i64::MAX, 0);
+        for sum in self.sums(&concerned) {
+            let raw = nearest(sum);
+            (least, most) = (raw.min(least), raw.max(most));
+            scores.push(raw);
+        }
         for_each_different(
             &mut scores,
             |raw| {
@@ -94,9 +102,9 @@ impl PreScored for PreferredSpread<'_> {
         if concerned.len() == feasible.slots.len() {
             return scores;
         }
-        let mut concerned = concerned.into_iter().zip(scores).peekable();
+        let mut concerned = concerned.iter().zip(scores).peekable();
         let score =
-            |slot: &usize| concerned.next_if(|(other, _)| other == slot).map_or(0, |(_, score)| score);
+            |slot: &usize| concerned.next_if(|(other, _)| *other == slot).map_or(0, |(_, score)| score);
         feasible.slots.iter().map(score).collect()
     }
 }
@@ -104,7 +112,7 @@ impl PreScored for PreferredSpread<'_> {
 impl PreferredSpread<'_> {
     /// How many matching pods there are for each of these nodes, which fit and have every topology key that is needed, weighed by how many domains each
     /// constraint has. The skew that a constraint allows is added, so that it waters small differences down.
-    fn raw(&self, slots: &[usize]) -> Vec<i64> {
+    fn sums(&self, slots: &[usize]) -> Vec<f64> {
         let mut sums = vec![0.0; slots.len()];
         for ((constraint, topology), matching) in
             self.constraints.iter().zip(&self.topologies).zip(&self.matching)
@@ -113,12 +121,16 @@ impl PreferredSpread<'_> {
             let size = if of_nodes { slots.len() } else { count_domains(topology, slots) };
             let weight = float(i64::try_from(size).unwrap_or(i64::MAX).saturating_add(2)).ln();
             let score = |pods: i64| float(pods) * weight + float(constraint.max_skew - 1);
-            for (sum, slot) in sums.iter_mut().zip(slots) {
-                *sum += matching.at(*slot, topology).map_or(0.0, score);
-            }
+            matching.add(&mut sums, slots, topology, score);
         }
-        sums.into_iter().map(|sum| whole(sum.round())).collect()
+        sums
     }
+}
+
+/// The whole number that is nearest to one that is not negative, of two the higher one.
+fn nearest(sum: f64) -> i64 {
+    let below = whole(sum);
+    below + i64::from(sum - float(below) >= 0.5)
 }
 
 impl Matching {
@@ -149,14 +161,23 @@ impl Matching {
         Self::ByDomain(domains)
     }
 
-    /// How many there are in the domain of the node in this slot; `None`: the topology key is missing.
-    fn at(&self, slot: usize, topology: &Topology) -> Option<i64> {
-        topology.of_slot(slot)?;
-        let matching = match self {
-            Self::ByDomain(domains) => domains.of_slot(slot),
-            Self::ByNode(by_slot) => by_slot.get(slot),
-        };
-        Some(matching.copied().unwrap_or_default())
+    /// Adds to each sum the score of the node in the same place of the slots, by how many pods match in its domain; nothing where the topology key is missing.
+    fn add(&self, sums: &mut [f64], slots: &[usize], topology: &Topology, score: impl Fn(i64) -> f64) {
+        match self {
+            Self::ByDomain(domains) => {
+                let scores = domains.map(|pods| score(*pods));
+                for (sum, slot) in sums.iter_mut().zip(slots) {
+                    *sum += scores.of_slot(*slot).copied().unwrap_or_default();
+                }
+            }
+            Self::ByNode(by_slot) => {
+                for (sum, slot) in
+                    sums.iter_mut().zip(slots).filter(|(_, slot)| topology.of_slot(**slot).is_some())
+                {
+                    *sum += score(by_slot.get(*slot).copied().unwrap_or_default());
+                }
+            }
+        }
     }
 }
 
