@@ -79,8 +79,10 @@ impl Deferred {
     pub(super) fn first(&self, count: usize, least: f64) -> Vec<usize> {
         let may_fit = self.most.iter().copied().filter(|most| *most > NO_ROOM);
         let least = least.max(least_of_highest(count, may_fit));
-        let first = self.most.iter().enumerate().filter(|(_, most)| **most >= least);
-        first.map(|(slot, _)| slot).collect()
+        let is_first = |most: &f64| *most >= least;
+        let mut first = Vec::with_capacity(self.most.iter().filter(|most| is_first(most)).count());
+        first.extend(self.most.iter().enumerate().filter(|(_, most)| is_first(most)).map(|(slot, _)| slot));
+        first
     }
 
     /// How many bytes they take.

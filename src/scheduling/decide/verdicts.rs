@@ -47,6 +47,7 @@ pub struct Verdicts {
     /// not fit.
     scores: Vec<f64>,
     /// The same by what the node costs exactly, of those that were on the shortlist when it was last made and have not changed since; [`UNFIT`] of others.
+    /// Empty before it was made.
     listed: Vec<f64>,
     of_nodes: Vec<Arc<NodeVerdict>>,
     /// How many different ones these are.
@@ -104,9 +105,22 @@ pub(super) const FEW: usize = 16;
 const OF_A_SLOT: usize = 32;
 const OF_A_VERDICT: usize = 480;
 
-/// The verdicts on nodes of which others are alike: by the parts that are read of them and by the number of what follows from their amounts, which are then
-/// not among those parts.
-type SharedVerdicts = HashMap<(NodeKey, Option<usize>), Arc<NodeVerdict>, FixedState>;
+/// The verdicts on nodes of which others are alike, by [`alike_by`].
+type SharedVerdicts = HashMap<u128, SharedVerdict, FixedState>;
+
+/// What tells nodes apart: the parts that are read of them and the number of what follows from their amounts, which are then not among those parts.
+fn alike_by([labels, amounts, rest]: NodeKey, of_amounts: Option<u32>) -> u128 {
+    let number = of_amounts.map_or(0, |number| number + 1);
+    [labels.0, amounts.0, rest.0, number].into_iter().fold(0, |key, part| key << u32::BITS | u128::from(part))
+}
+
+/// A verdict on nodes that are alike.
+struct SharedVerdict {
+    verdict: Arc<NodeVerdict>,
+    score: f64,
+    /// Of how many nodes it was just found out.
+    nodes: u32,
+}
 
 /// A verdict that takes the place of one with other scores.
 struct Rescored {
@@ -254,21 +268,60 @@ impl Verdicts {
         if read.is_some() {
             changes.described += likenesses.refresh(world, slots.iter().copied(), &mut go_on)?;
         }
-        let others: Vec<_> =
-            read.iter().flatten().copied().filter(|part| *part != NodePart::Amounts).collect();
+        let mut shared = SharedVerdicts::default();
+        let judged = match &read {
+            Some(read) => self.judge_alike(
+                (ask, world),
+                slots,
+                (scoring, likenesses),
+                read,
+                (&mut shared, changes),
+                go_on,
+            ),
+            None => self.judge_each((ask, world), slots, scoring, changes, go_on),
+        };
+        for SharedVerdict { verdict, score, nodes } in shared.into_values() {
+            if is_by_room(&verdict) {
+                self.by_room.add(score, nodes);
+            }
+        }
+        judged
+    }
+
+    /// As [`Self::judge`], each by itself.
+    fn judge_each(
+        &mut self,
+        (ask, world): (&Ask, &World),
+        slots: &[usize],
+        scoring: &NodeScoring<'_>,
+        changes: &mut NodeChanges,
+        mut go_on: impl FnMut() -> ControlFlow<()>,
+    ) -> Option<()> {
+        for state in slots.iter().filter_map(|slot| world.nodes.at(*slot)) {
+            go_on().continue_value()?;
+            changes.judged += 1;
+            let verdict = self.judged(ask, state, scoring);
+            self.set(state.slot, state.generation, verdict, scoring);
+        }
+        Some(())
+    }
+
+    /// As [`Self::judge`], where these parts are read of a node. How many nodes have which score by their rooms is noted in `shared` alone.
+    fn judge_alike(
+        &mut self,
+        (ask, world): (&Ask, &World),
+        slots: &[usize],
+        (scoring, likenesses): (&NodeScoring<'_>, &Likenesses),
+        read: &[NodePart],
+        (shared, changes): (&mut SharedVerdicts, &mut NodeChanges),
+        mut go_on: impl FnMut() -> ControlFlow<()>,
+    ) -> Option<()> {
+        let others: Vec<_> = read.iter().copied().filter(|part| *part != NodePart::Amounts).collect();
         let Surroundings { device_resources, packing } = scoring.around;
-        let mut shared: SharedVerdicts = HashMap::default();
-        let mut of_amounts: HashMap<[PartId; 2], Option<usize>, FixedState> = HashMap::default();
-        let mut different_amounts: HashMap<AmountsVerdict, usize, FixedState> = HashMap::default();
-        for slot in slots.iter().copied() {
-            let Some(state) = world.nodes.at(slot) else { continue };
-            let Some(read) = &read else {
-                go_on().continue_value()?;
-                changes.judged += 1;
-                let verdict = self.judged(ask, state, scoring);
-                self.set(slot, state.generation, verdict, scoring);
-                continue;
-            };
+        let mut of_amounts: HashMap<[PartId; 2], Option<u32>, FixedState> = HashMap::default();
+        let mut different_amounts: HashMap<AmountsVerdict, u32, FixedState> = HashMap::default();
+        for state in slots.iter().filter_map(|slot| world.nodes.at(*slot)) {
+            let slot = state.slot;
             let mut is_asked = false;
             let mut go_on =
                 || if std::mem::replace(&mut is_asked, true) { Some(()) } else { go_on().continue_value() };
@@ -276,23 +329,26 @@ impl Verdicts {
                 Entry::Occupied(known) => *known.get(),
                 Entry::Vacant(place) => {
                     go_on()?;
-                    let found = AmountsVerdict::of(ask, state, device_resources, packing).map(|found| {
-                        let next = different_amounts.len();
-                        *different_amounts.entry(found).or_insert(next)
+                    let found = AmountsVerdict::of(ask, state, device_resources, packing).and_then(|found| {
+                        let next = u32::try_from(different_amounts.len()).ok()?;
+                        Some(*different_amounts.entry(found).or_insert(next))
                     });
                     *place.insert(found)
                 }
             };
             let parts = likenesses.key(slot, if amounts.is_some() { &others } else { read });
-            let verdict = match shared.entry((parts, amounts)) {
-                Entry::Occupied(known) => known.get().clone(),
+            let shared = match shared.entry(alike_by(parts, amounts)) {
+                Entry::Occupied(known) => known.into_mut(),
                 Entry::Vacant(place) => {
                     go_on()?;
                     changes.judged += 1;
-                    place.insert(self.judged(ask, state, scoring)).clone()
+                    let verdict = self.judged(ask, state, scoring);
+                    let score = scoring.score(&verdict);
+                    place.insert(SharedVerdict { verdict, score, nodes: 0 })
                 }
             };
-            self.set(slot, state.generation, verdict, scoring);
+            shared.nodes += 1;
+            self.enter(slot, state.generation, shared.verdict.clone(), shared.score);
         }
         Some(())
     }
@@ -318,8 +374,9 @@ impl Verdicts {
     /// more.
     fn outdated(&mut self, world: &World, scoring: &NodeScoring<'_>) -> Vec<usize> {
         let (slots, generations) = (world.nodes.slots(), world.nodes.generations());
+        // All are, where nothing is known yet.
+        let mut outdated = Vec::with_capacity(slots.len().saturating_sub(self.slots()));
         self.resize(slots.len());
-        let mut outdated = Vec::new();
         for (at, (known, now)) in self.generations.chunks(LANES).zip(generations.chunks(LANES)).enumerate() {
             // Of most nodes nothing has changed: they are compared several at once.
             if known == now {
@@ -461,6 +518,7 @@ impl Verdicts {
             return;
         }
         let least = self.by_room.least_listed();
+        self.listed.resize(self.slots(), UNFIT);
         let chunks = self.scores.chunks(LANES).zip(self.listed.chunks_mut(LANES));
         for ((scores, listed), verdicts) in chunks.zip(self.of_nodes.chunks(LANES)) {
             if !scores.iter().any(|score| *score >= least) {
@@ -516,7 +574,6 @@ impl Verdicts {
     fn resize(&mut self, slots: usize) {
         self.generations.resize(slots, 0);
         self.scores.resize(slots, UNFIT);
-        self.listed.resize(slots, UNFIT);
         if self.of_nodes.len() != slots {
             self.different += 1;
             self.of_nodes.resize(slots, nothing());
@@ -535,9 +592,17 @@ impl Verdicts {
 
     /// Takes in the verdict on the node in this slot, of this generation.
     fn set(&mut self, slot: usize, generation: u64, verdict: Arc<NodeVerdict>, scoring: &NodeScoring<'_>) {
+        let score = scoring.score(&verdict);
+        if is_by_room(&verdict) {
+            self.by_room.add(score, 1);
+        }
+        self.enter(slot, generation, verdict, score);
+    }
+
+    /// As [`Self::set`], where the score is counted elsewhere.
+    fn enter(&mut self, slot: usize, generation: u64, verdict: Arc<NodeVerdict>, score: f64) {
         self.generations[slot] = generation;
         self.deferred.remove(slot);
-        let score = scoring.score(&verdict);
         self.replace(slot, verdict, score);
     }
 
@@ -553,16 +618,14 @@ impl Verdicts {
     }
 
     fn replace(&mut self, slot: usize, verdict: Arc<NodeVerdict>, score: f64) {
-        let is_by_room =
-            |verdict: &NodeVerdict| matches!(verdict, NodeVerdict::Fits(fit) if fit.scores.vacancy.is_some());
         self.relative.set(slot, self.of_nodes.len(), &verdict);
         if is_by_room(&self.of_nodes[slot]) {
             self.by_room.remove(self.scores[slot]);
         }
-        if is_by_room(&verdict) {
-            self.by_room.add(score, 1);
+        self.scores[slot] = score;
+        if let Some(listed) = self.listed.get_mut(slot) {
+            *listed = UNFIT;
         }
-        (self.scores[slot], self.listed[slot]) = (score, UNFIT);
         let before = std::mem::replace(&mut self.of_nodes[slot], verdict);
         if Arc::strong_count(&before) == 1 {
             self.different = self.different.saturating_sub(1);
@@ -593,14 +656,20 @@ impl Verdicts {
                 }
             };
             one.nodes += 1;
-            (self.scores[slot], self.listed[slot]) = (one.score, UNFIT);
+            self.scores[slot] = one.score;
             self.of_nodes[slot] = one.verdict.clone();
         }
+        self.listed.clear();
         self.by_room = CountedScores::default();
         for one in rescored.into_values() {
             self.by_room.add(one.score, one.nodes);
         }
     }
+}
+
+/// Whether the node is scored by the room that would be left.
+fn is_by_room(verdict: &NodeVerdict) -> bool {
+    matches!(verdict, NodeVerdict::Fits(fit) if fit.scores.vacancy.is_some())
 }
 
 /// What is made of a slot without a node.

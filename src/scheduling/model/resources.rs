@@ -137,6 +137,16 @@ impl ResourceAmounts {
         self.named(name).is_some()
     }
 
+    /// Whether of each resource no more is asked than is left of this capacity once so much of it is requested.
+    pub fn fits(&self, capacity: &Self, requested: &Self) -> bool {
+        let fits = |asked: i64, capacity: i64, requested: i64| {
+            asked <= 0 || asked <= capacity.saturating_sub(requested)
+        };
+        let amount = |of: &Self, place: usize| of.asked_most[place].unwrap_or(0);
+        (0..ASKED_MOST.len()).all(|at| fits(amount(self, at), amount(capacity, at), amount(requested, at)))
+            && self.others.iter().all(|(name, asked)| fits(*asked, capacity.get(name), requested.get(name)))
+    }
+
     /// Every resource, by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, i64)> {
         let own = |at: usize| self.asked_most[at].map(|amount| (ASKED_MOST[at], amount));
@@ -196,7 +206,11 @@ impl ResourceAmounts {
 
 /// The place of a resource among [`ASKED_MOST`].
 fn asked_most(name: &str) -> Option<usize> {
-    ASKED_MOST.iter().position(|known| *known == name)
+    match name {
+        "cpu" => Some(0),
+        "memory" => Some(1),
+        _ => None,
+    }
 }
 
 /// What a pod requests; `unsaid` is what a container requests of a resource of which it says nothing.

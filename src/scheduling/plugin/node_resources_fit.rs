@@ -55,6 +55,10 @@ fn short(scene: &Scene<'_>) -> Reasons<ResourceReason> {
     if node.is_full() {
         short.push(ResourceReason::TooManyPods);
     }
+    // Most nodes have enough of each, which is found out sooner without names.
+    if scene.ask.resources.fits(allocatable, &node.requested) {
+        return short;
+    }
     for (name, requested) in scene.ask.resources.iter().filter(|&(_, amount)| amount > 0) {
         let capacity = allocatable.get(name);
         let free = capacity.saturating_sub(node.requested.get(name));
