@@ -10,15 +10,15 @@ use super::{
     fleet::NodeSize,
     room::{Room, RoomCard},
     rooms::ValuedRoom,
-    vacancy::{RoughCost, part_drawn},
+    vacancy::{RoughCost, draw, drawn},
 };
 use crate::scheduling::model::{card_kind::KindId, pod_shape::Portion};
 
 /// What is free on a node.
 #[derive(Clone, Debug)]
 pub struct FreeRoom {
-    /// cpu in thousandths and memory in bytes that pods may be given; memory is rounded up.
-    pub allocatable: [i64; 2],
+    /// cpu in thousandths and memory in MiB that pods may be given, as rooms have it.
+    pub allocatable: [u32; 2],
     /// What of that no pod has requested; below 0 where more is requested than there is. Memory is rounded up.
     pub left: [i64; 2],
     /// Whether it has as many pods as it may have.
@@ -75,12 +75,14 @@ pub struct AskedShare {
 }
 
 /// What is known of the cost of a pod on a node before the node is judged.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum CostEstimate {
     /// The node does not fit.
     NoRoom,
     /// If it fits, it costs so many millionths of a card at least, as long as rooms are guessed roughly.
-    AtLeast(i64),
+    AtLeast(f64),
+    /// If it fits, it costs exactly that, and the pod leaves as much of it as of every node with an equal room that fits.
+    Exactly(f64),
     /// Nothing.
     Unknown,
 }
@@ -88,7 +90,8 @@ pub enum CostEstimate {
 /// What tells a room that is free from others.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct RoomKey {
-    amounts: [[i64; 2]; 2],
+    allocatable: [u32; 2],
+    left: [i64; 2],
     flags: [bool; 2],
     /// The address of the room, which no other has as long as this one is there.
     room: usize,
@@ -99,11 +102,11 @@ pub struct RoomKey {
 const STEP: i64 = 256 << 20;
 
 impl FreeRoom {
-    /// What is free on a node with this room, of whose cpu and memory pods may be given so much, and so much is left.
+    /// What is free on a node with this room. Pods may be given so much of its cpu and memory, as rooms have it; so much is left, in thousandths and bytes.
     pub fn new(
         room: Room,
         size: Option<NodeSize>,
-        [allocatable, left]: [[i64; 2]; 2],
+        (allocatable, [cpu, memory]): ([u32; 2], [i64; 2]),
         packing: &Packing,
     ) -> Self {
         let (kinds, cards) = (packing.kinds(), room.cards.len());
@@ -117,9 +120,7 @@ impl FreeRoom {
         let (open, free) = (open.collect(), room.free(kinds));
         let room = packing.valued(room);
         let rough = RoughCost::new(&room, free, size, packing);
-        let rounded =
-            |[cpu, memory]: [i64; 2]| [cpu, memory.div_euclid(STEP).saturating_add(1).saturating_mul(STEP)];
-        let [allocatable, left] = [allocatable, left].map(rounded);
+        let left = [cpu, memory.div_euclid(STEP).saturating_add(1).saturating_mul(STEP)];
         Self { allocatable, left, is_full: false, is_unsure: false, cards, free, open, rough, room, size }
     }
 
@@ -127,16 +128,28 @@ impl FreeRoom {
     pub fn key(&self) -> RoomKey {
         let Self { allocatable, left, is_full, is_unsure, room, size, .. } = self;
         RoomKey {
-            amounts: [*allocatable, *left],
+            allocatable: *allocatable,
+            left: *left,
             flags: [*is_full, *is_unsure],
             room: Arc::as_ptr(room).addr(),
             size: *size,
         }
     }
 
-    /// What the number drawn from it adds to the cost of a pod at least, as [`Vacancy::rough_cost`](super::vacancy::Vacancy::rough_cost) has it.
-    pub fn least_drawn(&self) -> f64 {
-        part_drawn(self.room.draw, 0)
+    /// cpu in thousandths and memory in MiB that are left, as rooms have it.
+    pub fn room_left(&self) -> [u32; 2] {
+        [self.room.room.cpu, self.room.room.memory]
+    }
+
+    /// This cost of a pod that leaves so much cpu and memory, whichever one card it takes, with what is drawn, as
+    /// [`Vacancy::rough_cost`](super::vacancy::Vacancy::rough_cost) has it.
+    pub fn drawn(&self, cost: i64, left: [u32; 2]) -> f64 {
+        drawn(cost, self.room.draw, draw(left, &[]))
+    }
+
+    /// As [`Self::drawn`], where it is not known which cards the pod takes: no more than that.
+    pub fn least_drawn(&self, cost: i64) -> f64 {
+        drawn(cost, self.room.draw, 0)
     }
 
     /// The kinds of its cards, those included of which a pod can have nothing.

@@ -89,19 +89,19 @@ const DRAWN_FROM_LEFT: u32 = 4;
 /// A number drawn from a vacancy has so many bits: in sums of scores more would be lost.
 const DRAWN: u32 = DRAWN_FROM_ROOM + DRAWN_FROM_LEFT;
 
-/// A number drawn from what a pod leaves of a room. It tells vacancies of one room apart that seem to cost the same.
-fn draw(left: [u32; 2], cards: &TakenCards) -> u32 {
+/// A number drawn from what a pod leaves of a room: cpu and memory, and these cards that it takes, before and after. It tells vacancies of one room apart that
+/// seem to cost the same.
+pub(super) fn draw(left: [u32; 2], taken: &[[RoomCard; 2]]) -> u32 {
     let mut hasher = FixedState::default().build_hasher();
-    if let TakenCards::These(taken) = cards {
-        taken.as_flattened().iter().for_each(|card| card.hash_amounts(&mut hasher));
-    }
+    taken.as_flattened().iter().for_each(|card| card.hash_amounts(&mut hasher));
     left.hash(&mut hasher);
     narrow(hasher.finish() >> (u64::BITS - DRAWN_FROM_LEFT))
 }
 
-/// Both numbers together as a part of one: that of the room has the higher digits.
-pub(super) fn part_drawn(from_room: u32, from_left: u32) -> f64 {
-    f64::from((from_room << DRAWN_FROM_LEFT) | from_left) / f64::from(1 << DRAWN)
+/// A cost in millionths of a card with both numbers, which are a part of one: that of the room has the higher digits.
+#[expect(clippy::cast_precision_loss, reason = "costs are far below 2^52")]
+pub(super) fn drawn(cost: i64, from_room: u32, from_left: u32) -> f64 {
+    cost as f64 + f64::from((from_room << DRAWN_FROM_LEFT) | from_left) / f64::from(1 << DRAWN)
 }
 
 impl TakenCards {
@@ -131,7 +131,8 @@ impl Vacancy {
         cards: TakenCards,
         after: SmallVec<[Remainder; 1]>,
     ) -> Self {
-        let draw = draw(left, &cards);
+        let taken = if let TakenCards::These(taken) = &cards { &**taken } else { &[] };
+        let draw = draw(left, taken);
         Self { before, free, left, cards, after, size, draw, exact: ExactCost::default() }
     }
 
@@ -164,11 +165,10 @@ impl Vacancy {
     /// What the best choice would cost if a room were worth as much less as less is free of its cards, in millionths of a card. To that is added a part of
     /// one millionth that is drawn from the vacancy. Any number of vacancies may come to the same cost; with the part, they are compared one by one, and only
     /// the first few have to be valued exactly, which takes long.
-    #[expect(clippy::cast_precision_loss, reason = "costs are far below 2^52")]
     pub fn rough_cost(&self, packing: &Packing) -> f64 {
         let rough = RoughCost::new(&self.before, self.free, self.size, packing);
         let cost = self.after.iter().map(|left| rough.of(left, packing)).min().unwrap_or(0);
-        cost as f64 + part_drawn(self.before.draw, self.draw)
+        drawn(cost, self.before.draw, self.draw)
     }
 
     /// The room that each choice leaves.

@@ -19,6 +19,7 @@ use crate::{
             card_kind::KindId,
             pod::Ask,
             pod_shape::{CardShape, Portion},
+            resources::ResourceAmounts,
         },
         packing::{
             Packing, cpu_and_memory,
@@ -67,8 +68,9 @@ impl RoomScore for LeastWaste {
     }
 
     fn amounts(ask: &Ask, node: &NodeState) -> RoomAmounts {
-        let (left, requested) = (left(node), cpu_and_memory(&ask.resources));
-        let ([before, after], denied) = ([free(left, [0, 0]), free(left, requested)], denied_on(ask, node));
+        let [left_cpu, left_memory] = left(node);
+        let before = room::cpu_and_memory(left_cpu, left_memory);
+        let (after, denied) = (after(before, cpu_and_memory(&ask.resources)), denied_on(ask, node));
         let size = NodeSize::of(&node.info).map_or([0, 0], |size| [size.cpu, size.memory]);
         [before[0], before[1], after[0], after[1], denied, size[0], size[1]]
     }
@@ -129,9 +131,11 @@ fn left(node: &NodeState) -> [i64; 2] {
     [all[0].saturating_sub(requested[0]), all[1].saturating_sub(requested[1])]
 }
 
-/// The cpu and memory of a room of which so much is left, once a pod has so much of it.
-fn free(left: [i64; 2], taken: [i64; 2]) -> [u32; 2] {
-    room::cpu_and_memory(left[0].saturating_sub(taken[0]), left[1].saturating_sub(taken[1]))
+/// The cpu and memory that a room with so much has left once a pod has so much of it. It follows from the room, and not from what the node has beyond whole
+/// steps: what a pod leaves of nodes with equal rooms is equal.
+fn after([cpu, memory]: [u32; 2], taken: [i64; 2]) -> [u32; 2] {
+    let (cpu, memory) = (i64::from(cpu), i64::from(memory) << 20);
+    room::cpu_and_memory(cpu.saturating_sub(taken[0]), memory.saturating_sub(taken[1]))
 }
 
 /// What a pod leaves of a node, whichever cards it takes.
@@ -178,7 +182,7 @@ impl<'a> VacantNode<'a> {
         let leaves = Leaves {
             cards: room.cards.len(),
             free: room.free(packing.kinds()),
-            left: free(left(node), cpu_and_memory(&ask.resources)),
+            left: after([room.cpu, room.memory], cpu_and_memory(&ask.resources)),
             denied: denied_on(ask, node),
         };
         Self { ask, node, packing, room, leaves }
@@ -251,12 +255,18 @@ fn takes_any_card(ask: &Ask) -> Option<CardShape> {
 }
 
 fn denied_on(ask: &Ask, node: &NodeState) -> u32 {
-    let (taken, all) = (cpu_and_memory(&ask.resources), cpu_and_memory(&node.info.allocatable));
-    denied(taken, all, node.info.devices.cards.len())
+    denied(cpu_and_memory(&ask.resources), whole(&node.info.allocatable), node.info.devices.cards.len())
+}
+
+/// The cpu and memory of a node without pods, as rooms have it.
+fn whole(allocatable: &ResourceAmounts) -> [u32; 2] {
+    let [cpu, memory] = cpu_and_memory(allocatable);
+    room::cpu_and_memory(cpu, memory)
 }
 
 /// The part of this cpu or memory that a pod takes, whichever is larger, in thousandths of one of so many cards.
-fn denied(taken: [i64; 2], all: [i64; 2], cards: usize) -> u32 {
+fn denied(taken: [i64; 2], [cpu, memory]: [u32; 2], cards: usize) -> u32 {
+    let all = [i64::from(cpu), i64::from(memory) << 20];
     let thousandths = i64::try_from(cards).unwrap_or(i64::MAX).saturating_mul(1000);
     let part = |(taken, all): (i64, i64)| {
         let (taken, all) = (taken.max(0), all.max(1));

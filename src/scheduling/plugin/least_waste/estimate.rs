@@ -6,7 +6,7 @@ use std::iter;
 
 use smallvec::SmallVec;
 
-use super::{Leaves, denied, free, left, room_of, takes_any_card};
+use super::{Leaves, after, denied, left, room_of, takes_any_card, whole};
 use crate::{
     device::{ByClass, CoreBudget, Cores, Inventory, MiB, Mode, ProfileRequest},
     dra::ExtendedResources,
@@ -34,7 +34,7 @@ pub(super) fn free_room(node: &NodeState, packing: &Packing) -> FreeRoom {
     let is_unsure = !info.devices.aliases.is_empty()
         || info.devices.cards.iter().any(|card| several(card.kind))
         || offered.flat_map(Inventory::cards).any(|card| card.cores == Cores::NONE);
-    let amounts = [cpu_and_memory(&info.allocatable), left(node)];
+    let amounts = (whole(&info.allocatable), left(node));
     let mut room = FreeRoom::new(room_of(node, packing), NodeSize::of(info), amounts, packing);
     (room.is_full, room.is_unsure) = (node.is_full(), is_unsure);
     room
@@ -83,11 +83,12 @@ pub(super) fn estimate(asked: &AskedRoom, node: &FreeRoom, packing: &Packing) ->
     let leaves = Leaves {
         cards: node.cards,
         free: node.free,
-        left: free(node.left, asked.requested),
+        left: after(node.room_left(), asked.requested),
         denied: denied(asked.requested, node.allocatable, node.cards),
     };
     if asked.cards == 0 {
-        return CostEstimate::AtLeast(node.rough.of(&leaves.after(0, None), packing));
+        let cost = node.rough.of(&leaves.after(0, None), packing);
+        return CostEstimate::Exactly(node.drawn(cost, leaves.left));
     }
     let may_serve_by_claim = || asked.by_claim && !node.kinds().any(|kind| asked.share(kind).is_some());
     if node.is_unsure || may_serve_by_claim() {
@@ -150,7 +151,7 @@ impl CardsOfNode<'_> {
             }
         }
         match least {
-            Some(cost) => CostEstimate::AtLeast(cost),
+            Some(cost) => CostEstimate::Exactly(self.node.drawn(cost, self.leaves.left)),
             None if may_serve => CostEstimate::Unknown,
             None => CostEstimate::NoRoom,
         }
@@ -183,6 +184,6 @@ impl CardsOfNode<'_> {
         let left = leaves.after(least, Some((kind, least)));
         let least_free = leaves.free.saturating_sub(most);
         let left = Remainder { fixed: leaves.fixed(least_free), ..left };
-        CostEstimate::AtLeast(node.rough.of(&left, packing))
+        CostEstimate::AtLeast(node.least_drawn(node.rough.of(&left, packing)))
     }
 }

@@ -1,6 +1,6 @@
 //! The highest score that a node may have, found without judging the node: where one plugin alone tells nodes apart, and that by their rooms.
 
-use super::{ROOM_SCORER, RawScores, SCORERS, ScoreWeights, float};
+use super::{ROOM_SCORER, RawScores, SCORERS, ScoreWeights};
 use crate::scheduling::{
     model::pod::Ask,
     packing::{
@@ -53,9 +53,9 @@ impl<'a> ScoreEstimates<'a> {
         match (self.scoring.estimate)(&self.asked, free, self.packing) {
             CostEstimate::NoRoom => None,
             CostEstimate::Unknown => Some(f64::INFINITY),
-            CostEstimate::AtLeast(cost) => {
+            CostEstimate::AtLeast(cost) | CostEstimate::Exactly(cost) => {
                 let mut raw = self.even;
-                raw.set_cost(float(cost) + free.least_drawn(), true);
+                raw.set_cost(cost, true);
                 Some(raw.total(&self.weights))
             }
         }
