@@ -1,15 +1,32 @@
 //! The nodes that a class has not judged yet, since others suit its pods better: each with the highest score that it may have.
+//!
+//! Where as much is free on several nodes, those that fit score the same, and the first of them by name is the best. Once that one is judged, the others stand
+//! behind it: they can't be better as long as it stays as it is.
+
+use std::collections::HashMap;
+
+use foldhash::fast::FixedState;
 
 use super::shortlist::{UNFIT, highest, least_of_highest};
+use crate::scheduling::world::nodes::Nodes;
 
 /// A node that does not fit, although it was not judged.
 const NO_ROOM: f64 = f64::MIN;
 
+/// A node that stands behind another one.
+const BEHIND: f64 = f64::MIN / 2.0;
+
 /// The nodes that were not judged yet.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Deferred {
-    /// By slot, the highest score that the node may have; [`UNFIT`]: it was judged. Empty where all were.
+    /// By slot, the highest score that the node may have, [`NO_ROOM`] or [`BEHIND`]; [`UNFIT`]: it was judged. Empty where all were.
     most: Vec<f64>,
+    /// The nodes that stand behind others, by the slot of that one.
+    behind: HashMap<usize, EqualNodes, FixedState>,
+    /// Those that stood behind a node that is not as it was.
+    released: Vec<EqualNodes>,
+    /// How many nodes these are, each as often as it stands in them.
+    in_rows: usize,
     /// How many there are.
     nodes: usize,
     /// The highest of these scores, as of the last time that it was looked for, or higher.
@@ -18,6 +35,41 @@ pub(super) struct Deferred {
     is_outdated: bool,
     /// By which version of what a pod may cost the scores were found.
     packing: u64,
+    /// Whether nodes that fit have exactly these scores.
+    are_exact: bool,
+}
+
+/// Nodes on which as much is free, of which the first by name is the best.
+#[derive(Clone, Debug)]
+pub(super) struct EqualNodes {
+    /// The score of each that fits.
+    pub(super) most: f64,
+    /// Their slots. Some may be of nodes that were judged meanwhile, or of which something else is free by now.
+    slots: Vec<u32>,
+    /// Whether the slots are in order of name, the last name first.
+    are_in_order: bool,
+    /// Whether they stand behind a node, or did.
+    are_behind: bool,
+    /// How many were judged that fit.
+    pub(super) fitting: usize,
+    /// So many are judged next: twice as many each time that none fits.
+    pub(super) next: usize,
+}
+
+impl EqualNodes {
+    /// Nodes without any yet.
+    pub(super) fn new(most: f64) -> Self {
+        Self { most, slots: Vec::new(), are_in_order: false, are_behind: false, fitting: 0, next: 1 }
+    }
+
+    pub(super) fn push(&mut self, slot: usize) {
+        self.slots.extend(u32::try_from(slot));
+    }
+
+    /// What stands for one of them in [`Deferred::most`].
+    fn mark(&self) -> f64 {
+        if self.are_behind { BEHIND } else { self.most }
+    }
 }
 
 impl Deferred {
@@ -31,14 +83,133 @@ impl Deferred {
         self.is_empty() || self.packing == packing
     }
 
-    /// By this version of what a pod may cost all scores were found.
-    pub(super) fn note_version(&mut self, packing: u64) {
-        self.packing = packing;
+    /// By this version of what a pod may cost all scores were found, and nodes that fit have exactly these or may have less.
+    pub(super) fn note_estimates(&mut self, packing: u64, are_exact: bool) {
+        (self.packing, self.are_exact) = (packing, are_exact);
     }
 
-    /// The highest score that a node may have that was not judged, or a higher one where [`Self::refresh`] was not asked since; `None`: none of them fits.
+    /// The highest score that this node may have, where nodes that fit have exactly these; `None`: they may have less, or that of this node is not known.
+    pub(super) fn exact(&self, slot: usize) -> Option<f64> {
+        self.most.get(slot).copied().filter(|most| self.are_exact && *most > BEHIND && most.is_finite())
+    }
+
+    /// Whether nodes stand behind this one.
+    pub(super) fn is_in_front(&self, slot: usize) -> bool {
+        self.behind.contains_key(&slot)
+    }
+
+    /// The node in this slot is not what it was: those behind it have to be looked at.
+    pub(super) fn release(&mut self, slot: usize) {
+        if !self.behind.is_empty() {
+            self.released.extend(self.behind.remove(&slot));
+        }
+    }
+
+    /// The equal nodes of which one has to be judged anew, where they may have this score, and those of which fewer fit than so many that were judged.
+    pub(super) fn to_judge(&mut self, least: f64, fitting: usize) -> Vec<EqualNodes> {
+        let is_front = |_: &usize, equal: &mut EqualNodes| equal.fitting < fitting && equal.most >= least;
+        let mut to_judge: Vec<_> = self.released.extract_if(.., |equal| equal.most >= least).collect();
+        if fitting > 1 {
+            to_judge.extend(self.behind.extract_if(is_front).map(|(_, equal)| equal));
+        }
+        self.in_rows -= to_judge.iter().map(|equal| equal.slots.len()).sum::<usize>();
+        to_judge
+    }
+
+    /// The slots of those that are judged next, the first by name.
+    pub(super) fn take_next(&self, equal: &mut EqualNodes, nodes: &Nodes) -> Vec<usize> {
+        let mark = equal.mark();
+        let is_there = |slot: &u32| self.most.get(*slot as usize) == Some(&mark);
+        if equal.next == 1 && !equal.are_in_order && !equal.are_behind {
+            let first = nodes.first_slot(equal.slots.iter().map(|slot| *slot as usize));
+            equal.slots.retain(|slot| Some(*slot as usize) != first);
+            return first.into_iter().collect();
+        }
+        if !equal.are_in_order {
+            nodes.sort_by_name(&mut equal.slots);
+            equal.slots.reverse();
+            equal.are_in_order = true;
+        }
+        let mut next = Vec::with_capacity(equal.next.min(equal.slots.len()));
+        while next.len() < equal.next
+            && let Some(slot) = equal.slots.pop()
+        {
+            next.extend(is_there(&slot).then_some(slot as usize));
+        }
+        next
+    }
+
+    /// These nodes stand behind the one in this slot, whose name comes before theirs.
+    pub(super) fn stand_behind(&mut self, front: usize, mut equal: EqualNodes) {
+        if equal.slots.is_empty() {
+            return;
+        }
+        if !equal.are_behind {
+            for slot in &equal.slots {
+                let most = &mut self.most[*slot as usize];
+                *most = if *most == equal.most { BEHIND } else { *most };
+            }
+            equal.are_behind = true;
+            self.is_outdated |= equal.most >= self.highest;
+        }
+        equal.next = 1;
+        self.in_rows += equal.slots.len();
+        self.behind.insert(front, equal);
+        // Nodes that have changed since may stand in several rows.
+        if self.in_rows > 2 * self.most.len() {
+            self.dissolve();
+        }
+    }
+
+    /// These nodes stand behind none any more.
+    pub(super) fn put_back(&mut self, equal: EqualNodes, taken: Vec<usize>) {
+        if !equal.are_behind {
+            return;
+        }
+        for slot in equal.slots.iter().map(|slot| *slot as usize).chain(taken) {
+            if self.most.get(slot) == Some(&BEHIND) {
+                self.most[slot] = equal.most;
+                self.highest = self.highest.max(equal.most);
+            }
+        }
+    }
+
+    /// No node stands behind one that is not as it was.
+    pub(super) fn put_back_released(&mut self) {
+        for equal in std::mem::take(&mut self.released) {
+            self.in_rows -= equal.slots.len();
+            self.put_back(equal, Vec::new());
+        }
+    }
+
+    /// No node stands behind another one.
+    pub(super) fn dissolve(&mut self) {
+        self.released.extend(std::mem::take(&mut self.behind).into_values());
+        self.put_back_released();
+    }
+
+    /// A node of each row, of those that are unchanged, with the slot of the node in front.
+    pub(super) fn of_each_row(&self, is_unchanged: impl Fn(usize) -> bool) -> Vec<(usize, Option<usize>)> {
+        let one = |equal: &EqualNodes| {
+            let mut slots = equal.slots.iter().map(|slot| *slot as usize);
+            slots.find(|slot| self.most.get(*slot) == Some(&BEHIND) && is_unchanged(*slot))
+        };
+        self.behind.iter().map(|(front, equal)| (*front, one(equal))).collect()
+    }
+
+    /// The nodes behind this one have this score from now on, if they fit; it does not have it itself: then they stand behind none any more.
+    pub(super) fn rescore(&mut self, front: usize, most: f64, is_of_front: bool) {
+        let Some(equal) = self.behind.get_mut(&front) else { return };
+        equal.most = most;
+        if !is_of_front {
+            self.release(front);
+        }
+    }
+
+    /// The highest score that a node may have that was not judged and stands behind none, or a higher one where [`Self::refresh`] was not asked since; `None`:
+    /// none of them fits.
     pub(super) fn highest(&self) -> Option<f64> {
-        (self.nodes > 0 && self.highest > NO_ROOM).then_some(self.highest)
+        (self.nodes > 0 && self.highest > BEHIND).then_some(self.highest)
     }
 
     /// Looks for the highest score anew if that node may be judged by now.
@@ -49,9 +220,13 @@ impl Deferred {
     }
 
     /// The slots of all.
-    pub(super) fn slots(&self) -> Vec<usize> {
-        let deferred = self.most.iter().enumerate().filter(|(_, most)| **most > UNFIT);
-        deferred.map(|(slot, _)| slot).collect()
+    pub(super) fn slots(&self) -> impl Iterator<Item = usize> {
+        self.most.iter().enumerate().filter(|(_, most)| **most > UNFIT).map(|(slot, _)| slot)
+    }
+
+    /// The slots of those that stand behind none.
+    pub(super) fn slots_in_front(&self) -> impl Iterator<Item = usize> {
+        self.slots().filter(|slot| self.most[*slot] != BEHIND)
     }
 
     /// Puts off the node in this slot, of so many; `None`: it does not fit.
@@ -77,7 +252,7 @@ impl Deferred {
 
     /// The slots of those that may have so many highest different scores; none that may have none of `least`.
     pub(super) fn first(&self, count: usize, least: f64) -> Vec<usize> {
-        let may_fit = self.most.iter().copied().filter(|most| *most > NO_ROOM);
+        let may_fit = self.most.iter().copied().filter(|most| *most > BEHIND);
         let least = least.max(least_of_highest(count, may_fit));
         let is_first = |most: &f64| *most >= least;
         let mut first = Vec::with_capacity(self.most.iter().filter(|most| is_first(most)).count());
@@ -87,6 +262,6 @@ impl Deferred {
 
     /// How many bytes they take.
     pub(super) fn bytes(&self) -> usize {
-        size_of_val(self.most.as_slice())
+        size_of_val(self.most.as_slice()) + size_of::<u32>() * self.in_rows
     }
 }

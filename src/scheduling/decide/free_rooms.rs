@@ -93,6 +93,11 @@ impl FreeRooms {
         })
     }
 
+    /// Which room the node in this slot has, of this generation; `None`: that is not known. Nodes with one room have as much free.
+    pub(super) fn room_of(&self, slot: usize, generation: u64) -> Option<usize> {
+        self.by_slot.get(slot).filter(|known| known.generation == generation)?.place
+    }
+
     /// The place of this room, which one more node has.
     fn place(&mut self, room: FreeRoom) -> usize {
         let place = match self.places.entry(room.key()) {

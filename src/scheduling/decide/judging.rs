@@ -7,7 +7,7 @@ use super::shortlist::LISTED;
 pub(super) enum Judging {
     /// Every node.
     All,
-    /// The nodes with so many highest different scores at least, and those of which nothing is known that could put them off.
+    /// The nodes with so many highest different scores at least, and those of which nothing is known that could put them off. Of those that are equal, a few.
     Best(usize),
 }
 
@@ -15,6 +15,14 @@ pub(super) enum Judging {
 const MOST: usize = 16 * LISTED;
 
 impl Judging {
+    /// Of so many equal nodes it is known that they fit, or of all: the first by name is the best, unless the pod can't go there for other reasons.
+    pub(super) fn fitting(self) -> usize {
+        match self {
+            Self::Best(wanted) => (wanted / LISTED).max(1),
+            Self::All => usize::MAX,
+        }
+    }
+
     /// More nodes than these.
     pub(super) fn wider(self) -> Self {
         match self {

@@ -13,7 +13,7 @@ use std::{
 use foldhash::fast::FixedState;
 
 use super::{
-    deferred::Deferred,
+    deferred::{Deferred, EqualNodes},
     descent::Descent,
     free_rooms::FreeRooms,
     judging::Judging,
@@ -200,25 +200,91 @@ impl Verdicts {
         let mut outdated = self.outdated(world, &scoring);
         let mut changes = NodeChanges { changed: outdated.len(), ..NodeChanges::default() };
         if judging == Judging::All {
-            outdated.extend(self.unchanged_deferred(world));
+            outdated.extend(self.unchanged(self.deferred.slots(), world));
         } else {
             let free_rooms = &mut index.free_rooms;
             self.defer(ask, (world, weights), free_rooms, (&mut outdated, &mut changes), &mut go_on)?;
         }
         self.judge(ask, world, &outdated, (&scoring, &mut index.likenesses), &mut changes, &mut go_on)?;
         let Judging::Best(wanted) = judging else { return Some(changes) };
-        let mut count = wanted + wanted / 2;
+        let (mut count, fitting) = (wanted + wanted / 2, judging.fitting());
         loop {
             self.deferred.refresh();
-            let Some(highest) = self.deferred.highest() else { return Some(changes) };
             let least = self.by_room.least_of(wanted).unwrap_or(UNFIT);
-            if highest < least {
+            let mut equal = self.deferred.to_judge(least, fitting);
+            if self.deferred.highest().is_some_and(|highest| highest >= least) {
+                let (of_room, others) =
+                    self.equal_nodes(&self.deferred.first(count, least), &index.free_rooms);
+                equal.extend(of_room);
+                count *= 2;
+                self.judge(ask, world, &others, (&scoring, &mut index.likenesses), &mut changes, &mut go_on)?;
+            } else if equal.is_empty() {
+                self.deferred.put_back_released();
                 return Some(changes);
             }
-            let first = self.deferred.first(count, least);
-            self.judge(ask, world, &first, (&scoring, &mut index.likenesses), &mut changes, &mut go_on)?;
-            count *= 2;
+            let scene = (&scoring, &mut index.likenesses);
+            self.judge_equal((ask, world), (equal, fitting), scene, &mut changes, &mut go_on)?;
         }
+    }
+
+    /// Judges of equal nodes the first by name, until so many fit or none is left; the others stand behind the last of these. `None`: `go_on` has said no.
+    fn judge_equal(
+        &mut self,
+        (ask, world): (&Ask, &World),
+        (mut equal, fitting): (Vec<EqualNodes>, usize),
+        (scoring, likenesses): (&NodeScoring<'_>, &mut Likenesses),
+        changes: &mut NodeChanges,
+        mut go_on: impl FnMut() -> ControlFlow<()>,
+    ) -> Option<()> {
+        while !equal.is_empty() {
+            let mut taken: Vec<(EqualNodes, Vec<usize>)> = Vec::with_capacity(equal.len());
+            for mut equal in std::mem::take(&mut equal) {
+                let next = self.deferred.take_next(&mut equal, &world.nodes);
+                taken.extend((!next.is_empty()).then_some((equal, next)));
+            }
+            let slots: Vec<_> = taken.iter().flat_map(|(_, next)| next).copied().collect();
+            let judged = self.judge(ask, world, &slots, (scoring, &mut *likenesses), changes, &mut go_on);
+            for (mut of_room, next) in taken {
+                if judged.is_none() {
+                    self.deferred.put_back(of_room, next);
+                    continue;
+                }
+                let fits = |slot: &&usize| self.scores[**slot].total_cmp(&of_room.most).is_eq();
+                of_room.fitting += next.iter().filter(fits).count();
+                match next.iter().rfind(fits) {
+                    Some(front) if of_room.fitting >= fitting => self.deferred.stand_behind(*front, of_room),
+                    _ => {
+                        of_room.next *= 2;
+                        equal.push(of_room);
+                    }
+                }
+            }
+            judged?;
+        }
+        Some(())
+    }
+
+    /// The nodes in these slots, which were put off: those together on which as much is free and which have one score if they fit; and the others.
+    fn equal_nodes(&self, slots: &[usize], free_rooms: &FreeRooms) -> (Vec<EqualNodes>, Vec<usize>) {
+        let (mut of_rooms, mut others) = (Vec::<EqualNodes>::new(), Vec::new());
+        let mut places: HashMap<usize, usize, FixedState> = HashMap::default();
+        for slot in slots.iter().copied() {
+            let room = free_rooms.room_of(slot, self.generations[slot]);
+            let Some((room, most)) = room.zip(self.deferred.exact(slot)) else {
+                others.push(slot);
+                continue;
+            };
+            let place = *places.entry(room).or_insert_with(|| {
+                of_rooms.push(EqualNodes::new(most));
+                of_rooms.len() - 1
+            });
+            if of_rooms[place].most.total_cmp(&most).is_eq() {
+                of_rooms[place].push(slot);
+            } else {
+                others.push(slot);
+            }
+        }
+        (of_rooms, others)
     }
 
     /// Puts off all of many nodes that have changed, and finds out anew how high those may score that were put off, where they were for another mix of pods;
@@ -233,24 +299,44 @@ impl Verdicts {
     ) -> Option<()> {
         let version = world.packing().version();
         let is_known = self.deferred.is_known_by(version);
-        let again = if is_known { Vec::new() } else { self.unchanged_deferred(world) };
-        if outdated.len() <= FEW && again.is_empty() {
+        if outdated.len() <= FEW && is_known {
             return Some(());
         }
         let Some(estimates) = ScoreEstimates::prepare(ask, world, weights) else {
-            outdated.extend(again);
+            if !is_known {
+                self.deferred.dissolve();
+                outdated.extend(self.unchanged(self.deferred.slots(), world));
+            }
             return Some(());
         };
         changes.described += free_rooms.refresh(world, go_on)?;
-        let put_off = if outdated.len() > FEW { std::mem::take(outdated) } else { Vec::new() };
+        let mut slots = if outdated.len() > FEW { std::mem::take(outdated) } else { Vec::new() };
+        if !is_known {
+            self.rescore_behind(world, free_rooms, &estimates);
+            slots.extend(self.unchanged(self.deferred.slots_in_front(), world));
+        }
         let unjudged = nothing();
-        for (slot, most) in free_rooms.most(put_off.into_iter().chain(again), &estimates) {
+        for (slot, most) in free_rooms.most(slots, &estimates) {
             self.put_off(slot, world.nodes.generations()[slot], most, &unjudged);
             changes.estimated += 1;
         }
         self.different += usize::from(Arc::strong_count(&unjudged) > 1);
-        self.deferred.note_version(version);
+        self.deferred.note_estimates(version, estimates.are_exact());
         Some(())
+    }
+
+    /// Finds out anew which score the nodes have that stand behind others, for another mix of pods.
+    fn rescore_behind(&mut self, world: &World, free_rooms: &FreeRooms, estimates: &ScoreEstimates<'_>) {
+        let generations = world.nodes.generations();
+        let rows = self.deferred.of_each_row(|slot| self.generations[slot] == generations[slot]);
+        let slots: Vec<_> = rows.iter().filter_map(|(_, slot)| *slot).collect();
+        let most: HashMap<_, _, FixedState> = free_rooms.most(slots, estimates).collect();
+        for (front, slot) in rows {
+            // Where none is left of a row, it does not matter what it has.
+            let most = slot.and_then(|slot| *most.get(&slot)?).unwrap_or(f64::INFINITY);
+            let is_of_front = self.scores[front].total_cmp(&most).is_eq();
+            self.deferred.rescore(front, most, is_of_front);
+        }
     }
 
     /// Judges the nodes in these slots: of those that are alike one, where there are many. `go_on` is asked before each that is described or judged;
@@ -353,10 +439,9 @@ impl Verdicts {
         Some(())
     }
 
-    /// The slots of the nodes that were put off and have not changed since.
-    fn unchanged_deferred(&self, world: &World) -> Vec<usize> {
-        let is_unchanged = |slot: &usize| self.generations[*slot] == world.nodes.generations()[*slot];
-        self.deferred.slots().into_iter().filter(is_unchanged).collect()
+    /// Those of these slots whose nodes have not changed since they were looked at.
+    fn unchanged(&self, slots: impl Iterator<Item = usize>, world: &World) -> Vec<usize> {
+        slots.filter(|slot| self.generations[*slot] == world.nodes.generations()[*slot]).collect()
     }
 
     /// Puts off the node in this slot, of this generation, which has at most this score; `None`: it does not fit. Where it was judged before, `unjudged`
@@ -432,7 +517,12 @@ impl Verdicts {
         self.deferred.is_empty()
     }
 
-    /// The highest score that a node may have that was not judged; `None`: none of them fits, or there is none.
+    /// Whether nodes stand behind this one that were not judged: they are as good, and their names come later.
+    pub(super) fn is_in_front(&self, slot: usize) -> bool {
+        self.deferred.is_in_front(slot)
+    }
+
+    /// The highest score that a node may have that was not judged and stands behind none; `None`: none of them fits, or there is none.
     pub(super) fn highest_deferred(&self) -> Option<f64> {
         self.deferred.highest()
     }
@@ -618,6 +708,7 @@ impl Verdicts {
     }
 
     fn replace(&mut self, slot: usize, verdict: Arc<NodeVerdict>, score: f64) {
+        self.deferred.release(slot);
         self.relative.set(slot, self.of_nodes.len(), &verdict);
         if is_by_room(&self.of_nodes[slot]) {
             self.by_room.remove(self.scores[slot]);

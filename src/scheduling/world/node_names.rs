@@ -44,6 +44,11 @@ impl NodeNames {
         slots.into_iter().min_by_key(|slot| self.place(*slot))
     }
 
+    /// Puts slots into the order of name.
+    pub(super) fn sort(&self, slots: &mut [u32]) {
+        slots.sort_unstable_by_key(|slot| self.place(*slot as usize));
+    }
+
     fn place(&self, slot: usize) -> u64 {
         self.places.get(slot).copied().unwrap_or_default()
     }

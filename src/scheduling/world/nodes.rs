@@ -52,6 +52,16 @@ impl Nodes {
         self.at(self.names.first(slots)?)
     }
 
+    /// That of these slots whose node comes first by name.
+    pub fn first_slot(&self, slots: impl IntoIterator<Item = usize>) -> Option<usize> {
+        self.names.first(slots)
+    }
+
+    /// Puts slots into the order of their nodes' names.
+    pub fn sort_by_name(&self, slots: &mut [u32]) {
+        self.names.sort(slots);
+    }
+
     /// The nodes in these slots, in order of name.
     pub fn in_order_of_name(
         &self,

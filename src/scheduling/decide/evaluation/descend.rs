@@ -37,7 +37,7 @@ impl<'a> Evaluation<'a, '_> {
         while let Some(group) = descent.next_group() {
             self.judged_to(group[0].0)?;
             let slots = group.iter().map(|(_, slot)| *slot);
-            if let Some(first) = self.first_of(slots, &is_candidate, &mut refusals) {
+            if let Some(first) = self.first_of(slots, &is_candidate, &mut refusals)? {
                 return Ok(first);
             }
         }
@@ -67,7 +67,7 @@ impl<'a> Evaluation<'a, '_> {
                 let before = listed.len();
                 for AlikeNodes { fit, slots, .. } in equals {
                     // These cost the same, so the first by name is the best of them.
-                    let first = self.first_of(slots.iter().copied(), &is_candidate, &mut refusals);
+                    let first = self.first_of(slots.iter().copied(), &is_candidate, &mut refusals)?;
                     listed.extend(first.map(|node| (node, *fit)));
                 }
                 scores += usize::from(listed.len() > before);
@@ -87,13 +87,20 @@ impl<'a> Evaluation<'a, '_> {
         slots: impl IntoIterator<Item = usize>,
         is_candidate: impl Fn(&Arc<NodeState>) -> bool,
         refusals: &mut Refusals<'a>,
-    ) -> Option<&'a Arc<NodeState>> {
-        let mut states = self.filters.world.nodes.in_order_of_name(slots).filter(|state| is_candidate(state));
-        states.find(|state| {
-            let Some(fit) = self.verdicts.fit(state.slot) else { return false };
-            let tested = self.filters.test(state, &fit.taken);
-            tested.map_err(|refusal| refusals.note(state, refusal)).is_ok()
-        })
+    ) -> Result<Option<&'a Arc<NodeState>>, Unchosen<'a>> {
+        for state in self.filters.world.nodes.in_order_of_name(slots) {
+            let Some(fit) = self.verdicts.fit(state.slot) else { continue };
+            if is_candidate(state) {
+                match self.filters.test(state, &fit.taken) {
+                    Ok(_) => return Ok(Some(state)),
+                    Err(refusal) => refusals.note(state, refusal),
+                }
+            }
+            if self.verdicts.is_in_front(state.slot) {
+                return Err(Unchosen::NeedsMore);
+            }
+        }
+        Ok(None)
     }
 
     /// That no node with this score or a higher one is still to be judged.

@@ -494,7 +494,8 @@ proptest! {
     }
 }
 
-/// That nodes that were judged are what they are by themselves, and that those that were put off are none of so many with the highest different scores.
+/// That nodes that were judged are what they are by themselves, and that those that were put off are none of so many with the highest different scores, or stand
+/// behind one that is as good.
 fn check_deferred(
     found: &Verdicts,
     expected: &Verdicts,
@@ -509,15 +510,32 @@ fn check_deferred(
     let weights = ScoreWeights::default();
     let estimates = ScoreEstimates::prepare(ask, world, weights);
     index.free_rooms.refresh(world, || ControlFlow::Continue(())).expect("it is never stopped");
-    let deferred: BTreeSet<usize> = found.deferred.slots().into_iter().collect();
+    let deferred: BTreeSet<usize> = found.deferred.slots().collect();
+    let vacancy = |slot: usize| match &*expected.of_nodes[slot] {
+        NodeVerdict::Fits(fit) => fit.scores.vacancy.clone(),
+        NodeVerdict::Fails(_) => None,
+    };
+    let is_as_good = |front: &NodeState, slot: usize| {
+        let names = world.nodes.at(slot).map(|state| front.info.name < state.info.name);
+        !deferred.contains(&front.slot)
+            && names == Some(true)
+            && found.scores[front.slot].total_cmp(&expected.scores[slot]).is_eq()
+            && vacancy(front.slot).zip(vacancy(slot)).is_some_and(|(one, other)| one.is_alike(&other))
+    };
     for (slot, score) in expected.scores.iter().enumerate() {
         if let Some(estimates) = estimates.as_ref().filter(|_| world.nodes.at(slot).is_some()) {
             let (_, most) = index.free_rooms.most([slot], estimates).next().expect("there is a node");
             let most = most.unwrap_or(UNFIT);
             prop_assert!(*score <= most, "{score} is above {most}: {:?}", world.nodes.at(slot));
+            let is_exact = !estimates.are_exact() || !most.is_finite() || *score == UNFIT;
+            prop_assert!(is_exact || *score == most, "{score} is not {most}: {:?}", world.nodes.at(slot));
         }
         if deferred.contains(&slot) {
-            prop_assert!(*score == UNFIT || *score < least, "{score} is not below {least}");
+            let stands_behind = || world.nodes.by_slot().any(|front| is_as_good(front, slot));
+            prop_assert!(
+                *score == UNFIT || *score < least || stands_behind(),
+                "{score} is not below {least}"
+            );
         } else {
             prop_assert_eq!(found.scores[slot].to_bits(), score.to_bits());
         }
@@ -817,5 +835,40 @@ proptest! {
                 prop_assert_eq!(node(told.expect("it is never stopped")), best);
             }
         }
+    }
+}
+
+#[test]
+fn of_equal_nodes_one_is_judged_for_each_pod_and_more_only_where_pods_can_not_go_to_those() {
+    // Two kinds of nodes, which are worth something else: those with a share on them come first.
+    let mut snapshot = holding_nodes(120, 8_000, |at| 4_000 + at % 2);
+    let weights = ScoreWeights::default();
+    let demand = fixtures::demand("pod", Asked { memory: 1_000, cpu: 0, ..asking(0, 2) }.ask());
+    let (mut verdicts, mut index) = (Verdicts::default(), NodeIndex::default());
+    let mut classes = Classes::default();
+    for round in 0..20 {
+        let world = snapshot.world();
+        let changes = verdicts.update_alike(&demand.ask, world, weights, &mut index, Judging::Best(LISTED));
+        // The node that the last pod went to, and the next one that is as it was.
+        assert!(changes.judged <= 2, "{round}: {changes:?}");
+        check_deferred(
+            &verdicts,
+            &Verdicts::new(&demand.ask, world, weights),
+            &demand.ask,
+            (world, &mut index),
+            LISTED,
+        )
+        .unwrap();
+        let in_lines = |node: &NodeName| usize::from(**node < *format!("n{:03}", 3 * round));
+        let best = best_of_judged(&demand, world, weights, in_lines).unwrap();
+        let decided = classes.decide(&demand, &snapshot, in_lines).unwrap();
+        assert_eq!(decided.node, best, "{round}");
+        let share = fixtures::share(
+            decided.allocations[0].assignment.shares().next().unwrap().card.as_str(),
+            1_000,
+            0,
+        );
+        let held = fixtures::allocation(fixtures::PROFILE, share, Answer::Succeeded);
+        snapshot.charge(format!("placed-{round}").as_str().into(), fixtures::charge(&best, vec![held]));
     }
 }

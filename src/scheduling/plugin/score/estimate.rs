@@ -48,6 +48,11 @@ impl<'a> ScoreEstimates<'a> {
         Some(Self { asked, even, scoring, weights, packing })
     }
 
+    /// Whether each node that fits has exactly the highest score that it may have, where that is finite.
+    pub(in crate::scheduling) fn are_exact(&self) -> bool {
+        self.asked.any || self.asked.cards == 0
+    }
+
     /// The highest score that a node may have on which so much is free, as the weighted sum of its scores has it; `None`: it does not fit.
     pub(in crate::scheduling) fn most(&self, free: &FreeRoom) -> Option<f64> {
         match (self.scoring.estimate)(&self.asked, free, self.packing) {
