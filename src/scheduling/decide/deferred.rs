@@ -106,14 +106,14 @@ impl Deferred {
     }
 
     /// The equal nodes of which one has to be judged anew, where they may have this score, and those of which fewer fit than so many that were judged.
-    pub(super) fn to_judge(&mut self, least: f64, fitting: usize) -> Vec<EqualNodes> {
+    pub(super) fn take_to_judge(&mut self, least: f64, fitting: usize) -> Vec<EqualNodes> {
         let is_front = |_: &usize, equal: &mut EqualNodes| equal.fitting < fitting && equal.most >= least;
-        let mut to_judge: Vec<_> = self.released.extract_if(.., |equal| equal.most >= least).collect();
+        let mut taken: Vec<_> = self.released.extract_if(.., |equal| equal.most >= least).collect();
         if fitting > 1 {
-            to_judge.extend(self.behind.extract_if(is_front).map(|(_, equal)| equal));
+            taken.extend(self.behind.extract_if(is_front).map(|(_, equal)| equal));
         }
-        self.in_rows -= to_judge.iter().map(|equal| equal.slots.len()).sum::<usize>();
-        to_judge
+        self.in_rows -= taken.iter().map(|equal| equal.slots.len()).sum::<usize>();
+        taken
     }
 
     /// The slots of those that are judged next, the first by name.
@@ -147,7 +147,7 @@ impl Deferred {
         if !equal.are_behind {
             for slot in &equal.slots {
                 let most = &mut self.most[*slot as usize];
-                *most = if *most == equal.most { BEHIND } else { *most };
+                *most = if most.total_cmp(&equal.most).is_eq() { BEHIND } else { *most };
             }
             equal.are_behind = true;
             self.is_outdated |= equal.most >= self.highest;
@@ -162,11 +162,11 @@ impl Deferred {
     }
 
     /// These nodes stand behind none any more.
-    pub(super) fn put_back(&mut self, equal: EqualNodes, taken: Vec<usize>) {
+    pub(super) fn put_back(&mut self, equal: &EqualNodes, taken: &[usize]) {
         if !equal.are_behind {
             return;
         }
-        for slot in equal.slots.iter().map(|slot| *slot as usize).chain(taken) {
+        for slot in equal.slots.iter().map(|slot| *slot as usize).chain(taken.iter().copied()) {
             if self.most.get(slot) == Some(&BEHIND) {
                 self.most[slot] = equal.most;
                 self.highest = self.highest.max(equal.most);
@@ -178,7 +178,7 @@ impl Deferred {
     pub(super) fn put_back_released(&mut self) {
         for equal in std::mem::take(&mut self.released) {
             self.in_rows -= equal.slots.len();
-            self.put_back(equal, Vec::new());
+            self.put_back(&equal, &[]);
         }
     }
 

@@ -211,7 +211,7 @@ impl Verdicts {
         loop {
             self.deferred.refresh();
             let least = self.by_room.least_of(wanted).unwrap_or(UNFIT);
-            let mut equal = self.deferred.to_judge(least, fitting);
+            let mut equal = self.deferred.take_to_judge(least, fitting);
             if self.deferred.highest().is_some_and(|highest| highest >= least) {
                 let (of_room, others) =
                     self.equal_nodes(&self.deferred.first(count, least), &index.free_rooms);
@@ -246,7 +246,7 @@ impl Verdicts {
             let judged = self.judge(ask, world, &slots, (scoring, &mut *likenesses), changes, &mut go_on);
             for (mut of_room, next) in taken {
                 if judged.is_none() {
-                    self.deferred.put_back(of_room, next);
+                    self.deferred.put_back(&of_room, &next);
                     continue;
                 }
                 let fits = |slot: &&usize| self.scores[**slot].total_cmp(&of_room.most).is_eq();

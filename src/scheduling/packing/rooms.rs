@@ -113,21 +113,21 @@ impl Eq for ByRoom {}
 impl ValuedRoom {
     /// What the room is worth, in millionths of a card.
     pub(super) fn worth(&self, mix: &Mix, kinds: &CardKinds) -> i64 {
-        self.worth_by(SEQUENCES, mix, kinds)
+        self.worth_by(SEQUENCES, mix, kinds, || alone::all(&self.room, mix))
     }
 
-    /// What the room is worth by [`FEW`] sequences, in millionths of a card.
-    pub(super) fn worth_by_few(&self, mix: &Mix, kinds: &CardKinds) -> i64 {
-        self.worth_by(FEW, mix, kinds)
+    /// What the room is worth by [`FEW`] sequences, in millionths of a card. `alone` says what shapes could take alone, as [`alone::all`] has it.
+    pub(super) fn worth_by_few(&self, mix: &Mix, kinds: &CardKinds, alone: impl FnOnce() -> i64) -> i64 {
+        self.worth_by(FEW, mix, kinds, alone)
     }
 
-    fn worth_by(&self, sequences: usize, mix: &Mix, kinds: &CardKinds) -> i64 {
+    fn worth_by(&self, sequences: usize, mix: &Mix, kinds: &CardKinds, alone: impl FnOnce() -> i64) -> i64 {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.asked = known.asked.max(mix.version);
         if let Some(found) = known.of(mix.version).filter(|found| found.sequences >= sequences) {
             return found.worth_by(sequences, mix);
         }
-        let found = known.upto(mix.version).renewed(sequences, &self.room, mix, kinds);
+        let found = known.upto(mix.version).renewed(sequences, &self.room, (mix, kinds), alone);
         known.keep(found);
         found.worth_by(sequences, mix)
     }
@@ -150,7 +150,8 @@ impl ValuedRoom {
             known.upto(mix.version)
         };
         // Meanwhile a decision may ask what the room is worth by the mix that counts.
-        let found = before.renewed(before.sequences.max(FEW), &self.room, mix, kinds);
+        let alone = || alone::all(&self.room, mix);
+        let found = before.renewed(before.sequences.max(FEW), &self.room, (mix, kinds), alone);
         known().keep(found);
     }
 }
@@ -183,7 +184,13 @@ impl Valuations {
 
 impl Valuation {
     /// What this comes to by the mix, for so many sequences at least.
-    fn renewed(mut self, sequences: usize, room: &Room, mix: &Mix, kinds: &CardKinds) -> Self {
+    fn renewed(
+        mut self,
+        sequences: usize,
+        room: &Room,
+        (mix, kinds): (&Mix, &CardKinds),
+        alone: impl FnOnce() -> i64,
+    ) -> Self {
         let mut outdated = [true; SEQUENCES];
         if let Some(changes) = mix.since(self.version).filter(|_| self.version > 0) {
             outdated[..self.sequences].fill(false);
@@ -195,7 +202,7 @@ impl Valuation {
                 self.alone += change.by * alone::one(room, change.shape, mix);
             }
         } else {
-            (self.alone, self.sequences) = (alone::all(room, mix), 0);
+            (self.alone, self.sequences) = (alone(), 0);
         }
         self.sequences = self.sequences.max(sequences);
         let outdated = &outdated[..self.sequences];

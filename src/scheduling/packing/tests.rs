@@ -99,7 +99,11 @@ impl Cluster {
 
     /// What it is worth by few sequences.
     fn worth_by_few(&self, name: &str, used: u64) -> i64 {
-        self.packing.worth_by_few(&self.room(name, used))
+        self.room_by_few(&self.room(name, used))
+    }
+
+    fn room_by_few(&self, room: &ValuedRoom) -> i64 {
+        self.packing.worth_by_few(room, || alone::all(&room.room, &self.packing.mix))
     }
 }
 
@@ -290,10 +294,44 @@ fn what_a_room_is_worth_by_few_sequences_is_close_to_what_it_is_worth_by_all() {
     (0..12).for_each(|number| cluster.come(of_number(number)));
     cluster.renew();
     let room = cluster.room("a", 700);
-    let (few, all) = (cluster.packing.worth_by_few(&room), cluster.packing.worth(&room));
+    let (few, all) = (cluster.room_by_few(&room), cluster.packing.worth(&room));
     // Sixteen sequences hold each shape as often as it counts, four do not.
     assert!((few - all).abs() < all / 4 && few != all, "{few}, {all}");
-    assert_eq!(cluster.packing.worth_by_few(&room), few, "what all have filled is known of few, too");
+    assert_eq!(cluster.room_by_few(&room), few, "what all have filled is known of few, too");
+}
+
+proptest! {
+    #[test]
+    fn what_shapes_could_take_alone_of_what_each_choice_leaves_is_found_for_all_choices_together(
+        shapes in prop::collection::vec((0..9_u32, 1..4_u32, 1..9_u64), 1..12),
+        used in prop::collection::vec(0..9_u64, 1..9),
+        (cpu, memory) in (1..9_u32, 1..9_u64),
+    ) {
+        let mut cluster = Cluster::default();
+        cluster.put(node("a", 16, u32::try_from(used.len()).unwrap()));
+        for (cpu, cards, memory) in shapes {
+            cluster.come(shape(cpu * 1000, cards, memory * 1000));
+        }
+        cluster.renew();
+        let (packing, info) = (&cluster.packing, &cluster.nodes["a"]);
+        let of_card = |card: &CardId| {
+            let at = info.devices.cards.iter().position(|known| known.id == *card).unwrap();
+            let memory = MiB::new(used[at] * 1000 + 7);
+            CardUsage { slots: 1, memory: if used[at] == 0 { MiB::new(0) } else { memory }, cores: Cores::NONE }
+        };
+        let before = packing.room(info, [0, 0], of_card);
+        let portion = shape(0, 1, memory * 1000).cards.share.on(packing.kinds().get(before.cards[0].kind));
+        let taken = vacancy::TakenCards::Any([(before.cards[0].kind, portion.unwrap())].into_iter().collect());
+        let choices: Vec<_> = taken.choices(&before).map(|(cards, _)| cards).collect();
+        let left = [before.cpu - cpu, before.memory];
+        let together = alone::of_choices(&before, left, &choices, &packing.mix).unwrap();
+        for ([card, with_pod], alone) in choices.iter().zip(together) {
+            let mut cards = before.cards.clone();
+            *cards.iter_mut().find(|other| *other == card).unwrap() = *with_pod;
+            let after = room::Room::of(left, cards, packing.kinds());
+            prop_assert_eq!(alone, alone::all(&after, &packing.mix));
+        }
+    }
 }
 
 #[test]

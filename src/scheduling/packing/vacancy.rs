@@ -11,7 +11,7 @@ use foldhash::fast::FixedState;
 use smallvec::SmallVec;
 
 use super::{
-    Packing,
+    Packing, alone,
     fleet::NodeSize,
     room::{DRAWN_FROM_ROOM, Room, RoomCard},
     rooms::ValuedRoom,
@@ -181,6 +181,14 @@ impl Vacancy {
         }
     }
 
+    /// What shapes could take alone of each of these rooms, which are those that choices leave.
+    fn alone(&self, rooms: &[Arc<ValuedRoom>], packing: &Packing) -> SmallVec<[i64; 8]> {
+        let room = &self.before.room;
+        let choices: SmallVec<[_; 8]> = self.cards.choices(room).map(|(taken, _)| taken).collect();
+        let of_choices = alone::of_choices(room, self.left, &choices, &packing.mix);
+        of_choices.unwrap_or_else(|| rooms.iter().map(|room| alone::all(&room.room, &packing.mix)).collect())
+    }
+
     fn room_after(&self, taken: &[[RoomCard; 2]], kinds: &CardKinds) -> Room {
         let mut cards = self.before.room.cards.clone();
         for [before, after] in taken {
@@ -198,7 +206,12 @@ impl Vacancy {
         let cost = |at: usize, worth: i64| self.after[at].cost([before, worth], of_size, packing);
         let mut choices: SmallVec<[usize; 8]> = (0..rooms.len().min(self.after.len())).collect();
         if choices.len() > LAST {
-            choices.sort_by_cached_key(|at| cost(*at, packing.worth_by_few(&rooms[*at])));
+            let mut known: Option<SmallVec<[i64; 8]>> = None;
+            let mut alone = |at: usize| {
+                let known = known.get_or_insert_with(|| self.alone(rooms, packing));
+                known[at]
+            };
+            choices.sort_by_cached_key(|at| cost(*at, packing.worth_by_few(&rooms[*at], || alone(*at))));
             choices.truncate(LAST);
         }
         choices.into_iter().map(|at| (at, cost(at, packing.worth(&rooms[at])))).collect()
