@@ -161,6 +161,8 @@ impl<'a, 'v> Evaluation<'a, 'v> {
             match (self.test(state, verdict), verdict) {
                 (Some(Ok(one)), _) => judged.passed.push(one),
                 (Some(Err(refusal)), _) => judged.refusals.note(state, refusal),
+                // One without reasons was not judged.
+                (None, NodeVerdict::Fails(fails)) if fails.reasons.is_empty() => {}
                 (None, NodeVerdict::Fails(fails)) => judged.failed.push((state, fails.reasons.clone())),
                 (None, NodeVerdict::Fits(_)) => {}
             }

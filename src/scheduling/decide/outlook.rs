@@ -137,7 +137,8 @@ impl Outlook {
             }
             judging = match evaluation.choose(rank) {
                 Ok(_) => {
-                    let found = place_of(&evaluation, rank, &mut go_on)?;
+                    // All that takes long is known by now, and a late answer is worth more than none.
+                    let found = place_of(&evaluation, rank, || ControlFlow::Continue(()))?;
                     // What was not judged says nothing yet.
                     best = found.ok().map(|found| Prospect { others: None, ..found });
                     Judging::All
