@@ -13,20 +13,27 @@ use crate::scheduling::world::nodes::Nodes;
 /// A node that does not fit, although it was not judged.
 const NO_ROOM: f64 = f64::MIN;
 
-/// A node that stands behind another one.
+/// Scores up to this one, which no node has, stand for nodes behind others: each [`EqualNodes`] have one of their own.
 const BEHIND: f64 = f64::MIN / 2.0;
+
+fn is_behind(most: f64) -> bool {
+    most <= BEHIND && most > NO_ROOM
+}
 
 /// The nodes that were not judged yet.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Deferred {
-    /// By slot, the highest score that the node may have, [`NO_ROOM`] or [`BEHIND`]; [`UNFIT`]: it was judged. Empty where all were.
+    /// By slot, the highest score that the node may have, [`NO_ROOM`], or what stands for those that are behind the same one; [`UNFIT`]: it was judged. Empty
+    /// where all were.
     most: Vec<f64>,
     /// The nodes that stand behind others, by the slot of that one.
     behind: HashMap<usize, EqualNodes, FixedState>,
     /// Those that stood behind a node that is not as it was.
     released: Vec<EqualNodes>,
-    /// How many nodes these are, each as often as it stands in them.
-    in_rows: usize,
+    /// How many slots both have.
+    listed: usize,
+    /// How many equal nodes have stood behind one so far.
+    marks: u64,
     /// How many there are.
     nodes: usize,
     /// The highest of these scores, as of the last time that it was looked for, or higher.
@@ -48,8 +55,8 @@ pub(super) struct EqualNodes {
     slots: Vec<u32>,
     /// Whether the slots are in order of name, the last name first.
     are_in_order: bool,
-    /// Whether they stand behind a node, or did.
-    are_behind: bool,
+    /// What stands for each of them, once they stand behind another node; before, their score.
+    mark: f64,
     /// How many were judged that fit.
     pub(super) fitting: usize,
     /// So many are judged next: twice as many each time that none fits.
@@ -59,16 +66,24 @@ pub(super) struct EqualNodes {
 impl EqualNodes {
     /// Nodes without any yet.
     pub(super) fn new(most: f64) -> Self {
-        Self { most, slots: Vec::new(), are_in_order: false, are_behind: false, fitting: 0, next: 1 }
+        Self { most, slots: Vec::new(), are_in_order: false, mark: most, fitting: 0, next: 1 }
     }
 
     pub(super) fn push(&mut self, slot: usize) {
         self.slots.extend(u32::try_from(slot));
     }
 
-    /// What stands for one of them in [`Deferred::most`].
-    fn mark(&self) -> f64 {
-        if self.are_behind { BEHIND } else { self.most }
+    fn are_behind(&self) -> bool {
+        is_behind(self.mark)
+    }
+
+    /// Whether this stands for one of them.
+    fn is_one(&self, most: Option<&f64>) -> bool {
+        most.is_some_and(|most| most.total_cmp(&self.mark).is_eq())
+    }
+
+    fn slots(&self) -> impl Iterator<Item = usize> {
+        self.slots.iter().map(|slot| *slot as usize)
     }
 }
 
@@ -112,16 +127,14 @@ impl Deferred {
         if fitting > 1 {
             taken.extend(self.behind.extract_if(is_front).map(|(_, equal)| equal));
         }
-        self.in_rows -= taken.iter().map(|equal| equal.slots.len()).sum::<usize>();
+        self.listed -= taken.iter().map(|equal| equal.slots.len()).sum::<usize>();
         taken
     }
 
     /// The slots of those that are judged next, the first by name.
     pub(super) fn take_next(&self, equal: &mut EqualNodes, nodes: &Nodes) -> Vec<usize> {
-        let mark = equal.mark();
-        let is_there = |slot: &u32| self.most.get(*slot as usize) == Some(&mark);
-        if equal.next == 1 && !equal.are_in_order && !equal.are_behind {
-            let first = nodes.first_slot(equal.slots.iter().map(|slot| *slot as usize));
+        if equal.next == 1 && !equal.are_in_order && !equal.are_behind() {
+            let first = nodes.first_slot(equal.slots());
             equal.slots.retain(|slot| Some(*slot as usize) != first);
             return first.into_iter().collect();
         }
@@ -134,7 +147,8 @@ impl Deferred {
         while next.len() < equal.next
             && let Some(slot) = equal.slots.pop()
         {
-            next.extend(is_there(&slot).then_some(slot as usize));
+            let slot = slot as usize;
+            next.extend(equal.is_one(self.most.get(slot)).then_some(slot));
         }
         next
     }
@@ -144,30 +158,31 @@ impl Deferred {
         if equal.slots.is_empty() {
             return;
         }
-        if !equal.are_behind {
-            for slot in &equal.slots {
-                let most = &mut self.most[*slot as usize];
-                *most = if most.total_cmp(&equal.most).is_eq() { BEHIND } else { *most };
+        if !equal.are_behind() {
+            self.marks += 1;
+            // The lower the number, the higher its bits.
+            equal.mark = f64::from_bits(BEHIND.to_bits() + self.marks);
+            for slot in equal.slots() {
+                self.most[slot] = equal.mark;
             }
-            equal.are_behind = true;
             self.is_outdated |= equal.most >= self.highest;
         }
         equal.next = 1;
-        self.in_rows += equal.slots.len();
+        self.listed += equal.slots.len();
         self.behind.insert(front, equal);
-        // Nodes that have changed since may stand in several rows.
-        if self.in_rows > 2 * self.most.len() {
+        // Nodes that have changed since stay listed.
+        if self.listed > 2 * self.most.len() {
             self.dissolve();
         }
     }
 
     /// These nodes stand behind none any more.
     pub(super) fn put_back(&mut self, equal: &EqualNodes, taken: &[usize]) {
-        if !equal.are_behind {
+        if !equal.are_behind() {
             return;
         }
-        for slot in equal.slots.iter().map(|slot| *slot as usize).chain(taken.iter().copied()) {
-            if self.most.get(slot) == Some(&BEHIND) {
+        for slot in equal.slots().chain(taken.iter().copied()) {
+            if equal.is_one(self.most.get(slot)) {
                 self.most[slot] = equal.most;
                 self.highest = self.highest.max(equal.most);
             }
@@ -177,7 +192,7 @@ impl Deferred {
     /// No node stands behind one that is not as it was.
     pub(super) fn put_back_released(&mut self) {
         for equal in std::mem::take(&mut self.released) {
-            self.in_rows -= equal.slots.len();
+            self.listed -= equal.slots.len();
             self.put_back(&equal, &[]);
         }
     }
@@ -188,11 +203,10 @@ impl Deferred {
         self.put_back_released();
     }
 
-    /// A node of each row, of those that are unchanged, with the slot of the node in front.
-    pub(super) fn of_each_row(&self, is_unchanged: impl Fn(usize) -> bool) -> Vec<(usize, Option<usize>)> {
+    /// The slot of each node in front of others, with that of one of those behind it that are unchanged.
+    pub(super) fn fronts(&self, is_unchanged: impl Fn(usize) -> bool) -> Vec<(usize, Option<usize>)> {
         let one = |equal: &EqualNodes| {
-            let mut slots = equal.slots.iter().map(|slot| *slot as usize);
-            slots.find(|slot| self.most.get(*slot) == Some(&BEHIND) && is_unchanged(*slot))
+            equal.slots().find(|slot| equal.is_one(self.most.get(*slot)) && is_unchanged(*slot))
         };
         self.behind.iter().map(|(front, equal)| (*front, one(equal))).collect()
     }
@@ -226,7 +240,7 @@ impl Deferred {
 
     /// The slots of those that stand behind none.
     pub(super) fn slots_in_front(&self) -> impl Iterator<Item = usize> {
-        self.slots().filter(|slot| self.most[*slot] != BEHIND)
+        self.slots().filter(|slot| !is_behind(self.most[*slot]))
     }
 
     /// Puts off the node in this slot, of so many; `None`: it does not fit.
@@ -262,6 +276,6 @@ impl Deferred {
 
     /// How many bytes they take.
     pub(super) fn bytes(&self) -> usize {
-        size_of_val(self.most.as_slice()) + size_of::<u32>() * self.in_rows
+        size_of_val(self.most.as_slice()) + size_of::<u32>() * self.listed
     }
 }

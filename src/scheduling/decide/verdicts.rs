@@ -328,11 +328,11 @@ impl Verdicts {
     /// Finds out anew which score the nodes have that stand behind others, for another mix of pods.
     fn rescore_behind(&mut self, world: &World, free_rooms: &FreeRooms, estimates: &ScoreEstimates<'_>) {
         let generations = world.nodes.generations();
-        let rows = self.deferred.of_each_row(|slot| self.generations[slot] == generations[slot]);
-        let slots: Vec<_> = rows.iter().filter_map(|(_, slot)| *slot).collect();
+        let fronts = self.deferred.fronts(|slot| self.generations[slot] == generations[slot]);
+        let slots: Vec<_> = fronts.iter().filter_map(|(_, slot)| *slot).collect();
         let most: HashMap<_, _, FixedState> = free_rooms.most(slots, estimates).collect();
-        for (front, slot) in rows {
-            // Where none is left of a row, it does not matter what it has.
+        for (front, slot) in fronts {
+            // Where none is left behind it, it does not matter what they have.
             let most = slot.and_then(|slot| *most.get(&slot)?).unwrap_or(f64::INFINITY);
             let is_of_front = self.scores[front].total_cmp(&most).is_eq();
             self.deferred.rescore(front, most, is_of_front);
