@@ -211,14 +211,18 @@ impl Verdicts {
         loop {
             self.deferred.refresh();
             let least = self.by_room.least_of(wanted).unwrap_or(UNFIT);
-            let mut equal = self.deferred.take_to_judge(least, fitting);
-            if self.deferred.highest().is_some_and(|highest| highest >= least) {
-                let (of_room, others) =
-                    self.equal_nodes(&self.deferred.first(count, least), &index.free_rooms);
-                equal.extend(of_room);
+            let mut equal = Vec::new();
+            let is_one_left = self.deferred.highest().is_some_and(|highest| highest >= least);
+            if is_one_left {
+                let first = self.deferred.first(count, least);
+                let (of_room, others) = self.equal_nodes(&first, &index.free_rooms);
+                let scene = (&scoring, &mut index.likenesses);
+                self.judge(ask, world, &others, scene, &mut changes, &mut go_on)?;
+                equal = of_room;
                 count *= 2;
-                self.judge(ask, world, &others, (&scoring, &mut index.likenesses), &mut changes, &mut go_on)?;
-            } else if equal.is_empty() {
+            }
+            equal.extend(self.deferred.take_to_judge(least, fitting));
+            if equal.is_empty() && !is_one_left {
                 self.deferred.put_back_released();
                 return Some(changes);
             }

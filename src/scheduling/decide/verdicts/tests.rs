@@ -849,7 +849,7 @@ fn of_equal_nodes_one_is_judged_for_each_pod_and_more_only_where_pods_can_not_go
     let weights = ScoreWeights::default();
     let demand = fixtures::demand("pod", Asked { memory: 1_000, cpu: 0, ..asking(0, 2) }.ask());
     let (mut verdicts, mut index) = (Verdicts::default(), NodeIndex::default());
-    let mut classes = Classes::default();
+    let (mut classes, mut dry_runs) = (Classes::default(), DryRuns::default());
     for round in 0..20 {
         let world = snapshot.world();
         let changes = verdicts.update_alike(&demand.ask, world, weights, &mut index, Judging::Best(LISTED));
@@ -867,6 +867,20 @@ fn of_equal_nodes_one_is_judged_for_each_pod_and_more_only_where_pods_can_not_go
         let best = best_of_judged(&demand, world, weights, in_lines).unwrap();
         let decided = classes.decide(&demand, &snapshot, in_lines).unwrap();
         assert_eq!(decided.node, best, "{round}");
+        // A dry run is stopped before each node that it looks at, and goes on.
+        let passed_over = world.nodes.names().map(|name| (name.clone(), in_lines(name))).collect();
+        let outlook = Outlook::new(world.clone(), passed_over, weights);
+        for most in 0.. {
+            let asked = std::cell::Cell::new(0);
+            let go_on = || {
+                asked.set(asked.get() + 1);
+                if asked.get() > most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            };
+            if let Some(told) = outlook.place_by(&mut dry_runs, &demand, go_on) {
+                assert_eq!(told.unwrap().node.info.name, best, "{round}");
+                break;
+            }
+        }
         let share = fixtures::share(
             decided.allocations[0].assignment.shares().next().unwrap().card.as_str(),
             1_000,
