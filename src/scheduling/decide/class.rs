@@ -15,7 +15,7 @@ use super::{
     fit_error::{Awaits, FitError},
     judging::Judging,
     shortlist::LISTED,
-    verdicts::{FEW, NodeChanges, NodeIndex, Verdicts},
+    verdicts::{FEW_NODES, NodeChanges, NodeIndex, Verdicts},
 };
 use crate::device::{Allocation, Quota};
 use crate::scheduling::{
@@ -253,7 +253,7 @@ impl Classes {
         self.counts.steps().add(JUDGE, described);
         self.counts.steps().add(ESTIMATE, estimated);
         // What else a new class takes counts as judging a few nodes.
-        self.counts.steps().add(ask.cost(), judged.max(changed.min(FEW)));
+        self.counts.steps().add(ask.cost(), judged.max(changed.min(FEW_NODES)));
         let bytes = class.verdicts.bytes();
         self.memory.bytes = self.memory.bytes + bytes - std::mem::replace(&mut class.bytes, bytes);
         self.keep_verdicts(ask);

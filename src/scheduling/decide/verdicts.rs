@@ -98,7 +98,7 @@ pub(super) struct NodeChanges {
 }
 
 /// Where so many nodes have changed or fewer, each is judged: to find out which of them are alike takes about as long.
-pub(super) const FEW: usize = 16;
+pub(super) const FEW_NODES: usize = 16;
 
 /// About how many bytes are kept for a slot, and for each verdict that nodes do not share, with the room that it would leave (counted by
 /// `tests/allocations.rs`).
@@ -303,7 +303,7 @@ impl Verdicts {
     ) -> Option<()> {
         let version = world.packing().version();
         let is_known = self.deferred.is_known_by(version);
-        if outdated.len() <= FEW && is_known {
+        if outdated.len() <= FEW_NODES && is_known {
             return Some(());
         }
         let Some(estimates) = ScoreEstimates::prepare(ask, world, weights) else {
@@ -314,7 +314,7 @@ impl Verdicts {
             return Some(());
         };
         changes.described += free_rooms.refresh(world, go_on)?;
-        let mut slots = if outdated.len() > FEW { std::mem::take(outdated) } else { Vec::new() };
+        let mut slots = if outdated.len() > FEW_NODES { std::mem::take(outdated) } else { Vec::new() };
         if !is_known {
             self.rescore_behind(world, free_rooms, &estimates);
             slots.extend(self.unchanged(self.deferred.slots_in_front(), world));
@@ -354,7 +354,7 @@ impl Verdicts {
         changes: &mut NodeChanges,
         mut go_on: impl FnMut() -> ControlFlow<()>,
     ) -> Option<()> {
-        let read = if slots.len() > FEW { reads(ask) } else { None };
+        let read = if slots.len() > FEW_NODES { reads(ask) } else { None };
         if read.is_some() {
             changes.described += likenesses.refresh(world, slots.iter().copied(), &mut go_on)?;
         }

@@ -21,14 +21,14 @@ use crate::scheduling::model::card_kind::CardKinds;
 const KEPT: usize = 1 << 15;
 
 /// By so many sequences rooms are compared before it is found out what they are worth by all.
-const FEW: usize = SEQUENCES / 4;
+const FEW_SEQUENCES: usize = SEQUENCES / 4;
 
 /// What is known of a room.
 #[derive(Clone, Copy, Debug, Default)]
 struct Valuation {
     /// The version of the mix for which it is known; 0: not at all.
     version: u64,
-    /// What pods of each sequence take of it: of all sequences, or of the first [`FEW`].
+    /// What pods of each sequence take of it: of all sequences, or of the first [`FEW_SEQUENCES`].
     filled: [Filled; SEQUENCES],
     /// Of how many sequences that is known.
     sequences: usize,
@@ -116,9 +116,9 @@ impl ValuedRoom {
         self.worth_by(SEQUENCES, mix, kinds, || alone::all(&self.room, mix))
     }
 
-    /// What the room is worth by [`FEW`] sequences, in millionths of a card. `alone` says what shapes could take alone, as [`alone::all`] has it.
+    /// What the room is worth by [`FEW_SEQUENCES`] sequences, in millionths of a card. `alone` says what shapes could take alone, as [`alone::all`] has it.
     pub(super) fn worth_by_few(&self, mix: &Mix, kinds: &CardKinds, alone: impl FnOnce() -> i64) -> i64 {
-        self.worth_by(FEW, mix, kinds, alone)
+        self.worth_by(FEW_SEQUENCES, mix, kinds, alone)
     }
 
     fn worth_by(&self, sequences: usize, mix: &Mix, kinds: &CardKinds, alone: impl FnOnce() -> i64) -> i64 {
@@ -151,7 +151,7 @@ impl ValuedRoom {
         };
         // Meanwhile a decision may ask what the room is worth by the mix that counts.
         let alone = || alone::all(&self.room, mix);
-        let found = before.renewed(before.sequences.max(FEW), &self.room, (mix, kinds), alone);
+        let found = before.renewed(before.sequences.max(FEW_SEQUENCES), &self.room, (mix, kinds), alone);
         known().keep(found);
     }
 }

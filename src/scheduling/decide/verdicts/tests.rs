@@ -42,7 +42,7 @@ use crate::{
 };
 
 /// More than are judged one by one.
-const NODES: usize = FEW + 8;
+const NODES: usize = FEW_NODES + 8;
 
 /// What a node has that may be what others have.
 #[derive(Clone, Debug)]
