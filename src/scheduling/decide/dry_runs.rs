@@ -43,10 +43,10 @@ impl DryRuns {
     pub(super) fn prepare(&mut self, world: &World, weights: ScoreWeights) {
         self.follow(world, weights);
         let slots = 0..world.nodes.slots().len();
-        let _ = self.index.likenesses.refresh(world, slots, || ControlFlow::Continue(()));
+        let _ = self.index.likenesses.refresh(world, slots, &mut || ControlFlow::Continue(()));
         // That takes several megabytes in a large cluster, and many clusters are never asked.
         if !self.asked.is_empty() {
-            let _ = self.index.free_rooms.refresh(world, || ControlFlow::Continue(()));
+            let _ = self.index.free_rooms.refresh(world, &mut || ControlFlow::Continue(()));
         }
     }
 

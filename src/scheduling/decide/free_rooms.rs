@@ -3,13 +3,11 @@
 //! What is known of a node holds for one generation of it, so nothing has to be undone when a pod is placed on trial. Nodes with as much free have it in
 //! common.
 
-use std::{
-    collections::{HashMap, hash_map::Entry},
-    ops::ControlFlow,
-};
+use std::collections::{HashMap, hash_map::Entry};
 
 use foldhash::fast::FixedState;
 
+use super::judging::GoOn;
 use crate::scheduling::{
     packing::free_room::{FreeRoom, RoomKey},
     plugin::score::estimate::{ScoreEstimates, free_room},
@@ -49,11 +47,7 @@ struct KnownRoom {
 impl FreeRooms {
     /// Finds out what is free on the nodes that have changed since the last time, and says how many these were. `go_on` is asked before each; `None`: it
     /// has said no, and the rest is found out the next time.
-    pub(super) fn refresh(
-        &mut self,
-        world: &World,
-        mut go_on: impl FnMut() -> ControlFlow<()>,
-    ) -> Option<usize> {
+    pub(super) fn refresh(&mut self, world: &World, go_on: GoOn<'_>) -> Option<usize> {
         let version = world.packing().version();
         if std::mem::replace(&mut self.packing, version) != version {
             let used = self.rooms.iter_mut().filter(|known| known.nodes > 0);

@@ -1,6 +1,11 @@
 //! Which nodes are judged for a decision: where only the best one is asked for, not all.
 
+use std::ops::ControlFlow;
+
 use super::shortlist::LISTED;
+
+/// Asked before a node is looked at: whether to go on.
+pub(super) type GoOn<'a> = &'a mut dyn FnMut() -> ControlFlow<()>;
 
 /// Which nodes are judged.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

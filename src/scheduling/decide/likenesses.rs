@@ -5,13 +5,11 @@
 #[cfg(test)]
 mod tests;
 
-use std::{
-    collections::{HashMap, HashSet},
-    ops::ControlFlow,
-};
+use std::collections::{HashMap, HashSet};
 
 use foldhash::fast::FixedState;
 
+use super::judging::GoOn;
 use crate::scheduling::world::{
     World,
     node_parts::{Description, InfoPart, NodePart, PartId},
@@ -55,7 +53,7 @@ impl Likenesses {
         &mut self,
         world: &World,
         slots: impl IntoIterator<Item = usize>,
-        mut go_on: impl FnMut() -> ControlFlow<()>,
+        go_on: GoOn<'_>,
     ) -> Option<usize> {
         if self.last > u32::MAX / 2 {
             *self = Self::default();

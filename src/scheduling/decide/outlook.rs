@@ -9,7 +9,7 @@ use super::{
     dry_runs::DryRuns,
     evaluation::Evaluation,
     fit_error::{Awaits, FitError},
-    judging::Judging,
+    judging::{GoOn, Judging},
 };
 use crate::{
     device::{Allocation, Card, CoreUnit, Inventory, Share},
@@ -133,12 +133,12 @@ impl Outlook {
                 return best.map(Ok);
             }
             if verdicts.are_complete() {
-                return place_of(&evaluation, rank, go_on).or(best.map(Ok));
+                return place_of(&evaluation, rank, &mut go_on).or(best.map(Ok));
             }
             judging = match evaluation.choose(rank) {
                 Ok(_) => {
                     // All that takes long is known by now, and a late answer is worth more than none.
-                    let found = place_of(&evaluation, rank, || ControlFlow::Continue(()))?;
+                    let found = place_of(&evaluation, rank, &mut || ControlFlow::Continue(()))?;
                     // What was not judged says nothing yet.
                     best = found.ok().map(|found| Prospect { others: None, ..found });
                     Judging::All
@@ -169,9 +169,9 @@ impl Outlook {
 fn place_of(
     evaluation: &Evaluation<'_, '_>,
     rank: impl Fn(&NodeName) -> usize,
-    mut go_on: impl FnMut() -> ControlFlow<()>,
+    go_on: GoOn<'_>,
 ) -> Option<Result<Prospect, FitError>> {
-    let mut judged = evaluation.judge(&mut go_on)?;
+    let mut judged = evaluation.judge(&mut *go_on)?;
     let best = evaluation.best_with_total(&mut judged, rank, go_on).continue_value()?;
     let Some((node, score)) = best else {
         return Some(Err(evaluation.fit_error(&judged.refusals)));

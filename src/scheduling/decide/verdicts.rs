@@ -16,7 +16,7 @@ use super::{
     deferred::{Deferred, EqualNodes},
     descent::Descent,
     free_rooms::FreeRooms,
-    judging::Judging,
+    judging::{GoOn, Judging},
     likenesses::{Likenesses, NodeKey},
     nearest::Refused,
     relative::RelativeBySlot,
@@ -196,6 +196,8 @@ impl Verdicts {
         judging: Judging,
         mut go_on: impl FnMut() -> ControlFlow<()>,
     ) -> Option<NodeChanges> {
+        // The rest is compiled once, whoever asks.
+        let go_on: GoOn<'_> = &mut go_on;
         let scoring = NodeScoring { around: world.into(), weights };
         let mut outdated = self.outdated(world, &scoring);
         let mut changes = NodeChanges { changed: outdated.len(), ..NodeChanges::default() };
@@ -203,9 +205,9 @@ impl Verdicts {
             outdated.extend(self.unchanged(self.deferred.slots(), world));
         } else {
             let free_rooms = &mut index.free_rooms;
-            self.defer(ask, (world, weights), free_rooms, (&mut outdated, &mut changes), &mut go_on)?;
+            self.defer(ask, (world, weights), free_rooms, (&mut outdated, &mut changes), go_on)?;
         }
-        self.judge(ask, world, &outdated, (&scoring, &mut index.likenesses), &mut changes, &mut go_on)?;
+        self.judge(ask, world, &outdated, (&scoring, &mut index.likenesses), &mut changes, go_on)?;
         let Judging::Best(wanted) = judging else { return Some(changes) };
         let (mut count, fitting) = (wanted + wanted / 2, judging.fitting());
         loop {
@@ -217,7 +219,7 @@ impl Verdicts {
                 let first = self.deferred.first(count, least);
                 let (of_room, others) = self.equal_nodes(&first, &index.free_rooms);
                 let scene = (&scoring, &mut index.likenesses);
-                self.judge(ask, world, &others, scene, &mut changes, &mut go_on)?;
+                self.judge(ask, world, &others, scene, &mut changes, go_on)?;
                 equal = of_room;
                 count *= 2;
             }
@@ -227,7 +229,7 @@ impl Verdicts {
                 return Some(changes);
             }
             let scene = (&scoring, &mut index.likenesses);
-            self.judge_equal((ask, world), (equal, fitting), scene, &mut changes, &mut go_on)?;
+            self.judge_equal((ask, world), (equal, fitting), scene, &mut changes, go_on)?;
         }
     }
 
@@ -238,7 +240,7 @@ impl Verdicts {
         (mut equal, fitting): (Vec<EqualNodes>, usize),
         (scoring, likenesses): (&NodeScoring<'_>, &mut Likenesses),
         changes: &mut NodeChanges,
-        mut go_on: impl FnMut() -> ControlFlow<()>,
+        go_on: GoOn<'_>,
     ) -> Option<()> {
         while !equal.is_empty() {
             let mut taken: Vec<(EqualNodes, Vec<usize>)> = Vec::with_capacity(equal.len());
@@ -247,7 +249,7 @@ impl Verdicts {
                 taken.extend((!next.is_empty()).then_some((equal, next)));
             }
             let slots: Vec<_> = taken.iter().flat_map(|(_, next)| next).copied().collect();
-            let judged = self.judge(ask, world, &slots, (scoring, &mut *likenesses), changes, &mut go_on);
+            let judged = self.judge(ask, world, &slots, (scoring, &mut *likenesses), changes, go_on);
             for (mut of_room, next) in taken {
                 if judged.is_none() {
                     self.deferred.put_back(&of_room, &next);
@@ -299,7 +301,7 @@ impl Verdicts {
         (world, weights): (&World, ScoreWeights),
         free_rooms: &mut FreeRooms,
         (outdated, changes): (&mut Vec<usize>, &mut NodeChanges),
-        go_on: impl FnMut() -> ControlFlow<()>,
+        go_on: GoOn<'_>,
     ) -> Option<()> {
         let version = world.packing().version();
         let is_known = self.deferred.is_known_by(version);
@@ -352,11 +354,11 @@ impl Verdicts {
         slots: &[usize],
         (scoring, likenesses): (&NodeScoring<'_>, &mut Likenesses),
         changes: &mut NodeChanges,
-        mut go_on: impl FnMut() -> ControlFlow<()>,
+        go_on: GoOn<'_>,
     ) -> Option<()> {
         let read = if slots.len() > FEW_NODES { reads(ask) } else { None };
         if read.is_some() {
-            changes.described += likenesses.refresh(world, slots.iter().copied(), &mut go_on)?;
+            changes.described += likenesses.refresh(world, slots.iter().copied(), go_on)?;
         }
         let mut shared = SharedVerdicts::default();
         let judged = match &read {
@@ -385,7 +387,7 @@ impl Verdicts {
         slots: &[usize],
         scoring: &NodeScoring<'_>,
         changes: &mut NodeChanges,
-        mut go_on: impl FnMut() -> ControlFlow<()>,
+        go_on: GoOn<'_>,
     ) -> Option<()> {
         for state in slots.iter().filter_map(|slot| world.nodes.at(*slot)) {
             go_on().continue_value()?;
@@ -404,7 +406,7 @@ impl Verdicts {
         (scoring, likenesses): (&NodeScoring<'_>, &Likenesses),
         read: &[NodePart],
         (shared, changes): (&mut SharedVerdicts, &mut NodeChanges),
-        mut go_on: impl FnMut() -> ControlFlow<()>,
+        go_on: GoOn<'_>,
     ) -> Option<()> {
         let others: Vec<_> = read.iter().copied().filter(|part| *part != NodePart::Amounts).collect();
         let Surroundings { device_resources, packing } = scoring.around;

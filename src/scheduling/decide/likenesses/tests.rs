@@ -1,5 +1,7 @@
 //! What tells nodes apart that have no card of a plugin, and that what is kept of descriptions is bounded by the nodes that there are.
 
+use std::ops::ControlFlow;
+
 use serde_json::json;
 
 use super::*;
@@ -8,7 +10,9 @@ use crate::scheduling::{Snapshot, fixtures, world::object::Object};
 /// How many nodes are described anew.
 fn refresh(likenesses: &mut Likenesses, snapshot: &Snapshot) -> usize {
     let slots = 0..snapshot.world().nodes.slots().len();
-    likenesses.refresh(snapshot.world(), slots, || ControlFlow::Continue(())).expect("it is never stopped")
+    likenesses
+        .refresh(snapshot.world(), slots, &mut || ControlFlow::Continue(()))
+        .expect("it is never stopped")
 }
 
 #[test]

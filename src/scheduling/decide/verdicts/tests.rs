@@ -509,7 +509,7 @@ fn check_deferred(
     let least = highest.get(wanted.saturating_sub(1)).copied().unwrap_or(UNFIT);
     let weights = ScoreWeights::default();
     let estimates = ScoreEstimates::prepare(ask, world, weights);
-    index.free_rooms.refresh(world, || ControlFlow::Continue(())).expect("it is never stopped");
+    index.free_rooms.refresh(world, &mut || ControlFlow::Continue(())).expect("it is never stopped");
     let deferred: BTreeSet<usize> = found.deferred.slots().collect();
     let vacancy = |slot: usize| match &*expected.of_nodes[slot] {
         NodeVerdict::Fits(fit) => fit.scores.vacancy.clone(),
