@@ -333,6 +333,8 @@ impl Verdicts {
 
     /// Finds out anew which score the nodes have that stand behind others, for another mix of pods.
     fn rescore_behind(&mut self, world: &World, free_rooms: &FreeRooms, estimates: &ScoreEstimates<'_>) {
+        // Where a dry run was stopped, some are still to be looked at, by the mix before.
+        self.deferred.put_back_released();
         let generations = world.nodes.generations();
         let fronts = self.deferred.fronts(|slot| self.generations[slot] == generations[slot]);
         let slots: Vec<_> = fronts.iter().filter_map(|(_, slot)| *slot).collect();

@@ -49,7 +49,7 @@ impl Nodes {
 
     /// The first by name of the nodes in these slots.
     pub fn first_by_name(&self, slots: impl IntoIterator<Item = usize>) -> Option<&Arc<NodeState>> {
-        self.at(self.names.first(slots)?)
+        self.at(self.first_slot(slots)?)
     }
 
     /// That of these slots whose node comes first by name.
