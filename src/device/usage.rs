@@ -157,7 +157,9 @@ impl Usage {
     pub fn of<'a>(pods: impl IntoIterator<Item = (&'a Assignment, InitPhase)>) -> Self {
         let (mut usage, mut held) = (Self::default(), Vec::new());
         for (pod, (assignment, init)) in pods.into_iter().enumerate() {
-            usage.devices = usage.devices.and(DevicesUsed::of([&assignment.devices]));
+            if !assignment.devices.is_empty() {
+                usage.devices = usage.devices.and(DevicesUsed::of([&assignment.devices]));
+            }
             held.extend(HeldShare::of_pod(pod, assignment, init));
         }
         // The sort is stable: the shares of a card stay in order of pod and container.

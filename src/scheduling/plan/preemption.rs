@@ -12,7 +12,7 @@ mod tests;
 mod unit;
 
 use std::{
-    cmp::Reverse,
+    cmp::{Ordering, Reverse},
     collections::{BTreeMap, BTreeSet},
     hash::{DefaultHasher, Hash, Hasher},
     sync::Arc,
@@ -227,6 +227,7 @@ pub fn choose_among(
     let looks_at_one_node = looks_at_one_node(demand, snapshot, counts);
     let mut search = VictimSearch {
         demand,
+        cost: demand.ask.cost(),
         counts,
         rules,
         budgets,
@@ -278,27 +279,31 @@ type Harm = (usize, i32, i64, usize, usize, Reverse<Timestamp>, NodeName);
 
 impl Candidate {
     fn harm(&self, rules: Rules) -> Harm {
-        harm(&self.node, self.violations, self.victims.iter(), rules)
+        harm(&self.node, self.violations, self.victims.iter().map(|victim| &victim.importance), rules)
     }
 }
 
-/// How much harm it does on a node if these pods go, so many of which violate a budget.
+/// How much harm it does on a node if pods go that matter so much, so many of which violate a budget.
 fn harm<'v>(
     node: &NodeName,
     violations: usize,
-    victims: impl Iterator<Item = &'v Victim> + Clone,
+    victims: impl Iterator<Item = &'v Importance>,
     rules: Rules,
 ) -> Harm {
-    let priorities = || victims.clone().map(|victim| victim.importance.priority);
-    let highest = priorities().max().unwrap_or(i32::MIN);
-    // As in kube-scheduler, none is negative: many pods of a negative priority do more harm than few.
-    let sum = priorities().map(|priority| i64::from(priority) - i64::from(i32::MIN)).sum();
-    let unmarked = victims.clone().filter(|victim| !victim.importance.preemptable);
-    let unmarked = if rules.preemptable_first { unmarked.count() } else { 0 };
-    let most_important = victims.clone().filter(|victim| victim.importance.priority == highest);
-    let earliest = most_important.map(|victim| started(&victim.importance)).min();
-    let earliest = Reverse(earliest.unwrap_or(Timestamp::MAX));
-    (violations, highest, sum, unmarked, victims.count(), earliest, node.clone())
+    let (mut highest, mut earliest) = (i32::MIN, Timestamp::MAX);
+    let (mut sum, mut unmarked, mut count) = (0, 0, 0);
+    for victim in victims {
+        match victim.priority.cmp(&highest) {
+            Ordering::Less => {}
+            Ordering::Equal => earliest = earliest.min(started(victim)),
+            Ordering::Greater => (highest, earliest) = (victim.priority, started(victim)),
+        }
+        // As in kube-scheduler, none is negative: many pods of a negative priority do more harm than few.
+        sum += i64::from(victim.priority) - i64::from(i32::MIN);
+        unmarked += usize::from(rules.preemptable_first && !victim.preemptable);
+        count += 1;
+    }
+    (violations, highest, sum, unmarked, count, Reverse(earliest), node.clone())
 }
 
 /// When the pod was started; one that is not yet counts as the latest.
@@ -330,6 +335,8 @@ enum TooLong {
 
 struct VictimSearch<'a> {
     demand: &'a Demand,
+    /// What it costs to judge a node for it, in steps.
+    cost: u64,
     counts: &'a mut PodCounts,
     rules: Rules,
     budgets: Budgets,
@@ -355,7 +362,7 @@ impl VictimSearch<'_> {
             Ok(potential) => potential,
             Err(too_long) => return NodeTrial::Unfinished(too_long),
         };
-        let least = |unit: &PreemptionUnit| harm(node, 0, unit.victims().iter(), self.rules);
+        let least = |unit: &PreemptionUnit| harm(node, 0, unit.importances(), self.rules);
         if best.is_some_and(|best| potential.iter().all(|unit| least(unit) >= *best)) {
             return NodeTrial::NoBetter;
         }
@@ -406,16 +413,17 @@ impl VictimSearch<'_> {
             dry_run.take_off(unit, self.demand);
         }
         let mut budgets = self.budgets.clone();
-        let judged: Vec<_> = potential.into_iter().map(|unit| (unit.violate(&mut budgets), unit)).collect();
+        let mut judged: Vec<_> =
+            potential.into_iter().map(|unit| (unit.violate(&mut budgets), unit)).collect();
         // Where it does no less harm than elsewhere if all go, it matters only whether some can stay.
         let all_matter = best.is_none_or(|best| self.harm_of(dry_run.node(), &judged) < *best);
         if all_matter && !self.fits(dry_run, allowance)? {
             return Ok(NodeTrial::Fails);
         }
-        let (violating, others): (Vec<_>, Vec<_>) =
-            judged.into_iter().partition(|(violations, _)| *violations > 0);
+        // Those first that violate one. The sort is stable.
+        judged.sort_by_key(|(violations, _)| *violations == 0);
         let (mut gone, mut staying) = (Vec::new(), Vec::new());
-        for (violations, mut unit) in violating.into_iter().chain(others) {
+        for (violations, mut unit) in judged {
             dry_run.put_back(&mut unit);
             if self.fits(dry_run, allowance)? {
                 staying.push(unit);
@@ -440,14 +448,14 @@ impl VictimSearch<'_> {
         }
         let violations = gone.iter().map(|(violations, _)| violations).sum();
         gone.sort_by_key(|(_, unit)| unit.place());
-        let victims = gone.iter().flat_map(|(_, unit)| unit.victims()).cloned().collect();
+        let victims = gone.iter().flat_map(|(_, unit)| unit.victims()).collect();
         Ok(NodeTrial::Fits(Candidate { node: dry_run.node().clone(), victims, violations }))
     }
 
     /// How much harm it does on a node if these go.
     fn harm_of(&self, node: &NodeName, gone: &[(usize, PreemptionUnit)]) -> Harm {
         let violations = gone.iter().map(|(violations, _)| violations).sum();
-        harm(node, violations, gone.iter().flat_map(|(_, unit)| unit.victims()), self.rules)
+        harm(node, violations, gone.iter().flat_map(|(_, unit)| unit.importances()), self.rules)
     }
 
     /// The pods of the node that may be preempted, the most important first, with those that go with them.
@@ -508,7 +516,7 @@ impl VictimSearch<'_> {
     }
 
     fn fits(&mut self, dry_run: &mut impl DryRun, allowance: &mut Allowance) -> Result<bool, TooLong> {
-        self.counts.steps().add(self.demand.ask.cost(), 1);
+        self.counts.steps().add(self.cost, 1);
         match dry_run.fits(self.demand, self.counts, allowance) {
             TrialFit::Fits => Ok(true),
             TrialFit::Fails => Ok(false),

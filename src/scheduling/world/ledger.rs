@@ -11,10 +11,11 @@ use std::{
     sync::Arc,
 };
 
-use self::{charge::sized, namespace::NamespacePods};
+use foldhash::fast::FixedState;
 use jiff::SignedDuration;
 use thin_vec::ThinVec;
 
+use self::{charge::sized, namespace::NamespacePods};
 use super::{resource_claims::ClaimCharge, volume_reservations::Reservations};
 use crate::{
     device::{Allocation, CardUsage, Cuts, ProfileName, UnknownCards, Usage},
@@ -33,14 +34,18 @@ pub type Peak = (ProfileName, CardUsage);
 /// The charges of the pods on one node.
 type NodeCharges = BTreeMap<Uid, Arc<Charge>>;
 
-/// The charges at one moment, node by node, for those who look at them meanwhile. To copy it takes as many references as there are nodes.
+/// The charges at one moment, for those who look at them meanwhile. To copy it takes as many references as there are nodes.
 #[derive(Clone, Debug, Default)]
 pub struct Charges(Vec<Arc<NodeCharges>>);
 
 impl Charges {
     /// The charges of the pods that hold shares of cards, by node in order of name.
     pub fn of_shares(&self) -> impl Iterator<Item = &Arc<Charge>> {
-        self.0.iter().flat_map(|node| node.values()).filter(|charge| charge.shares().next().is_some())
+        let charges = self.0.iter().filter_map(|node| Some((&node.first_key_value()?.1.node, node)));
+        let mut by_name: Vec<_> = charges.collect();
+        by_name.sort_unstable_by_key(|(name, _)| *name);
+        let charges = by_name.into_iter().flat_map(|(_, charges)| charges.values());
+        charges.filter(|charge| charge.shares().next().is_some())
     }
 }
 
@@ -48,7 +53,7 @@ impl Charges {
 #[derive(Clone, Debug, Default)]
 pub struct Ledger {
     charges: HashMap<Uid, Arc<Charge>>,
-    by_node: BTreeMap<NodeName, Arc<NodeCharges>>,
+    by_node: HashMap<NodeName, Arc<NodeCharges>, FixedState>,
     /// With what the pods of each hold together, as quotas count it.
     by_namespace: BTreeMap<Arc<str>, NamespacePods>,
     /// Those that have chosen volumes for their claims.

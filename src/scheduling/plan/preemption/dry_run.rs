@@ -99,7 +99,9 @@ impl<'a> OnNode<'a> {
     }
 
     fn place_of(&self, pod: &Uid) -> Option<usize> {
-        self.charges.binary_search_by(|(known, _)| (*known).cmp(pod)).ok()
+        // Those that may go bear the names that they have here, which need not be compared as texts.
+        let same = self.charges.iter().position(|(known, _)| Arc::ptr_eq(known, pod));
+        same.or_else(|| self.charges.binary_search_by(|(known, _)| (*known).cmp(pod)).ok())
     }
 }
 
@@ -125,8 +127,9 @@ impl DryRun for OnNode<'_> {
     }
 
     fn fits(&self, demand: &Demand, _: &mut PodCounts, _: &mut Allowance) -> TrialFit {
-        let staying = self.charges.iter().zip(&self.off).filter(|(_, off)| !**off);
-        let staying: Vec<&Charge> = staying.map(|((_, charge), _)| &***charge).collect();
+        let mut staying: Vec<&Charge> = Vec::with_capacity(self.charges.len());
+        let stays = self.charges.iter().zip(&self.off).filter(|(_, off)| !**off);
+        staying.extend(stays.map(|((_, charge), _)| &***charge));
         // Most nodes fail by this, which is found out before the rest of the node is folded.
         if lacks_cards(&demand.ask, self.state, &least_usage(self.snapshot, &self.state.info, &staying)) {
             return TrialFit::Fails;

@@ -28,6 +28,8 @@ const MOST_OFF: usize = 1_000;
 #[derive(Debug)]
 pub(in crate::scheduling::plan) struct OffUnit {
     unit: PreemptionUnit,
+    /// The most important first.
+    victims: Vec<Victim>,
     /// What they hold where they stay.
     charges: Vec<(Uid, Arc<Charge>)>,
     /// How many of them a PodDisruptionBudget covers that allows no further disruption.
@@ -37,7 +39,7 @@ pub(in crate::scheduling::plan) struct OffUnit {
 impl OffUnit {
     /// The pods, the most important first.
     pub(in crate::scheduling::plan) fn victims(&self) -> &[Victim] {
-        self.unit.victims()
+        &self.victims
     }
 
     /// What they hold where they stay.
@@ -84,7 +86,7 @@ pub(in crate::scheduling::plan) fn take_off_all(
         let violations = unit.violate(&mut left);
         let mut charges = Vec::new();
         unit.put_back(|pod, charge| charges.push((pod.clone(), charge)));
-        off.push(OffUnit { unit, charges, violations });
+        off.push(OffUnit { victims: unit.victims().collect(), unit, charges, violations });
     }
     // The sort is stable.
     off.sort_by_key(|unit| unit.violations == 0);
@@ -105,7 +107,7 @@ fn units_of_nodes(
     for node in names {
         let mut units = Vec::new();
         let mut looked_at = 0;
-        for (pod, charge) in plan.ledger().on_node(&node) {
+        for (pod, charge) in plan.ledger().shared_on_node(&node) {
             looked_at += 1;
             match whole_group(&charge.importance, plan.objects()) {
                 None => units.extend(PreemptionUnit::one(pod, charge, demand, plan.objects(), rules)),

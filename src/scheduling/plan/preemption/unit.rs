@@ -7,6 +7,7 @@
 use std::{cmp::Reverse, collections::BTreeSet, sync::Arc};
 
 use jiff::Timestamp;
+use smallvec::{SmallVec, smallvec};
 
 use super::{Rules, Victim, budgets::Budgets, started};
 use crate::scheduling::{
@@ -95,14 +96,14 @@ impl Reach {
 pub(super) struct PreemptionUnit {
     pods: UnitPods,
     /// Those that are taken off on trial.
-    tried: Vec<Uid>,
+    tried: SmallVec<[Uid; 1]>,
     /// What these hold, while they are taken off.
-    off: Vec<(Uid, Arc<Charge>)>,
+    off: SmallVec<[(Uid, Arc<Charge>); 1]>,
 }
 
 #[derive(Debug)]
 enum UnitPods {
-    One(Victim, Place),
+    One(Arc<Charge>, Place),
     Group(Arc<WholeGroup>),
 }
 
@@ -196,7 +197,7 @@ impl PreemptionUnit {
     /// A pod that goes by itself; `None`: it may not go.
     pub(super) fn one(
         pod: &Uid,
-        charge: &Charge,
+        charge: &Arc<Charge>,
         demand: &Demand,
         objects: &Objects,
         rules: Rules,
@@ -211,9 +212,9 @@ impl PreemptionUnit {
         let rank = if group.is_some() { UnitRank::PodGroup } else { UnitRank::Pod };
         let place = (Reverse(priority), preemptable, Reverse(rank), Reverse(1), started);
         Some(Self {
-            pods: UnitPods::One(Victim::of(pod, charge), place),
-            tried: vec![pod.clone()],
-            off: Vec::new(),
+            pods: UnitPods::One(charge.clone(), place),
+            tried: smallvec![pod.clone()],
+            off: SmallVec::new(),
         })
     }
 
@@ -223,21 +224,34 @@ impl PreemptionUnit {
         let pods = group.victims.iter().zip(&group.is_far);
         let tried = pods.filter(|(victim, is_far)| victim.node == *node || takes_far && **is_far);
         let tried = tried.map(|(victim, _)| victim.pod.clone()).collect();
-        Self { pods: UnitPods::Group(group.clone()), tried, off: Vec::new() }
+        Self { pods: UnitPods::Group(group.clone()), tried, off: SmallVec::new() }
     }
 
     /// A group that goes as a whole, of which all pods are taken off on trial.
     pub(super) fn everywhere(group: &Arc<WholeGroup>) -> Self {
         let tried = group.victims.iter().map(|victim| victim.pod.clone()).collect();
-        Self { pods: UnitPods::Group(group.clone()), tried, off: Vec::new() }
+        Self { pods: UnitPods::Group(group.clone()), tried, off: SmallVec::new() }
+    }
+
+    /// The pod that goes by itself, and those of the group.
+    fn pods(&self) -> (Option<&Arc<Charge>>, &[Victim]) {
+        match &self.pods {
+            UnitPods::One(charge, _) => (Some(charge), &[]),
+            UnitPods::Group(group) => (None, &group.victims),
+        }
+    }
+
+    /// How much each of the pods matters, the most important first.
+    pub(super) fn importances(&self) -> impl Iterator<Item = &Importance> {
+        let (one, group) = self.pods();
+        one.map(|charge| &charge.importance).into_iter().chain(group.iter().map(|victim| &victim.importance))
     }
 
     /// The pods, the most important first.
-    pub(super) fn victims(&self) -> &[Victim] {
-        match &self.pods {
-            UnitPods::One(victim, _) => std::slice::from_ref(victim),
-            UnitPods::Group(group) => &group.victims,
-        }
+    pub(super) fn victims(&self) -> impl Iterator<Item = Victim> {
+        let (one, group) = self.pods();
+        let one = one.zip(self.tried.first()).map(|(charge, pod)| Victim::of(pod, charge));
+        one.into_iter().chain(group.iter().cloned())
     }
 
     /// Its place among others, the most important first.
