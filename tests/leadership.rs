@@ -78,7 +78,7 @@ async fn shows(contestant: &Contestant, memory: u64) {
     let used = |view: &BinderView| -> u64 {
         let states = view.outlook.world().nodes();
         let cards = states.flat_map(|state| {
-            let inventories = state.info.devices.offers.iter().filter_map(|offer| offer.inventory.as_ref());
+            let inventories = state.info.devices.offers.iter().filter_map(|offer| offer.inventory.as_deref());
             let cards = inventories.flat_map(Inventory::cards);
             cards.map(|card| state.usage.card(&card.id).memory.get())
         });

@@ -247,7 +247,7 @@ impl Hands {
 
 /// What is asked for, of the node's cards in turn.
 fn assignment(node: &NodeInfo, given: usize, ask: &Ask) -> anyhow::Result<Assignment> {
-    let offer = node.devices.offer(&Hami::NAME.into()).and_then(|offer| offer.inventory.as_ref());
+    let offer = node.devices.offer(&Hami::NAME.into()).and_then(|offer| offer.inventory.as_deref());
     let cards = offer.context("the node has registered no cards")?.cards();
     let share = |container: &berth::device::ContainerRequest, card: &Card| {
         let share = container.share?;

@@ -21,6 +21,8 @@ use crate::process::{Memory, memory};
 const KNOWN: &str = "pods and nodes are known";
 /// It is not waited longer for that.
 const START: Duration = Duration::from_mins(5);
+/// The memory of a program that has nothing to do does not grow for so long.
+const SETTLED: Duration = Duration::from_millis(500);
 
 /// A running program, killed when dropped.
 pub(crate) struct Program {
@@ -72,6 +74,19 @@ impl Program {
             let ended = self.child.try_wait()?;
             ensure!(ended.is_none() && Instant::now() < until, "the program does not get ready: {text}");
             sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// Its memory once that grows no more: the rules of admission take in the nodes after the binder.
+    pub(crate) async fn settled(&self) -> anyhow::Result<Memory> {
+        let mut before = self.memory()?;
+        loop {
+            sleep(SETTLED).await;
+            let memory = self.memory()?;
+            if memory.rss_kib <= before.rss_kib {
+                return Ok(memory);
+            }
+            before = memory;
         }
     }
 

@@ -72,7 +72,7 @@ pub(crate) async fn measure(
     let known = program.known().await?;
     let listed = api_server.listed().context("pods were listed")?;
     let ready = known.duration_since(listed).try_into().unwrap_or_default();
-    let listed = program.memory()?;
+    let listed = program.settled().await?;
     let mut load = Load { api_server: &api_server, program: &program, created: 0 };
     if size.classes > 0 {
         // More than any card has: they stay.

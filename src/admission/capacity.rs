@@ -82,10 +82,12 @@ impl<'a> ServingCards<'a> {
         let selection = &request.selection;
         let wanted: BTreeSet<&str> = selection.ids.one_of.iter().map(String::as_str).collect();
         let unwanted: BTreeSet<&str> = selection.ids.none_of.iter().map(String::as_str).collect();
-        let by_name = || inventory.nodes().filter_map(|node| node.offers.get(mode)).collect();
         // Nodes of one kind are alike, unless cards are chosen by name.
-        let nodes: Vec<&Inventory> =
-            if wanted.is_empty() { inventory.shapes(mode).iter().collect() } else { by_name() };
+        let nodes: Vec<&Inventory> = if wanted.is_empty() {
+            inventory.shapes(mode).iter().map(|inventory| &**inventory).collect()
+        } else {
+            inventory.nodes().filter_map(|node| node.offered_in(mode)).collect()
+        };
         let all = || nodes.iter().flat_map(|node| node.cards());
         let models: BTreeSet<&str> = all().map(|card| card.model.as_ref()).collect();
         let admitted: BTreeSet<&str> =

@@ -9,6 +9,7 @@ use std::{
 
 use super::{facts::Facts, findings::ReviewFindings, modes::Ways, rules, work::Work};
 use crate::{
+    device::CardId,
     dialect::{
         HintKeys,
         hints::{ALSO_USE_MODEL, elements},
@@ -144,11 +145,11 @@ fn contradiction(
     }
 }
 
-fn unknown(findings: &mut ReviewFindings, metadata: &Metadata, keys: &HintKeys, known: &BTreeSet<String>) {
+fn unknown(findings: &mut ReviewFindings, metadata: &Metadata, keys: &HintKeys, known: &BTreeSet<CardId>) {
     for key in [&keys.use_id, &keys.no_use_id] {
         let ids: BTreeSet<_> = elements(metadata.annotation(key)).into_iter().collect();
         findings.work().count(ids.len());
-        let mut unknown = ids.iter().filter(|id| !known.contains(*id));
+        let mut unknown = ids.iter().filter(|id| !known.contains(id.as_str()));
         for id in unknown.by_ref().take(MOST_NAMED) {
             let nearest = nearest(id, known, findings.work())
                 .map_or_else(String::new, |near| format!("; the nearest is {near}"));
@@ -164,13 +165,13 @@ fn unknown(findings: &mut ReviewFindings, metadata: &Metadata, keys: &HintKeys, 
 }
 
 /// The known card that is spelled most alike, among those that begin alike; none where comparing them is too much work.
-fn nearest<'a>(id: &str, known: &'a BTreeSet<String>, work: &mut Work) -> Option<&'a str> {
+fn nearest<'a>(id: &str, known: &'a BTreeSet<CardId>, work: &mut Work) -> Option<&'a str> {
     if id.len() > LONGEST_COMPARED {
         return None;
     }
     let before = known.range::<str, _>((Bound::Unbounded, Bound::Excluded(id))).rev().take(NEIGHBOURS);
     let after = known.range::<str, _>((Bound::Excluded(id), Bound::Unbounded)).take(NEIGHBOURS);
-    let near = before.chain(after).map(String::as_str).filter(|card| card.len() <= LONGEST_COMPARED);
+    let near = before.chain(after).map(CardId::as_str).filter(|card| card.len() <= LONGEST_COMPARED);
     let near: Vec<_> = near.collect();
     if !work.afford(near.iter().map(|card| card.len() * id.len()).sum()) {
         return None;

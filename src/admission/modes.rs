@@ -122,14 +122,14 @@ impl Ways {
             return;
         };
         let known: Vec<_> = names.iter().filter_map(|name| inventory.node(name)).collect();
-        let serves = |mode: &SharingMode| known.iter().any(|node| node.offers.contains_key(mode));
-        let others: Vec<_> = known.iter().filter(|node| !node.offers.is_empty()).collect();
+        let serves = |mode: &SharingMode| known.iter().any(|node| node.offered_in(mode).is_some());
+        let others: Vec<_> = known.iter().filter(|node| node.offers().len() > 0).collect();
         if known.len() < names.len() || others.is_empty() {
             return;
         }
         for mode in self.modes().filter(|mode| !serves(mode)) {
             let offers = others.iter().map(|node| {
-                let modes: Vec<_> = node.offers.keys().map(ToString::to_string).collect();
+                let modes: Vec<_> = node.offers().map(|(mode, _)| mode.to_string()).collect();
                 format!("{} offers {}", node.name, modes.join(", "))
             });
             let offers: Vec<_> = offers.collect();

@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{facts::Facts, findings::ReviewFindings, rules, shares::PodShares};
 use crate::{
-    device::{
-        Card, CoreRequest, CountedAmount, Dimension, Inventory, MemoryRequest, PodRequest, Role, ShareRequest,
-    },
+    device::{Card, CoreRequest, CountedAmount, Dimension, MemoryRequest, PodRequest, Role, ShareRequest},
     dialect::Dialect,
 };
 
@@ -75,7 +73,7 @@ fn least<T: Copy + Default + Ord>(
     }
     let mut least: BTreeMap<&str, T> = BTreeMap::new();
     let nodes = facts.inventory.iter().flat_map(|inventory| inventory.shapes(dialect.mode()));
-    for card in nodes.flat_map(Inventory::cards) {
+    for card in nodes.flat_map(|inventory| inventory.cards()) {
         let known = least.entry(&card.model).or_insert(amount(card));
         *known = amount(card).min(*known);
     }

@@ -26,7 +26,7 @@ use crate::{
 };
 
 /// What is known of nodes; `None` before they are listed.
-type Nodes = Option<BTreeMap<ObjectKey, NodeOffer>>;
+type Nodes = Option<BTreeMap<ObjectKey, Arc<NodeOffer>>>;
 /// What their Devices offer.
 type Devices = BTreeMap<ObjectKey, Offer>;
 /// The classes of devices.
@@ -42,7 +42,7 @@ pub(super) async fn watched(
 ) {
     let (seen, mut changes) =
         watch::channel::<(Nodes, Devices, Classes)>((None, Devices::new(), Classes::new()));
-    let read = |node: &Node| NodeOffer::read(node, &dialects());
+    let read = |node: &Node| Arc::new(NodeOffer::read(node, &dialects()));
     let nodes = keep(client, read, |known| seen.send_modify(|(nodes, ..)| *nodes = Some(known.clone())));
     let read = |device: &Device| read::devices(device).0;
     let devices = keep_if_served(client, read, |known| seen.send_modify(|(_, all, _)| all.clone_from(known)));
@@ -70,15 +70,15 @@ pub(super) async fn watched(
 
 /// All nodes, each with its cards and with what its Device offers.
 fn summary(
-    nodes: &BTreeMap<ObjectKey, NodeOffer>,
+    nodes: &BTreeMap<ObjectKey, Arc<NodeOffer>>,
     devices: &Devices,
     dialects: &Dialects,
 ) -> InventorySummary {
-    let with_devices = |(key, node): (&ObjectKey, &NodeOffer)| {
+    let with_devices = |(key, node): (&ObjectKey, &Arc<NodeOffer>)| {
         let offer = devices.get(key);
         let mode = offer.and_then(|offer| Some(dialects.named(&offer.profile)?.mode().clone()));
         match mode.zip(offer.and_then(|offer| offer.inventory.clone())) {
-            Some((mode, inventory)) => node.clone().with(mode, inventory),
+            Some((mode, inventory)) => NodeOffer::clone(node).with(mode, inventory).into(),
             None => node.clone(),
         }
     };
@@ -110,7 +110,7 @@ pub(super) async fn seen(
 #[derive(Default)]
 struct KnownInventory {
     /// What each node offers, with the state that it was read from.
-    nodes: BTreeMap<Arc<str>, (Arc<NodeInfo>, NodeOffer)>,
+    nodes: BTreeMap<Arc<str>, (Arc<NodeInfo>, Arc<NodeOffer>)>,
     classes: Arc<ExtendedResources>,
 }
 
@@ -125,12 +125,12 @@ impl KnownInventory {
                 Some((read, _)) if Arc::ptr_eq(read, info) => {}
                 Some((read, known)) => {
                     let offer = offer(info, view.reader.dialects());
-                    differs |= *known != offer;
-                    (*read, *known) = (info.clone(), offer);
+                    differs |= **known != offer;
+                    (*read, *known) = (info.clone(), offer.into());
                 }
                 None => {
                     let offer = offer(info, view.reader.dialects());
-                    self.nodes.insert(info.name.clone(), (info.clone(), offer));
+                    self.nodes.insert(info.name.clone(), (info.clone(), offer.into()));
                     differs = true;
                 }
             }
@@ -155,7 +155,7 @@ fn offer(info: &NodeInfo, dialects: &Dialects) -> NodeOffer {
         let mode = dialects.named(&offer.profile)?.mode().clone();
         Some((mode, offer.inventory.clone()?))
     });
-    NodeOffer::new(&info.name, |key| info.labels.get(key), offers)
+    NodeOffer::new(info.name.clone(), |key| info.labels.get(key), offers)
 }
 
 #[cfg(test)]
@@ -209,7 +209,7 @@ mod tests {
             let read = NodeOffer::read(&node(&kind), &config.dialects());
             let seen = offer(&config.reader().node(&node(&kind)).0, &config.dialects());
             assert_eq!(seen, read, "{kind}");
-            offering += read.offers.len();
+            offering += read.offers().len();
         }
         assert_eq!(offering, 4);
     }
@@ -221,9 +221,9 @@ mod tests {
             let device: Device = serde_json::from_value(device).unwrap();
             let dialects = Config::default().dialects();
             let node = NodeOffer::read(&node(&json!({"metadata": {"name": "plain"}})), &dialects);
-            let nodes = BTreeMap::from([((String::new(), "plain".to_owned()), node)]);
+            let nodes = BTreeMap::from([((String::new(), "plain".to_owned()), node.into())]);
             let devices = BTreeMap::from([((String::new(), "plain".to_owned()), read::devices(&device).0)]);
-            summary(&nodes, &devices, &dialects).node("plain").unwrap().offers.len()
+            summary(&nodes, &devices, &dialects).node("plain").unwrap().offers().len()
         };
         let gpu = json!({"type": "gpu", "id": "GPU-a", "minor": 0, "health": true,
             "resources": {"koordinator.sh/gpu-core": "100"}});
@@ -274,6 +274,19 @@ mod tests {
         assert!(seen.known.summary(&Config::default().dialects()).node("gpu-1.example").is_some());
         assert!(seen.differs_after(Event::Node(NodeChange::Gone("gpu-1".into()))));
         assert_eq!(seen.known.summary(&Config::default().dialects()).nodes().count(), 0);
+    }
+
+    #[test]
+    fn cards_are_shared_with_the_binder() {
+        let mut seen = Seen::new();
+        let node = Config::default().reader().node(&node(&hami("gpu-1", 16_384))).0;
+        let inventory = node.devices.offers[0].inventory.clone().unwrap();
+        seen.differs_after(Event::Node(NodeChange::Seen(Box::new(node))));
+        let summary = seen.known.summary(&Config::default().dialects());
+        let (mode, of_node) = summary.node("gpu-1").unwrap().offers().next().unwrap();
+        assert!(Arc::ptr_eq(of_node, &inventory) && Arc::ptr_eq(&summary.shapes(mode)[0], &inventory));
+        let id = summary.cards().first().unwrap();
+        assert!(Arc::ptr_eq(id.name(), inventory.cards()[0].id.name()));
     }
 
     #[tokio::test]

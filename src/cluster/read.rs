@@ -315,7 +315,7 @@ impl Reader {
     }
 
     fn offer(&self, plugin: PluginRegistration, troubles: &mut Vec<Unreadable>) -> Offer {
-        let inventory = plugin.inventory.map_err(|trouble| troubles.push(trouble)).ok();
+        let inventory = plugin.inventory.map(Arc::new).map_err(|trouble| troubles.push(trouble)).ok();
         let dialect = self.dialects.named(&plugin.profile);
         let core_unit = dialect.map(|dialect| dialect.profile().core_budget.unit()).unwrap_or_default();
         Offer { core_unit, profile: plugin.profile, inventory }
@@ -414,7 +414,7 @@ pub fn devices(device: &Device) -> Reading<Offer> {
     let offer = Offer {
         core_unit: CoreUnit::default(),
         profile: koordinator::NAME.into(),
-        inventory: devices.map(|devices| Inventory::default().with_devices(devices)),
+        inventory: devices.map(|devices| Inventory::default().with_devices(devices).into()),
     };
     (offer, troubles)
 }

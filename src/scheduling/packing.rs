@@ -232,13 +232,13 @@ impl Packing {
             None => cards.push((CountedCard { id: id.clone(), kind: KindId::default() }, kind())),
         };
         for Offer { core_unit, profile, inventory } in &devices.offers {
-            let offered = inventory.iter().flat_map(Inventory::cards);
+            let offered = inventory.as_deref().into_iter().flat_map(Inventory::cards);
             for card in offered.filter(|card| card.health == Health::Healthy) {
                 count(profile, &card.id, &|| CardKind::of(card, *core_unit, vec![profile.clone()]));
             }
         }
         for Offer { profile, inventory, .. } in &devices.offers {
-            let Some(listed) = inventory.as_ref().map(Inventory::devices) else { continue };
+            let Some(listed) = inventory.as_deref().map(Inventory::devices) else { continue };
             let Some(dimensions) = &listed.card else { continue };
             // What is held of a device without an id is not known by card.
             let known = |device: &&NodeDevice| device.serves() && !device.id.is_empty();

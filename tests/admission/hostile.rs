@@ -320,7 +320,7 @@ fn a_node_that_registers_a_long_card_id_costs_no_review_anything() {
     let node =
         json!({"metadata": {"name": "n", "annotations": {"hami.io/node-nvidia-register": card.to_string()}}});
     let offer = NodeOffer::read(&serde_json::from_value(node).unwrap(), &facts.dialects);
-    assert_eq!(offer.offers.len(), 0, "the registration is unreadable");
+    assert_eq!(offer.offers().len(), 0, "the registration is unreadable");
     facts.inventory = Some(Arc::new(InventorySummary::new([offer])));
     let pod = read(&annotated(&json!({"nvidia.com/use-gpuuuid": uuid(1)})));
     let (verdict, steps) = judged(&facts, AdmissionStage::Validate, &pod, STEPS.0);

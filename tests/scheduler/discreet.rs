@@ -35,7 +35,7 @@ fn nodes(scheduler: &Scheduler) -> Vec<String> {
 
 fn cards(scheduler: &Scheduler) -> Vec<String> {
     let offers = scheduler.snapshot().nodes().flat_map(|state| &state.info.devices.offers);
-    let cards = offers.filter_map(|offer| offer.inventory.as_ref()).flat_map(Inventory::cards);
+    let cards = offers.filter_map(|offer| offer.inventory.as_deref()).flat_map(Inventory::cards);
     cards.map(|card| card.id.to_string()).filter(|id| id.contains('-')).collect()
 }
 

@@ -63,7 +63,11 @@ pub(crate) fn card(id: &str, index: u32, memory: u64) -> Card {
 
 /// These cards, offered by the device plugin of a dialect.
 pub(crate) fn offer(profile: &str, cards: Vec<Card>) -> Offer {
-    Offer { core_unit: CoreUnit::Percent, profile: profile.into(), inventory: Some(Inventory::new(cards)) }
+    Offer {
+        core_unit: CoreUnit::Percent,
+        profile: profile.into(),
+        inventory: Some(Inventory::new(cards).into()),
+    }
 }
 
 /// A node with what its device plugins offer; its uid is its name.

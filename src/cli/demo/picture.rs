@@ -38,7 +38,7 @@ pub(super) async fn draw(stage: &DemoStage) -> anyhow::Result<()> {
         }
         for offer in &node.devices.offers {
             stage.say(format_args!("  {} ({})", node.name, offer.profile))?;
-            for card in offer.inventory.iter().flat_map(Inventory::cards) {
+            for card in offer.inventory.as_deref().into_iter().flat_map(Inventory::cards) {
                 let tenants = tenants.get(&card.id).map(|names| names.join(" ")).unwrap_or_default();
                 stage.say(format_args!("{}", line(card, usage.card(&card.id), offer.core_unit, &tenants)))?;
             }

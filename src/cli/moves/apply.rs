@@ -153,7 +153,7 @@ impl CordonedCards {
 
 fn is_cordoned(reader: &Reader, node: &Node, card: &CardId) -> bool {
     let (info, _) = reader.node(node);
-    let inventories = info.devices.offers.iter().filter_map(|offer| offer.inventory.as_ref());
+    let inventories = info.devices.offers.iter().filter_map(|offer| offer.inventory.as_deref());
     let mut named = inventories.flat_map(Inventory::cards).filter(|one| one.id == *card);
     named.all(|card| card.health == Health::Cordoned)
 }

@@ -62,7 +62,7 @@ pub fn facts(documents: &[Document], config: &Config) -> Result<Facts, DocumentE
         let device = devices.get(&node.metadata.name);
         match device.and_then(|device| koordinator::node::devices(device).ok()) {
             Some(devices) => {
-                offer.with(Koordinator::sharing_mode(), Inventory::default().with_devices(devices))
+                offer.with(Koordinator::sharing_mode(), Inventory::default().with_devices(devices).into())
             }
             None => offer,
         }

@@ -88,7 +88,10 @@ impl SharedParts {
         }
         for offer in &mut node.devices.offers {
             let cards = offer.inventory.take();
-            offer.inventory = cards.map(|cards| cards.map(|card| Card { id: parts.card(&card.id), ..card }));
+            offer.inventory = cards.map(|cards| {
+                let shared = |card: Card| Card { id: parts.card(&card.id), ..card };
+                Arc::unwrap_or_clone(cards).map(shared).into()
+            });
         }
         node
     }

@@ -77,7 +77,7 @@ impl<'a> NodeCards<'a> {
         let mut found = Self { node, cards: Vec::new(), profiles: Vec::new(), places: BTreeMap::new() };
         for offer in &node.info.devices.offers {
             let dialect = dialects.named(&offer.profile).expect("an offer is of one of the dialects");
-            for card in offer.inventory.iter().flat_map(Inventory::cards) {
+            for card in offer.inventory.as_deref().into_iter().flat_map(Inventory::cards) {
                 let cores = core_budget(dialect.profile(), card);
                 let card = OfferedCard {
                     card,

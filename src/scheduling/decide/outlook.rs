@@ -197,7 +197,7 @@ impl Prospect {
     }
 
     fn shares<'a>(&'a self, called: impl Fn(&Share, Option<&Card>) -> String) -> String {
-        let offers = self.node.info.devices.offers.iter().filter_map(|offer| offer.inventory.as_ref());
+        let offers = self.node.info.devices.offers.iter().filter_map(|offer| offer.inventory.as_deref());
         let cards: BTreeMap<_, _> = offers.flat_map(Inventory::cards).map(|card| (&card.id, card)).collect();
         let each = |(allocation, unit): &'a (Allocation, CoreUnit)| {
             allocation.assignment.shares().map(|share| (share, *unit))

@@ -114,7 +114,8 @@ fn free<'a>(
     node: &'a NodeState,
 ) -> impl Iterator<Item = (&'a Card, CardUsage, u32)> {
     let containers = u32::try_from(shares(&device.request).count()).unwrap_or(u32::MAX).min(8);
-    let inventory = node.info.devices.offer(&device.profile.name).and_then(|offer| offer.inventory.as_ref());
+    let inventory =
+        node.info.devices.offer(&device.profile.name).and_then(|offer| offer.inventory.as_deref());
     let cards = inventory.into_iter().flat_map(Inventory::cards);
     cards.flat_map(move |card| {
         let used = node.usage.card(&card.id);

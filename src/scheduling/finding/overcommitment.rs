@@ -80,7 +80,7 @@ pub fn overcommitted(info: &NodeInfo, usage: &Usage) -> BTreeMap<CardId, Overcom
 /// What is held of a card beyond what there is; `None`: nothing, or no plugin names it.
 fn of_card(info: &NodeInfo, id: &CardId, used: CardUsage) -> Option<Overcommitment> {
     let inventories =
-        info.devices.offers.iter().filter_map(|offer| Some((offer.core_unit, offer.inventory.as_ref()?)));
+        info.devices.offers.iter().filter_map(|offer| Some((offer.core_unit, offer.inventory.as_deref()?)));
     let cards = inventories.flat_map(|(unit, cards)| cards.cards().iter().map(move |card| (unit, card)));
     let cards = cards.filter(|(_, card)| card.id == *id);
     let least = cards.map(|(unit, card)| beyond(unit, card, used)).min_by_key(Vec::len);

@@ -49,7 +49,7 @@ impl NodeInfo {
     pub fn set_devices(&mut self, offer: &Offer, templates: Option<&ModelTemplates>) {
         self.drop_devices(&offer.profile);
         let offer = offer.on(&self.devices.traits, templates);
-        let plugin = offer.inventory.as_ref().and_then(|inventory| inventory.devices().plugin.as_ref());
+        let plugin = offer.inventory.as_deref().and_then(|inventory| inventory.devices().plugin.as_ref());
         if let Some(plugin) = plugin {
             self.locks.require(&offer.profile, &plugin.lock);
         }

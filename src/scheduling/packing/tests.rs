@@ -162,8 +162,9 @@ fn cards_that_pods_ask_for_by_their_model_are_under_pressure() {
     cluster.put(node("a", 64, 4));
     let mut other = node("b", 64, 4);
     for offer in &mut other.devices.offers {
-        offer.inventory =
-            offer.inventory.take().map(|cards| cards.map(|card| Card { model: "H100".into(), ..card }));
+        offer.inventory = offer.inventory.take().map(|cards| {
+            Arc::unwrap_or_clone(cards).map(|card| Card { model: "H100".into(), ..card }).into()
+        });
     }
     cluster.put(other);
     let kinds = |cluster: &Cluster| ["a", "b"].map(|name| cluster.nodes[name].devices.cards[0].kind);
@@ -393,7 +394,7 @@ fn of_node(number: u8) -> NodeInfo {
     let mut node =
         node(&format!("n{}", number % 4), 8 * (1 + u32::from(number) % 3), 1 + u32::from(number) % 5);
     let offer = &mut node.devices.offers[0];
-    offer.inventory = offer.inventory.take().map(|cards| cards.map(size));
+    offer.inventory = offer.inventory.take().map(|cards| Arc::unwrap_or_clone(cards).map(size).into());
     node
 }
 

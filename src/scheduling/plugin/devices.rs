@@ -104,7 +104,7 @@ pub(in crate::scheduling) fn lacks_cards(ask: &Ask, node: &NodeState, usage: &Us
     let shares = ask.devices.iter().filter(|device| device.joint.is_none() && !node.serves_by_claim(device));
     shares.into_iter().any(|device| {
         let offer = node.info.devices.offer(&device.profile.name);
-        let inventory = offer.and_then(|offer| offer.inventory.as_ref());
+        let inventory = offer.and_then(|offer| offer.inventory.as_deref());
         inventory.is_some_and(|inventory| {
             allocate::lacks_cards(&device.request, inventory, usage, &device.profile)
         })
@@ -114,7 +114,7 @@ pub(in crate::scheduling) fn lacks_cards(ask: &Ask, node: &NodeState, usage: &Us
 /// What the node's agent will have made of the pod once it is bound. Koordinator's own answers nothing, and reads what is written.
 fn answer(node: &NodeState, device: &ProfileRequest) -> Answer {
     let Some(joint) = &device.joint else { return Answer::Awaited };
-    let offered = node.info.devices.offer(&device.profile.name).and_then(|offer| offer.inventory.as_ref());
+    let offered = node.info.devices.offer(&device.profile.name).and_then(|offer| offer.inventory.as_deref());
     let plugin = offered.and_then(|inventory| inventory.devices().plugin.as_ref());
     let plugin = plugin.filter(|_| joint.asks(DeviceType::Gpu));
     plugin.map_or(Answer::Succeeded, |plugin| plugin.answer)
@@ -133,7 +133,7 @@ fn shares(
     if node.agents.expired.contains(&profile.name) {
         return Err(smallvec![DeviceReason::Expired]);
     }
-    let inventory = offer.inventory.as_ref().ok_or_else(|| smallvec![DeviceReason::Unreadable])?;
+    let inventory = offer.inventory.as_deref().ok_or_else(|| smallvec![DeviceReason::Unreadable])?;
     if let Some(joint) = joint {
         return typed(node, profile, inventory.devices(), joint);
     }

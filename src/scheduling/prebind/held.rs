@@ -189,7 +189,7 @@ impl Prebinding {
     /// Whether so many cards are no more than the pods of a namespace may hold while they wait for volumes.
     fn is_within_part(&self, cards: usize, view: &PrebindView<'_>) -> bool {
         let inventories = view.snapshot.nodes().flat_map(|node| &node.info.devices.offers);
-        let inventories = inventories.filter_map(|offer| offer.inventory.as_ref());
+        let inventories = inventories.filter_map(|offer| offer.inventory.as_deref());
         let of =
             |inventory: &Inventory| inventory.cards().len() + inventory.devices().of(DeviceType::Gpu).count();
         let all: usize = inventories.map(of).sum();

@@ -244,7 +244,7 @@ fn names(devices: &OfferedDevices) -> impl Iterator<Item = &str> {
 }
 
 fn offered(devices: &OfferedDevices) -> impl Iterator<Item = &str> {
-    devices.offers.iter().filter_map(|offer| offer.inventory.as_ref()).flat_map(|inventory| {
+    devices.offers.iter().filter_map(|offer| offer.inventory.as_deref()).flat_map(|inventory| {
         let typed = inventory.devices().devices.values().flat_map(|of_type| of_type.values());
         inventory.cards().iter().map(|card| card.id.as_str()).chain(typed.map(|device| device.id.as_str()))
     })
@@ -257,7 +257,7 @@ fn place(id: &str, devices: &OfferedDevices) -> Option<usize> {
 
 /// Whether the number of a card says which of two comes first, in each inventory.
 fn are_told_apart_by_number(devices: &OfferedDevices) -> bool {
-    let inventories = devices.offers.iter().filter_map(|offer| offer.inventory.as_ref());
+    let inventories = devices.offers.iter().filter_map(|offer| offer.inventory.as_deref());
     // Cards are in the order of their numbers.
     inventories.flat_map(|inventory| inventory.cards().windows(2)).all(|pair| pair[0].index != pair[1].index)
 }

@@ -90,7 +90,7 @@ fn books(
     next.spec.scheduler_name = Some(reader.scheduler_name().to_owned());
     let Claim::Place(ask) = reader.pod(&next).0.claim else { panic!("it asks for a place") };
     let Ok(given) = filter(&ask, state, &reader.device_resources(), &[]) else { return };
-    let inventory = state.info.devices.offer(dialect.name()).and_then(|offer| offer.inventory.as_ref());
+    let inventory = state.info.devices.offer(dialect.name()).and_then(|offer| offer.inventory.as_deref());
     let cards = inventory.expect("cards were given of it").cards();
     for share in given.iter().flat_map(|held| held.assignment.shares()) {
         let card = cards.iter().find(|card| card.id == share.card).expect("it is one of the node's");

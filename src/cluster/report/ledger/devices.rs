@@ -62,7 +62,7 @@ pub struct HeldDeviceRow {
 
 /// A node's devices, by type and number; none where its plugins offer cards alone.
 pub(super) fn rows(state: &NodeState, charges: &[(&Uid, &Charge)], names: PodNames<'_>) -> Vec<DeviceRow> {
-    let inventories = state.info.devices.offers.iter().filter_map(|offer| offer.inventory.as_ref());
+    let inventories = state.info.devices.offers.iter().filter_map(|offer| offer.inventory.as_deref());
     let devices = inventories.map(Inventory::devices).flat_map(|devices| {
         DeviceType::ALL
             .into_iter()

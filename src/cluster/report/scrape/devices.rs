@@ -90,7 +90,7 @@ pub(super) fn devices(encoder: &mut DescriptorEncoder, holdings: &Holdings) -> f
 fn rows(holdings: &Holdings) -> Vec<ScrapedDevice<'_>> {
     let mut rows = Vec::new();
     for state in holdings.world.nodes() {
-        let inventories = state.info.devices.offers.iter().filter_map(|offer| offer.inventory.as_ref());
+        let inventories = state.info.devices.offers.iter().filter_map(|offer| offer.inventory.as_deref());
         for devices in inventories.map(Inventory::devices) {
             for kind in DeviceType::ALL {
                 rows.extend(

@@ -69,7 +69,7 @@ impl<'a> Totals<'a> {
             let name = &*state.info.name;
             // Both are in order of the node's name: what is before this one is on nodes that are gone.
             totals.hold_before(&mut charges, None, |node| node < name);
-            let inventories = state.info.devices.offers.iter().filter_map(|offer| offer.inventory.as_ref());
+            let inventories = state.info.devices.offers.iter().filter_map(|offer| offer.inventory.as_deref());
             totals.rows.devices +=
                 inventories.map(|one| Inventory::devices(one).devices.len()).sum::<usize>();
             let cards = NodeCards::of(state, &holdings.dialects);

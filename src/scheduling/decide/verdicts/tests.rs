@@ -216,7 +216,7 @@ impl NodeKind {
             let devices =
                 NodeDevices { devices: BTreeMap::from([(DeviceType::Gpu, gpus)]), ..NodeDevices::default() };
             offers.push(Offer {
-                inventory: Some(Inventory::default().with_devices(devices)),
+                inventory: Some(Inventory::default().with_devices(devices).into()),
                 ..fixtures::offer("typed", Vec::new())
             });
         }

@@ -20,7 +20,7 @@ pub struct Offer {
     /// Whose plugin.
     pub profile: ProfileName,
     /// Its cards; `None` where the registration can't be read.
-    pub inventory: Option<Inventory>,
+    pub inventory: Option<Arc<Inventory>>,
 }
 
 /// What a node has of devices.
@@ -42,15 +42,15 @@ impl Offer {
     /// The same offer on a node whose labels say this of its devices, with the templates of shares where there are any.
     #[must_use]
     pub fn on(&self, node: &DeviceTraits, templates: Option<&ModelTemplates>) -> Self {
-        let on = |inventory: Inventory| {
+        let on = |inventory: &Arc<Inventory>| {
             let devices = inventory.devices().clone().on(node);
             let devices = match templates {
                 Some(templates) => devices.dividing(templates),
                 None => devices,
             };
-            inventory.with_devices(devices)
+            Inventory::clone(inventory).with_devices(devices).into()
         };
-        Self { inventory: self.inventory.clone().map(on), ..self.clone() }
+        Self { inventory: self.inventory.as_ref().map(on), ..self.clone() }
     }
 }
 
@@ -70,7 +70,7 @@ impl OfferedDevices {
         let Claim::Place(ask) = claim else { return None };
         let (profile, request) =
             ask.devices.iter().find_map(|asked| Some((&asked.profile.name, asked.joint.as_ref()?)))?;
-        let devices = self.offer(profile)?.inventory.as_ref()?.devices().clone();
+        let devices = self.offer(profile)?.inventory.as_deref()?.devices().clone();
         Some(DevicePlace { devices: Arc::new(devices), request: request.clone() })
     }
 
@@ -82,7 +82,7 @@ impl OfferedDevices {
     /// Whether these cards of one plugin may be cards of another's: they are if they have a name in common or two names of one, and for
     /// all that is known if the other doesn't say which are its own.
     pub fn may_be_cards_of(&self, cards: &[Card], other: &ProfileName) -> bool {
-        let others = self.offer(other).and_then(|offer| offer.inventory.as_ref()).map(Inventory::cards);
+        let others = self.offer(other).and_then(|offer| offer.inventory.as_deref()).map(Inventory::cards);
         let is_one = |one: &Card, other: &Card| {
             let pair = |alias: &(CardId, CardId), a, b| (&alias.0, &alias.1) == (a, b);
             let called = |alias| pair(alias, &one.id, &other.id) || pair(alias, &other.id, &one.id);
@@ -107,7 +107,7 @@ impl OfferedDevices {
         id: &'a CardId,
     ) -> impl Iterator<Item = (CoreUnit, &'a Card)> {
         let inventories =
-            self.offers.iter().filter_map(|offer| Some((offer.core_unit, offer.inventory.as_ref()?)));
+            self.offers.iter().filter_map(|offer| Some((offer.core_unit, offer.inventory.as_deref()?)));
         let cards =
             inventories.flat_map(|(unit, inventory)| inventory.cards().iter().map(move |card| (unit, card)));
         cards.filter(move |(_, card)| self.names_of(id).any(|name| *name == card.id))
@@ -117,13 +117,13 @@ impl OfferedDevices {
     pub(in crate::scheduling) fn has_card(&self, id: &CardId) -> bool {
         self.offers
             .iter()
-            .filter_map(|offer| offer.inventory.as_ref())
+            .filter_map(|offer| offer.inventory.as_deref())
             .any(|offered| self.is_among(id, offered))
     }
 
     /// Whether this card may be one of a plugin's: for all that is known it is where the plugin doesn't say which are its own.
     pub(in crate::scheduling) fn may_have(&self, id: &CardId, profile: &ProfileName) -> bool {
-        let offered = self.offer(profile).and_then(|offer| offer.inventory.as_ref());
+        let offered = self.offer(profile).and_then(|offer| offer.inventory.as_deref());
         let names = |offered: &&Inventory| {
             !offered.cards().is_empty() || offered.devices().of(DeviceType::Gpu).next().is_some()
         };
@@ -140,24 +140,24 @@ impl OfferedDevices {
     /// unknown counts on each card of its plugin, and on each card of all where that names none.
     pub fn joined(&self, usage: Usage) -> Usage {
         let cards_of = |profile: &ProfileName| {
-            let own = self.offer(profile).and_then(|offer| offer.inventory.as_ref()).map(Inventory::cards);
+            let own = self.offer(profile).and_then(|offer| offer.inventory.as_deref()).map(Inventory::cards);
             let own = own.filter(|cards| !cards.is_empty()).map(|_| profile.clone());
             let offers =
                 self.offers.iter().filter(move |offer| own.as_ref().is_none_or(|own| offer.profile == *own));
-            let cards = offers.filter_map(|offer| offer.inventory.as_ref()).flat_map(Inventory::cards);
+            let cards = offers.filter_map(|offer| offer.inventory.as_deref()).flat_map(Inventory::cards);
             // Two plugins may name one card alike.
             let mut named = BTreeSet::new();
             cards.filter(move |card| named.insert(&card.id))
         };
         let usage = usage.with_cards(cards_of);
-        let inventories = self.offers.iter().filter_map(|offer| offer.inventory.as_ref());
+        let inventories = self.offers.iter().filter_map(|offer| offer.inventory.as_deref());
         let devices = inventories.map(Inventory::devices).filter(|devices| !devices.devices.is_empty());
         devices.fold(usage.with_aliases(&self.aliases), Usage::with_twins)
     }
 
     /// How its cards are cut, as far as its plugins know.
     pub fn cuts(&self) -> Cuts {
-        let inventories = self.offers.iter().filter_map(|offer| offer.inventory.as_ref());
+        let inventories = self.offers.iter().filter_map(|offer| offer.inventory.as_deref());
         inventories.flat_map(Inventory::cards).collect()
     }
 
@@ -175,7 +175,8 @@ impl OfferedDevices {
                 let health = if is_named(&card.id) { Health::Cordoned } else { card.health };
                 Card { health, ..card }
             };
-            offer.inventory = offer.inventory.take().map(|inventory| inventory.map(cordon));
+            let cordon = |inventory: Arc<Inventory>| Arc::unwrap_or_clone(inventory).map(cordon).into();
+            offer.inventory = offer.inventory.take().map(cordon);
         }
         self.cards = self.cards.iter().filter(|counted| !is_named(&counted.id)).cloned().collect();
         self.offers = offers;

@@ -58,7 +58,7 @@ pub struct Short {
 /// offers no cards that can be read.
 pub fn short_on(ask: &Ask, node: &NodeState, quotas: &[Quota]) -> Option<(usize, Short)> {
     ask.devices.iter().enumerate().find_map(|(at, ProfileRequest { profile, request, .. })| {
-        let inventory = node.info.devices.offer(&profile.name)?.inventory.as_ref()?;
+        let inventory = node.info.devices.offer(&profile.name)?.inventory.as_deref()?;
         let quota = quotas.get(at).copied().unwrap_or_default();
         Some((at, short(request, inventory, &node.usage, profile, quota)?))
     })

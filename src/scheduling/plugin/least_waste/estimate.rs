@@ -30,7 +30,7 @@ use crate::{
 pub(super) fn free_room(node: &NodeState, packing: &Packing) -> FreeRoom {
     let info = &node.info;
     let several = |kind| packing.kinds().get(kind).profiles.len() > 1;
-    let offered = info.devices.offers.iter().filter_map(|offer| offer.inventory.as_ref());
+    let offered = info.devices.offers.iter().filter_map(|offer| offer.inventory.as_deref());
     let is_unsure = !info.devices.aliases.is_empty()
         || info.devices.cards.iter().any(|card| several(card.kind))
         || offered.flat_map(Inventory::cards).any(|card| card.cores == Cores::NONE);

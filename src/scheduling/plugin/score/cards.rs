@@ -23,7 +23,8 @@ pub(in crate::scheduling::plugin) fn of_node(
     allocations: &[Allocation],
 ) -> f64 {
     let score = |(device, allocation): (&ProfileRequest, &Allocation)| {
-        let offer = node.info.devices.offer(&device.profile.name).and_then(|offer| offer.inventory.as_ref());
+        let offer =
+            node.info.devices.offer(&device.profile.name).and_then(|offer| offer.inventory.as_deref());
         let inventory = offer.expect("a node without an inventory does not pass the filter");
         if let Some(joint) = &device.joint {
             return of_typed(joint, inventory, &node.usage);

@@ -112,8 +112,11 @@ impl NodeClaims<'_> {
 
     /// The use of the node's cards, with what claims hold of them, under each name and as each plugin offers them; those that no plugin offers included.
     pub(in crate::scheduling) fn join(self, info: &NodeInfo, mut usage: Usage, doubt: Doubt) -> Usage {
-        let offers =
-            info.devices.offers.iter().filter_map(|offer| Some((offer.core_unit, offer.inventory.as_ref()?)));
+        let offers = info
+            .devices
+            .offers
+            .iter()
+            .filter_map(|offer| Some((offer.core_unit, offer.inventory.as_deref()?)));
         let mut known: BTreeSet<CardId> = BTreeSet::new();
         for id in offers.clone().flat_map(|(_, inventory)| ids(inventory)) {
             if known.contains(&id) {

@@ -203,7 +203,7 @@ mod tests {
             slicing: Slicing::Unknown,
             health: Health::Healthy,
         };
-        let inventory = Some(Cards::new(vec![card]));
+        let inventory = Some(Cards::new(vec![card]).into());
         let offer = Offer { core_unit: unit, profile: "test".into(), inventory };
         fixtures::node_offering("n1", vec![offer])
     }
