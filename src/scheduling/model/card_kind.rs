@@ -129,6 +129,11 @@ impl CardKinds {
         &self.kinds[id.place()]
     }
 
+    /// Whether there was a card of this kind before these were copied.
+    pub fn knows(&self, id: KindId) -> bool {
+        id.place() < self.kinds.len()
+    }
+
     /// By which cards of different kinds are put in an order that does not depend on which kind was there first.
     pub fn rank(&self, id: KindId) -> u64 {
         self.ranks[id.place()]

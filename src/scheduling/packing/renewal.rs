@@ -28,7 +28,8 @@ impl Renewal {
     /// Values the rooms that decisions have asked for lately. `go_on` is asked before each; when it says no, the others are left.
     pub fn run(self, mut go_on: impl FnMut() -> ControlFlow<()>) -> RenewedMix {
         let Self { mix, kinds, rooms } = self;
-        for room in rooms.in_use() {
+        // A node may have brought another kind of card since the renewal was begun: its rooms are valued when they are asked for.
+        for room in rooms.in_use().into_iter().filter(|room| room.room.is_of(&kinds)) {
             if go_on().is_break() {
                 break;
             }

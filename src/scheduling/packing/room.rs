@@ -135,6 +135,11 @@ impl Room {
         Self { cpu, memory, cards }
     }
 
+    /// Whether all its cards are of these kinds.
+    pub(super) fn is_of(&self, kinds: &CardKinds) -> bool {
+        self.cards.iter().all(|card| kinds.knows(card.kind))
+    }
+
     /// A number of [`DRAWN_FROM_ROOM`] bits drawn from what is free. It tells rooms apart in which a pod seems to cost the same.
     pub(super) fn draw(&self) -> u32 {
         let mut hasher = FixedState::default().build_hasher();

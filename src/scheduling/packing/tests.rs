@@ -350,6 +350,27 @@ fn what_changes_while_rooms_are_valued_is_renewed_after_that() {
 }
 
 #[test]
+fn rooms_with_cards_of_a_kind_that_comes_while_rooms_are_valued_are_valued_when_they_are_asked_for() {
+    let (mut cluster, room) = with_a_room();
+    (0..16).for_each(|_| cluster.come(shape(60_000, 1, 8_000)));
+    let renewal = cluster.packing.begin_renewal().unwrap();
+    let mut larger = node("b", 64, 4);
+    let size = |card: Card| Card { memory: MiB::new(16_000), ..card };
+    let offer = &mut larger.devices.offers[0];
+    offer.inventory = offer.inventory.take().map(|cards| Arc::unwrap_or_clone(cards).map(size).into());
+    cluster.put(larger);
+    let of_larger = cluster.room("b", 0);
+    cluster.packing.worth(&of_larger);
+    let renewed = renewal.run(|| ControlFlow::Continue(()));
+    assert_eq!([&room, &of_larger].map(|room| room.is_valued_by(&renewed.0)), [true, false]);
+    cluster.packing.renew(renewed);
+    let mut anew = Cluster::default();
+    (0..16).for_each(|_| anew.come(shape(60_000, 1, 8_000)));
+    cluster.nodes.values().for_each(|node| anew.put(node.clone()));
+    assert_eq!(cluster.worth("b", 0), anew.worth("b", 0));
+}
+
+#[test]
 fn rooms_that_nobody_asks_for_any_more_are_not_valued() {
     let (mut cluster, room) = with_a_room();
     let changes = u32::try_from(mix::REMEMBERED).unwrap();
@@ -417,6 +438,8 @@ proptest! {
         let mut cluster = Cluster::default();
         cluster.packing.renew_beside();
         let mut begun = None;
+        // As classes of pods keep what they have found.
+        let mut kept = Vec::new();
         let mut pods: BTreeMap<u8, u32> = BTreeMap::new();
         for step in steps {
             match step {
@@ -435,6 +458,7 @@ proptest! {
                 // What is found here is kept, and made to fit later mixes.
                 Step::Look => for name in cluster.nodes.keys() {
                     cluster.worth(name, 700);
+                    kept.push(cluster.room(name, 700));
                 },
                 Step::LookByFew => for name in cluster.nodes.keys() {
                     cluster.worth_by_few(name, 700);
