@@ -49,14 +49,17 @@ pub(super) fn onward(
 /// Finds out which nodes are alike after the view has changed, so that a dry run finds it out only of the last few.
 async fn prepare(mut views: watch::Receiver<Option<BinderView>>, known: Known) {
     while views.changed().await.is_ok() {
-        let view = views.borrow_and_update().clone();
-        if let Some(BinderView { outlook, .. }) = view {
-            let known = known.clone();
-            let preparing =
-                move || outlook.prepare(&mut known.lock().unwrap_or_else(PoisonError::into_inner));
-            if let Err(error) = tokio::task::spawn_blocking(preparing).await {
-                tracing::error!(%error, "finding out which nodes are alike failed");
+        let (views, known) = (views.clone(), known.clone());
+        let preparing = move || {
+            let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+            // Only now: what is known is never of a later view, which may have kinds of cards that this one has not.
+            let view = views.borrow().clone();
+            if let Some(BinderView { outlook, .. }) = view {
+                outlook.prepare(&mut known);
             }
+        };
+        if let Err(error) = tokio::task::spawn_blocking(preparing).await {
+            tracing::error!(%error, "finding out which nodes are alike failed");
         }
         sleep(PERIOD).await;
     }
@@ -79,12 +82,12 @@ fn place(
         let until = Instant::now() + patience;
         let in_time =
             || if Instant::now() < until { ControlFlow::Continue(()) } else { ControlFlow::Break(()) };
-        let view = views.borrow().clone();
         let mut known = match known.try_lock() {
             Ok(known) => known,
             Err(TryLockError::Poisoned(known)) => known.into_inner(),
             Err(TryLockError::WouldBlock) => return Vec::new(),
         };
+        let view = views.borrow().clone();
         view.and_then(|view| told(&view, &mut known, pod, in_time, details())).unwrap_or_default()
     })
 }
