@@ -87,11 +87,7 @@ impl SharedParts {
             share_labels(own, labels, names);
         }
         for offer in &mut node.devices.offers {
-            let cards = offer.inventory.take();
-            offer.inventory = cards.map(|cards| {
-                let shared = |card: Card| Card { id: parts.card(&card.id), ..card };
-                Arc::unwrap_or_clone(cards).map(shared).into()
-            });
+            offer.map_cards(|card| Card { id: parts.card(&card.id), ..card });
         }
         node
     }

@@ -129,7 +129,7 @@ impl CardKinds {
         &self.kinds[id.place()]
     }
 
-    /// Whether there was a card of this kind before these were copied.
+    /// Whether this kind is among them. In a copy, those that came later are not.
     pub fn knows(&self, id: KindId) -> bool {
         id.place() < self.kinds.len()
     }

@@ -162,9 +162,7 @@ fn cards_that_pods_ask_for_by_their_model_are_under_pressure() {
     cluster.put(node("a", 64, 4));
     let mut other = node("b", 64, 4);
     for offer in &mut other.devices.offers {
-        offer.inventory = offer.inventory.take().map(|cards| {
-            Arc::unwrap_or_clone(cards).map(|card| Card { model: "H100".into(), ..card }).into()
-        });
+        offer.map_cards(|card| Card { model: "H100".into(), ..card });
     }
     cluster.put(other);
     let kinds = |cluster: &Cluster| ["a", "b"].map(|name| cluster.nodes[name].devices.cards[0].kind);
@@ -356,8 +354,7 @@ fn rooms_with_cards_of_a_kind_that_comes_while_rooms_are_valued_are_valued_when_
     let renewal = cluster.packing.begin_renewal().unwrap();
     let mut larger = node("b", 64, 4);
     let size = |card: Card| Card { memory: MiB::new(16_000), ..card };
-    let offer = &mut larger.devices.offers[0];
-    offer.inventory = offer.inventory.take().map(|cards| Arc::unwrap_or_clone(cards).map(size).into());
+    larger.devices.offers[0].map_cards(size);
     cluster.put(larger);
     let of_larger = cluster.room("b", 0);
     cluster.packing.worth(&of_larger);
@@ -414,8 +411,7 @@ fn of_node(number: u8) -> NodeInfo {
     };
     let mut node =
         node(&format!("n{}", number % 4), 8 * (1 + u32::from(number) % 3), 1 + u32::from(number) % 5);
-    let offer = &mut node.devices.offers[0];
-    offer.inventory = offer.inventory.take().map(|cards| Arc::unwrap_or_clone(cards).map(size).into());
+    node.devices.offers[0].map_cards(size);
     node
 }
 

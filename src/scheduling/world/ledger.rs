@@ -34,7 +34,7 @@ pub type Peak = (ProfileName, CardUsage);
 /// The charges of the pods on one node.
 type NodeCharges = BTreeMap<Uid, Arc<Charge>>;
 
-/// The charges at one moment, for those who look at them meanwhile. To copy it takes as many references as there are nodes.
+/// The charges at one moment, for those who look at them meanwhile. A copy holds one reference for each node.
 #[derive(Clone, Debug, Default)]
 pub struct Charges(Vec<Arc<NodeCharges>>);
 

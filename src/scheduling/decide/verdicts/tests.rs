@@ -549,6 +549,22 @@ fn check_deferred(
     Ok(())
 }
 
+/// What this says of the nodes, of which each is judged; `None`: the pod can go to none of them for a reason that is not a node's.
+fn of_judged<T>(
+    demand: &Demand,
+    world: &World,
+    weights: ScoreWeights,
+    say: impl FnOnce(&Evaluation<'_, '_>) -> Option<T>,
+) -> Option<T> {
+    let mut counts = PodCounts::default();
+    let filters = Filters::prepare(demand, world, &mut counts);
+    if filters.rejected().is_some() {
+        return None;
+    }
+    let verdicts = Verdicts::new(&demand.ask, world, weights);
+    say(&Evaluation::of(filters, &verdicts, &mut counts, weights))
+}
+
 /// The best node by the scores of all nodes that fit, for each of which it is found out exactly what it costs by its room.
 fn best_of_all(
     demand: &Demand,
@@ -556,18 +572,13 @@ fn best_of_all(
     weights: ScoreWeights,
     rank: impl Fn(&NodeName) -> usize,
 ) -> Option<NodeName> {
-    let mut counts = PodCounts::default();
-    let filters = Filters::prepare(demand, world, &mut counts);
-    if filters.rejected().is_some() {
-        return None;
-    }
-    let verdicts = Verdicts::new(&demand.ask, world, weights);
-    let evaluation = Evaluation::of(filters, &verdicts, &mut counts, weights);
-    let mut judged = evaluation.judge_all();
-    let nodes = evaluation.nodes(&mut judged);
-    let totals =
-        nodes.iter().filter_map(|(state, scores)| Some((*state, scores.as_ref().ok()?.total(&weights))));
-    best(totals, rank).map(|state| state.info.name.clone())
+    of_judged(demand, world, weights, |evaluation| {
+        let mut judged = evaluation.judge_all();
+        let nodes = evaluation.nodes(&mut judged);
+        let totals =
+            nodes.iter().filter_map(|(state, scores)| Some((*state, scores.as_ref().ok()?.total(&weights))));
+        best(totals, rank).map(|state| state.info.name.clone())
+    })
 }
 
 /// Pods that may come ask for so many cards and cpus, and for so much memory of a card.

@@ -52,6 +52,12 @@ impl Offer {
         };
         Self { inventory: self.inventory.as_ref().map(on), ..self.clone() }
     }
+
+    /// Makes each card what this makes of it, for this offer alone.
+    pub fn map_cards(&mut self, change: impl FnMut(Card) -> Card) {
+        let changed = |inventory: Arc<Inventory>| Arc::unwrap_or_clone(inventory).map(change).into();
+        self.inventory = self.inventory.take().map(changed);
+    }
 }
 
 impl OfferedDevices {
@@ -175,8 +181,7 @@ impl OfferedDevices {
                 let health = if is_named(&card.id) { Health::Cordoned } else { card.health };
                 Card { health, ..card }
             };
-            let cordon = |inventory: Arc<Inventory>| Arc::unwrap_or_clone(inventory).map(cordon).into();
-            offer.inventory = offer.inventory.take().map(cordon);
+            offer.map_cards(cordon);
         }
         self.cards = self.cards.iter().filter(|counted| !is_named(&counted.id)).cloned().collect();
         self.offers = offers;

@@ -97,11 +97,9 @@ fn best_of_judged(
     weights: ScoreWeights,
     rank: impl Fn(&NodeName) -> usize,
 ) -> Option<NodeName> {
-    let mut counts = PodCounts::default();
-    let filters = Filters::prepare(demand, world, &mut counts);
-    let verdicts = Verdicts::new(&demand.ask, world, weights);
-    let evaluation = Evaluation::of(filters, &verdicts, &mut counts, weights);
-    evaluation.choose(rank).ok().map(|state| state.info.name.clone())
+    of_judged(demand, world, weights, |evaluation| {
+        evaluation.choose(rank).ok().map(|state| state.info.name.clone())
+    })
 }
 
 proptest! {
