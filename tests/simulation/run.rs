@@ -2,6 +2,9 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    io::Write,
+    sync::mpsc::{self, RecvTimeoutError},
+    thread,
     time::Duration,
 };
 
@@ -33,6 +36,9 @@ const PROBES: u32 = 8;
 /// reasons of pods that still wait.
 const PROBE: Duration = Duration::from_secs(90);
 
+/// A run takes seconds. One that takes so long goes round in circles at one moment of its own time, which would never end.
+const LONGEST: Duration = Duration::from_mins(10);
+
 /// What came of a run.
 pub(crate) struct Outcome {
     pub(crate) violations: Vec<String>,
@@ -48,7 +54,21 @@ pub(crate) struct Outcome {
 pub(crate) fn run(seed: u64, story: &'static Story, bug: Option<Bug>) -> Outcome {
     let mut builder = tokio::runtime::Builder::new_current_thread();
     let runtime = builder.enable_time().start_paused(true).build().unwrap();
+    let _running = fail_after(LONGEST, format!("seed {seed} with the bug {bug:?} does not end; {story:?}"));
     runtime.block_on(play(Dice::new(seed), story, bug))
+}
+
+/// Ends the process with this message after so long, unless what is returned is dropped before.
+fn fail_after(time: Duration, message: String) -> mpsc::Sender<()> {
+    let (running, ended) = mpsc::channel();
+    thread::spawn(move || {
+        if ended.recv_timeout(time) == Err(RecvTimeoutError::Timeout) {
+            // The test harness would keep what `eprintln` prints.
+            let _ = writeln!(std::io::stderr(), "{message}");
+            std::process::exit(1);
+        }
+    });
+    running
 }
 
 async fn play(mut dice: Dice, story: &'static Story, bug: Option<Bug>) -> Outcome {

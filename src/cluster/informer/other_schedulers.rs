@@ -153,6 +153,7 @@ impl SchedulerReporter<'_> {
                     let found = {
                         let (client, following) = (&self.client, &mut self.following);
                         tokio::select! {
+                            biased;
                             () = following => return std::future::pending().await,
                             found = timeout(PATIENCE, look(client)) => found.ok().flatten(),
                         }
