@@ -37,7 +37,9 @@ impl Scheduler {
         let onward = queue.chain(others).flatten();
         let onward = onward.filter(|_| cycle.duty.course == Course::Onward && cycle.is_synced());
         let zones = cycle.snapshot.zones().next_change();
-        flows.next_deadline().into_iter().chain(retell).chain(zones).chain(onward).min()
+        // Before all is listed these can't be met.
+        let met = flows.next_deadline().into_iter().chain(retell).filter(|_| cycle.is_synced());
+        met.chain(zones).chain(onward).min()
     }
 
     pub(super) fn meet_deadlines(&mut self, now: Timestamp) {

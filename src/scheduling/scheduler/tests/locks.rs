@@ -1,5 +1,7 @@
 //! Locks that are lost, given back, or name nobody.
 
+use jiff::Timestamp;
+
 use super::{
     play::{Play, Sent, setback},
     seconds,
@@ -7,10 +9,25 @@ use super::{
 use crate::{
     device::Answer,
     scheduling::{
+        Event, ObjectChange, Scheduler,
         event::{BindOutcome, LockOutcome},
-        model::node::Signature,
+        fixtures,
+        model::{node::Signature, other_schedulers::OtherSchedulers},
     },
 };
+
+#[test]
+fn nothing_is_due_before_all_is_listed() {
+    let now = Timestamp::UNIX_EPOCH;
+    let until = now + seconds(6);
+    let mut scheduler = Scheduler::new(fixtures::settings());
+    let none = Event::Object(ObjectChange::OtherSchedulers(OtherSchedulers::NoneUntil(until)));
+    scheduler.observe(none, now);
+    scheduler.settle(now);
+    assert_eq!(scheduler.next_deadline(), None);
+    scheduler.settle(until);
+    assert_eq!(scheduler.next_deadline(), None, "it would be due again and again");
+}
 
 #[test]
 fn a_lock_that_is_lost_before_the_binding_is_taken_again() {
