@@ -2,11 +2,11 @@
 
 use berth::{
     config::Config,
-    scheduling::{Effect, Event, PodChange},
+    scheduling::{Effect, Event, ObjectChange, PodChange, WriteOutcome, model::kind::Kind},
 };
 use serde_json::{Value, json};
 
-use super::machine::{Machine, bound, node, pod};
+use super::machine::{Machine, bound, node, placed, pod};
 
 /// The same node under another name.
 fn named(name: &str) -> Value {
@@ -189,4 +189,44 @@ fn a_pod_beside_which_a_nominated_one_chooses_another_card_is_not_decided_withou
     let is_lock = |effect: &&Effect| matches!(effect, Effect::TakeLock { pod, .. } if &*pod.name == "other");
     assert_eq!(effects.iter().filter(is_lock).count(), 1, "{effects:?}");
     assert_eq!(machine.take_decisions(), (1, 0), "it is decided once");
+}
+
+/// Two pods fit each beside the third, but not all of them at once: one that is deleted, one for which it goes, and one that comes later. The node is kept
+/// for the second; the third has it once it was kept long enough, and the second is to wait for both.
+#[test]
+fn a_pod_that_was_given_a_kept_node_keeps_it_when_the_node_is_kept_for_the_same_pod_again() {
+    let share = |name: &str, priority: i32, cpu: &str| {
+        let mut pod = pod(name, &json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "6000", "cpu": cpu}));
+        pod["spec"]["priority"] = json!(priority);
+        pod
+    };
+    let annotations = json!({"hami.io/vgpu-node": "n1", "hami.io/bind-phase": "success",
+        "hami.io/vgpu-devices-allocated": "GPU-a,NVIDIA,6000,0:;"});
+    let mut low = bound(share("low", 0, "60"), "n1", annotations);
+    let mut machine = Machine::new(&Config::default(), &[hami_node()], std::slice::from_ref(&low));
+    machine.tell(Event::Object(ObjectChange::Listed(Kind::PodDisruptionBudget, Vec::new())));
+    machine.show_pod(&share("second", 5, "10"));
+    let write = |machine: &mut Machine| {
+        let (effects, placed) = machine.run();
+        for effect in effects {
+            if let Effect::Nominate { pod, node, room } = effect {
+                let outcome = WriteOutcome::Written { resource_version: "1".to_owned() };
+                machine.tell(Event::Nominated { pod, node, room, outcome });
+            }
+        }
+        placed
+    };
+    assert_eq!(write(&mut machine), []);
+    low["metadata"]["deletionTimestamp"] = json!("2026-11-21T12:00:00Z");
+    machine.show_pod(&low);
+    assert_eq!(write(&mut machine), []);
+    let kept =
+        |machine: &Machine| machine.scheduler().snapshot().nominations().node_of(&"second".into()).is_some();
+    assert!(kept(&machine));
+    machine.pass(31);
+    machine.show_pod(&share("third", 5, "1"));
+    machine.take_decisions();
+    assert_eq!(write(&mut machine), placed(&[("third", "n1")]));
+    assert_eq!(machine.take_decisions(), (1, 1), "each of the two is decided once");
+    assert!(kept(&machine), "it waits for the one that is deleted");
 }

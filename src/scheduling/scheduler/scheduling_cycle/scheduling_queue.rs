@@ -9,6 +9,7 @@ mod over_quota;
 mod rejections;
 mod requeue;
 mod turn;
+mod turned_away;
 mod unlisted;
 
 use std::{
@@ -105,7 +106,7 @@ pub(in crate::scheduling::scheduler) struct SchedulingQueue {
     /// By priority, then age; after a failure once their backoff has ended, and after five minutes in any case.
     pub(in crate::scheduling::scheduler) order: Queue,
     /// How much was decided in this turn of the loop.
-    turn: Turn,
+    pub(in crate::scheduling::scheduler) turn: Turn,
     /// How much of the loop each namespace has used lately.
     shares: LoopShares,
     /// Nodes that have changed and for which waiting pods are to be woken.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::{PodProgress, SchedulingQueue};
+use super::{PodProgress, SchedulingQueue, turned_away::TurnedAway};
 use crate::scheduling::{
     decide::class::HeldChange,
     model::{
@@ -43,7 +43,7 @@ pub enum Pace {
 
 /// What has been decided in this turn.
 #[derive(Debug, Default)]
-pub(super) struct Turn {
+pub(in crate::scheduling::scheduler) struct Turn {
     /// Which pods each turn decides.
     pub(super) pace: Pace,
     at: Timestamp,
@@ -52,6 +52,8 @@ pub(super) struct Turn {
     steps: u64,
     /// How many of the steps were for waking pods.
     woken: u64,
+    /// Pods that nodes have turned away.
+    pub(in crate::scheduling::scheduler) turned_away: TurnedAway,
     /// Whether pods could be decided at all.
     began: bool,
     /// Whose pods are on their way, once that was asked.
