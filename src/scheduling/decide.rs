@@ -47,7 +47,7 @@ use super::{
 use crate::device::{Allocation, CardUsage, ProfileRequest, Quota};
 use fit_error::FitError;
 use judging::Judging;
-use nearest::{Closeness, Refused, nearest};
+use nearest::{Closeness, FailedNodes, nearest};
 use shortlist::LISTED;
 use verdict::NodeVerdict;
 
@@ -108,25 +108,22 @@ impl<'a> Refusals<'a> {
         self.0.iter().any(|(_, refusal)| matches!(refusal, Refusal::Nominated(_)))
     }
 
-    /// Why each of these nodes is not taken, and of the others, where `failed` are their reasons.
-    pub fn counted<'s>(&'s self, failed: impl Iterator<Item = &'s NodeReasons>) -> FitError {
-        let error = FitError::of_nodes(failed.chain(self.0.iter().map(|(_, refusal)| refusal.reasons())));
+    /// Why each of these nodes is not taken, and of the others, where `failed` are their reasons, each with how many nodes have it.
+    pub fn counted<'s>(&'s self, failed: impl Iterator<Item = (&'s NodeReasons, usize)>) -> FitError {
+        let refused = self.0.iter().map(|(_, refusal)| (refusal.reasons(), 1));
+        let error = FitError::of_counted(failed.chain(refused));
         if self.has_nominated() { error.beside_nominated() } else { error }
     }
 
-    /// As [`Self::counted`], with the nearest miss; `failed` are the other nodes with their reasons and how close they come.
-    pub fn fit_error<'s>(
-        &'s self,
-        filters: &Filters<'_>,
-        failed: impl Iterator<Item = Refused<'s>> + Clone,
-    ) -> FitError {
+    /// As [`Self::counted`], with the nearest miss; `failed` are the other nodes.
+    pub fn fit_error<'s>(&'s self, filters: &Filters<'_>, failed: Vec<FailedNodes<'s>>) -> FitError {
         let refused = self.0.iter().map(|(node, refusal)| {
             let reasons = refusal.reasons();
             let closeness = Closeness::of(&filters.demand.ask, node, reasons, filters.quotas());
-            (*node, reasons, closeness)
+            FailedNodes { first: node, count: 1, reasons, closeness }
         });
-        let error = self.counted(failed.clone().map(|(_, reasons, _)| reasons));
-        error.beside_nearest(nearest(filters, failed.chain(refused)))
+        let error = self.counted(failed.iter().map(|alike| (alike.reasons, alike.count)));
+        error.beside_nearest(nearest(filters, failed.into_iter().chain(refused)))
     }
 }
 

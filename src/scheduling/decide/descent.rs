@@ -1,29 +1,38 @@
 //! Nodes from the highest score down: the best one that also passes what its verdict does not say is found without testing those below it.
 
-use super::shortlist::UNFIT;
+use super::shortlist::{LANES, UNFIT, highest};
 
-/// So many nodes are brought into order first, and as many again as are in order each time when these are used up.
+/// After the nodes with the highest score so many are brought into order, and as many again as are in order each time when these are used up.
 const FIRST: usize = 64;
 
 /// The nodes that have a score, by slot, in groups of equal scores.
 #[derive(Debug)]
-pub(super) struct Descent {
-    /// Each with its score. The first `ordered` are the highest, in descending order, with all that are equal to the last of them.
+pub(super) struct Descent<'a> {
+    scores: &'a [f64],
+    /// The highest score, once its group was asked for.
+    highest: Option<f64>,
+    /// The nodes with the highest score; after these the others, each with its score. The first `ordered` of those are the highest, in descending
+    /// order, with all that are equal to the last of them.
     scored: Vec<(f64, usize)>,
     ordered: usize,
     /// Where the next group begins.
     next: usize,
 }
 
-impl Descent {
+impl<'a> Descent<'a> {
     /// The nodes with these scores, by slot; [`UNFIT`]: there is none, or it does not fit.
-    pub(super) fn new(scores: &[f64]) -> Self {
-        let fitting = scores.iter().enumerate().filter(|(_, score)| **score > UNFIT);
-        Self { scored: fitting.map(|(slot, score)| (*score, slot)).collect(), ordered: 0, next: 0 }
+    pub(super) fn new(scores: &'a [f64]) -> Self {
+        Self { scores, highest: None, scored: Vec::new(), ordered: 0, next: 0 }
     }
 
     /// The nodes with the highest score below those of the groups before; `None`: there is no other.
     pub(super) fn next_group(&mut self) -> Option<&[(f64, usize)]> {
+        let Some(first) = self.highest else { return self.first_group() };
+        if self.next == 0 {
+            let others = self.scores.iter().enumerate();
+            let others = others.filter(|(_, score)| **score > UNFIT && score.total_cmp(&first).is_ne());
+            self.scored = others.map(|(slot, score)| (*score, slot)).collect();
+        }
         if self.next == self.ordered {
             self.order_more();
         }
@@ -33,6 +42,22 @@ impl Descent {
         let start = self.next;
         self.next += group;
         Some(&self.scored[start..self.next])
+    }
+
+    /// Mostly a node with the highest score passes: the others are not brought into order.
+    fn first_group(&mut self) -> Option<&[(f64, usize)]> {
+        let highest = highest(self.scores);
+        self.highest = Some(highest);
+        if highest == UNFIT {
+            return None;
+        }
+        for (at, scores) in self.scores.chunks(LANES).enumerate() {
+            if scores.contains(&highest) {
+                let equals = scores.iter().enumerate().filter(|(_, score)| score.total_cmp(&highest).is_eq());
+                self.scored.extend(equals.map(|(lane, score)| (*score, at * LANES + lane)));
+            }
+        }
+        Some(&self.scored)
     }
 
     fn order_more(&mut self) {

@@ -127,7 +127,7 @@ impl<'a> JudgedNodes<'a, '_> {
 
     /// Why the nodes that do not fit are refused.
     pub fn refused(&self) -> FitError {
-        self.refusals.counted(self.failed.iter().map(|(_, reasons)| reasons))
+        self.refusals.counted(self.failed.iter().map(|(_, reasons)| (reasons, 1)))
     }
 }
 

@@ -1,11 +1,9 @@
 //! Why no node can serve a pod, and its text in kube-scheduler's form.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
-    fmt, ptr,
+    collections::{BTreeMap, BTreeSet},
+    fmt,
 };
-
-use foldhash::fast::FixedState;
 
 use super::{
     blame::{Blame, Resolvable},
@@ -63,20 +61,15 @@ pub enum Awaits {
 impl FitError {
     /// Why each node failed.
     pub fn of_nodes<'a>(reasons: impl IntoIterator<Item = &'a NodeReasons>) -> Self {
-        // Alike nodes have one list of reasons, and mostly follow each other.
-        let mut lists: HashMap<*const NodeReasons, (&NodeReasons, usize), FixedState> = HashMap::default();
-        let mut reasons = reasons.into_iter().peekable();
-        while let Some(node) = reasons.next() {
-            let mut alike = 1;
-            while reasons.next_if(|next| ptr::eq(*next, node)).is_some() {
-                alike += 1;
-            }
-            lists.entry(ptr::from_ref(node)).or_insert((node, 0)).1 += alike;
-        }
+        Self::of_counted(reasons.into_iter().map(|list| (list, 1)))
+    }
+
+    /// Why nodes failed, each list of reasons with how many nodes have it.
+    pub fn of_counted<'a>(failed: impl IntoIterator<Item = (&'a NodeReasons, usize)>) -> Self {
         let mut counts = BTreeMap::new();
         let mut nodes = 0;
         let mut resolvable = Resolvable::No;
-        for (list, alike) in lists.into_values() {
+        for (list, alike) in failed {
             nodes += alike;
             if resolvable == Resolvable::No {
                 resolvable = Resolvable::on_node(list);

@@ -89,23 +89,30 @@ fn passes(reasons: &NodeReasons) -> usize {
     reasons.iter().map(Reason::passed).max().map_or(0, |passed| passed + 1)
 }
 
-/// A node that is refused, for which reasons, and how close it comes all the same.
-pub type Refused<'a> = (&'a Arc<NodeState>, &'a NodeReasons, Closeness);
+/// Nodes that are refused for the same reasons and come as close.
+#[derive(Clone, Debug)]
+pub struct FailedNodes<'a> {
+    /// The first of them by name.
+    pub first: &'a Arc<NodeState>,
+    /// How many they are.
+    pub count: usize,
+    /// The reasons.
+    pub reasons: &'a NodeReasons,
+    /// How close they come all the same.
+    pub closeness: Closeness,
+}
 
 /// The nearest of these nodes; equals go by name.
-pub fn nearest<'a>(filters: &Filters<'_>, refused: impl Iterator<Item = Refused<'a>>) -> Option<Nearest> {
-    let mut closest: Vec<Refused<'a>> = Vec::new();
-    for one in refused {
-        let than = closest.first().map(|(_, _, closeness)| one.2.cmp(closeness));
-        if than.is_some_and(Ordering::is_gt) {
-            closest.clear();
-        }
-        if than.is_none_or(Ordering::is_ge) {
-            closest.push(one);
-        }
-    }
-    let first = filters.world.nodes.first_by_name(closest.iter().map(|(node, ..)| node.slot))?;
-    let (state, reasons, _) = closest.into_iter().find(|(node, ..)| node.slot == first.slot)?;
+pub fn nearest<'a>(filters: &Filters<'_>, failed: impl Iterator<Item = FailedNodes<'a>>) -> Option<Nearest> {
+    let nodes = &filters.world.nodes;
+    let closest = failed.reduce(|closest, other| {
+        let is_closer = match other.closeness.cmp(&closest.closeness) {
+            Ordering::Equal => nodes.comes_before(other.first.slot, closest.first.slot),
+            order => order.is_gt(),
+        };
+        if is_closer { other } else { closest }
+    });
+    let FailedNodes { first: state, reasons, .. } = closest?;
     let (ask, quotas) = (&filters.demand.ask, filters.quotas());
     let detailed = filters.cycle.as_ref().ok().map(|cycle| cycle.detailed(state, reasons));
     let (at, lacks) = lacks(ask, state, detailed.as_ref().unwrap_or(reasons), quotas);

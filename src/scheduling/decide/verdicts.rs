@@ -18,7 +18,7 @@ use super::{
     free_rooms::FreeRooms,
     judging::{GoOn, Judging},
     likenesses::{Likenesses, NodeKey},
-    nearest::Refused,
+    nearest::FailedNodes,
     relative::RelativeBySlot,
     shortlist::{CountedScores, LANES, UNFIT, highest},
     verdict::{FailingNode, FittingNode, NodeVerdict, Surroundings},
@@ -571,7 +571,7 @@ impl Verdicts {
     }
 
     /// The nodes that fit, from the highest score down, where no node's score depends on those of others.
-    pub(super) fn descent(&self) -> Descent {
+    pub(super) fn descent(&self) -> Descent<'_> {
         Descent::new(&self.scores)
     }
 
@@ -653,19 +653,44 @@ impl Verdicts {
         world.nodes.first_by_name(slots)
     }
 
-    /// The nodes that fail, each with why and how close it comes.
-    pub(super) fn failed<'a>(
-        &'a self,
-        ask: &'a Ask,
-        world: &'a World,
-    ) -> impl Iterator<Item = Refused<'a>> + Clone {
-        let judged = world.nodes.slots().iter().zip(&self.of_nodes);
-        judged.filter_map(move |(state, verdict)| match (state, &**verdict) {
-            (Some(state), NodeVerdict::Fails(fails)) => {
-                Some((state, &fails.reasons, fails.closeness(ask, state)))
+    /// The nodes that fail, those together that share a verdict.
+    pub(super) fn failed<'a>(&'a self, ask: &'a Ask, world: &'a World) -> Vec<FailedNodes<'a>> {
+        let mut failed: Vec<FailedNodes<'a>> = Vec::new();
+        // `None`: a verdict on nodes that fit.
+        let mut places: HashMap<*const NodeVerdict, Option<usize>, FixedState> = HashMap::default();
+        let mut last: Option<(*const NodeVerdict, Option<usize>)> = None;
+        for (state, verdict) in world.nodes.slots().iter().zip(&self.of_nodes) {
+            let Some(state) = state else { continue };
+            let shared = Arc::as_ptr(verdict);
+            let place = match last {
+                Some((last, place)) if last == shared => place,
+                _ => match places.entry(shared) {
+                    Entry::Occupied(known) => *known.get(),
+                    Entry::Vacant(known) => {
+                        let place = if let NodeVerdict::Fails(fails) = &**verdict {
+                            let closeness = fails.closeness(ask, state);
+                            failed.push(FailedNodes {
+                                first: state,
+                                count: 0,
+                                reasons: &fails.reasons,
+                                closeness,
+                            });
+                            Some(failed.len() - 1)
+                        } else {
+                            None
+                        };
+                        *known.insert(place)
+                    }
+                },
+            };
+            last = Some((shared, place));
+            let Some(alike) = place.map(|place| &mut failed[place]) else { continue };
+            alike.count += 1;
+            if world.nodes.comes_before(state.slot, alike.first.slot) {
+                alike.first = state;
             }
-            _ => None,
-        })
+        }
+        failed
     }
 
     /// Makes room for so many slots.

@@ -5,7 +5,7 @@
 
 pub mod scoring;
 
-use std::{borrow::Cow, collections::HashMap, sync::Arc};
+use std::{borrow::Cow, sync::Arc};
 
 use smallvec::smallvec;
 
@@ -181,27 +181,35 @@ fn counted<'a>(terms: impl IntoIterator<Item = &'a PodTerm>) -> CountedPods {
 
 /// For each topology key, the domains with a pod whose required anti-affinity is about this one.
 fn forbidden(demand: &Demand, world: &World, counts: &mut PodCounts) -> Vec<Occupied> {
-    let mut forbidden: HashMap<&Arc<str>, Occupied> = HashMap::new();
-    // Pods that are alike share their terms, so that what holds of one mostly holds of the next.
-    let mut last: Option<(&Arc<PodTerm>, bool)> = None;
+    let mut forbidden: Vec<(&Arc<str>, Occupied)> = Vec::new();
+    // Pods that are alike share their terms, so that what holds of one mostly holds of the next: where its domains are, if it is about this pod.
+    let mut last: Option<(&Arc<PodTerm>, Option<usize>)> = None;
     for (slot, state) in world.nodes.repelling() {
         for term in &state.anti_affinity {
             let key = &term.topology_key;
-            let is_known = || forbidden.get(key).and_then(|domains| domains.of_slot(slot)) == Some(&true);
-            let found = last.filter(|(last, _)| Arc::ptr_eq(last, term)).map(|(_, is_about)| is_about);
-            if found == Some(false) || is_known() {
-                continue;
-            }
-            let is_about = found.unwrap_or_else(|| term.pods.matches(&demand.footprint, world.objects()));
-            last = Some((term, is_about));
-            if !is_about || !state.info.labels.contains_key(key) {
-                continue;
-            }
-            let domains = forbidden.entry(key).or_insert_with(|| Occupied::of(counts.topology(key, world)));
-            if let Some(occupied) = domains.of_slot_mut(slot) {
+            let place = match last {
+                Some((last, place)) if Arc::ptr_eq(last, term) => place,
+                _ => {
+                    let known = forbidden.iter().position(|(known, _)| *known == key);
+                    if known.and_then(|place| forbidden[place].1.of_slot(slot)) == Some(&true) {
+                        continue;
+                    }
+                    let is_about = term.pods.matches(&demand.footprint, world.objects());
+                    let place = is_about.then(|| {
+                        known.unwrap_or_else(|| {
+                            forbidden.push((key, Occupied::of(counts.topology(key, world))));
+                            forbidden.len() - 1
+                        })
+                    });
+                    last = Some((term, place));
+                    place
+                }
+            };
+            if let Some(occupied) = place.and_then(|place| forbidden[place].1.of_slot_mut(slot)) {
                 *occupied = true;
             }
         }
     }
-    forbidden.into_values().collect()
+    let domains = forbidden.into_iter().map(|(_, domains)| domains);
+    domains.filter(|domains| domains.values().contains(&true)).collect()
 }

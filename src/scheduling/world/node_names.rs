@@ -1,11 +1,6 @@
 //! The names of nodes, each with its slot. Which of two slots has the first name is known without a look at the names, which are far apart in memory.
 
-use std::{
-    cmp::Reverse,
-    collections::{BTreeMap, BinaryHeap},
-    iter,
-    ops::Bound,
-};
+use std::{collections::BTreeMap, iter, ops::Bound};
 
 use crate::scheduling::model::name::NodeName;
 
@@ -22,6 +17,9 @@ const FIRST: u64 = 1 << 63;
 
 /// A name that comes after all others, or before them, leaves room for so many between.
 const STRIDE: u64 = 1 << 32;
+
+/// One of so many names is many of them.
+const MANY: usize = 16;
 
 impl NodeNames {
     /// How many there are.
@@ -44,6 +42,11 @@ impl NodeNames {
         slots.into_iter().min_by_key(|slot| self.place(*slot))
     }
 
+    /// Whether the name of the first of these slots comes before that of the second.
+    pub(super) fn comes_before(&self, first: usize, second: usize) -> bool {
+        self.place(first) < self.place(second)
+    }
+
     /// Puts slots into the order of name.
     pub(super) fn sort(&self, slots: &mut [u32]) {
         slots.sort_unstable_by_key(|slot| self.place(*slot as usize));
@@ -55,16 +58,24 @@ impl NodeNames {
 
     /// The slots of these in order of name.
     pub(super) fn in_order(&self, slots: impl IntoIterator<Item = usize>) -> impl Iterator<Item = usize> {
-        let with_place = |slot: usize| Reverse((self.place(slot), slot));
-        let mut rest: Vec<_> = slots.into_iter().map(with_place).collect();
-        // Most callers take the first one alone.
-        let first = rest.iter().enumerate().max_by_key(|(_, one)| **one).map(|(at, _)| at);
-        let first = first.map(|at| rest.swap_remove(at));
-        let mut heap = None;
-        let others = iter::from_fn(move || {
-            heap.get_or_insert_with(|| BinaryHeap::from(std::mem::take(&mut rest))).pop()
+        let mut few: Vec<usize> = slots.into_iter().collect();
+        // Most callers take the first ones alone: among all names these are found sooner than many are sorted.
+        let many = (few.len() > self.count() / MANY).then(|| {
+            let mut wanted = vec![false; self.places.len()];
+            for slot in std::mem::take(&mut few) {
+                if let Some(wanted) = wanted.get_mut(slot) {
+                    *wanted = true;
+                }
+            }
+            self.slots.values().copied().filter(move |slot| wanted[*slot])
         });
-        first.into_iter().chain(others).map(|Reverse((_, slot))| slot)
+        let first = few.iter().enumerate().min_by_key(|(_, slot)| self.place(**slot)).map(|(at, _)| at);
+        let first = first.map(|at| few.swap_remove(at));
+        let others = iter::once_with(move || {
+            few.sort_unstable_by_key(|slot| self.place(*slot));
+            few
+        });
+        many.into_iter().flatten().chain(first).chain(others.flatten())
     }
 
     /// A node has this name, which no other has, and this slot.

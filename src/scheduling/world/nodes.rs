@@ -57,6 +57,12 @@ impl Nodes {
         self.names.first(slots)
     }
 
+    /// Whether the node in the first of these slots comes before that in the second by name.
+    #[inline]
+    pub fn comes_before(&self, first: usize, second: usize) -> bool {
+        self.names.comes_before(first, second)
+    }
+
     /// Puts slots into the order of their nodes' names.
     pub fn sort_by_name(&self, slots: &mut [u32]) {
         self.names.sort(slots);

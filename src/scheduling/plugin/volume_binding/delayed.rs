@@ -9,6 +9,8 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
+use foldhash::fast::FixedState;
+
 use super::{VolumeReason, admits, is_alike, is_free_for, is_meant_for, is_mountable, selected_node, size};
 use crate::scheduling::model::prebind_step::VolumeChoice;
 use crate::{
@@ -61,7 +63,7 @@ struct FreeVolumes<'a> {
     world: &'a World,
     needed: Amount,
     /// Those of each set that would do for the claim, by the address of the set: nodes with one label share it.
-    fitting: Mutex<HashMap<usize, Vec<Fitting<'a>>>>,
+    fitting: Mutex<HashMap<usize, Vec<Fitting<'a>>, FixedState>>,
 }
 
 /// A volume, with its place in the order of volumes.

@@ -3,9 +3,11 @@
 //! A label is a necessary condition and no more: whether what is found will do is for the caller to say.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::Arc,
 };
+
+use foldhash::fast::FixedState;
 
 use crate::{object::selector::LabelValues, scheduling::model::needed_label::NeededLabel};
 
@@ -17,10 +19,13 @@ pub(super) struct ByLabel<K>(BTreeMap<Arc<str>, OfClass<K>>);
 #[derive(Clone, Debug)]
 struct OfClass<K> {
     /// By label and value, those of which a node needs it. One for which it needs more labels is found by one of them.
-    needing: BTreeMap<Arc<str>, BTreeMap<Arc<str>, BTreeSet<K>>>,
+    needing: BTreeMap<Arc<str>, ByValue<K>>,
     /// Those of which a node needs no label.
     free: BTreeSet<K>,
 }
+
+/// Those of which a node needs one label, by its value. Each node that is tried is looked up.
+type ByValue<K> = HashMap<Arc<str>, BTreeSet<K>, FixedState>;
 
 impl<K> Default for ByLabel<K> {
     fn default() -> Self {
