@@ -191,42 +191,80 @@ fn a_pod_beside_which_a_nominated_one_chooses_another_card_is_not_decided_withou
     assert_eq!(machine.take_decisions(), (1, 0), "it is decided once");
 }
 
-/// Two pods fit each beside the third, but not all of them at once: one that is deleted, one for which it goes, and one that comes later. The node is kept
-/// for the second; the third has it once it was kept long enough, and the second is to wait for both.
-#[test]
-fn a_pod_that_was_given_a_kept_node_keeps_it_when_the_node_is_kept_for_the_same_pod_again() {
-    let share = |name: &str, priority: i32, cpu: &str| {
-        let mut pod = pod(name, &json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "6000", "cpu": cpu}));
-        pod["spec"]["priority"] = json!(priority);
-        pod
-    };
-    let annotations = json!({"hami.io/vgpu-node": "n1", "hami.io/bind-phase": "success",
-        "hami.io/vgpu-devices-allocated": "GPU-a,NVIDIA,6000,0:;"});
-    let mut low = bound(share("low", 0, "60"), "n1", annotations);
-    let mut machine = Machine::new(&Config::default(), &[hami_node()], std::slice::from_ref(&low));
-    machine.tell(Event::Object(ObjectChange::Listed(Kind::PodDisruptionBudget, Vec::new())));
-    machine.show_pod(&share("second", 5, "10"));
-    let write = |machine: &mut Machine| {
-        let (effects, placed) = machine.run();
+/// A node on which each two of three pods fit, but not all three: `low` is bound there, `second` needs its cpu, and `third` its part of a card.
+struct Contested {
+    machine: Machine,
+    low: Value,
+}
+
+impl Contested {
+    fn new() -> Self {
+        let annotations = json!({"hami.io/vgpu-node": "n1", "hami.io/bind-phase": "success",
+            "hami.io/vgpu-devices-allocated": "GPU-a,NVIDIA,6000,0:;"});
+        let low = bound(third_of_card("low", 0, "60"), "n1", annotations);
+        let mut machine = Machine::new(&Config::default(), &[hami_node()], std::slice::from_ref(&low));
+        machine.tell(Event::Object(ObjectChange::Listed(Kind::PodDisruptionBudget, Vec::new())));
+        Self { machine, low }
+    }
+
+    /// Carries out what is to be done, nominations too; returns the pods bound.
+    fn run(&mut self) -> Vec<(String, String)> {
+        let (effects, placed) = self.machine.run();
         for effect in effects {
             if let Effect::Nominate { pod, node, room } = effect {
                 let outcome = WriteOutcome::Written { resource_version: "1".to_owned() };
-                machine.tell(Event::Nominated { pod, node, room, outcome });
+                self.machine.tell(Event::Nominated { pod, node, room, outcome });
             }
         }
         placed
-    };
-    assert_eq!(write(&mut machine), []);
-    low["metadata"]["deletionTimestamp"] = json!("2026-11-21T12:00:00Z");
-    machine.show_pod(&low);
-    assert_eq!(write(&mut machine), []);
-    let kept =
-        |machine: &Machine| machine.scheduler().snapshot().nominations().node_of(&"second".into()).is_some();
-    assert!(kept(&machine));
-    machine.pass(31);
-    machine.show_pod(&share("third", 5, "1"));
-    machine.take_decisions();
-    assert_eq!(write(&mut machine), placed(&[("third", "n1")]));
-    assert_eq!(machine.take_decisions(), (1, 1), "each of the two is decided once");
-    assert!(kept(&machine), "it waits for the one that is deleted");
+    }
+
+    /// `second` comes, for which `low` goes, which takes its time.
+    fn preempt(&mut self, priority: i32) {
+        self.machine.show_pod(&third_of_card("second", priority, "10"));
+        assert_eq!(self.run(), []);
+        self.low["metadata"]["deletionTimestamp"] = json!("2026-11-21T12:00:00Z");
+        self.machine.show_pod(&self.low);
+        assert_eq!(self.run(), []);
+        assert!(self.is_kept());
+    }
+
+    fn is_kept(&self) -> bool {
+        self.machine.scheduler().snapshot().nominations().node_of(&"second".into()).is_some()
+    }
+}
+
+fn third_of_card(name: &str, priority: i32, cpu: &str) -> Value {
+    let mut pod = pod(name, &json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "6000", "cpu": cpu}));
+    pod["spec"]["priority"] = json!(priority);
+    pod
+}
+
+#[test]
+fn a_pod_that_was_given_a_kept_node_keeps_it_when_the_node_is_kept_for_the_same_pod_again() {
+    let mut contested = Contested::new();
+    contested.preempt(5);
+    contested.machine.pass(31);
+    contested.machine.show_pod(&third_of_card("third", 5, "1"));
+    contested.machine.take_decisions();
+    assert_eq!(contested.run(), placed(&[("third", "n1")]));
+    assert_eq!(contested.machine.take_decisions(), (1, 1), "each of the two is decided once");
+    assert!(contested.is_kept(), "it waits for the one that is deleted");
+}
+
+#[test]
+fn a_pod_in_line_gives_way_to_pods_of_higher_priority_that_are_nominated_meanwhile_and_to_no_equals() {
+    for (priority, expected) in [(5, placed(&[("third", "n1")])), (9, Vec::new())] {
+        let mut contested = Contested::new();
+        let mut locked = hami_node();
+        locked["metadata"]["annotations"]["hami.io/mutex.lock"] =
+            json!("2027-01-15T08:00:00Z,default,theirs");
+        contested.machine.show_node(&locked);
+        contested.machine.show_pod(&third_of_card("third", 5, "1"));
+        assert_eq!(contested.run(), [], "it waits in line for the lock");
+        contested.preempt(priority);
+        contested.machine.show_node(&hami_node());
+        assert_eq!(contested.run(), expected, "{priority}");
+        assert!(contested.is_kept(), "{priority}");
+    }
 }
