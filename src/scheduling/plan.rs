@@ -78,24 +78,6 @@ impl<'a> Plan<'a> {
         charge
     }
 
-    /// As [`Self::evict`], as if this node were kept for no pod of this priority; for a victim of one of them it stays kept.
-    pub(super) fn evict_beside_other_priorities(
-        &mut self,
-        pod: &Uid,
-        node: &NodeName,
-        priority: i32,
-    ) -> Option<Arc<Charge>> {
-        let charge = self.evict(pod);
-        if !self.nominations().is_victim(pod) {
-            let equals = self.nominations().of_priority(priority).filter(|(_, kept)| *kept == node);
-            let equals: Vec<Uid> = equals.map(|(nominee, _)| nominee.clone()).collect();
-            for nominee in equals {
-                self.end_nomination(&nominee);
-            }
-        }
-        charge
-    }
-
     /// Cordons cards of a node.
     pub(super) fn cordon(&mut self, node: &NodeName, cards: &BTreeSet<CardId>) {
         let before = Before::cordoning(self.snapshot, node, cards);

@@ -6,7 +6,7 @@ use berth::{
 };
 use serde_json::{Value, json};
 
-use super::machine::{Machine, bound, node, placed, pod};
+use super::machine::{Machine, bound, node, pod};
 
 /// The same node under another name.
 fn named(name: &str) -> Value {
@@ -240,31 +240,14 @@ fn third_of_card(name: &str, priority: i32, cpu: &str) -> Value {
     pod
 }
 
+/// The node is kept for `second` again each time that `third` was given it, beside which `third` is turned away.
 #[test]
-fn a_pod_that_was_given_a_kept_node_keeps_it_when_the_node_is_kept_for_the_same_pod_again() {
+fn a_pod_that_a_node_turns_away_time_and_again_backs_off() {
     let mut contested = Contested::new();
     contested.preempt(5);
     contested.machine.pass(31);
     contested.machine.show_pod(&third_of_card("third", 5, "1"));
     contested.machine.take_decisions();
-    assert_eq!(contested.run(), placed(&[("third", "n1")]));
-    assert_eq!(contested.machine.take_decisions(), (1, 1), "each of the two is decided once");
-    assert!(contested.is_kept(), "it waits for the one that is deleted");
-}
-
-#[test]
-fn a_pod_in_line_gives_way_to_pods_of_higher_priority_that_are_nominated_meanwhile_and_to_no_equals() {
-    for (priority, expected) in [(5, placed(&[("third", "n1")])), (9, Vec::new())] {
-        let mut contested = Contested::new();
-        let mut locked = hami_node();
-        locked["metadata"]["annotations"]["hami.io/mutex.lock"] =
-            json!("2027-01-15T08:00:00Z,default,theirs");
-        contested.machine.show_node(&locked);
-        contested.machine.show_pod(&third_of_card("third", 5, "1"));
-        assert_eq!(contested.run(), [], "it waits in line for the lock");
-        contested.preempt(priority);
-        contested.machine.show_node(&hami_node());
-        assert_eq!(contested.run(), expected, "{priority}");
-        assert!(contested.is_kept(), "{priority}");
-    }
+    assert_eq!(contested.run(), []);
+    assert_eq!(contested.machine.take_decisions(), (3, 3), "and no more in this turn");
 }

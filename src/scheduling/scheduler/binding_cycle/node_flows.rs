@@ -7,7 +7,6 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::BindingCycle;
-use crate::device::Allocation;
 use crate::scheduling::{
     decide::Decision,
     effect::{AgentFailure, Effect, ReadRequest},
@@ -102,16 +101,9 @@ impl BindingCycle {
             before = plan.evict(uid);
             judged = self.cycle.classes.judge(&demand, node, &plan);
         }
-        if judged.is_none() {
-            // Nor does it leave for pods of its priority to which the node was nominated since: they have chosen beside it, and would have to give way to it
-            // once the node was kept for them long enough.
-            plan.undo(start);
-            before = plan.evict_beside_other_priorities(uid, node, demand.priority);
-            judged = self.cycle.classes.judge(&demand, node, &plan);
-            judged.take_if(|allocations| !holds_as_before(before.as_deref(), allocations));
-        }
         let allocations = judged?;
-        if !holds_as_before(before.as_deref(), &allocations) {
+        let is_as_before = |before: &Charge| before.steps.is_empty() && before.gives(&allocations);
+        if !before.as_deref().is_some_and(is_as_before) {
             plan.place(uid, assumed(info, node.clone(), allocations, Vec::new(), now));
             plan.commit();
             // Cards that it was to have and no longer is are there for others.
@@ -226,11 +218,6 @@ fn effect(node: NodeName, request: NodeFlowRequest) -> Option<Effect> {
         | NodeFlowRequest::TellWaiting(..) => return None,
     };
     Some(effect)
-}
-
-/// Whether the pod that held this is given the same, and nothing is to be written for its claims.
-fn holds_as_before(before: Option<&Charge>, allocations: &[Allocation]) -> bool {
-    before.is_some_and(|before| before.steps.is_empty() && before.gives(allocations))
 }
 
 /// Since when a pod holds its shares that was bound now and not seen since.
