@@ -220,8 +220,8 @@ impl Contested {
     }
 
     /// `second` comes, for which `low` goes, which takes its time.
-    fn preempt(&mut self, priority: i32) {
-        self.machine.show_pod(&third_of_card("second", priority, "10"));
+    fn preempt(&mut self) {
+        self.machine.show_pod(&third_of_card("second", 5, "10"));
         assert_eq!(self.run(), []);
         self.low["metadata"]["deletionTimestamp"] = json!("2026-11-21T12:00:00Z");
         self.machine.show_pod(&self.low);
@@ -244,7 +244,7 @@ fn third_of_card(name: &str, priority: i32, cpu: &str) -> Value {
 #[test]
 fn a_pod_that_a_node_turns_away_time_and_again_backs_off() {
     let mut contested = Contested::new();
-    contested.preempt(5);
+    contested.preempt();
     contested.machine.pass(31);
     contested.machine.show_pod(&third_of_card("third", 5, "1"));
     contested.machine.take_decisions();

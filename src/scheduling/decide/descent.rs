@@ -1,6 +1,6 @@
 //! Nodes from the highest score down: the best one that also passes what its verdict does not say is found without testing those below it.
 
-use super::shortlist::{LANES, UNFIT, highest};
+use super::shortlist::{UNFIT, highest, slots_with};
 
 /// After the nodes with the highest score so many are brought into order, and as many again as are in order each time when these are used up.
 const FIRST: usize = 64;
@@ -51,12 +51,7 @@ impl<'a> Descent<'a> {
         if highest == UNFIT {
             return None;
         }
-        for (at, scores) in self.scores.chunks(LANES).enumerate() {
-            if scores.contains(&highest) {
-                let equals = scores.iter().enumerate().filter(|(_, score)| score.total_cmp(&highest).is_eq());
-                self.scored.extend(equals.map(|(lane, score)| (*score, at * LANES + lane)));
-            }
-        }
+        self.scored.extend(slots_with(highest, self.scores).map(|slot| (highest, slot)));
         Some(&self.scored)
     }
 

@@ -93,6 +93,15 @@ pub(super) fn highest(scores: &[f64]) -> f64 {
     highest.iter().chain(rest).copied().fold(UNFIT, f64::max)
 }
 
+/// The slots with this score, in their order: chunks without it are passed over at once.
+pub(super) fn slots_with(score: f64, scores: &[f64]) -> impl Iterator<Item = usize> {
+    let chunks = scores.chunks(LANES).enumerate().filter(move |(_, scores)| scores.contains(&score));
+    chunks.flat_map(move |(at, scores)| {
+        let equals = scores.iter().enumerate().filter(move |(_, one)| one.total_cmp(&score).is_eq());
+        equals.map(move |(lane, _)| at * LANES + lane)
+    })
+}
+
 impl Ord for Score {
     fn cmp(&self, other: &Self) -> Ordering {
         self.0.total_cmp(&other.0)

@@ -20,7 +20,7 @@ use super::{
     likenesses::{Likenesses, NodeKey},
     nearest::FailedNodes,
     relative::RelativeBySlot,
-    shortlist::{CountedScores, LANES, UNFIT, highest},
+    shortlist::{CountedScores, LANES, UNFIT, highest, slots_with},
     verdict::{FailingNode, FittingNode, NodeVerdict, Surroundings},
 };
 use crate::scheduling::{
@@ -643,14 +643,7 @@ impl Verdicts {
         if highest == UNFIT {
             return None;
         }
-        let mut slots = Vec::new();
-        for (at, scores) in of_slots.chunks(LANES).enumerate() {
-            if scores.contains(&highest) {
-                let equals = scores.iter().enumerate().filter(|(_, score)| score.total_cmp(&highest).is_eq());
-                slots.extend(equals.map(|(lane, _)| at * LANES + lane));
-            }
-        }
-        world.nodes.first_by_name(slots)
+        world.nodes.first_by_name(slots_with(highest, of_slots))
     }
 
     /// The nodes that fail, those together that share a verdict.

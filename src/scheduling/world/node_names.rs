@@ -57,8 +57,8 @@ impl NodeNames {
     }
 
     /// The slots of these in order of name.
-    pub(super) fn in_order(&self, slots: impl IntoIterator<Item = usize>) -> impl Iterator<Item = usize> {
-        let mut few: Vec<usize> = slots.into_iter().collect();
+    pub(super) fn in_order(&self, slots: Vec<usize>) -> impl Iterator<Item = usize> {
+        let mut few = slots;
         // Most callers take the first ones alone: among all names these are found sooner than many are sorted.
         let many = (few.len() > self.count() / MANY).then(|| {
             let mut wanted = vec![false; self.places.len()];
@@ -148,11 +148,11 @@ mod tests {
             }
             let wanted = wanted.into_iter().filter(|slot| of_slots.get(*slot).is_some_and(Option::is_some));
             let wanted: BTreeSet<usize> = wanted.collect();
-            let ordered: Vec<_> = names.in_order(wanted.iter().copied()).map(|slot| &of_slots[slot]).collect();
+            let ordered: Vec<_> = names.in_order(wanted.iter().copied().collect()).map(|slot| &of_slots[slot]).collect();
             let mut expected: Vec<_> = wanted.iter().map(|slot| &of_slots[*slot]).collect();
             expected.sort_unstable();
             prop_assert_eq!(ordered, expected);
-            prop_assert_eq!(names.first(wanted.iter().copied()), names.in_order(wanted).next());
+            prop_assert_eq!(names.first(wanted.iter().copied()), names.in_order(wanted.iter().copied().collect()).next());
             prop_assert!(names.iter().map(|(name, _)| name).is_sorted());
         }
     }
@@ -165,7 +165,7 @@ mod tests {
             // Each comes right after the first.
             names.insert(format!("{}z", "a".repeat(slot)).as_str().into(), slot);
         }
-        let ordered: Vec<usize> = names.in_order(0..200).collect();
+        let ordered: Vec<usize> = names.in_order((0..200).collect()).collect();
         let expected: Vec<usize> = [0].into_iter().chain((1..200).rev()).collect();
         assert_eq!(ordered, expected);
     }

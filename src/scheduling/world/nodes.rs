@@ -69,10 +69,7 @@ impl Nodes {
     }
 
     /// The nodes in these slots, in order of name.
-    pub fn in_order_of_name(
-        &self,
-        slots: impl IntoIterator<Item = usize>,
-    ) -> impl Iterator<Item = &Arc<NodeState>> {
+    pub fn in_order_of_name(&self, slots: Vec<usize>) -> impl Iterator<Item = &Arc<NodeState>> {
         self.names.in_order(slots).filter_map(|slot| self.at(slot))
     }
 

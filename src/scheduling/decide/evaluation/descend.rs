@@ -36,7 +36,7 @@ impl<'a> Evaluation<'a, '_> {
         let mut descent = self.verdicts.descent();
         while let Some(group) = descent.next_group() {
             self.judged_to(group[0].0)?;
-            let slots = group.iter().map(|(_, slot)| *slot);
+            let slots = group.iter().map(|(_, slot)| *slot).collect();
             if let Some(first) = self.first_of(slots, &is_candidate, &mut refusals)? {
                 return Ok(first);
             }
@@ -67,7 +67,7 @@ impl<'a> Evaluation<'a, '_> {
                 let before = listed.len();
                 for AlikeNodes { fit, slots, .. } in equals {
                     // These cost the same, so the first by name is the best of them.
-                    let first = self.first_of(slots.iter().copied(), &is_candidate, &mut refusals)?;
+                    let first = self.first_of(slots.clone(), &is_candidate, &mut refusals)?;
                     listed.extend(first.map(|node| (node, *fit)));
                 }
                 scores += usize::from(listed.len() > before);
@@ -84,7 +84,7 @@ impl<'a> Evaluation<'a, '_> {
     /// The first by name of the nodes in these slots that are candidates and pass.
     fn first_of(
         &self,
-        slots: impl IntoIterator<Item = usize>,
+        slots: Vec<usize>,
         is_candidate: impl Fn(&Arc<NodeState>) -> bool,
         refusals: &mut Refusals<'a>,
     ) -> Result<Option<&'a Arc<NodeState>>, Unchosen<'a>> {
