@@ -54,6 +54,9 @@ struct Args {
     /// The authority (PEM) of that server's certificate, which is for `berth.berth-system.svc`.
     #[arg(long)]
     ca_file: Option<PathBuf>,
+    /// Asks for `/healthz` in place of reviews: what TLS, HTTP and the kernel cost by themselves.
+    #[arg(long)]
+    health: bool,
     /// Connections at a time.
     #[arg(long, value_delimiter = ',', default_values_t = [1, 16, 128])]
     connections: Vec<u32>,
@@ -144,16 +147,25 @@ fn connector(authority: &[u8]) -> TlsConnector {
     Arc::new(config).into()
 }
 
-/// One connection that asks again as soon as it was answered; the latencies that were seen after the warm-up.
-async fn ask(address: SocketAddr, connector: TlsConnector, body: Arc<Vec<u8>>) -> Vec<Duration> {
-    let stream = TcpStream::connect(address).await.unwrap();
-    stream.set_nodelay(true).unwrap();
-    let mut stream = connector.connect(ServerName::try_from(HOST).unwrap(), stream).await.unwrap();
+/// The bytes of a request for a review with this body.
+fn review_request(body: &[u8]) -> Vec<u8> {
     let head = format!(
         "POST /mutate HTTP/1.1\r\nhost: {HOST}\r\ncontent-type: application/json\r\naccept: application/json\r\ncontent-length: {}\r\n\r\n",
         body.len()
     );
-    let request = [head.as_bytes(), body.as_slice()].concat();
+    [head.as_bytes(), body].concat()
+}
+
+/// The bytes of a request for an answer without work.
+fn health_request() -> Vec<u8> {
+    format!("GET /healthz HTTP/1.1\r\nhost: {HOST}\r\naccept: application/json\r\n\r\n").into_bytes()
+}
+
+/// One connection that asks again as soon as it was answered; the latencies that were seen after the warm-up.
+async fn ask(address: SocketAddr, connector: TlsConnector, request: Arc<Vec<u8>>) -> Vec<Duration> {
+    let stream = TcpStream::connect(address).await.unwrap();
+    stream.set_nodelay(true).unwrap();
+    let mut stream = connector.connect(ServerName::try_from(HOST).unwrap(), stream).await.unwrap();
     let mut answer = vec![0; 16 * 1024];
     let mut seen = Vec::new();
     let started = Instant::now();
@@ -182,11 +194,11 @@ fn is_whole(answer: &[u8]) -> bool {
     answer.len() >= end + 4 + length.parse::<usize>().unwrap()
 }
 
-async fn over_tls(served: &Served, body: &Arc<Vec<u8>>, connections: u32) {
+async fn over_tls(served: &Served, request: &Arc<Vec<u8>>, connections: u32) {
     let worked = processor(served.counted);
     let mut clients = JoinSet::new();
     for _ in 0..connections {
-        clients.spawn(ask(served.address, served.connector.clone(), Arc::clone(body)));
+        clients.spawn(ask(served.address, served.connector.clone(), Arc::clone(request)));
     }
     let mut seen = clients.join_all().await.concat();
     // The warm-up is worked for too, at the same pace.
@@ -210,13 +222,14 @@ async fn over_tls(served: &Served, body: &Arc<Vec<u8>>, connections: u32) {
 
 fn main() {
     let args = Args::parse();
-    let body = Arc::new(body());
+    let body = body();
     println!("a pod of {} bytes in a review of {}", pod().to_string().len(), body.len());
     let running = args.server.zip(args.process).zip(args.ca_file);
     let judge = running.is_none().then(judge);
     if let Some(judge) = &judge {
         in_process(&body, judge);
     }
+    let request = Arc::new(if args.health { health_request() } else { review_request(&body) });
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let served = match (running, judge) {
@@ -227,7 +240,7 @@ fn main() {
             (None, judge) => serve(judge.unwrap()).await,
         };
         for &connections in &args.connections {
-            over_tls(&served, &body, connections).await;
+            over_tls(&served, &request, connections).await;
         }
     });
 }
