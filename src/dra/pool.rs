@@ -73,7 +73,7 @@ struct PoolSlice {
 /// A pool as one node sees it.
 #[derive(Clone, Debug)]
 pub(super) struct VisiblePool<'a> {
-    id: &'a PoolId,
+    pub(super) id: &'a PoolId,
     published: &'a Published,
     pub(super) state: PoolState,
     /// The devices that the node can reach.
@@ -139,7 +139,7 @@ impl DevicePools {
 
     fn file(&mut self, name: Arc<str>, slice: Arc<ResourceSlice>) -> Vec<PoolId> {
         let before = self.unfile(&name);
-        let pool: PoolId = (slice.spec.driver.as_str().into(), slice.spec.pool.name.as_str().into());
+        let pool = Self::pool_of(&slice);
         self.pool_of.insert(name.clone(), pool.clone());
         self.pools.entry(pool.clone()).or_default().slices.insert(name, slice);
         before.into_iter().filter(|before| *before != pool).chain([pool.clone()]).collect()
@@ -184,6 +184,16 @@ impl DevicePools {
         if devices.any(|device| !device.nodes.takes.is_nothing()) {
             self.taking.insert(pool.clone());
         }
+    }
+
+    /// The pool of a slice.
+    pub fn pool_of(slice: &ResourceSlice) -> PoolId {
+        (slice.spec.driver.as_str().into(), slice.spec.pool.name.as_str().into())
+    }
+
+    /// The pool of the slice of this name, as it was taken in last.
+    pub fn pool_of_slice(&self, slice: &str) -> Option<&PoolId> {
+        self.pool_of.get(slice)
     }
 
     /// Whether there are devices that take of their nodes' own resources.

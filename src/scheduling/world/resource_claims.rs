@@ -157,11 +157,30 @@ pub struct ResourceClaims {
 impl ResourceClaims {
     /// Takes in a slice, new or changed; `None`: it is gone.
     pub(in crate::scheduling) fn set_slice(&mut self, name: &str, slice: Option<Arc<ResourceSlice>>) {
+        let own = slice.as_ref().map(|slice| DevicePools::pool_of(slice));
+        let pools = self.inventory.pool_of_slice(name).cloned().into_iter().chain(own);
+        let before: Vec<_> = pools.map(|pool| (self.inventory.nodes_near(&pool), pool)).collect();
         let touched = match slice {
             Some(slice) => self.inventory.set(slice),
             None => self.inventory.remove(name).into_iter().collect(),
         };
+        self.versions.move_on();
+        for (before, pool) in before {
+            self.note_reach(before, &pool);
+        }
         self.note_published(touched);
+    }
+
+    /// Nodes may reach the pool that did not before, or no longer; `None`: any might reach it.
+    fn note_reach(&mut self, before: Option<BTreeSet<Arc<str>>>, pool: &PoolId) {
+        match (before, self.inventory.nodes_near(pool)) {
+            (Some(before), Some(now)) => {
+                before.symmetric_difference(&now).for_each(|node| self.versions.note_node(node.clone()));
+            }
+            (None, Some(_)) => self.versions.note_reach(),
+            // From now on, each of its changes may be one of any node.
+            (_, None) => {}
+        }
     }
 
     /// Takes in a rule that taints devices, new or changed; `None`: it is gone. Where the API server serves two versions, it is seen in both.
@@ -227,7 +246,7 @@ impl ResourceClaims {
     }
 
     fn note_published(&mut self, pools: impl IntoIterator<Item = PoolId>) {
-        self.versions.note_published();
+        self.versions.move_on();
         for pool in pools {
             self.published.note(&pool, &self.inventory);
             self.held.judge(&pool, &self.inventory);
@@ -274,7 +293,7 @@ impl ResourceClaims {
 
     /// Moves whenever the devices that a node can reach, or what is held of them, may have changed.
     pub(in crate::scheduling) fn stamp(&self, node: &str) -> u64 {
-        self.versions.of(self.inventory.pools_near(node))
+        self.versions.of(node, self.inventory.pools_near(node))
     }
 
     /// Greater after every change.
@@ -284,9 +303,9 @@ impl ResourceClaims {
 
     /// The nodes whose stamp may have moved since this version.
     pub(in crate::scheduling) fn changed_since(&self, version: u64) -> ChangedNodes {
-        let Some(changed) = self.versions.since(version) else { return ChangedNodes::Any };
-        let mut nodes = BTreeSet::new();
-        for pool in changed {
+        let Some((pools, nodes)) = self.versions.since(version) else { return ChangedNodes::Any };
+        let mut nodes: BTreeSet<Arc<str>> = nodes.cloned().collect();
+        for pool in pools {
             match self.inventory.nodes_near(pool) {
                 Some(named) => nodes.extend(named),
                 None => return ChangedNodes::Any,

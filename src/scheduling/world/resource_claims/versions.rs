@@ -1,6 +1,10 @@
-//! When the devices of each pool, and what is held of them, changed last.
+//! When the devices of each pool, what is held of them, and which nodes reach them changed last.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    borrow::Borrow,
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use crate::dra::PoolId;
 
@@ -8,14 +12,43 @@ use crate::dra::PoolId;
 #[derive(Clone, Debug, Default)]
 pub(super) struct DeviceVersions {
     now: u64,
-    /// By pool, the version at which its devices or what is held of them changed last.
-    of_pools: BTreeMap<PoolId, u64>,
-    /// The same, the latest change last.
-    in_order: BTreeSet<(u64, PoolId)>,
-    /// The version at which a pool last began or ceased to be reached by some node.
+    /// When the devices of each pool or what is held of them changed last.
+    pools: LastChanges<PoolId>,
+    /// When each node last began or ceased to reach a pool that names its nodes.
+    nodes: LastChanges<Arc<str>>,
+    /// The version at which nodes last ceased to reach a pool that may be reached by any.
     reach: u64,
     /// The version at which a class changed last.
     classes: u64,
+}
+
+/// The version at which each of some things changed last.
+#[derive(Clone, Debug, Default)]
+struct LastChanges<K> {
+    of: BTreeMap<K, u64>,
+    /// The same, the latest change last.
+    in_order: BTreeSet<(u64, K)>,
+}
+
+impl<K: Clone + Default + Ord> LastChanges<K> {
+    fn note(&mut self, key: K, version: u64) {
+        if let Some(before) = self.of.insert(key.clone(), version) {
+            self.in_order.remove(&(before, key.clone()));
+        }
+        self.in_order.insert((version, key));
+    }
+
+    fn of<Q: Ord + ?Sized>(&self, key: &Q) -> Option<u64>
+    where
+        K: Borrow<Q>,
+    {
+        self.of.get(key).copied()
+    }
+
+    /// What has changed since this version.
+    fn since(&self, version: u64) -> impl Iterator<Item = &K> {
+        self.in_order.range((version + 1, K::default())..).map(|(_, key)| key)
+    }
 }
 
 impl DeviceVersions {
@@ -24,9 +57,13 @@ impl DeviceVersions {
         self.now += 1;
     }
 
-    /// Drivers publish other devices: nodes may reach others.
-    pub(super) fn note_published(&mut self) {
-        self.now += 1;
+    /// The node begins or ceases to reach a pool that names its nodes, with what was noted last.
+    pub(super) fn note_node(&mut self, node: Arc<str>) {
+        self.nodes.note(node, self.now);
+    }
+
+    /// Nodes that are not known cease to reach a pool with what was noted last.
+    pub(super) fn note_reach(&mut self) {
         self.reach = self.now;
     }
 
@@ -38,10 +75,7 @@ impl DeviceVersions {
 
     /// The devices of the pool, or what is held of them, change with what was noted last.
     pub(super) fn note_pool(&mut self, pool: PoolId) {
-        if let Some(before) = self.of_pools.insert(pool.clone(), self.now) {
-            self.in_order.remove(&(before, pool.clone()));
-        }
-        self.in_order.insert((self.now, pool));
+        self.pools.note(pool, self.now);
     }
 
     /// Greater after every change.
@@ -54,14 +88,17 @@ impl DeviceVersions {
         self.classes
     }
 
-    /// Moves whenever one of these pools, or which pools nodes reach, may have changed.
-    pub(super) fn of<'a>(&self, pools: impl Iterator<Item = &'a PoolId>) -> u64 {
-        pools.filter_map(|pool| self.of_pools.get(pool)).copied().fold(self.reach, u64::max)
+    /// Moves whenever one of these pools, which the node reaches, or which pools it reaches may have changed.
+    pub(super) fn of<'a>(&self, node: &str, pools: impl Iterator<Item = &'a PoolId>) -> u64 {
+        let changes = pools.filter_map(|pool| self.pools.of(pool)).chain(self.nodes.of(node));
+        changes.fold(self.reach, u64::max)
     }
 
-    /// The pools that have changed since this version; `None`: nodes may reach others than then.
-    pub(super) fn since(&self, version: u64) -> Option<impl Iterator<Item = &PoolId>> {
-        let first = (version + 1, PoolId::default());
-        (self.reach <= version).then(|| self.in_order.range(first..).map(|(_, pool)| pool))
+    /// The pools that have changed since this version, and the nodes that reach others of those that name their nodes; `None`: any node may reach others.
+    pub(super) fn since(
+        &self,
+        version: u64,
+    ) -> Option<(impl Iterator<Item = &PoolId>, impl Iterator<Item = &Arc<str>>)> {
+        (self.reach <= version).then(|| (self.pools.since(version), self.nodes.since(version)))
     }
 }
