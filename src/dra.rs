@@ -21,7 +21,7 @@ pub mod taint;
 
 pub use allocate::{
     AskedDevices, ClaimAllocations, GoOn, KnownKind, RequestShortfall, Selected, Taken, Toll, allocate,
-    allocate_again, asked, shortfall,
+    allocate_again, asked, describe, shortfall,
 };
 pub use claim::{CompiledClasses, WaitingClaim};
 pub use error::AllocationError;

@@ -6,6 +6,7 @@
 
 mod asked;
 mod attempt;
+mod likeness;
 mod options;
 mod result;
 mod score;
@@ -21,13 +22,15 @@ use super::{
     AllocationError, DevicePools, HeldDevices, TargetNode, WaitingClaim,
     device::PoolDevice,
     error::MOST_RESULTS,
+    held::DeviceInUse,
     pool::{PoolState, VisiblePool},
 };
-use crate::object::resource_claim::AllocationResult;
+use crate::object::{Amount, resource_claim::AllocationResult};
 
 use std::ops::ControlFlow;
 
 pub use asked::{AskedDevices, KnownKind, Taken, asked};
+pub use likeness::describe;
 use options::{AttemptDevices, DeviceOptions};
 use search::AllocationSearch;
 pub use selected::Selected;
@@ -59,6 +62,19 @@ struct CandidateDevice<'a> {
     pool: usize,
     /// Whether the node's kubelet lacks a feature that the device needs.
     featureless: bool,
+    /// What is in use of it; `None`: nothing.
+    held: Option<&'a DeviceInUse>,
+    /// Whether a claim holds something of it: then it has taken its counters.
+    is_claimed: bool,
+    /// How many more shares of it can be given; `None`: as many as its capacities allow.
+    shares_left: Option<u32>,
+}
+
+impl CandidateDevice<'_> {
+    /// How much others than the attempt have taken of a capacity.
+    fn consumed(&self, capacity: &str) -> Amount {
+        self.held.and_then(|held| held.consumed.get(capacity)).copied().unwrap_or_default()
+    }
 }
 
 /// Devices for all of the claims; `None`: the node has none that would do. Claims that are allocated already must not be among them:
@@ -88,8 +104,8 @@ pub fn allocate_again(
 ) -> Result<Option<ClaimAllocations>, AllocationError> {
     selected.start_over();
     let pools = inventory.pools(node);
-    let candidates = candidates(&pools, node);
-    let scene = AttemptDevices { pools: &pools, candidates: &candidates, held };
+    let candidates = candidates(&pools, node, held);
+    let scene = AttemptDevices { pools: &pools, candidates: &candidates };
     let mut left_out = Vec::new();
     let mut options = Vec::with_capacity(claims.len());
     for claim in claims {
@@ -120,17 +136,29 @@ pub fn allocate_again(
     }
 }
 
-/// The devices of pools that can be used, in the order in which they are tried.
-fn candidates<'a>(pools: &[VisiblePool<'a>], node: TargetNode<'_>) -> Vec<CandidateDevice<'a>> {
-    let usable = pools.iter().enumerate().filter(|(_, pool)| pool.state == PoolState::Usable);
-    usable
-        .flat_map(|(at, pool)| {
-            pool.devices.iter().map(move |device| {
-                let featureless = !device.nodes.skips.is_empty() && !node.skips_operations();
-                CandidateDevice { device, pool: at, featureless }
-            })
-        })
-        .collect()
+/// The devices of pools that can be used, in the order in which they are tried, and what is in use of them.
+fn candidates<'a>(
+    pools: &[VisiblePool<'a>],
+    node: TargetNode<'_>,
+    held: &'a HeldDevices,
+) -> Vec<CandidateDevice<'a>> {
+    let mut candidates = Vec::with_capacity(pools.iter().map(|pool| pool.devices.len()).sum());
+    for (at, pool) in pools.iter().enumerate().filter(|(_, pool)| pool.state == PoolState::Usable) {
+        // One search among all devices that are in use, and not one for each device.
+        let in_use: Vec<_> = held.of_pool(pool.id).collect();
+        candidates.extend(pool.devices.iter().map(|device| {
+            let found = in_use.binary_search_by(|(id, _)| id.device.cmp(&device.id.device));
+            CandidateDevice {
+                device,
+                pool: at,
+                featureless: !device.nodes.skips.is_empty() && !node.skips_operations(),
+                held: found.ok().map(|place| in_use[place].1),
+                is_claimed: found.is_ok() && held.is_claimed(&device.id),
+                shares_left: held.shares_left(&device.id),
+            }
+        }));
+    }
+    candidates
 }
 
 /// Refuses a claim that can't be served with as many devices as a claim may have.

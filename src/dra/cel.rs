@@ -10,11 +10,12 @@ mod cost;
 mod error;
 mod function;
 mod nesting;
+mod reads;
 mod two_variables;
 mod value;
 mod view;
 
-use std::{fmt, sync::Arc};
+use std::{collections::BTreeSet, fmt, sync::Arc};
 
 use cel::{Context, Env, IdedExpr, Value, common::types::CelBool, parser::PrattParser};
 
@@ -50,6 +51,7 @@ pub struct Expression {
     root: Arc<IdedExpr>,
     functions: Functions,
     cost: u64,
+    attributes: Option<Arc<BTreeSet<String>>>,
 }
 
 impl Expression {
@@ -62,12 +64,18 @@ impl Expression {
         let parsed = PrattParser::new().enable_optional_syntax(true).parse(text);
         let root = check::checked(parsed.map_err(|errors| error::syntax(&errors))?)?;
         let cost = cost::within_limit(&root)?;
-        Ok(Self { root: Arc::new(root), functions: functions.clone(), cost })
+        let attributes = reads::attributes(&root).map(Arc::new);
+        Ok(Self { root: Arc::new(root), functions: functions.clone(), cost, attributes })
     }
 
     /// What one evaluation may cost, as it was estimated.
     pub fn cost(&self) -> u64 {
         self.cost
+    }
+
+    /// The attributes that it can read, by their full names; `None`: it may be any. It can read all else of a device.
+    pub fn attributes(&self) -> Option<&BTreeSet<String>> {
+        self.attributes.as_deref()
     }
 
     /// Whether the expression is true of a device.

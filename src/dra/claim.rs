@@ -3,9 +3,12 @@
 mod class;
 mod derived;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
-use super::{AllocationError, capacity::WrittenAmount, constraint::Constraint};
+use super::{AllocationError, capacity::WrittenAmount, constraint::Constraint, device::PCIE_ROOT};
 use crate::object::{
     ResourceClaim,
     device_class::Opaque,
@@ -68,6 +71,20 @@ impl Alternative {
 }
 
 impl WaitingClaim {
+    /// The attributes of devices, by their full names, that decide which of them it is given; `None`: it may be any.
+    pub fn attributes(&self) -> Option<BTreeSet<String>> {
+        let mut names: BTreeSet<String> = [PCIE_ROOT.to_owned()].into();
+        names.extend(self.constraints.iter().map(|constraint| constraint.attribute.clone()));
+        for alternative in self.requests.iter().flat_map(|request| &request.alternatives) {
+            let selectors = alternative.class.selectors.iter().chain(&alternative.selectors);
+            let derived = alternative.derived.iter().map(DerivedAttribute::attributes);
+            for read in selectors.map(Selector::attributes).chain(derived) {
+                names.extend(read?.iter().cloned());
+            }
+        }
+        Some(names)
+    }
+
     /// Reads a claim. It is an error if it asks for what this version does not know.
     pub fn read(claim: &ResourceClaim, classes: &CompiledClasses) -> Result<Self, AllocationError> {
         let metadata = &claim.metadata;

@@ -50,7 +50,8 @@ impl Counters {
     /// What the pool publishes, without what its devices in use take, on other nodes too. A shared device takes its counters once.
     pub(super) fn of(pool: &VisiblePool<'_>, held: &HeldDevices) -> Self {
         let mut counters = Self { left: pool.counters().clone(), groups: BTreeMap::new() };
-        for device in pool.all_devices().filter(|device| held.is_claimed(&device.id)) {
+        let taking = pool.all_devices().filter(|device| !device.consumes.is_empty());
+        for device in taking.filter(|device| held.is_claimed(&device.id)) {
             counters.subtract(&device.consumes);
             for taken in &device.consumes {
                 let states = counters.groups.entry(taken.set.clone()).or_default();

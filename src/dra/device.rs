@@ -12,12 +12,7 @@ use std::{
     sync::Arc,
 };
 
-use super::{
-    capacity::Capacity,
-    cel::{DeviceVariable, EvaluationError},
-    node::NodeSelection,
-    taint::DeviceTaints,
-};
+use super::{capacity::Capacity, node::NodeSelection, taint::DeviceTaints};
 use crate::object::{
     Amount,
     resource_claim::AllocatedDevice,
@@ -29,6 +24,7 @@ pub(super) use attribute::DerivedValues;
 pub use kind::{CORES, DeviceKind, MEMORY};
 pub use node_resources::OverheadTaken;
 pub(super) use node_resources::{DeviceNodeResources, Mapping};
+use view::DeviceView;
 
 /// The attribute that names the PCIe root complex of a device (kubernetes `dynamic-resource-allocation/deviceattribute`).
 pub(super) const PCIE_ROOT: &str = "resource.kubernetes.io/pcieRoot";
@@ -71,7 +67,7 @@ pub(super) struct Reading(pub(super) u64);
 pub(super) type CounterName = (Arc<str>, Arc<str>);
 
 /// What a device takes of a set of counters.
-#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub(super) struct SetUse {
     pub(super) set: Arc<str>,
     /// How much of each counter.
@@ -122,7 +118,7 @@ pub struct PoolDevice {
     /// Whether several requests can share it.
     pub shareable: bool,
     /// What selectors see of it.
-    pub(super) view: Result<DeviceVariable, EvaluationError>,
+    pub(super) view: DeviceView,
     /// A field of it for whose sake it can't be given: this version does not do what the field asks for.
     pub(super) unserved: Option<&'static str>,
 }
@@ -163,7 +159,7 @@ impl PoolDevice {
                 failure_conditions: device.binding_failure_conditions.clone(),
             },
             shareable: device.allow_multiple_allocations,
-            view: view::of(&spec.driver, device),
+            view: DeviceView::of(&spec.driver, device),
             unserved: unserved(device),
             reading: Reading::default(),
             id,

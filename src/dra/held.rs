@@ -41,7 +41,7 @@ pub struct HeldDevices {
 }
 
 /// What is in use of one device.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
 pub struct DeviceInUse {
     /// Whether it was given as a whole: then it can't be shared, whatever its driver says by now.
     pub whole: bool,
@@ -173,7 +173,8 @@ impl HeldDevices {
         held
     }
 
-    fn of_pool(&self, pool: &PoolId) -> impl Iterator<Item = (&DeviceId, &DeviceInUse)> {
+    /// What is in use of a pool's devices, by their names.
+    pub(super) fn of_pool(&self, pool: &PoolId) -> impl Iterator<Item = (&DeviceId, &DeviceInUse)> {
         let (driver, name) = pool;
         let first = DeviceId { driver: driver.clone(), pool: name.clone(), device: Arc::default() };
         let from = self.by_id.range(first..);

@@ -8,7 +8,7 @@ pub use rules::MOST_RULED;
 pub(super) use rules::{PoolTaints, RuledTaints, TaintRules, TaintedDevices};
 
 /// The taints of a device.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Hash)]
 pub(super) struct DeviceTaints {
     /// Those that its driver publishes.
     pub(super) published: Vec<DeviceTaint>,

@@ -163,6 +163,14 @@ pub struct DeviceAttribute {
     pub versions: Option<Vec<String>>,
 }
 
+impl DeviceAttribute {
+    /// Whether it has a list of values.
+    pub fn is_list(&self) -> bool {
+        let Self { int: _, bool: _, string: _, version: _, ints, bools, strings, versions } = self;
+        ints.is_some() || bools.is_some() || strings.is_some() || versions.is_some()
+    }
+}
+
 /// A capacity.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
 #[serde(default, rename_all = "camelCase")]
@@ -234,7 +242,7 @@ pub struct Counter {
 }
 
 /// A taint of a device.
-#[derive(Clone, Debug, Default, Deserialize, Eq, Ord, PartialEq, PartialOrd)]
+#[derive(Clone, Debug, Default, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd)]
 #[serde(default)]
 pub struct DeviceTaint {
     /// The taint's key.

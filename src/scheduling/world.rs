@@ -4,6 +4,7 @@
 //! a clone shares all of them, so that what was published does not change any more.
 
 pub mod by_slot;
+pub mod descriptions;
 pub mod ledger;
 mod node_names;
 pub mod node_parts;

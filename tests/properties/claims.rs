@@ -1,15 +1,18 @@
 //! Whatever a node's drivers publish and whatever claims ask for: what is given can be given, and something is given whenever anything
-//! can be. Both are judged by a model (`model`) that shares nothing with the allocator.
+//! can be. Both are judged by a model (`model`) that shares nothing with the allocator. And nodes that are described alike are given alike devices.
 
 #[path = "claims/model.rs"]
 mod model;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    hash::Hasher,
+};
 
 use berth::{
     dra::{
-        CompiledClasses, DevicePools, HeldDevices, TargetNode, WaitingClaim, allocate, device::DeviceId,
-        held::DeviceInUse,
+        CompiledClasses, DevicePools, HeldDevices, TargetNode, WaitingClaim, allocate, describe,
+        device::DeviceId, held::DeviceInUse,
     },
     object::{DeviceClass, Labels, Quantity, ResourceClaim, ResourceSlice, resource_claim::AllocationResult},
 };
@@ -56,8 +59,27 @@ type MadeClaim = (Vec<Vec<Asked>>, Option<(bool, bool)>);
 
 #[derive(Clone, Debug)]
 struct World {
+    /// The name of the node and of its pools, and what those of its devices begin with.
+    node: &'static str,
     devices: Vec<Made>,
     claims: Vec<MadeClaim>,
+}
+
+/// What a world gives: by claim, the request and the place of each device, and what is taken of it; and the alternatives.
+type Given = (Vec<Vec<(String, String, BTreeMap<String, Quantity>)>>, Vec<Vec<usize>>);
+
+/// The bytes that values write when they are hashed.
+#[derive(Default)]
+struct Written(Vec<u8>);
+
+impl Hasher for Written {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0.extend_from_slice(bytes);
+    }
+
+    fn finish(&self) -> u64 {
+        0
+    }
 }
 
 fn device() -> impl Strategy<Value = Made> {
@@ -91,21 +113,21 @@ fn claim() -> impl Strategy<Value = MadeClaim> {
 
 fn world() -> impl Strategy<Value = World> {
     (prop::collection::vec(device(), 1..=5), prop::collection::vec(claim(), 1..=2))
-        .prop_map(|(devices, claims)| World { devices, claims })
+        .prop_map(|(devices, claims)| World { node: "dev", devices, claims })
 }
 
 impl World {
     fn slices(&self) -> Vec<ResourceSlice> {
         let slice = |driver: usize, number: usize, mut spec: Value| {
             spec["driver"] = json!(format!("d{driver}"));
-            spec["pool"] = json!({"name": "node", "generation": 1, "resourceSliceCount": 2});
-            spec["nodeName"] = json!("node");
+            spec["pool"] = json!({"name": self.node, "generation": 1, "resourceSliceCount": 2});
+            spec["nodeName"] = json!(self.node);
             let slice = json!({"metadata": {"name": format!("d{driver}-{number}")}, "spec": spec});
             serde_json::from_value(slice).unwrap()
         };
         let of = |driver: usize| {
             let devices = self.devices.iter().enumerate().filter(|(_, made)| made.driver == driver);
-            let devices: Vec<_> = devices.map(|(at, made)| made.published(at)).collect();
+            let devices: Vec<_> = devices.map(|(at, made)| made.published(&self.device(at))).collect();
             let counters = json!([{"name": "set", "counters": {"c": {"value": COUNTER.to_string()}}}]);
             [
                 slice(driver, 0, json!({ "devices": devices })),
@@ -128,7 +150,7 @@ impl World {
                     consumed: BTreeMap::from([("memory".to_owned(), amount(share))]),
                 },
             };
-            held.insert(DeviceId::new(&format!("d{}", made.driver), "node", &format!("dev-{at}")), one);
+            held.insert(DeviceId::new(&format!("d{}", made.driver), self.node, &self.device(at)), one);
         }
         held
     }
@@ -157,15 +179,42 @@ impl World {
         self.claims.iter().enumerate().map(of).collect()
     }
 
-    fn allocate(&self) -> Option<(Vec<AllocationResult>, Vec<Vec<usize>>)> {
+    fn device(&self, at: usize) -> String {
+        format!("{}-{at}", self.node)
+    }
+
+    fn waiting(&self) -> Vec<WaitingClaim> {
         let class: DeviceClass = serde_json::from_value(json!({"metadata": {"name": "any"}})).unwrap();
         let classes = CompiledClasses::new([&class]);
         let claims = self.claim_objects();
-        let claims: Vec<WaitingClaim> =
-            claims.iter().map(|claim| WaitingClaim::read(claim, &classes).unwrap()).collect();
+        claims.iter().map(|claim| WaitingClaim::read(claim, &classes).unwrap()).collect()
+    }
+
+    /// The node as its claims see it, whatever it is called; `None`: it can't be described.
+    fn described(&self) -> Option<Vec<u8>> {
+        let claims = self.waiting();
+        let attributes = claims.iter().flat_map(|claim| claim.attributes().expect("literals name them"));
+        let (labels, mut written) = (Labels::new(), Written::default());
+        let (pools, held) = (DevicePools::new(&self.slices()), self.held());
+        let node = TargetNode::plain(self.node, &labels);
+        describe(node, (&pools, &held), &attributes.collect(), &mut written).map(|_| written.0)
+    }
+
+    /// What is given, whatever node and devices are called.
+    fn given(&self) -> Option<Given> {
+        let (results, alternatives) = self.allocate()?;
+        let of = |result: AllocationResult| {
+            let devices = result.devices.results.into_iter();
+            devices.map(|one| (one.request, one.device[self.node.len()..].to_owned(), one.consumed_capacity))
+        };
+        Some((results.into_iter().map(|result| of(result).collect()).collect(), alternatives))
+    }
+
+    fn allocate(&self) -> Option<(Vec<AllocationResult>, Vec<Vec<usize>>)> {
+        let claims = self.waiting();
         let claims: Vec<&WaitingClaim> = claims.iter().collect();
         let labels = Labels::new();
-        let node = TargetNode::plain("node", &labels);
+        let node = TargetNode::plain(self.node, &labels);
         // The one error that such a world can have: a constraint refuses one of all devices. Then nothing is given either.
         let allocation =
             allocate(&claims, node, &DevicePools::new(&self.slices()), &self.held()).ok().flatten();
@@ -174,10 +223,10 @@ impl World {
 }
 
 impl Made {
-    fn published(&self, at: usize) -> Value {
+    fn published(&self, name: &str) -> Value {
         let mut device = json!({
-            "name": format!("dev-{at}"),
-            "attributes": {"common/kind": {"int": self.kind}},
+            "name": name,
+            "attributes": {"common/kind": {"int": self.kind}, "common/uuid": {"string": name}},
             "allowMultipleAllocations": self.memory.is_some(),
         });
         match &self.x[..] {
@@ -261,6 +310,25 @@ proptest! {
                 let ids: Vec<_> = ids.collect();
                 prop_assert_eq!(ids.iter().collect::<BTreeSet<_>>().len(), ids.len(), "two shares have one id");
             }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: CASES / 4, ..ProptestConfig::default() })]
+
+    #[test]
+    fn nodes_that_are_described_alike_are_given_alike_devices(world in world(), at in 0..5_usize, other in device()) {
+        let twin = World { node: "twin", ..world.clone() };
+        prop_assert_eq!(world.described(), twin.described());
+        let has_lists = world.devices.iter().any(|made| made.x.len() > 1);
+        prop_assert_eq!(world.described().is_none(), has_lists, "an expression sees more of a list than constraints");
+        prop_assert_eq!(world.given(), twin.given());
+        let mut changed = twin;
+        let at = at % changed.devices.len();
+        changed.devices[at] = Made { driver: changed.devices[at].driver, ..other };
+        if changed.described().is_some() && changed.described() == world.described() {
+            prop_assert_eq!(world.given(), changed.given());
         }
     }
 }

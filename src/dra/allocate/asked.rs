@@ -2,13 +2,16 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use super::{options::fits, selected::selected, toll::GoOn};
-use crate::dra::{
-    AllocationError, HeldDevices, WaitingClaim,
-    capacity::percent,
-    claim::{Alternative, CountMode},
-    device::{CORES, DeviceKind, MEMORY, PoolDevice},
-    error::MOST_RESULTS,
+use super::{options::fits_beside, selected::selected, toll::GoOn};
+use crate::{
+    dra::{
+        AllocationError, WaitingClaim,
+        capacity::percent,
+        claim::{Alternative, CountMode},
+        device::{CORES, DeviceKind, MEMORY, PoolDevice},
+        error::MOST_RESULTS,
+    },
+    object::Amount,
 };
 
 /// What one request of a claim asks for.
@@ -81,14 +84,13 @@ fn takes(
     kinds: &[KnownKind],
     go_on: GoOn<'_>,
 ) -> Result<BTreeMap<Arc<DeviceKind>, Taken>, AllocationError> {
-    let nothing = HeldDevices::default();
     let mut takes = BTreeMap::new();
     for KnownKind { kind, device } in kinds {
         let admits = match selected(alternative, device, go_on) {
             Err(AllocationError::Interrupted) => return Err(AllocationError::Interrupted),
             admits => admits.unwrap_or(false),
         };
-        if admits && fits(alternative, device, &nothing) {
+        if admits && fits_beside(alternative, device, |_| Amount::default()) {
             takes.insert(kind.clone(), taken(alternative, device));
         }
     }

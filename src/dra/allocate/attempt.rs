@@ -51,7 +51,6 @@ pub(super) struct ChoicePlace<'a> {
 pub(super) struct AllocationAttempt<'a> {
     claims: &'a [&'a WaitingClaim],
     candidates: &'a [CandidateDevice<'a>],
-    held: &'a HeldDevices,
     /// By claim, in the order of their requests.
     pub(super) choices: Vec<Vec<Choice>>,
     /// By claim and constraint.
@@ -68,12 +67,11 @@ impl<'a> AllocationAttempt<'a> {
         claims: &'a [&'a WaitingClaim],
         candidates: &'a [CandidateDevice<'a>],
         pools: &[VisiblePool<'_>],
-        held: &'a HeldDevices,
+        held: &HeldDevices,
     ) -> Self {
         Self {
             claims,
             candidates,
-            held,
             choices: vec![Vec::new(); claims.len()],
             compared: claims
                 .iter()
@@ -132,28 +130,27 @@ impl<'a> AllocationAttempt<'a> {
     /// Whether nothing else of the attempt keeps the request from the device. A device that only one can have is had once in a claim,
     /// by an administrator too; of a shared one, enough must be left.
     fn is_available(&self, place: ChoicePlace<'_>, candidate: usize) -> bool {
-        let device = self.candidates[candidate].device;
+        let CandidateDevice { device, shares_left, .. } = self.candidates[candidate];
         let alternative = place.alternative.1;
         let whole = &self.whole[candidate];
         if !device.shareable {
             return if alternative.is_admin() { !whole.contains(&place.claim) } else { whole.is_empty() };
         }
         let taken = |left: u32| usize::try_from(left).is_ok_and(|left| self.shares[candidate].0 >= left);
-        if !alternative.is_admin() && self.held.shares_left(&device.id).is_some_and(taken) {
+        if !alternative.is_admin() && shares_left.is_some_and(taken) {
             return false;
         }
-        let held = self.held.of(&device.id);
+        let consumed = |name: &str| self.candidates[candidate].consumed(name);
         device.capacity.iter().all(|(name, capacity)| {
-            let consumed = held.and_then(|held| held.consumed.get(name)).copied().unwrap_or_default();
             let taken = capacity.taken(alternative.capacity.get(name)).amount;
-            consumed.plus(self.shared(candidate, name)).plus(taken) <= capacity.value.amount
+            consumed(name).plus(self.shared(candidate, name)).plus(taken) <= capacity.value.amount
         })
     }
 
     /// A shared device that is in use has taken its counters already.
     fn has_counters_already(&self, candidate: usize) -> bool {
-        let device = self.candidates[candidate].device;
-        device.shareable && (self.held.is_claimed(&device.id) || self.shares[candidate].0 > 0)
+        let CandidateDevice { device, is_claimed, .. } = self.candidates[candidate];
+        device.shareable && (is_claimed || self.shares[candidate].0 > 0)
     }
 
     fn take_counters(&mut self, candidate: usize) -> bool {

@@ -4,11 +4,12 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use super::{CandidateDevice, selected::Selected, toll::GoOn};
 use crate::dra::{
-    AllocationError, HeldDevices, WaitingClaim,
+    AllocationError, WaitingClaim,
     claim::{Alternative, CountMode},
     device::{DerivedValues, PoolDevice},
     pool::{PoolState, VisiblePool},
 };
+use crate::object::Amount;
 
 /// The devices for one alternative of a request.
 #[derive(Clone, Debug)]
@@ -28,7 +29,6 @@ pub(super) struct DeviceOptions {
 pub(super) struct AttemptDevices<'a> {
     pub(super) pools: &'a [VisiblePool<'a>],
     pub(super) candidates: &'a [CandidateDevice<'a>],
-    pub(super) held: &'a HeldDevices,
 }
 
 /// The options of each alternative of each request of a claim.
@@ -65,9 +65,8 @@ fn counted(
     for (at, candidate) in scene.candidates.iter().enumerate() {
         let device = candidate.device;
         let admits = selected.admits(at, alternative, device, go_on);
-        let admits = admits.map(|admits| {
-            admits && fits(alternative, device, scene.held) && is_free(alternative, *candidate, scene.held)
-        });
+        let admits =
+            admits.map(|admits| admits && fits(alternative, candidate) && is_free(alternative, candidate));
         let values = match admits {
             Ok(true) => selected.derived(at, alternative, device, go_on).map(Some),
             Ok(false) => Ok(None),
@@ -105,8 +104,9 @@ fn all(
         return Err(AllocationError::UnsettledPool { claim, request, pool: pool.name(), state });
     }
     let (mut devices, mut derived) = (Vec::new(), BTreeMap::new());
-    for (at, CandidateDevice { device, .. }) in scene.candidates.iter().enumerate() {
-        if selected.admits(at, alternative, device, go_on)? && fits(alternative, device, scene.held) {
+    for (at, candidate) in scene.candidates.iter().enumerate() {
+        let device = candidate.device;
+        if selected.admits(at, alternative, device, go_on)? && fits(alternative, candidate) {
             devices.push(at);
             derived.extend(selected.derived(at, alternative, device, go_on)?.map(|values| (at, values)));
         }
@@ -116,21 +116,27 @@ fn all(
 
 /// Whether the device has each capacity that is asked for, in amounts that its policies allow and that are left. A device that is
 /// not shared is given as a whole, and must have as much all the same.
-pub(super) fn fits(alternative: &Alternative, device: &PoolDevice, held: &HeldDevices) -> bool {
+fn fits(alternative: &Alternative, candidate: &CandidateDevice<'_>) -> bool {
+    fits_beside(alternative, candidate.device, |name| candidate.consumed(name))
+}
+
+/// As [`fits`], with how much others have taken of each capacity.
+pub(super) fn fits_beside(
+    alternative: &Alternative,
+    device: &PoolDevice,
+    consumed: impl Fn(&str) -> Amount,
+) -> bool {
     let exists = alternative.capacity.keys().all(|name| device.capacity.contains_key(name));
-    let held = held.of(&device.id);
     exists
         && device.capacity.iter().all(|(name, capacity)| {
             let taken = capacity.taken(alternative.capacity.get(name)).amount;
-            let consumed = held.and_then(|held| held.consumed.get(name)).copied().unwrap_or_default();
-            !capacity.refuses(taken) && consumed.plus(taken) <= capacity.value.amount
+            !capacity.refuses(taken) && consumed(name).plus(taken) <= capacity.value.amount
         })
 }
 
 /// Whether the request may have the device: the node can use it, the request tolerates the taints, and nothing that has the device keeps it from others.
-pub(super) fn is_free(alternative: &Alternative, candidate: CandidateDevice<'_>, held: &HeldDevices) -> bool {
-    let CandidateDevice { device, featureless, .. } = candidate;
-    let held = held.of(&device.id);
+pub(super) fn is_free(alternative: &Alternative, candidate: &CandidateDevice<'_>) -> bool {
+    let CandidateDevice { device, featureless, held, .. } = *candidate;
     let in_use = held.is_some_and(|held| held.whole || !device.shareable);
     !featureless && !device.taints.keep_away(&alternative.tolerations) && (alternative.is_admin() || !in_use)
 }

@@ -3,10 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{CandidateDevice, attempt::AllocationAttempt};
-use crate::{
-    dra::{HeldDevices, device::PCIE_ROOT},
-    object::Amount,
-};
+use crate::{dra::device::PCIE_ROOT, object::Amount};
 
 /// The less, the better. What comes first weighs more than all that follows.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -19,17 +16,13 @@ pub(super) struct AllocationScore {
 }
 
 impl AllocationScore {
-    pub(super) fn of(
-        attempt: &AllocationAttempt<'_>,
-        candidates: &[CandidateDevice<'_>],
-        held: &HeldDevices,
-    ) -> Self {
+    pub(super) fn of(attempt: &AllocationAttempt<'_>, candidates: &[CandidateDevice<'_>]) -> Self {
         let chosen: BTreeSet<usize> =
             attempt.choices.iter().flatten().map(|choice| choice.candidate).collect();
         let shared = chosen.iter().filter(|at| candidates[**at].device.shareable);
         let roots = chosen.iter().filter_map(|at| candidates[*at].device.attribute(PCIE_ROOT));
         Self {
-            left_over: shared.map(|at| left_over(attempt, candidates[*at], *at, held)).sum(),
+            left_over: shared.map(|at| left_over(attempt, &candidates[*at], *at)).sum(),
             roots: roots.collect::<BTreeSet<_>>().len(),
         }
     }
@@ -40,16 +33,9 @@ impl AllocationScore {
     }
 }
 
-fn left_over(
-    attempt: &AllocationAttempt<'_>,
-    candidate: CandidateDevice<'_>,
-    at: usize,
-    held: &HeldDevices,
-) -> u64 {
-    let held = held.of(&candidate.device.id);
+fn left_over(attempt: &AllocationAttempt<'_>, candidate: &CandidateDevice<'_>, at: usize) -> u64 {
     let of = |(name, capacity): (&String, &crate::dra::capacity::Capacity)| {
-        let consumed = held.and_then(|held| held.consumed.get(name)).copied().unwrap_or_default();
-        let free = capacity.value.amount.minus(consumed).minus(attempt.shared(at, name));
+        let free = capacity.value.amount.minus(candidate.consumed(name)).minus(attempt.shared(at, name));
         thousandths(free, capacity.value.amount)
     };
     candidate.device.capacity.iter().map(of).max().unwrap_or(0)

@@ -20,7 +20,6 @@ pub(super) struct AllocationSearch<'a> {
     claims: &'a [&'a WaitingClaim],
     options: &'a [Vec<Vec<DeviceOptions>>],
     candidates: &'a [CandidateDevice<'a>],
-    held: &'a HeldDevices,
     attempt: AllocationAttempt<'a>,
     alternatives: Vec<Vec<usize>>,
     twins: Twins,
@@ -62,16 +61,15 @@ impl<'a> AllocationSearch<'a> {
         options: &'a [Vec<Vec<DeviceOptions>>],
         candidates: &'a [CandidateDevice<'a>],
         pools: &[VisiblePool<'_>],
-        held: &'a HeldDevices,
+        held: &HeldDevices,
     ) -> Self {
         Self {
             claims,
             options,
             candidates,
-            held,
             attempt: AllocationAttempt::new(claims, candidates, pools, held),
             alternatives: claims.iter().map(|claim| vec![0; claim.requests.len()]).collect(),
-            twins: Twins::of(claims, options, candidates, held),
+            twins: Twins::of(claims, options, candidates),
             best: None,
             aim: Aim::First,
             only: claims.iter().map(|claim| vec![None; claim.requests.len()]).collect(),
@@ -125,7 +123,7 @@ impl<'a> AllocationSearch<'a> {
                 };
                 let is_chosen = own.all(|(Choice { candidate, .. }, reading)| {
                     let device = self.candidates.get(*candidate).filter(|one| one.device.reading == *reading);
-                    device.is_some_and(|one| options::is_free(alternative, *one, self.held))
+                    device.is_some_and(|one| options::is_free(alternative, one))
                         && options.devices.binary_search(candidate).is_ok()
                         && self.attempt.choose(place, *candidate).is_ok()
                 });
@@ -134,7 +132,7 @@ impl<'a> AllocationSearch<'a> {
                 }
             }
         }
-        let score = AllocationScore::of(&self.attempt, self.candidates, self.held);
+        let score = AllocationScore::of(&self.attempt, self.candidates);
         let (choices, alternatives) = (self.attempt.choices.clone(), earlier.alternatives.clone());
         Some(Solution { choices, alternatives, score })
     }
@@ -195,7 +193,7 @@ impl<'a> AllocationSearch<'a> {
             return self.request(step.place.claim, step.place.request.0 + 1, go_on);
         };
         self.count_step(go_on)?;
-        if !options::is_free(step.place.alternative.1, self.candidates[candidate], self.held) {
+        if !options::is_free(step.place.alternative.1, &self.candidates[candidate]) {
             return Ok(());
         }
         match self.attempt.choose(step.place, candidate) {
@@ -262,7 +260,7 @@ impl<'a> AllocationSearch<'a> {
 
     /// Takes in a solution. One that was found before is kept unless this one has a better score.
     fn found(&mut self) -> Result<(), Over> {
-        let score = AllocationScore::of(&self.attempt, self.candidates, self.held);
+        let score = AllocationScore::of(&self.attempt, self.candidates);
         if self.best.as_ref().is_none_or(|best| score < best.score) {
             let (choices, alternatives) = (self.attempt.choices.clone(), self.alternatives.clone());
             self.best = Some(Solution { choices, alternatives, score });

@@ -1,8 +1,8 @@
 //! Why devices were not found: the first request for which too few are free, whatever the other requests are given.
 
 use super::{
-    AllocationError, AttemptDevices, DevicePools, HeldDevices, Selected, TargetNode, WaitingClaim,
-    candidates,
+    AllocationError, AttemptDevices, CandidateDevice, DevicePools, HeldDevices, Selected, TargetNode,
+    WaitingClaim, candidates,
     options::{self, DeviceOptions, is_free},
     toll::GoOn,
 };
@@ -37,18 +37,20 @@ pub fn shortfall(
     go_on: GoOn<'_>,
 ) -> Option<RequestShortfall> {
     let pools = inventory.pools(node);
-    let candidates = candidates(&pools, node);
     let nothing = HeldDevices::default();
-    let mut options = |held| {
-        let scene = AttemptDevices { pools: &pools, candidates: &candidates, held };
+    let candidates = [held, &nothing].map(|held| candidates(&pools, node, held));
+    let mut options = |candidates: &[CandidateDevice<'_>]| {
+        let scene = AttemptDevices { pools: &pools, candidates };
         selected.start_over();
         let of = |claim: &&WaitingClaim| options::of(claim, scene, selected, &mut Vec::new(), go_on);
         claims.iter().map(of).collect::<Result<Vec<_>, AllocationError>>().ok()
     };
-    let (left, all) = (options(held)?, options(&nothing)?);
+    let [left, all] = [&candidates[0], &candidates[1]].map(|candidates| options(candidates));
+    let (left, all) = (left?, all?);
+    let [candidates, _] = candidates;
     let device = |at: &usize| candidates[*at].device;
     let free = |alternative: &Alternative, left: &DeviceOptions| -> Vec<usize> {
-        let free = left.devices.iter().filter(|at| is_free(alternative, candidates[**at], held));
+        let free = left.devices.iter().filter(|at| is_free(alternative, &candidates[**at]));
         free.copied().collect()
     };
     for (place, claim) in claims.iter().enumerate() {

@@ -1,6 +1,9 @@
 //! Classes of devices, and the selectors that they and requests have.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use crate::{
     dra::{
@@ -106,6 +109,11 @@ impl Selector {
         selectors.iter().enumerate().map(read).collect()
     }
 
+    /// The attributes of devices that the expression can read, by their full names; `None`: it may be any.
+    pub(super) fn attributes(&self) -> Option<&BTreeSet<String>> {
+        self.expression.attributes()
+    }
+
     /// What one evaluation may cost, as it was estimated.
     pub(in crate::dra) fn cost(&self) -> u64 {
         self.expression.cost()
@@ -113,14 +121,14 @@ impl Selector {
 
     /// What the expression makes of a device.
     pub(super) fn value(&self, device: &PoolDevice) -> Result<DeviceValue, AllocationError> {
-        let view = device.view.as_ref().map_err(|reason| self.error(device, reason.clone()))?;
+        let view = device.view.variable.as_ref().map_err(|reason| self.error(device, reason.clone()))?;
         self.expression.value(view).map_err(|reason| self.error(device, reason))
     }
 
     /// Whether the device passes.
     pub(in crate::dra) fn admits(&self, device: &PoolDevice) -> Result<bool, AllocationError> {
         let view: &DeviceVariable =
-            device.view.as_ref().map_err(|reason| self.error(device, reason.clone()))?;
+            device.view.variable.as_ref().map_err(|reason| self.error(device, reason.clone()))?;
         self.expression.is_true(view).map_err(|reason| self.error(device, reason))
     }
 

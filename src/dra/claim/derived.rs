@@ -3,7 +3,7 @@
 //! Source: kubernetes 1.37 `api/resource/v1/types.go`, `DeviceDerivedAttribute`, and
 //! `dynamic-resource-allocation/structured/internal/experimental/allocator_experimental.go`, `lookupAttribute`.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use super::{ClaimRequest, Selector};
 use crate::{
@@ -62,6 +62,11 @@ impl DerivedAttribute {
     /// What one evaluation may cost, as it was estimated.
     pub(in crate::dra) fn cost(&self) -> u64 {
         self.expression.cost()
+    }
+
+    /// The attributes of devices that the expression can read, by their full names; `None`: it may be any.
+    pub(super) fn attributes(&self) -> Option<&BTreeSet<String>> {
+        self.expression.attributes()
     }
 
     /// The attribute of a device.

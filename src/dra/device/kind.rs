@@ -8,8 +8,8 @@ use std::{
 use semver::Version;
 
 use super::{
-    AttributeValues, DeviceBinding, DeviceNodeResources, DeviceNodes, PoolDevice, Reading, capacity_named,
-    hardware::PARENT,
+    AttributeValues, DeviceBinding, DeviceNodeResources, DeviceNodes, DeviceView, PoolDevice, Reading,
+    capacity_named, hardware::PARENT,
 };
 use crate::{
     dra::{
@@ -62,7 +62,7 @@ impl PoolDevice {
         self.hardware.as_ref()?;
         let (_, memory) = self.capacity(MEMORY)?;
         let is_part = self.attributes.contains_key(&self.own(PARENT));
-        let serves = self.view.is_ok() && self.unserved.is_none() && !self.taints.keep_away(&[]);
+        let serves = self.view.variable.is_ok() && self.unserved.is_none() && !self.taints.keep_away(&[]);
         if memory <= Amount::default() || is_part || !serves {
             return None;
         }
@@ -103,7 +103,10 @@ impl DeviceKind {
         PoolDevice {
             id: DeviceId::new(&self.driver, "", ""),
             reading: Reading::default(),
-            view: DeviceVariable::new(&self.driver, values, amounts, self.shareable),
+            view: DeviceView {
+                variable: DeviceVariable::new(&self.driver, values, amounts, self.shareable),
+                is_plain: true,
+            },
             attributes: attributes.map(|(name, values)| (name.clone(), Some(values.clone()))).collect(),
             capacity: self.capacity.clone(),
             consumes: Vec::new(),

@@ -7,8 +7,26 @@ use crate::{
     object::resource_slice::{DeviceAttribute, SliceDevice},
 };
 
-/// The variable `device`; the error is why no expression has a value for the device.
-pub(super) fn of(driver: &str, device: &SliceDevice) -> Result<DeviceVariable, EvaluationError> {
+/// What an expression sees of a device.
+#[derive(Clone, Debug)]
+pub(in crate::dra) struct DeviceView {
+    /// The variable `device`; the error is why no expression has a value for the device.
+    pub(in crate::dra) variable: Result<DeviceVariable, EvaluationError>,
+    /// Whether it sees no more of attributes than constraints compare: none is a list, and none has two spellings.
+    pub(in crate::dra) is_plain: bool,
+}
+
+impl DeviceView {
+    /// Of a device of this driver.
+    pub(super) fn of(driver: &str, device: &SliceDevice) -> Self {
+        let own = |name: &str| name.strip_prefix(driver).and_then(|rest| rest.strip_prefix('/')).is_some();
+        let twice = |name: &String| own(name) && device.attributes.contains_key(&name[driver.len() + 1..]);
+        let is_plain = device.attributes.iter().all(|(name, value)| !value.is_list() && !twice(name));
+        Self { variable: variable(driver, device), is_plain }
+    }
+}
+
+fn variable(driver: &str, device: &SliceDevice) -> Result<DeviceVariable, EvaluationError> {
     let attributes = device
         .attributes
         .iter()

@@ -18,7 +18,7 @@ use crate::{
 pub const MOST_RULED: usize = 64;
 
 /// The taints that rules add to a device.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(in crate::dra) enum RuledTaints {
     /// These, each once.
     Known(Arc<[DeviceTaint]>),

@@ -9,7 +9,7 @@ use std::{fmt, ops::ControlFlow, sync::Arc};
 
 use super::outlook::Outlook;
 use crate::scheduling::plugin::{
-    claim_fits::{Asked, Compared, Unfinished, is_unfinished},
+    claim_fits::{Asked, Compared, NodeJudge as _, Unfinished, is_unfinished},
     dynamic_resources::PodClaims,
 };
 use crate::{
@@ -61,8 +61,8 @@ impl ClaimComparison {
         let mut compared = Vec::new();
         // An error holds on every node, so that the next decision finds it too.
         if let Ok(Some(claims)) = PodClaims::read(demand, outlook.world(), Allowance::UNLIMITED) {
-            for (place, node) in &unfinished.nodes {
-                let one = compare(&claims, (*place, node), self, &mut go_on);
+            for (slot, node) in &unfinished.nodes {
+                let one = compare(&claims, (*slot, node), self, &mut go_on);
                 let is_last = one.as_ref().is_some_and(|one| one.found.is_none());
                 compared.extend(one);
                 if is_last {
@@ -77,16 +77,16 @@ impl ClaimComparison {
 /// `None`: there is no such node.
 fn compare(
     claims: &PodClaims<'_>,
-    (place, node): (usize, &NodeName),
+    (slot, node): (usize, &NodeName),
     comparison: &ClaimComparison,
     go_on: &mut dyn FnMut(Toll) -> ControlFlow<()>,
 ) -> Option<Compared> {
     let Task { outlook, unfinished, .. } = &*comparison.0;
     let state = outlook.world().node(node)?;
-    let mut selected = unfinished.fits.selected_in(place);
+    let mut selected = unfinished.fits.selected_in(slot);
     let found = claims.judge(state, &mut selected, go_on);
     Some(Compared {
-        place,
+        slot,
         node: node.clone(),
         generation: state.generation,
         stamp: outlook.world().resource_claims().stamp(node),

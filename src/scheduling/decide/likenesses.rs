@@ -5,14 +5,11 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::{HashMap, HashSet};
-
-use foldhash::fast::FixedState;
-
 use super::judging::GoOn;
 use crate::scheduling::world::{
     World,
-    node_parts::{Description, InfoPart, NodePart, PartId},
+    descriptions::Descriptions,
+    node_parts::{InfoPart, NodePart, PartId},
     node_state::NodeState,
 };
 
@@ -23,16 +20,10 @@ pub(super) type NodeKey = [PartId; NodePart::COUNT];
 #[derive(Debug, Default)]
 pub struct Likenesses {
     by_slot: Vec<DescribedNode>,
-    known: HashMap<Box<[u8]>, PartId, FixedState>,
-    /// The place that was given last.
-    last: u32,
-    /// Descriptions of no node are forgotten once there are so many in all.
-    limit: usize,
-    /// What is described at the moment.
-    description: Description,
+    descriptions: Descriptions,
 }
 
-/// The places of the descriptions of one node.
+/// The numbers of the descriptions of one node.
 #[derive(Clone, Copy, Debug, Default)]
 struct DescribedNode {
     /// The node's generation when it was described; 0: there was no node.
@@ -43,9 +34,6 @@ struct DescribedNode {
     of_info: [PartId; 2],
 }
 
-/// So many descriptions are kept whatever they are of.
-const KEPT: usize = 1024;
-
 impl Likenesses {
     /// Describes those of the nodes in these slots that have changed since the last time, and says how many these were. `go_on` is asked before each;
     /// `None`: it has said no, and the rest is described the next time.
@@ -55,7 +43,7 @@ impl Likenesses {
         slots: impl IntoIterator<Item = usize>,
         go_on: GoOn<'_>,
     ) -> Option<usize> {
-        if self.last > u32::MAX / 2 {
+        if self.descriptions.are_used_up() {
             *self = Self::default();
         }
         let (nodes, generations) = (world.nodes.slots(), world.nodes.generations());
@@ -72,7 +60,8 @@ impl Likenesses {
             };
             described += 1;
         }
-        self.forget_unused();
+        let numbers = || self.by_slot.iter().flat_map(|node| node.parts.iter().chain(&node.of_info));
+        self.descriptions.forget_all_but(|| numbers().copied());
         Some(described)
     }
 
@@ -92,37 +81,16 @@ impl Likenesses {
     }
 
     fn describe(&mut self, node: &NodeState) -> DescribedNode {
-        let mut of_info = |part| self.place(|description| description.describe_info(part, &node.info));
+        let known = &mut self.descriptions;
+        let mut of_info = |part| known.number(|description| description.describe_info(part, &node.info));
         let labels = of_info(InfoPart::Labels);
         let (resources, fixtures) = (of_info(InfoPart::Resources), of_info(InfoPart::Fixtures));
-        let amounts = self.place(|description| description.describe_amounts(node, resources));
-        let rest = self.place(|description| description.describe_rest(node, fixtures));
+        let amounts = known.number(|description| description.describe_amounts(node, resources));
+        let rest = known.number(|description| description.describe_rest(node, fixtures));
         DescribedNode {
             generation: node.generation,
             parts: [labels, amounts, rest],
             of_info: [resources, fixtures],
         }
-    }
-
-    /// The place of what is described so.
-    fn place(&mut self, describe: impl FnOnce(&mut Description)) -> PartId {
-        self.description.clear();
-        describe(&mut self.description);
-        if let Some(known) = self.known.get(self.description.bytes()) {
-            return *known;
-        }
-        self.last += 1;
-        self.known.insert(self.description.bytes().into(), PartId(self.last));
-        PartId(self.last)
-    }
-
-    fn forget_unused(&mut self) {
-        if self.known.len() <= self.limit.max(KEPT) {
-            return;
-        }
-        let used = self.by_slot.iter().flat_map(|node| node.parts.iter().chain(&node.of_info));
-        let used: HashSet<PartId, FixedState> = used.copied().collect();
-        self.known.retain(|_, place| used.contains(place));
-        self.limit = self.known.len() + self.known.len() / 4;
     }
 }

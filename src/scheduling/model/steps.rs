@@ -40,6 +40,9 @@ pub const TRY_POD: u64 = 1_300;
 /// Trying one device for a claim.
 pub const TRY_DEVICE: u64 = 160;
 
+/// Describing one device of a node.
+pub const DESCRIBE_DEVICE: u64 = 64;
+
 /// Evaluating a selector, beside what the evaluation itself costs.
 pub const EVALUATE: u64 = 64;
 
@@ -71,7 +74,12 @@ impl Allowance {
 
     /// Takes the steps of an attempt to find devices, unless there are too few.
     pub fn take(&mut self, toll: Toll) -> ControlFlow<()> {
-        match self.left.checked_sub(of_toll(toll)) {
+        self.pay(of_toll(toll))
+    }
+
+    /// Takes so many steps, unless there are too few.
+    pub fn pay(&mut self, steps: u64) -> ControlFlow<()> {
+        match self.left.checked_sub(steps) {
             Some(left) => {
                 self.left = left;
                 ControlFlow::Continue(())

@@ -12,12 +12,12 @@ pub mod rejection;
 mod scoring;
 pub mod shortage;
 
-use std::{cell::Cell, ops::ControlFlow, sync::Arc};
+use std::{cell::Cell, collections::BTreeSet, ops::ControlFlow, sync::Arc};
 
 use smallvec::smallvec;
 
 use super::{
-    claim_fits::{Asked, AskedOf, NodeFits},
+    claim_fits::{Asked, AskedOf, NodeFits, NodeJudge},
     contract::{PreFilter, PreFiltered, PreScored, Reach, Reasons, SchedulingPlugin},
     pod_counts::PodCounts,
 };
@@ -182,12 +182,9 @@ impl<'a> PodClaims<'a> {
             return Ok(None);
         };
         if let Some(asked) = claims.asked() {
-            let judge = |node: &NodeState, selected: &mut Selected, go_on: GoOn<'_>| {
-                claims.judge(node, selected, go_on)
-            };
             let mut allowance = counts.claim_allowance();
             let asked = (asked, &demand.footprint.namespace);
-            claims.fits = counts.claim_fits().of(asked, (world, only), &mut allowance, judge);
+            claims.fits = counts.claim_fits().of(asked, (world, only), &mut allowance, &claims);
             claims.beside_kept = Cell::new(allowance);
             if only.is_some() && !world.nominations().is_empty() {
                 // As much again, and a little more, for comparing them beside what is kept for other pods.
@@ -391,21 +388,6 @@ impl<'a> PodClaims<'a> {
         Ok((given, extended))
     }
 
-    /// Whether the node has devices for the waiting claims, and what these get.
-    pub(in crate::scheduling) fn judge(
-        &self,
-        node: &NodeState,
-        selected: &mut Selected,
-        go_on: GoOn<'_>,
-    ) -> Result<FoundDevices, ClaimRejection> {
-        let (given, _) = self.allocate(node, selected, go_on)?;
-        let taken = taken_by_each(&given, self.known.inventory())?;
-        let both = self.waiting.iter().zip(&given);
-        let both = both.filter_map(|(waiting, given)| Some((waiting.claim, given.allocation.as_ref()?)));
-        let points = both.map(|(claim, allocation)| AlternativePoints::of(claim, allocation)).sum();
-        Ok(FoundDevices { points, taken })
-    }
-
     /// The claims that are to be given devices on the node, the one for extended resources last.
     fn sought(&self, node: &NodeState) -> Result<Vec<&WaitingClaim>, ClaimRejection> {
         let extended = self.extended.as_ref().map_or(Ok(None), |extended| extended.sought(node))?;
@@ -448,6 +430,35 @@ impl<'a> PodClaims<'a> {
     fn beside(&self, node: &NodeState) -> Beside {
         let by_claim = self.ask.devices.iter().all(|device| node.serves_by_claim(device));
         if by_claim { Beside::Nothing } else { Beside::Shares }
+    }
+}
+
+impl NodeJudge for PodClaims<'_> {
+    /// Whether the node has devices for the waiting claims, and what these get.
+    fn judge(
+        &self,
+        node: &NodeState,
+        selected: &mut Selected,
+        go_on: GoOn<'_>,
+    ) -> Result<FoundDevices, ClaimRejection> {
+        let (given, _) = self.allocate(node, selected, go_on)?;
+        let taken = taken_by_each(&given, self.known.inventory())?;
+        let both = self.waiting.iter().zip(&given);
+        let both = both.filter_map(|(waiting, given)| Some((waiting.claim, given.allocation.as_ref()?)));
+        let points = both.map(|(claim, allocation)| AlternativePoints::of(claim, allocation)).sum();
+        Ok(FoundDevices { points, taken })
+    }
+
+    /// Which shares a node serves by a claim, and what extended resources stand for there, follows from more than its devices.
+    fn attributes(&self) -> Option<BTreeSet<String>> {
+        if self.extended.is_some() || !self.ask.devices.is_empty() {
+            return None;
+        }
+        let mut names = BTreeSet::new();
+        for waiting in &self.waiting {
+            names.extend(waiting.asked.attributes()?);
+        }
+        Some(names)
     }
 }
 

@@ -28,7 +28,7 @@ impl NodePart {
     pub const COUNT: usize = 3;
 }
 
-/// The place of a description among those that were seen. Only equal descriptions have one place.
+/// The number of a description among those that were seen. Only equal descriptions have one number.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub struct PartId(pub u32);
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::dra::{
-    HeldDevices, WaitingClaim,
+    WaitingClaim,
     allocate::{CandidateDevice, options::DeviceOptions},
     device::{AttributeValues, DerivedValues, PCIE_ROOT, SetUse},
 };
@@ -32,7 +32,6 @@ impl Twins {
         claims: &[&WaitingClaim],
         options: &'a [Vec<Vec<DeviceOptions>>],
         candidates: &[CandidateDevice<'a>],
-        held: &HeldDevices,
     ) -> Self {
         let constraints = claims.iter().flat_map(|claim| &claim.constraints);
         let attributes: Vec<&str> =
@@ -42,7 +41,7 @@ impl Twins {
         let kind = |(at, candidate): (usize, &CandidateDevice<'a>)| {
             let device = candidate.device;
             let features = Features {
-                alone: (device.shareable || held.of(&device.id).is_some()).then_some(at),
+                alone: (device.shareable || candidate.held.is_some()).then_some(at),
                 values: attributes.iter().map(|attribute| device.attribute(attribute)).collect(),
                 counters: (!device.consumes.is_empty()).then_some((candidate.pool, &*device.consumes)),
                 serves: alternatives

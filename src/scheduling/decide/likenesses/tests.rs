@@ -5,7 +5,10 @@ use std::ops::ControlFlow;
 use serde_json::json;
 
 use super::*;
-use crate::scheduling::{Snapshot, fixtures, world::object::Object};
+use crate::scheduling::{
+    Snapshot, fixtures,
+    world::{descriptions::KEPT, object::Object},
+};
 
 /// How many nodes are described anew.
 fn refresh(likenesses: &mut Likenesses, snapshot: &Snapshot) -> usize {
@@ -24,7 +27,8 @@ fn descriptions_of_no_node_are_forgotten() {
         assert_eq!(refresh(&mut likenesses, &snapshot), 1);
         assert_eq!(refresh(&mut likenesses, &snapshot), 0, "nothing has changed");
     }
-    assert!(likenesses.known.len() <= KEPT, "{}", likenesses.known.len());
+    let known = likenesses.descriptions.count();
+    assert!(known <= KEPT, "{known}");
 }
 
 /// Nodes a and b, each with a card that a driver publishes and no plugin offers, of which a claim holds that of this node.

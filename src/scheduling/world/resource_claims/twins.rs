@@ -13,13 +13,16 @@ use super::{ResourceClaims, cards::claimed};
 use crate::{
     device::{CardId, CardUsage, Claimed, CoreUnit, Cores, MiB, Usage},
     dra::{
-        DevicePools, HeldDevices, PoolId,
+        self, DevicePools, HeldDevices, PoolId,
         capacity::percent,
         device::{CORES, DeviceId, MEMORY, PoolDevice},
         held::DeviceInUse,
     },
     object::{Amount, resource_claim::AllocationResult},
-    scheduling::{model::node::NodeInfo, world::node_state::NodeState},
+    scheduling::{
+        model::node::NodeInfo,
+        world::{node_parts::Description, node_state::NodeState},
+    },
 };
 
 /// Whether the pod asks for shares of registered cards beside its claims.
@@ -63,6 +66,22 @@ impl ResourceClaims {
             held.add_unclaimed(id, used, shares_left);
         }
         Cow::Owned(held)
+    }
+
+    /// Describes the node's devices, with these of their attributes, so that the allocator finds the same on nodes with equal descriptions for claims of pods
+    /// that ask for no shares ([`dra::describe`]), and returns how many there are; `None`: the node can't be described so.
+    pub(in crate::scheduling) fn describe(
+        &self,
+        node: &NodeState,
+        attributes: &BTreeSet<String>,
+        description: &mut Description,
+    ) -> Option<usize> {
+        // Which devices of several pools are one card is not described.
+        if self.inventory.hardware_pools(&node.info.name) > 1 {
+            return None;
+        }
+        let held = self.in_use(node, Beside::Nothing);
+        dra::describe(node.target(), (&self.inventory, &held), attributes, description)
     }
 
     fn others(&self, node: &NodeState, (pool, device): (&PoolId, &PoolDevice), beside: Beside) -> Others {
