@@ -44,7 +44,7 @@ pub use holders::DeviceHolder;
 pub(in crate::scheduling) use kept::KeptDevices;
 pub(in crate::scheduling) use leaving::{awaits_freeing, beside_those_of};
 pub(in crate::scheduling) use spec::SpecId;
-pub(in crate::scheduling) use twins::Beside;
+pub(in crate::scheduling) use twins::{Beside, describe_devices};
 
 /// How many pods and PodGroups the status of a claim may name as its users (kubernetes `api/resource/v1`, `ResourceClaimReservedForMaxSize`).
 pub const MOST_CONSUMERS: usize = 256;
@@ -166,21 +166,9 @@ impl ResourceClaims {
         };
         self.versions.move_on();
         for (before, pool) in before {
-            self.note_reach(before, &pool);
+            self.versions.note_reach(before, self.inventory.nodes_near(&pool));
         }
         self.note_published(touched);
-    }
-
-    /// Nodes may reach the pool that did not before, or no longer; `None`: any might reach it.
-    fn note_reach(&mut self, before: Option<BTreeSet<Arc<str>>>, pool: &PoolId) {
-        match (before, self.inventory.nodes_near(pool)) {
-            (Some(before), Some(now)) => {
-                before.symmetric_difference(&now).for_each(|node| self.versions.note_node(node.clone()));
-            }
-            (None, Some(_)) => self.versions.note_reach(),
-            // From now on, each of its changes may be one of any node.
-            (_, None) => {}
-        }
     }
 
     /// Takes in a rule that taints devices, new or changed; `None`: it is gone. Where the API server serves two versions, it is seen in both.

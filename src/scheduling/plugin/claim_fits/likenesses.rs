@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use crate::scheduling::{
     model::steps::{Allowance, DESCRIBE_DEVICE, JUDGE},
-    world::{World, descriptions::Descriptions, node_parts::PartId},
+    world::{World, descriptions::Descriptions, node_parts::PartId, resource_claims::describe_devices},
 };
 
 /// The nodes as claims see them, by the attributes that matter to these.
@@ -119,8 +119,9 @@ impl DescribedNodes {
     ) -> (DescribedNode, usize) {
         let Some(state) = world.nodes.at(slot) else { return (DescribedNode::default(), 0) };
         let claims = world.resource_claims();
-        let of_node =
-            self.descriptions.number_where(|description| claims.describe(state, attributes, description));
+        let of_node = self
+            .descriptions
+            .number_where(|description| describe_devices(claims, state, attributes, description));
         let (number, devices) = of_node.unzip();
         let (generation, stamp) = (state.generation, claims.stamp(&state.info.name));
         (DescribedNode { generation, stamp, number }, devices.unwrap_or(0))

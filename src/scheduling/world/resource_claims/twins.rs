@@ -68,22 +68,6 @@ impl ResourceClaims {
         Cow::Owned(held)
     }
 
-    /// Describes the node's devices, with these of their attributes, so that the allocator finds the same on nodes with equal descriptions for claims of pods
-    /// that ask for no shares ([`dra::describe`]), and returns how many there are; `None`: the node can't be described so.
-    pub(in crate::scheduling) fn describe(
-        &self,
-        node: &NodeState,
-        attributes: &BTreeSet<String>,
-        description: &mut Description,
-    ) -> Option<usize> {
-        // Which devices of several pools are one card is not described.
-        if self.inventory.hardware_pools(&node.info.name) > 1 {
-            return None;
-        }
-        let held = self.in_use(node, Beside::Nothing);
-        dra::describe(node.target(), (&self.inventory, &held), attributes, description)
-    }
-
     fn others(&self, node: &NodeState, (pool, device): (&PoolId, &PoolDevice), beside: Beside) -> Others {
         let Some(id) = device.hardware.as_ref().map(CardId::from) else { return (None, None) };
         let all = || (Some(DeviceInUse { whole: true, ..DeviceInUse::default() }), None);
@@ -140,6 +124,22 @@ impl ResourceClaims {
             known.is_some_and(|known| (&known.driver, &known.pool) != (&id.driver, &id.pool))
         })
     }
+}
+
+/// Describes the node's devices, with these of their attributes, so that the allocator finds the same on nodes with equal descriptions for claims of pods
+/// that ask for no shares ([`dra::describe`]), and returns how many there are; `None`: the node can't be described so.
+pub(in crate::scheduling) fn describe_devices(
+    claims: &ResourceClaims,
+    node: &NodeState,
+    attributes: &BTreeSet<String>,
+    description: &mut Description,
+) -> Option<usize> {
+    // Which devices of several pools are one card is not described.
+    if claims.inventory.hardware_pools(&node.info.name) > 1 {
+        return None;
+    }
+    let held = claims.in_use(node, Beside::Nothing);
+    dra::describe(node.target(), (&claims.inventory, &held), attributes, description)
 }
 
 /// What is kept on the node of a card, through devices of other pools.

@@ -57,14 +57,16 @@ impl DeviceVersions {
         self.now += 1;
     }
 
-    /// The node begins or ceases to reach a pool that names its nodes, with what was noted last.
-    pub(super) fn note_node(&mut self, node: Arc<str>) {
-        self.nodes.note(node, self.now);
-    }
-
-    /// Nodes that are not known cease to reach a pool with what was noted last.
-    pub(super) fn note_reach(&mut self) {
-        self.reach = self.now;
+    /// With what was noted last, a pool may be reached from other nodes than before; `None`: it may be any node.
+    pub(super) fn note_reach(&mut self, before: Option<BTreeSet<Arc<str>>>, now: Option<BTreeSet<Arc<str>>>) {
+        match (before, now) {
+            (Some(before), Some(now)) => {
+                before.symmetric_difference(&now).for_each(|node| self.nodes.note(node.clone(), self.now));
+            }
+            (None, Some(_)) => self.reach = self.now,
+            // From now on, a change of the pool may be one of any node.
+            (_, None) => {}
+        }
     }
 
     /// A class changes.
