@@ -381,14 +381,18 @@ impl Judged {
 /// becomes that of now. A slot may be there twice.
 fn changed(world: &World, generations: impl Iterator<Item = u64>, version: &mut u64) -> Vec<usize> {
     let (claims, nodes) = (world.resource_claims(), &world.nodes);
+    let before = std::mem::replace(version, claims.version());
+    if before == 0 {
+        // Nothing was known yet, so that it makes no difference what has changed.
+        return (0..nodes.slots().len()).collect();
+    }
     let both = generations.zip(nodes.generations()).enumerate();
     let mut changed: Vec<usize> =
         both.filter(|(_, (known, now))| known != *now).map(|(slot, _)| slot).collect();
-    match claims.changed_since(*version) {
+    match claims.changed_since(before) {
         ChangedNodes::These(names) => changed.extend(names.iter().filter_map(|name| nodes.slot(name))),
         ChangedNodes::Any => changed = (0..nodes.slots().len()).collect(),
     }
-    *version = claims.version();
     changed
 }
 
