@@ -46,6 +46,9 @@ struct Args {
     /// Decisions of a round for classes that were decided before.
     #[arg(long, default_value_t = 20)]
     known: usize,
+    /// Classes that were decided before, whose pods take turns.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    classes: u64,
     /// Decisions of a round for classes that were not; 0 leaves them out.
     #[arg(long, default_value_t = 2)]
     new: usize,
@@ -66,7 +69,7 @@ fn main() {
         println!("{nodes} nodes, µs a decision: least, median and most of {} rounds", args.rounds);
         println!("{:<45} {:>29} {:>29}", "the pod has", "known class", "new class");
         for family in Family::ALL.iter().filter(|family| family.name().contains(&args.family)) {
-            let known = known.of_known_class(&mut World::new(nodes, *family));
+            let known = known.of_known_classes(args.classes, &mut World::new(nodes, *family));
             let new = new.of_new_classes(&mut World::new(nodes, *family));
             println!("{:<45} {} {}", family.name(), columns(known), columns(new));
         }

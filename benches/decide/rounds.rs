@@ -32,10 +32,12 @@ impl Rounds {
         Self { rounds, decisions }
     }
 
-    /// Pods of one class, which was decided before; `None`: there are no rounds.
-    pub(crate) fn of_known_class(self, world: &mut World) -> Option<Timing> {
-        world.place(KNOWN);
-        self.timed(world, |_| KNOWN)
+    /// Pods of so many classes in turn, each of which was decided before; `None`: there are no rounds.
+    pub(crate) fn of_known_classes(self, classes: u64, world: &mut World) -> Option<Timing> {
+        for class in 0..classes {
+            world.place(KNOWN + class);
+        }
+        self.timed(world, |at| KNOWN + at % classes)
     }
 
     /// Pods of a class of their own each.
