@@ -153,7 +153,7 @@ fn candidates<'a>(
                 pool: at,
                 featureless: !device.nodes.skips.is_empty() && !node.skips_operations(),
                 held: found.ok().map(|place| in_use[place].1),
-                is_claimed: found.is_ok() && held.is_claimed(&device.id),
+                is_claimed: found.is_ok() && !held.is_unclaimed(&device.id),
                 shares_left: held.shares_left(&device.id),
             }
         }));

@@ -191,12 +191,14 @@ fn capacity_named<'a>(
     driver: &str,
     all: &'a BTreeMap<String, Capacity>,
 ) -> Option<(&'a str, Amount)> {
-    let is_it = |spelled: &str| {
-        let own = spelled.strip_prefix(driver).and_then(|rest| rest.strip_prefix('/'));
-        own.unwrap_or(spelled) == name
-    };
+    let is_it = |spelled: &str| own_name(spelled, driver).unwrap_or(spelled) == name;
     let found = all.iter().find(|(spelled, _)| is_it(spelled));
     found.map(|(spelled, capacity)| (spelled.as_str(), capacity.value.amount))
+}
+
+/// What follows the driver's domain in a name that is spelled with it; `None`: it has no domain or another.
+fn own_name<'a>(spelled: &'a str, driver: &str) -> Option<&'a str> {
+    spelled.strip_prefix(driver)?.strip_prefix('/')
 }
 
 fn consumed(device: &SliceDevice) -> Result<Vec<SetUse>, String> {

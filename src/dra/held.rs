@@ -200,7 +200,12 @@ impl HeldDevices {
 
     /// Whether a claim holds something of a device: then it has taken its counters.
     pub fn is_claimed(&self, id: &DeviceId) -> bool {
-        self.by_id.contains_key(id) && !self.unclaimed.contains(id)
+        self.by_id.contains_key(id) && !self.is_unclaimed(id)
+    }
+
+    /// Whether others than claims use the hardware of a device of which no claim holds anything.
+    pub(super) fn is_unclaimed(&self, id: &DeviceId) -> bool {
+        self.unclaimed.contains(id)
     }
 
     /// How many more shares of a device can be given; `None`: as many as its capacities allow.

@@ -2,6 +2,7 @@
 
 use semver::Version;
 
+use super::own_name;
 use crate::{
     dra::cel::{DeviceValue, DeviceVariable, EvaluationError},
     object::resource_slice::{DeviceAttribute, SliceDevice},
@@ -19,9 +20,9 @@ pub(in crate::dra) struct DeviceView {
 impl DeviceView {
     /// Of a device of this driver.
     pub(super) fn of(driver: &str, device: &SliceDevice) -> Self {
-        let own = |name: &str| name.strip_prefix(driver).and_then(|rest| rest.strip_prefix('/')).is_some();
-        let twice = |name: &String| own(name) && device.attributes.contains_key(&name[driver.len() + 1..]);
-        let is_plain = device.attributes.iter().all(|(name, value)| !value.is_list() && !twice(name));
+        let is_short_too =
+            |name: &str| own_name(name, driver).is_some_and(|own| device.attributes.contains_key(own));
+        let is_plain = device.attributes.iter().all(|(name, value)| !value.is_list() && !is_short_too(name));
         Self { variable: variable(driver, device), is_plain }
     }
 }

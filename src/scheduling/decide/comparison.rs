@@ -83,7 +83,7 @@ fn compare(
 ) -> Option<Compared> {
     let Task { outlook, unfinished, .. } = &*comparison.0;
     let state = outlook.world().node(node)?;
-    let mut selected = unfinished.fits.selected_in(slot);
+    let mut selected = unfinished.selected(slot);
     let found = claims.judge(state, &mut selected, go_on);
     Some(Compared {
         slot,

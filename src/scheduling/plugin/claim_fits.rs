@@ -89,11 +89,6 @@ impl NodeFits {
         self.of(node).map(Judged::selected).unwrap_or_default()
     }
 
-    /// As [`Self::selected`], of the node in this slot.
-    pub(in crate::scheduling) fn selected_in(&self, slot: usize) -> Selected {
-        self.judged.get(slot).map(Judged::selected).unwrap_or_default()
-    }
-
     fn found(&self, node: &NodeState) -> Option<&Result<FoundDevices, ClaimRejection>> {
         self.of(node)?.found.as_deref()
     }
@@ -134,7 +129,15 @@ pub struct ClaimFits {
 pub(in crate::scheduling) struct Unfinished {
     pub(in crate::scheduling) asked: Asked,
     pub(in crate::scheduling) nodes: Vec<(usize, NodeName)>,
-    pub(in crate::scheduling) fits: NodeFits,
+    /// What was found until then, by slot.
+    judged: Arc<Vec<Judged>>,
+}
+
+impl Unfinished {
+    /// Which devices of the node in this slot selectors admit, as far as it is known.
+    pub(in crate::scheduling) fn selected(&self, slot: usize) -> Selected {
+        self.judged.get(slot).map(Judged::selected).unwrap_or_default()
+    }
 }
 
 /// What was found for one node beside the decisions.
@@ -214,8 +217,8 @@ impl ClaimFits {
         }
         let fits = NodeFits { judged: known.judged.clone(), nodes: world.nodes.clone(), is_unfinished };
         if is_unfinished && only.is_none() {
-            let (nodes, fits) = (known.left(described, world), fits.clone());
-            self.unfinished.get_or_insert(Unfinished { asked, nodes, fits });
+            let (nodes, judged) = (known.left(described, world), known.judged.clone());
+            self.unfinished.get_or_insert(Unfinished { asked, nodes, judged });
         }
         fits
     }
@@ -296,8 +299,8 @@ impl Known {
         let Likeness { generation, stamp, .. } = likeness;
         let judged = Arc::make_mut(&mut self.judged);
         let found = judged[from].found.clone();
-        judged[slot] =
-            Judged { generation, stamp: Some(stamp), found, selected: judged[slot].selected.take() };
+        let judged = &mut judged[slot];
+        (judged.generation, judged.stamp, judged.found) = (generation, Some(stamp), found);
     }
 
     /// The nodes that are still to be judged; of those that are alike, the first.

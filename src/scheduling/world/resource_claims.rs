@@ -158,15 +158,17 @@ impl ResourceClaims {
     /// Takes in a slice, new or changed; `None`: it is gone.
     pub(in crate::scheduling) fn set_slice(&mut self, name: &str, slice: Option<Arc<ResourceSlice>>) {
         let own = slice.as_ref().map(|slice| DevicePools::pool_of(slice));
-        let pools = self.inventory.pool_of_slice(name).cloned().into_iter().chain(own);
-        let before: Vec<_> = pools.map(|pool| (self.inventory.nodes_near(&pool), pool)).collect();
+        // It may leave a pool for another.
+        let pools: BTreeSet<PoolId> =
+            self.inventory.pool_of_slice(name).cloned().into_iter().chain(own).collect();
+        let before: Vec<_> = pools.iter().map(|pool| self.inventory.nodes_near(pool)).collect();
         let touched = match slice {
             Some(slice) => self.inventory.set(slice),
             None => self.inventory.remove(name).into_iter().collect(),
         };
         self.versions.move_on();
-        for (before, pool) in before {
-            self.versions.note_reach(before, self.inventory.nodes_near(&pool));
+        for (before, pool) in before.into_iter().zip(&pools) {
+            self.versions.note_reach(before, self.inventory.nodes_near(pool));
         }
         self.note_published(touched);
     }
