@@ -414,8 +414,9 @@ impl Verdicts {
         let Surroundings { device_resources, packing } = scoring.around;
         let mut of_amounts: HashMap<[PartId; 2], Option<u32>, FixedState> = HashMap::default();
         let mut different_amounts: HashMap<AmountsVerdict, u32, FixedState> = HashMap::default();
-        for state in slots.iter().filter_map(|slot| world.nodes.at(*slot)) {
-            let slot = state.slot;
+        // The nodes lie anywhere in memory, so that of most nothing is read but their generations.
+        let (nodes, generations) = (world.nodes.slots(), world.nodes.generations());
+        for (slot, state) in slots.iter().filter_map(|slot| Some((*slot, nodes.get(*slot)?.as_ref()?))) {
             let mut is_asked = false;
             let mut go_on =
                 || if std::mem::replace(&mut is_asked, true) { Some(()) } else { go_on().continue_value() };
@@ -442,7 +443,7 @@ impl Verdicts {
                 }
             };
             shared.nodes += 1;
-            self.enter(slot, state.generation, shared.verdict.clone(), shared.score);
+            self.enter(slot, generations[slot], shared.verdict.clone(), shared.score);
         }
         Some(())
     }
@@ -652,7 +653,7 @@ impl Verdicts {
         // `None`: a verdict on nodes that fit.
         let mut places: HashMap<*const NodeVerdict, Option<usize>, FixedState> = HashMap::default();
         let mut last: Option<(*const NodeVerdict, Option<usize>)> = None;
-        for (state, verdict) in world.nodes.slots().iter().zip(&self.of_nodes) {
+        for (slot, (state, verdict)) in world.nodes.slots().iter().zip(&self.of_nodes).enumerate() {
             let Some(state) = state else { continue };
             let shared = Arc::as_ptr(verdict);
             let place = match last {
@@ -679,7 +680,7 @@ impl Verdicts {
             last = Some((shared, place));
             let Some(alike) = place.map(|place| &mut failed[place]) else { continue };
             alike.count += 1;
-            if world.nodes.comes_before(state.slot, alike.first.slot) {
+            if world.nodes.comes_before(slot, alike.first.slot) {
                 alike.first = state;
             }
         }
