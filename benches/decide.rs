@@ -52,6 +52,9 @@ struct Args {
     /// Decisions of a round for classes that were not; 0 leaves them out.
     #[arg(long, default_value_t = 2)]
     new: usize,
+    /// Let a view of the cluster be held over each decision, as the program publishes them, and count all that is done for the pod.
+    #[arg(long)]
+    viewed: bool,
     /// Passed by cargo; means nothing here.
     #[arg(long, hide = true)]
     bench: bool,
@@ -69,8 +72,8 @@ fn main() {
         println!("{nodes} nodes, µs a decision: least, median and most of {} rounds", args.rounds);
         println!("{:<45} {:>29} {:>29}", "the pod has", "known class", "new class");
         for family in Family::ALL.iter().filter(|family| family.name().contains(&args.family)) {
-            let known = known.of_known_classes(args.classes, &mut World::new(nodes, *family));
-            let new = new.of_new_classes(&mut World::new(nodes, *family));
+            let known = known.of_known_classes(args.classes, &mut World::new(nodes, *family, args.viewed));
+            let new = new.of_new_classes(&mut World::new(nodes, *family, args.viewed));
             println!("{:<45} {} {}", family.name(), columns(known), columns(new));
         }
     }

@@ -36,6 +36,7 @@ pub mod dra;
 pub mod excerpt;
 pub mod extender;
 pub mod object;
+pub mod persistent;
 pub mod scheduling;
 pub mod simulation;
 pub mod webhook;

@@ -4,6 +4,9 @@
 
 #[path = "../benches/review/asked.rs"]
 mod asked;
+#[path = "../benches/claims/objects.rs"]
+#[allow(dead_code, reason = "the benches of claims use all of it")]
+mod devices;
 #[path = "../benches/scale/objects.rs"]
 #[allow(dead_code, reason = "the bench of large clusters uses all of it")]
 mod objects;
@@ -17,13 +20,16 @@ use berth::{
     object::{Node, Pod, Workloads},
     scheduling::{
         CardReason, DeviceReason, Event, FitError, NodeChange, ObjectChange, PendingReason, PodChange,
-        PodKey, QuotaChange, Reason, Scheduler,
+        PodKey, QuotaChange, Reason, Scheduler, Snapshot,
         model::kind::Kind,
         queue::{AttemptHistories, AttemptHistory, MOST_EARLIER_OUTCOMES, MOST_OUTCOMES},
+        world::object::Object,
     },
     webhook::answer,
 };
 use jiff::Timestamp;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
 
 /// The most allocations that a review of a pod of 2.6 KB may take.
 const MOST: u64 = 132;
@@ -188,4 +194,70 @@ fn what_is_kept_of_nodes_and_pods_takes_so_much_memory_at_most() {
     assert!(each(of_classes, CLASSES * NODES) <= MOST_OF_A_VERDICT);
     assert!(each(of_nodes.bytes_current + of_states, NODES) <= MOST_OF_A_NODE);
     assert!(each(of_pods.bytes_current + of_known_pods, PODS) <= MOST_OF_A_POD);
+}
+
+/// A cluster with so many objects of each of these kinds.
+fn cluster(count: usize) -> Snapshot {
+    let mut snapshot = Snapshot::default();
+    for number in 0..count {
+        OBJECTS.iter().for_each(|object| drop(snapshot.set_object(object(number, "before"))));
+    }
+    snapshot
+}
+
+/// What grows with a cluster and changes while it runs: each by its number, with this in it.
+const OBJECTS: [fn(usize, &str) -> Object; 5] = [
+    |number, value| {
+        let mut slice = devices::slice(number, devices::Kind::Any);
+        slice["spec"]["devices"][0]["attributes"] = json!({"value": {"string": value}});
+        Object::ResourceSlice(read(slice))
+    },
+    |number, value| {
+        let (name, user) = (format!("claim-{number}"), format!("{value}-{number}"));
+        let mut claim = devices::claim((&name, "pod"), devices::Kind::Any, "gpu");
+        claim["status"] = devices::allocated((&name, &user), devices::Kind::Any, (number, 0));
+        Object::ResourceClaim(read(claim))
+    },
+    |number, value| {
+        let metadata = json!({"name": format!("claim-{number}"), "namespace": "team"});
+        let spec = json!({"storageClassName": value});
+        Object::PersistentVolumeClaim(read(json!({"metadata": metadata, "spec": spec})))
+    },
+    |number, value| {
+        let spec = json!({"storageClassName": value, "claimRef": {"namespace": "team", "name": format!("claim-{number}")}});
+        Object::PersistentVolume(read(
+            json!({"metadata": {"name": format!("volume-{number}")}, "spec": spec}),
+        ))
+    },
+    |number, value| {
+        let source = json!({"persistentVolumeName": format!("volume-{number}")});
+        let spec = json!({"attacher": value, "nodeName": devices::node_name(number), "source": source});
+        Object::VolumeAttachment(read(
+            json!({"metadata": {"name": format!("attached-{number}")}, "spec": spec}),
+        ))
+    },
+];
+
+fn read<T: DeserializeOwned>(written: Value) -> Arc<T> {
+    Arc::new(serde_json::from_value(written).unwrap())
+}
+
+/// So many times as many bytes are taken at most where there are a hundred times as many objects: the way to one of them is longer.
+const MOST_LONGER: u64 = 3;
+
+#[test]
+fn what_changes_while_a_view_is_held_copies_nothing_else() {
+    let (few, many) = (20, 2_000);
+    let mut clusters = [few, many].map(|count| (count, cluster(count)));
+    for (place, object) in OBJECTS.iter().enumerate() {
+        let [of_few, of_many] = clusters.each_mut().map(|(count, snapshot)| {
+            let (_view, changed) = (snapshot.world().clone(), object(*count / 2, "after"));
+            allocation_counter::measure(|| drop(snapshot.set_object(changed))).bytes_total
+        });
+        println!("object {place}: {of_few} bytes of {few}, {of_many} of {many}");
+        assert!(
+            of_many <= MOST_LONGER * of_few,
+            "object {place}: {of_few} bytes of {few}, {of_many} of {many}"
+        );
+    }
 }

@@ -1,6 +1,6 @@
 //! Berth's scheduler without an API server: pods are decided one after the other, and what is to be written is answered at once.
 
-use std::{sync::Arc, time::Duration};
+use std::{ops::ControlFlow, sync::Arc, time::Duration};
 
 use berth::{
     cluster::Reader,
@@ -10,7 +10,7 @@ use berth::{
         BindOutcome, Effect, Event, NodeChange, NodeInfo, ObjectChange, PodChange, PodInfo, PodKey,
         QuotaChange,
         effect::PrebindWrite,
-        event::WriteOutcome,
+        event::{Computed, WriteOutcome},
         model::{claim_use::FINALIZER, kind::Kind},
         scheduler::{Pace, Scheduler, Settings},
         world::object::Object,
@@ -95,7 +95,7 @@ impl Berth {
     }
 
     /// Decides every pod that waits, in the order of the list: how long each took, from the event that shows the pod to the effect that
-    /// writes for its claim. The pod is bound before the next comes, which is not timed.
+    /// writes for its claim, with what the program compares beside its decisions. The pod is bound before the next comes, which is not timed.
     pub(crate) fn decide_all(&mut self) -> Vec<Duration> {
         let waiting = std::mem::take(&mut self.waiting);
         waiting.into_iter().map(|pod| self.decide(&pod)).collect()
@@ -105,7 +105,14 @@ impl Berth {
         let event = Event::Pod(PodChange::Seen(Box::new(self.pod(pod.clone()))));
         let started = Instant::now();
         self.scheduler.observe(event, self.now);
-        let effects = self.scheduler.settle(self.now);
+        let mut effects = self.scheduler.settle(self.now);
+        while let Some(at) = effects.iter().position(|effect| matches!(effect, Effect::CompareClaims(_))) {
+            if let Effect::CompareClaims(comparison) = effects.swap_remove(at) {
+                let compared = comparison.run(|_| ControlFlow::Continue(()));
+                self.scheduler.observe(Event::Computed(Computed::Claims(compared)), self.now);
+                effects.extend(self.scheduler.settle(self.now));
+            }
+        }
         let took = started.elapsed();
         let writes = effects.iter().filter(|effect| matches!(effect, Effect::Prebind { .. }));
         assert_eq!(writes.count(), 1, "{effects:?}");

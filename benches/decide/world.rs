@@ -35,6 +35,8 @@ pub(crate) struct World {
     pub(super) snapshot: Snapshot,
     pub(super) classes: Classes,
     pub(super) placed: usize,
+    /// Whether what was published of the cluster before a decision is still held after it.
+    viewed: bool,
 }
 
 /// What is decided at once.
@@ -59,7 +61,7 @@ pub(super) const PROFILE: &str = "hami";
 const PODS: usize = 1_000;
 
 impl World {
-    pub(crate) fn new(nodes: usize, family: Family) -> Self {
+    pub(crate) fn new(nodes: usize, family: Family, viewed: bool) -> Self {
         let mut snapshot = Snapshot::default();
         let mut terms = HashSet::new();
         for at in 0..nodes {
@@ -102,11 +104,21 @@ impl World {
         if let Family::TemplateClaim(kind) = family {
             claims::publish(&mut snapshot, nodes, kind);
         }
-        Self { family, nodes, snapshot, classes: Classes::default(), placed: 0 }
+        Self { family, nodes, snapshot, classes: Classes::default(), placed: 0, viewed }
     }
 
-    /// Decides the next pod or gang, with so much memory in MiB, and charges it; how long the decision took.
+    /// Decides the next pod or gang, with so much memory in MiB, and charges it; how long the decision took. Where a view of the cluster is held, the time
+    /// to charge it counts too, and that to take in its claim, and to drop the view.
     pub(crate) fn place(&mut self, memory: u64) -> Duration {
+        if self.viewed {
+            let view = self.snapshot.world().clone();
+            let started = Instant::now();
+            let subject = self.next(memory);
+            let outcome = self.decide(subject);
+            self.enter(outcome);
+            drop(view);
+            return started.elapsed();
+        }
         let subject = self.next(memory);
         let started = Instant::now();
         let outcome = self.decide(subject);

@@ -10,9 +10,12 @@ use super::{
     device::DeviceId,
     pool::{DevicePools, PoolId},
 };
-use crate::object::{
-    Amount,
-    resource_claim::{AllocatedDevice, AllocationResult},
+use crate::{
+    object::{
+        Amount,
+        resource_claim::{AllocatedDevice, AllocationResult},
+    },
+    persistent::{PersistentMap, value_of},
 };
 
 /// The pools of which an allocation holds devices.
@@ -27,9 +30,9 @@ pub fn unreadable(allocation: &AllocationResult) -> Vec<String> {
 }
 
 /// Devices that are in use, by all claims that are allocated.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct HeldDevices {
-    by_id: BTreeMap<DeviceId, DeviceInUse>,
+    by_id: PersistentMap<DeviceId, DeviceInUse>,
     /// Of these, no claim holds anything: others use their hardware.
     unclaimed: BTreeSet<DeviceId>,
     /// How many more shares of a device can be given, where more than its capacities limits them.
@@ -94,7 +97,7 @@ impl HeldDevices {
     pub fn clear(&mut self, pool: &PoolId) {
         let own: Vec<DeviceId> = self.of_pool(pool).map(|(id, _)| id.clone()).collect();
         for id in own {
-            self.by_id.remove(&id);
+            self.by_id.remove_mut(&id);
             self.double_allocations.remove(&id);
             self.excesses.remove(&id);
         }
@@ -139,7 +142,7 @@ impl HeldDevices {
                 continue;
             }
             let id = DeviceId::from(result);
-            let held = self.by_id.entry(id.clone()).or_default();
+            let held = value_of(&mut self.by_id, id.clone());
             held.whole |= result.share_id.is_none();
             held.given += 1;
             for (name, quantity) in &result.consumed_capacity {
@@ -166,7 +169,9 @@ impl HeldDevices {
     pub fn of_pools<'a>(&self, pools: impl Iterator<Item = &'a PoolId>) -> Self {
         let mut held = Self::default();
         for pool in pools {
-            held.by_id.extend(self.of_pool(pool).map(|(id, held)| (id.clone(), held.clone())));
+            for (id, in_use) in self.of_pool(pool) {
+                held.by_id.insert_mut(id.clone(), in_use.clone());
+            }
         }
         let double = held.by_id.iter().filter(|(_, held)| held.is_double_allocation());
         held.double_allocations = double.map(|(id, _)| id.clone()).collect();
@@ -225,7 +230,7 @@ impl HeldDevices {
         } else {
             self.double_allocations.remove(&id);
         }
-        self.by_id.insert(id, held);
+        self.by_id.insert_mut(id, held);
     }
 
     /// Each device of which [`Self::is_given_twice`] holds.

@@ -15,20 +15,23 @@ use super::{
     node::{NodeSelection, TargetNode},
     taint::{PoolTaints, TaintRules, TaintedDevices},
 };
-use crate::object::{Amount, DeviceTaintRule, ResourceSlice};
+use crate::{
+    object::{Amount, DeviceTaintRule, ResourceSlice},
+    persistent::{PersistentMap, PersistentSet, value_of},
+};
 
 /// Every pool of the cluster.
 #[derive(Clone, Debug, Default)]
 pub struct DevicePools {
-    pools: BTreeMap<PoolId, Generations>,
+    pools: PersistentMap<PoolId, Generations>,
     /// By slice, the pool that it belongs to.
-    pool_of: BTreeMap<Arc<str>, PoolId>,
+    pool_of: PersistentMap<Arc<str>, PoolId>,
     /// By node, the pools with slices that name it.
-    of_node: BTreeMap<Arc<str>, BTreeSet<PoolId>>,
+    of_node: PersistentMap<Arc<str>, BTreeSet<PoolId>>,
     /// The pools with slices that select nodes in another way.
-    of_many: BTreeSet<PoolId>,
+    of_many: PersistentSet<PoolId>,
     /// The pools with devices that take of their nodes' own resources.
-    taking: BTreeSet<PoolId>,
+    taking: PersistentSet<PoolId>,
     hardware: HardwareIndex,
     taints: Arc<TaintRules>,
     /// How many devices have been read so far.
@@ -128,9 +131,11 @@ impl DevicePools {
     pub fn set_rule(&mut self, name: &Arc<str>, rule: Option<Arc<DeviceTaintRule>>) -> Vec<PoolId> {
         let mut changed = BTreeSet::new();
         for devices in Arc::make_mut(&mut self.taints).set(name, rule) {
-            for (pool, generations) in self.pools.iter_mut().filter(|(pool, _)| devices.are_in(pool)) {
-                if generations.taint(&self.taints.of_pool(pool), &devices) {
-                    changed.insert(pool.clone());
+            let pools: Vec<PoolId> = self.pools.keys().filter(|pool| devices.are_in(pool)).cloned().collect();
+            for pool in pools {
+                let generations = self.pools.get_mut(&pool);
+                if generations.is_some_and(|own| own.taint(&self.taints.of_pool(&pool), &devices)) {
+                    changed.insert(pool);
                 }
             }
         }
@@ -140,13 +145,14 @@ impl DevicePools {
     fn file(&mut self, name: Arc<str>, slice: Arc<ResourceSlice>) -> Vec<PoolId> {
         let before = self.unfile(&name);
         let pool = Self::pool_of(&slice);
-        self.pool_of.insert(name.clone(), pool.clone());
-        self.pools.entry(pool.clone()).or_default().slices.insert(name, slice);
+        self.pool_of.insert_mut(name.clone(), pool.clone());
+        value_of(&mut self.pools, pool.clone()).slices.insert(name, slice);
         before.into_iter().filter(|before| *before != pool).chain([pool.clone()]).collect()
     }
 
     fn unfile(&mut self, slice: &str) -> Option<PoolId> {
-        let pool = self.pool_of.remove(slice)?;
+        let pool = self.pool_of.get(slice)?.clone();
+        self.pool_of.remove_mut(slice);
         if let Some(generations) = self.pools.get_mut(&pool) {
             generations.slices.remove(slice);
         }
@@ -155,34 +161,34 @@ impl DevicePools {
 
     /// Reads a pool anew from its slices.
     fn read(&mut self, pool: &PoolId) {
-        self.of_many.remove(pool);
-        self.taking.remove(pool);
+        self.of_many.remove_mut(pool);
+        self.taking.remove_mut(pool);
         let of = self.pools.get(pool).map(Generations::nodes).unwrap_or_default();
         for node in of {
             if let Some(pools) = self.of_node.get_mut(&node)
                 && pools.remove(pool)
                 && pools.is_empty()
             {
-                self.of_node.remove(&node);
+                self.of_node.remove_mut(&node);
             }
         }
         let Some(generations) = self.pools.get_mut(pool) else { return };
         self.hardware.remove(pool, generations.slices().flat_map(|slice| &slice.devices));
         generations.read(&mut self.readings, &self.taints.of_pool(pool));
         if generations.slices.is_empty() {
-            self.pools.remove(pool);
+            self.pools.remove_mut(pool);
             return;
         }
         for node in generations.nodes() {
-            self.of_node.entry(node).or_default().insert(pool.clone());
+            value_of(&mut self.of_node, node).insert(pool.clone());
         }
         self.hardware.add(pool, generations.slices().flat_map(|slice| &slice.devices));
         if generations.slices().any(|slice| !matches!(slice.selection, Some(NodeSelection::Name(_)))) {
-            self.of_many.insert(pool.clone());
+            self.of_many.insert_mut(pool.clone());
         }
         let mut devices = generations.slices().flat_map(|slice| &slice.devices);
         if devices.any(|device| !device.nodes.takes.is_nothing()) {
-            self.taking.insert(pool.clone());
+            self.taking.insert_mut(pool.clone());
         }
     }
 
@@ -203,7 +209,7 @@ impl DevicePools {
 
     /// The pools of which this node might reach a slice, by driver and name.
     pub fn pools_near(&self, node: &str) -> impl Iterator<Item = &PoolId> {
-        self.of_node.get(node).into_iter().flatten().chain(&self.of_many)
+        self.of_node.get(node).into_iter().flatten().chain(self.of_many.iter())
     }
 
     /// The nodes that might reach a slice of this pool; `None`: it may be any node.

@@ -560,11 +560,11 @@ fn those_pods_go_whose_devices_are_needed_and_what_they_leave_is_kept() {
         prop_assume!(fits(&snapshot).is_err());
 
         let before: Vec<_> = snapshot.nodes().cloned().collect();
-        let held = format!("{:?}", snapshot.resource_claims().held());
+        let held = snapshot.resource_claims().held().clone();
         let chosen = choose(&demand, &mut snapshot, &mut PodCounts::default(), Rules::default()).ok();
         let same = snapshot.nodes().zip(&before).all(|(now, before)| Arc::ptr_eq(now, before));
         prop_assert!(same, "what was tried has left a trace");
-        prop_assert_eq!(&held, &format!("{:?}", snapshot.resource_claims().held()));
+        prop_assert_eq!(&held, snapshot.resource_claims().held());
         let found = chosen.map(|Candidate { node, victims, violations }| {
             let victims = victims.iter().map(|victim| number(&victim.pod)).collect::<Vec<_>>();
             (node.to_string(), violations, victims)

@@ -248,7 +248,7 @@ impl World {
     /// Tries it in a plan that is undone.
     fn attempt(&mut self, pods: &[(usize, bool)]) -> Result<(), TestCaseError> {
         let states = |snapshot: &Snapshot| snapshot.nodes().cloned().collect::<Vec<Arc<NodeState>>>();
-        let held = |snapshot: &Snapshot| format!("{:?}", snapshot.resource_claims().held());
+        let held = |snapshot: &Snapshot| snapshot.resource_claims().held().clone();
         let before = (states(&self.snapshot), held(&self.snapshot));
         let demands: Vec<Demand> = (0..PODS).map(|pod| self.demand(pod)).collect();
         let mut snapshot = std::mem::take(&mut self.snapshot);

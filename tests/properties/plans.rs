@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use berth::{
     device::{Answer, CardUsage, Dimension, MiB},
+    dra::HeldDevices,
     object::resource_claim::{AllocatedDevice, AllocationResult, DeviceAllocationResult},
     scheduling::{
         Footprint, NodeInfo, QuotaInfo, QuotaKey, Snapshot, Stage, Uid,
@@ -117,7 +118,7 @@ struct Seen {
     charges: Vec<Option<Charge>>,
     left: Option<MiB>,
     reserved: String,
-    claims: String,
+    claims: HeldDevices,
 }
 
 impl Seen {
@@ -127,7 +128,7 @@ impl Seen {
             charges: (0..6).map(|pod| snapshot.ledger().get(&uid(pod)).cloned()).collect(),
             left: snapshot.quotas().left("team-0", &"test".into()).memory,
             reserved: format!("{:?}", snapshot.reservations()),
-            claims: format!("{:?}", snapshot.resource_claims().held()),
+            claims: snapshot.resource_claims().held().clone(),
         }
     }
 

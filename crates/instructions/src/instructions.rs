@@ -67,7 +67,7 @@ pub struct Decided {
 }
 
 fn ready(family: Family, class: PodClass) -> Box<Ready> {
-    let mut world = World::new(NODES, family);
+    let mut world = World::new(NODES, family, false);
     world.place(KNOWN);
     let subject = world.next(match class {
         PodClass::Known => KNOWN,

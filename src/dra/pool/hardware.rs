@@ -6,12 +6,15 @@ use std::{
 };
 
 use super::{DevicePools, PoolId};
-use crate::dra::device::{DeviceId, PoolDevice};
+use crate::{
+    dra::device::{DeviceId, PoolDevice},
+    persistent::{PersistentMap, PersistentSet, value_of},
+};
 
 /// Which pools have such devices.
 #[derive(Clone, Debug, Default)]
 pub(super) struct HardwareIndex {
-    by_node: BTreeMap<Arc<str>, BTreeSet<PoolId>>,
+    by_node: PersistentMap<Arc<str>, BTreeSet<PoolId>>,
     by_driver: BTreeMap<Arc<str>, DriverPools>,
 }
 
@@ -19,9 +22,9 @@ pub(super) struct HardwareIndex {
 #[derive(Clone, Debug, Default)]
 struct DriverPools {
     /// Those with devices.
-    any: BTreeSet<PoolId>,
+    any: PersistentSet<PoolId>,
     /// Those with devices that name their hardware.
-    named: BTreeSet<PoolId>,
+    named: PersistentSet<PoolId>,
 }
 
 impl HardwareIndex {
@@ -29,11 +32,11 @@ impl HardwareIndex {
     pub(super) fn add<'a>(&mut self, pool: &PoolId, devices: impl Iterator<Item = &'a PoolDevice>) {
         for device in devices {
             let of_driver = self.by_driver.entry(pool.0.clone()).or_default();
-            of_driver.any.insert(pool.clone());
+            of_driver.any.insert_mut(pool.clone());
             if let (Some(_), Some(node)) = (&device.hardware, device.node()) {
-                of_driver.named.insert(pool.clone());
+                of_driver.named.insert_mut(pool.clone());
                 if !self.by_node.get(node).is_some_and(|pools| pools.contains(pool)) {
-                    self.by_node.entry(node.into()).or_default().insert(pool.clone());
+                    value_of(&mut self.by_node, node.into()).insert(pool.clone());
                 }
             }
         }
@@ -42,8 +45,8 @@ impl HardwareIndex {
     /// Takes a pool out, with these devices.
     pub(super) fn remove<'a>(&mut self, pool: &PoolId, devices: impl Iterator<Item = &'a PoolDevice>) {
         let Some(of_driver) = self.by_driver.get_mut(&pool.0) else { return };
-        of_driver.any.remove(pool);
-        of_driver.named.remove(pool);
+        of_driver.any.remove_mut(pool);
+        of_driver.named.remove_mut(pool);
         if of_driver.any.is_empty() {
             self.by_driver.remove(&pool.0);
         }
@@ -52,7 +55,7 @@ impl HardwareIndex {
                 && pools.remove(pool)
                 && pools.is_empty()
             {
-                self.by_node.remove(node);
+                self.by_node.remove_mut(node);
             }
         }
     }

@@ -28,6 +28,7 @@ use crate::{
             VolumeAttachment,
         },
     },
+    persistent::PersistentMap,
     scheduling::model::{
         gang::Group,
         kind::{Kind, PodGroupKind, TaintRuleVersion},
@@ -146,10 +147,10 @@ impl Object {
     }
 }
 
-/// Every object that plugins read, by kind and name.
+/// Every object that plugins read, by kind and name. A copy takes no longer where there are more objects.
 #[derive(Clone, Debug, Default)]
 pub struct Objects {
-    by_kind: BTreeMap<Kind, BTreeMap<Arc<str>, Object>>,
+    by_kind: BTreeMap<Kind, PersistentMap<Arc<str>, Object>>,
     storage: StorageIndex,
     forest: GroupForest,
     listed: BTreeSet<Kind>,
@@ -174,7 +175,7 @@ impl Objects {
             return false;
         }
         if known.get(&name).is_some_and(|before| before.is_alike(&object)) {
-            known.insert(name, object);
+            known.insert_mut(name, object);
             return false;
         }
         if let Some(before) = known.get(&name).cloned() {
@@ -182,7 +183,7 @@ impl Objects {
             uproot(self, &before);
         }
         self.storage.insert(&name, &object);
-        self.by_kind.entry(kind).or_default().insert(name, object.clone());
+        self.by_kind.entry(kind).or_default().insert_mut(name, object.clone());
         plant(self, &object);
         self.note_change(kind);
         true
@@ -192,7 +193,7 @@ impl Objects {
     pub fn remove(&mut self, kind: Kind, name: &str) -> bool {
         let Some(before) = self.get(kind, name).cloned() else { return false };
         uproot(self, &before);
-        self.by_kind.get_mut(&kind).and_then(|known| known.remove(name));
+        self.by_kind.get_mut(&kind).map(|known| known.remove_mut(name));
         self.storage.remove(name, &before);
         self.note_change(kind);
         true
@@ -244,7 +245,7 @@ impl Objects {
 
     /// Every object of a kind, by name.
     pub fn of_kind(&self, kind: Kind) -> impl Iterator<Item = &Object> {
-        self.by_kind.get(&kind).into_iter().flat_map(BTreeMap::values)
+        self.by_kind.get(&kind).into_iter().flat_map(PersistentMap::values)
     }
 
     fn get(&self, kind: Kind, name: &str) -> Option<&Object> {

@@ -15,10 +15,7 @@ mod spec;
 mod twins;
 mod versions;
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::{collections::BTreeSet, sync::Arc};
 
 use crate::{
     dra::{
@@ -26,6 +23,7 @@ use crate::{
         held,
     },
     object::{DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice, resource_claim::AllocationResult},
+    persistent::{PersistentMap, value_of},
     scheduling::model::{
         kind::TaintRuleVersion,
         name::{NodeName, Uid, full_name},
@@ -130,18 +128,18 @@ pub(in crate::scheduling) enum ChangedNodes {
     Any,
 }
 
-/// Every claim of devices, and what decides on it.
+/// Every claim of devices, and what decides on it. A copy takes no longer where there are more claims.
 #[derive(Clone, Debug, Default)]
 pub struct ResourceClaims {
     inventory: DevicePools,
     classes: CompiledClasses,
     /// The extended resources for which classes stand.
     extended: Arc<ExtendedResources>,
-    claims: BTreeMap<Arc<str>, ClaimStanding>,
+    claims: PersistentMap<Arc<str>, ClaimStanding>,
     /// The claims whose status names each pod as a user.
     by_user: ClaimsByUser,
     /// The claims that hold devices of each pool.
-    by_pool: BTreeMap<PoolId, BTreeSet<Arc<str>>>,
+    by_pool: PersistentMap<PoolId, BTreeSet<Arc<str>>>,
     held: HeldDevices,
     /// What claims hold of registered cards.
     cards: ClaimedCards,
@@ -312,9 +310,10 @@ impl ResourceClaims {
     /// Reads every claim anew, by the classes as they stand now.
     fn read_again(&mut self) {
         self.versions.note_class();
-        for standing in self.claims.values_mut() {
+        for (name, standing) in &std::mem::take(&mut self.claims) {
             let seen = standing.seen.as_ref();
-            standing.asked = seen.and_then(|claim| self.specs.read(claim, &self.classes));
+            let asked = seen.and_then(|claim| self.specs.read(claim, &self.classes));
+            self.claims.insert_mut(name.clone(), ClaimStanding { asked, ..standing.clone() });
         }
     }
 
@@ -338,7 +337,7 @@ impl ResourceClaims {
     }
 
     fn change(&mut self, name: &Arc<str>, change: impl FnOnce(&mut ClaimStanding)) -> Freed {
-        let standing = self.claims.entry(name.clone()).or_default();
+        let standing = value_of(&mut self.claims, name.clone());
         let before = standing.source();
         let seen_before = standing.seen.clone();
         change(standing);
@@ -349,7 +348,7 @@ impl ResourceClaims {
             && standing.charge == ClaimCharge::default()
             && standing.lingering.is_none()
         {
-            self.claims.remove(name);
+            self.claims.remove_mut(name);
         }
         let has_other_users = self.by_user.note(name, seen_before.as_deref(), seen.as_deref());
         if before == after {
@@ -365,11 +364,11 @@ impl ResourceClaims {
                 && claims.remove(name)
                 && claims.is_empty()
             {
-                self.by_pool.remove(&pool);
+                self.by_pool.remove_mut(&pool);
             }
         }
         for pool in after.into_iter().flat_map(held::pools) {
-            self.by_pool.entry(pool).or_default().insert(name.clone());
+            value_of(&mut self.by_pool, pool).insert(name.clone());
         }
         for pool in before.into_iter().chain(after).flat_map(held::pools).collect::<BTreeSet<_>>() {
             self.refold(&pool);

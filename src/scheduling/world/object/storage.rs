@@ -5,20 +5,19 @@ mod by_label;
 #[cfg(test)]
 mod tests;
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    slice,
-    sync::Arc,
-};
+use std::{collections::BTreeSet, slice, sync::Arc};
 
 use super::{Object, Objects};
-use crate::object::{
-    Amount,
-    selector::LabelValues,
-    storage::{
-        CsiDriver, CsiNode, CsiStorageCapacity, PersistentVolume, PersistentVolumeClaim, StorageClass,
-        VolumeAttachment,
+use crate::{
+    object::{
+        Amount,
+        selector::LabelValues,
+        storage::{
+            CsiDriver, CsiNode, CsiStorageCapacity, PersistentVolume, PersistentVolumeClaim, StorageClass,
+            VolumeAttachment,
+        },
     },
+    persistent::{PersistentMap, value_of},
 };
 use by_label::ByLabel;
 
@@ -31,11 +30,11 @@ use crate::scheduling::model::{
 /// The names of objects of storage by what claims ask for.
 #[derive(Clone, Debug, Default)]
 pub(super) struct StorageIndex {
-    by_key: BTreeMap<StorageKey, BTreeSet<Arc<str>>>,
+    by_key: PersistentMap<StorageKey, BTreeSet<Arc<str>>>,
     /// Published capacities.
-    capacities: ByLabel<Arc<str>>,
+    capacities: Arc<ByLabel<Arc<str>>>,
     /// Volumes that may be bound to any claim of their class.
-    available: ByLabel<SizedVolume>,
+    available: Arc<ByLabel<SizedVolume>>,
 }
 
 /// How large a volume is, and its name.
@@ -69,27 +68,35 @@ impl StorageIndex {
     pub(super) fn insert(&mut self, name: &Arc<str>, object: &Object) {
         match object {
             Object::CsiStorageCapacity(capacity) => {
-                self.capacities.insert(&capacity.storage_class_name, name, needed_to_use(capacity));
+                Arc::make_mut(&mut self.capacities).insert(
+                    &capacity.storage_class_name,
+                    name,
+                    needed_to_use(capacity),
+                );
             }
             Object::PersistentVolume(volume) if is_available(volume) => {
                 let key = (volume.size(), name.clone());
-                self.available.insert(volume.class(), &key, needed_to_mount(volume));
+                Arc::make_mut(&mut self.available).insert(volume.class(), &key, needed_to_mount(volume));
             }
             _ => {}
         }
         if let Some(key) = StorageKey::of(object) {
-            self.by_key.entry(key).or_default().insert(name.clone());
+            value_of(&mut self.by_key, key).insert(name.clone());
         }
     }
 
     pub(super) fn remove(&mut self, name: &str, object: &Object) {
         match object {
             Object::CsiStorageCapacity(capacity) => {
-                self.capacities.remove(&capacity.storage_class_name, &name.into(), needed_to_use(capacity));
+                Arc::make_mut(&mut self.capacities).remove(
+                    &capacity.storage_class_name,
+                    &name.into(),
+                    needed_to_use(capacity),
+                );
             }
             Object::PersistentVolume(volume) if is_available(volume) => {
                 let key = (volume.size(), name.into());
-                self.available.remove(volume.class(), &key, needed_to_mount(volume));
+                Arc::make_mut(&mut self.available).remove(volume.class(), &key, needed_to_mount(volume));
             }
             _ => {}
         }
@@ -97,7 +104,7 @@ impl StorageIndex {
         if let Some(names) = self.by_key.get_mut(&key) {
             names.remove(name);
             if names.is_empty() {
-                self.by_key.remove(&key);
+                self.by_key.remove_mut(&key);
             }
         }
     }

@@ -15,6 +15,7 @@ use crate::{
         NodeSelectorTerm,
         resource_claim::{AllocatedDevice, AllocationResult},
     },
+    persistent::{PersistentMap, value_of},
     scheduling::model::{name::NodeName, node::NodeInfo},
 };
 
@@ -29,8 +30,8 @@ pub(super) struct PoolClaims {
 /// What claims hold of the cards of nodes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ClaimedCards {
-    by_node: BTreeMap<NodeName, BTreeMap<PoolId, PoolClaims>>,
-    nodes: BTreeMap<PoolId, BTreeSet<NodeName>>,
+    by_node: PersistentMap<NodeName, BTreeMap<PoolId, PoolClaims>>,
+    nodes: PersistentMap<PoolId, BTreeSet<NodeName>>,
     /// The nodes for which that has changed since it was last asked.
     moved: BTreeSet<NodeName>,
 }
@@ -44,11 +45,13 @@ impl ClaimedCards {
         allocations: impl Iterator<Item = &'a AllocationResult>,
     ) {
         let mut now = fold(pool, inventory, allocations);
-        let before = self.nodes.remove(pool).unwrap_or_default();
+        let before = self.nodes.get(pool).cloned().unwrap_or_default();
         let nodes: BTreeSet<NodeName> = now.keys().cloned().collect();
         let touched: BTreeSet<NodeName> = before.union(&nodes).cloned().collect();
-        if !nodes.is_empty() {
-            self.nodes.insert(pool.clone(), nodes);
+        if nodes.is_empty() {
+            self.nodes.remove_mut(pool);
+        } else {
+            self.nodes.insert_mut(pool.clone(), nodes);
         }
         for node in touched {
             if self.set(&node, pool, now.remove(&node)) {
@@ -64,12 +67,12 @@ impl ClaimedCards {
 
     /// Whether that is a change.
     fn set(&mut self, node: &NodeName, pool: &PoolId, claims: Option<PoolClaims>) -> bool {
-        let pools = self.by_node.entry(node.clone()).or_default();
+        let pools = value_of(&mut self.by_node, node.clone());
         let is_same = pools.get(pool) == claims.as_ref();
         pools.remove(pool);
         pools.extend(claims.map(|claims| (pool.clone(), claims)));
         if pools.is_empty() {
-            self.by_node.remove(node);
+            self.by_node.remove_mut(node);
         }
         !is_same
     }

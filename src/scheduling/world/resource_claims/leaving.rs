@@ -3,21 +3,19 @@
 //! A fold over what the status of claims says and which pods are taken to leave. Kubernetes' resourceclaim controller frees the same claims
 //! once the pods have ended (v1.36 `pkg/controller/resourceclaim/controller.go`, `syncClaim`). Nothing is written here.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::{collections::BTreeSet, sync::Arc};
 
 use super::{ClaimStanding, ResourceClaims};
 use crate::{
     dra::held,
     object::{ResourceClaim, resource_claim::ConsumerReference},
+    persistent::{PersistentMap, value_of},
     scheduling::model::name::Uid,
 };
 
 /// The claims whose status names each pod as a user.
 #[derive(Clone, Debug, Default)]
-pub(super) struct ClaimsByUser(BTreeMap<Uid, BTreeSet<Arc<str>>>);
+pub(super) struct ClaimsByUser(PersistentMap<Uid, BTreeSet<Arc<str>>>);
 
 impl ClaimStanding {
     /// Whether each of its users is taken to leave: then it holds nothing. A claim that something else than a pod uses keeps its devices, and so does
@@ -79,12 +77,12 @@ impl ClaimsByUser {
             if let Some(claims) = self.0.get_mut(pod) {
                 claims.remove(name);
                 if claims.is_empty() {
-                    self.0.remove(pod);
+                    self.0.remove_mut(pod);
                 }
             }
         }
         for pod in now.difference(&before) {
-            self.0.entry(pod.clone()).or_default().insert(name.clone());
+            value_of(&mut self.0, pod.clone()).insert(name.clone());
         }
         true
     }

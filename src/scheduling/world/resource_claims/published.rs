@@ -12,13 +12,14 @@ use crate::{
         DevicePools, PoolId,
         device::{DeviceId, DeviceKind, PoolDevice},
     },
+    persistent::PersistentMap,
     scheduling::model::name::NodeName,
 };
 
 /// Of which nodes pools publish cards.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PublishedCards {
-    nodes: BTreeMap<PoolId, BTreeSet<NodeName>>,
+    nodes: PersistentMap<PoolId, BTreeSet<NodeName>>,
     /// The nodes of which other cards may be published since that was last asked.
     changed: BTreeSet<NodeName>,
 }
@@ -29,9 +30,12 @@ impl PublishedCards {
         let named = inventory.devices_of(pool).filter(|device| device.hardware.is_some());
         let nodes: BTreeSet<NodeName> = named.filter_map(PoolDevice::node).map(NodeName::from).collect();
         self.changed.extend(nodes.iter().cloned());
-        let before =
-            if nodes.is_empty() { self.nodes.remove(pool) } else { self.nodes.insert(pool.clone(), nodes) };
-        self.changed.extend(before.into_iter().flatten());
+        self.changed.extend(self.nodes.get(pool).into_iter().flatten().cloned());
+        if nodes.is_empty() {
+            self.nodes.remove_mut(pool);
+        } else {
+            self.nodes.insert_mut(pool.clone(), nodes);
+        }
     }
 }
 

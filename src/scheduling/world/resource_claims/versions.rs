@@ -1,12 +1,11 @@
 //! When the devices of each pool, what is held of them, and which nodes reach them changed last.
 
-use std::{
-    borrow::Borrow,
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::{borrow::Borrow, collections::BTreeSet, sync::Arc};
 
-use crate::dra::PoolId;
+use crate::{
+    dra::PoolId,
+    persistent::{PersistentMap, PersistentSet},
+};
 
 /// Versions of devices and of what claims hold of them: greater after every change.
 #[derive(Clone, Debug, Default)]
@@ -24,18 +23,19 @@ pub(super) struct DeviceVersions {
 
 /// The version at which each of some things changed last.
 #[derive(Clone, Debug, Default)]
-struct LastChanges<K> {
-    of: BTreeMap<K, u64>,
+struct LastChanges<K: Ord> {
+    of: PersistentMap<K, u64>,
     /// The same, the latest change last.
-    in_order: BTreeSet<(u64, K)>,
+    in_order: PersistentSet<(u64, K)>,
 }
 
 impl<K: Clone + Default + Ord> LastChanges<K> {
     fn note(&mut self, key: K, version: u64) {
-        if let Some(before) = self.of.insert(key.clone(), version) {
-            self.in_order.remove(&(before, key.clone()));
+        if let Some(before) = self.of.get(&key) {
+            self.in_order.remove_mut(&(*before, key.clone()));
         }
-        self.in_order.insert((version, key));
+        self.of.insert_mut(key.clone(), version);
+        self.in_order.insert_mut((version, key));
     }
 
     fn of<Q: Ord + ?Sized>(&self, key: &Q) -> Option<u64>
