@@ -9,9 +9,13 @@ pub type PersistentMap<K, V> = rpds::RedBlackTreeMapSync<K, V>;
 pub type PersistentSet<K> = rpds::RedBlackTreeSetSync<K>;
 
 /// The value of this key, which is the default where there was none.
-pub fn value_of<K: Clone + Ord, V: Clone + Default>(map: &mut PersistentMap<K, V>, key: K) -> &mut V {
-    if !map.contains_key(&key) {
+pub fn value_of<'m, K, V>(map: &'m mut PersistentMap<K, V>, key: &K) -> &'m mut V
+where
+    K: Clone + Ord,
+    V: Clone + Default,
+{
+    if !map.contains_key(key) {
         map.insert_mut(key.clone(), V::default());
     }
-    map.get_mut(&key).expect("it was just inserted")
+    map.get_mut(key).expect("it was just inserted")
 }

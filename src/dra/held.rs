@@ -142,7 +142,7 @@ impl HeldDevices {
                 continue;
             }
             let id = DeviceId::from(result);
-            let held = value_of(&mut self.by_id, id.clone());
+            let held = value_of(&mut self.by_id, &id);
             held.whole |= result.share_id.is_none();
             held.given += 1;
             for (name, quantity) in &result.consumed_capacity {

@@ -146,7 +146,7 @@ impl DevicePools {
         let before = self.unfile(&name);
         let pool = Self::pool_of(&slice);
         self.pool_of.insert_mut(name.clone(), pool.clone());
-        value_of(&mut self.pools, pool.clone()).slices.insert(name, slice);
+        value_of(&mut self.pools, &pool).slices.insert(name, slice);
         before.into_iter().filter(|before| *before != pool).chain([pool.clone()]).collect()
     }
 
@@ -180,7 +180,7 @@ impl DevicePools {
             return;
         }
         for node in generations.nodes() {
-            value_of(&mut self.of_node, node).insert(pool.clone());
+            value_of(&mut self.of_node, &node).insert(pool.clone());
         }
         self.hardware.add(pool, generations.slices().flat_map(|slice| &slice.devices));
         if generations.slices().any(|slice| !matches!(slice.selection, Some(NodeSelection::Name(_)))) {

@@ -36,7 +36,7 @@ impl HardwareIndex {
             if let (Some(_), Some(node)) = (&device.hardware, device.node()) {
                 of_driver.named.insert_mut(pool.clone());
                 if !self.by_node.get(node).is_some_and(|pools| pools.contains(pool)) {
-                    value_of(&mut self.by_node, node.into()).insert(pool.clone());
+                    value_of(&mut self.by_node, &node.into()).insert(pool.clone());
                 }
             }
         }

@@ -337,7 +337,7 @@ impl ResourceClaims {
     }
 
     fn change(&mut self, name: &Arc<str>, change: impl FnOnce(&mut ClaimStanding)) -> Freed {
-        let standing = value_of(&mut self.claims, name.clone());
+        let standing = value_of(&mut self.claims, name);
         let before = standing.source();
         let seen_before = standing.seen.clone();
         change(standing);
@@ -368,7 +368,7 @@ impl ResourceClaims {
             }
         }
         for pool in after.into_iter().flat_map(held::pools) {
-            value_of(&mut self.by_pool, pool).insert(name.clone());
+            value_of(&mut self.by_pool, &pool).insert(name.clone());
         }
         for pool in before.into_iter().chain(after).flat_map(held::pools).collect::<BTreeSet<_>>() {
             self.refold(&pool);

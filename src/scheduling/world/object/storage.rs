@@ -81,7 +81,7 @@ impl StorageIndex {
             _ => {}
         }
         if let Some(key) = StorageKey::of(object) {
-            value_of(&mut self.by_key, key).insert(name.clone());
+            value_of(&mut self.by_key, &key).insert(name.clone());
         }
     }
 

@@ -67,7 +67,7 @@ impl ClaimedCards {
 
     /// Whether that is a change.
     fn set(&mut self, node: &NodeName, pool: &PoolId, claims: Option<PoolClaims>) -> bool {
-        let pools = value_of(&mut self.by_node, node.clone());
+        let pools = value_of(&mut self.by_node, node);
         let is_same = pools.get(pool) == claims.as_ref();
         pools.remove(pool);
         pools.extend(claims.map(|claims| (pool.clone(), claims)));

@@ -82,7 +82,7 @@ impl ClaimsByUser {
             }
         }
         for pod in now.difference(&before) {
-            value_of(&mut self.0, pod.clone()).insert(name.clone());
+            value_of(&mut self.0, pod).insert(name.clone());
         }
         true
     }
