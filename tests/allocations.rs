@@ -251,15 +251,13 @@ const MOST_LONGER: u64 = 3;
 fn what_changes_while_a_view_is_held_copies_nothing_else() {
     let (few, many) = (20, 2_000);
     let mut clusters = [few, many].map(|count| (count, cluster(count)));
-    for (place, object) in OBJECTS.iter().enumerate() {
+    for object in OBJECTS {
+        let kind = object(0, "any").kind();
         let [of_few, of_many] = clusters.each_mut().map(|(count, snapshot)| {
             let (_view, changed) = (snapshot.world().clone(), object(*count / 2, "after"));
             allocation_counter::measure(|| drop(snapshot.set_object(changed))).bytes_total
         });
-        println!("object {place}: {of_few} bytes of {few}, {of_many} of {many}");
-        assert!(
-            of_many <= MOST_LONGER * of_few,
-            "object {place}: {of_few} bytes of {few}, {of_many} of {many}"
-        );
+        println!("{kind:?}: {of_few} bytes of {few}, {of_many} of {many}");
+        assert!(of_many <= MOST_LONGER * of_few, "{kind:?}: {of_few} bytes of {few}, {of_many} of {many}");
     }
 }
