@@ -100,7 +100,7 @@ fn unlisted(kinds: &[Kind]) -> String {
     // A kind that is read in two versions is named once.
     missing.dedup();
     let missing = missing.join(", ");
-    if kinds == [Kind::Reservation] {
+    if kinds.iter().all(|kind| Kind::DEVICES_BY_TYPE.contains(kind)) {
         format!(
             "the Pod asks for devices, and these are not listed yet: {missing}; Berth's ServiceAccount must be allowed to list and watch them"
         )

@@ -135,7 +135,7 @@ fn devices_that_are_gone_come_back_as_they_are_held() {
 }
 
 /// What is said of the pod that waits; its condition then says so.
-fn say(machine: &mut Machine, name: &str) -> String {
+pub(crate) fn say(machine: &mut Machine, name: &str) -> String {
     let effects = machine.settle();
     for effect in &effects {
         if let Effect::TellUnschedulable { pod, reason, .. } = effect {

@@ -44,7 +44,9 @@ impl Machine {
         for kind in Kind::STORAGE {
             machine.tell(Event::Object(ObjectChange::Listed(*kind, Vec::new())));
         }
-        machine.tell(Event::Object(ObjectChange::Unserved(Kind::Reservation)));
+        for kind in Kind::DEVICES_BY_TYPE {
+            machine.tell(Event::Object(ObjectChange::Unserved(*kind)));
+        }
         machine
     }
 
@@ -54,7 +56,7 @@ impl Machine {
         Self { scheduler: machine.scheduler.directed(), reader: machine.reader.judging_cards(), ..machine }
     }
 
-    /// A scheduler to which volumes, claims and Reservations were not listed yet.
+    /// A scheduler to which volumes, claims, Devices and Reservations were not listed yet.
     pub(crate) fn without_storage(config: &Config, nodes: &[Value]) -> Self {
         Self::begin(config, nodes, &[])
     }

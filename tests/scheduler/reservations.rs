@@ -2,12 +2,15 @@
 
 use berth::{
     config::Config,
-    scheduling::{BindOutcome, Effect, Event, Finding, ObjectChange, WriteOutcome, model::kind::Kind},
+    scheduling::{
+        BindOutcome, Effect, Event, Finding, ObjectChange, WriteOutcome, model::kind::Kind,
+        world::object::Object,
+    },
 };
 use serde_json::{Value, json};
 
 use super::{
-    devices::{ALLOCATED, device, gpu, machine, whole},
+    devices::{ALLOCATED, device, gpu, machine, say, whole},
     machine::{Machine, bound, node, placed, pod, told},
 };
 
@@ -284,14 +287,22 @@ fn the_ledger_holds_after_each_of_these() {
 }
 
 #[test]
-fn no_device_is_given_away_before_reservations_are_listed() {
+fn no_device_is_given_away_before_devices_and_reservations_are_listed() {
     let mut machine = Machine::without_storage(&Config::default(), &[node("n1", &json!({}))]);
-    machine.show_device(&device("n1", &[gpu(0)]));
     machine.show_pod(&whole("a"));
-    assert_eq!(machine.run().1, []);
+    assert_eq!(say(&mut machine, "a"), "", "the lists come within a moment");
     machine.pass(30);
-    let why = "the Pod asks for devices, and these are not listed yet: reservations; Berth's ServiceAccount must be allowed to list and watch them";
-    assert_eq!(told(&machine.run().0, "a"), why);
+    let missing = |names: &str| {
+        format!(
+            "the Pod asks for devices, and these are not listed yet: {names}; Berth's ServiceAccount must be allowed to list and watch them"
+        )
+    };
+    assert_eq!(say(&mut machine, "a"), missing("devices, reservations"));
+    let device = device("n1", &[gpu(0)]);
+    let (offer, _) = berth::cluster::read::devices(&serde_json::from_value(device).unwrap());
+    let listed = vec![Object::Device("n1".into(), offer.into())];
+    machine.tell(Event::Object(ObjectChange::Listed(Kind::Device, listed)));
+    assert_eq!(say(&mut machine, "a"), missing("reservations"));
     let (reserved, _) = berth::cluster::read::reservation::reservation(
         &serde_json::from_value(reservation("r", "n1", &gpus(&[0], 50))).unwrap(),
     );

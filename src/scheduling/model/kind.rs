@@ -149,6 +149,10 @@ impl Kind {
         Self::DeviceTaintRule(TaintRuleVersion::V1Beta2),
     ];
 
+    /// The kinds that list the devices of nodes by type and hold some of them: pods that ask for such devices wait until these were
+    /// listed. The API server may serve none of them.
+    pub const DEVICES_BY_TYPE: &[Self] = &[Self::Device, Self::Reservation];
+
     /// The kinds of groups of pods; the API server may serve none of them.
     pub const POD_GROUPS: &[Self] = &[
         Self::PodGroup(PodGroupKind::Volcano),

@@ -60,7 +60,7 @@ fn unlisted_of(cycle: &SchedulingCycle, uid: &Uid) -> Vec<Kind> {
 }
 
 /// The kinds that decide where the pod may go and are not listed yet: of a pod with claims, those of the claims; of one that asks for
-/// devices by type, Reservations, which could hold them.
+/// devices by type, Devices and Reservations.
 pub(in crate::scheduling::scheduler) fn unlisted_kinds(pod: &PodInfo, objects: &Objects) -> Vec<Kind> {
     let Footprint { claims, resource_claims, extended, reservation, .. } = &*pod.footprint;
     let shares = pod.demand().is_some_and(|demand| !demand.ask.devices.is_empty());
@@ -68,7 +68,7 @@ pub(in crate::scheduling::scheduler) fn unlisted_kinds(pod: &PodInfo, objects: &
     let kinds = [
         (!claims.is_empty(), Kind::STORAGE),
         (!resource_claims.is_empty() || extended, Kind::DEVICE_CLAIMS),
-        (reservation.is_some(), &[Kind::Reservation]),
+        (reservation.is_some(), Kind::DEVICES_BY_TYPE),
     ];
     let kinds = kinds.into_iter().filter(|(needed, _)| *needed);
     kinds.flat_map(|(_, kinds)| objects.unlisted(kinds)).collect()
