@@ -23,7 +23,11 @@ use std::{path::PathBuf, process::ExitCode};
 use clap::{Parser, Subcommand};
 use end_to_end::{binder, run};
 
-/// Binds GPU pods on simulated nodes with Berth and with a blind binder, in turns, and prints both.
+/// The program's own.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// Binds GPU pods on simulated nodes with Berth and with a blind binder, in turns, and pods without a GPU with kube-scheduler, and prints all.
 #[derive(Debug, Parser)]
 struct Args {
     /// Nodes of the cluster; with --pods it replaces the two standard scenarios.
@@ -47,6 +51,9 @@ struct Args {
     /// When Berth takes node locks; the blind binder always does.
     #[arg(long, value_enum, default_value_t = binder::LockPolicy::Always)]
     node_lock: binder::LockPolicy,
+    /// Only Berth, with so many pods created in a second, one run each.
+    #[arg(long, value_delimiter = ',')]
+    rates: Vec<f64>,
     /// One round of 50 nodes and 200 pods.
     #[arg(long)]
     quick: bool,
@@ -95,6 +102,7 @@ fn plan(args: &Args) -> run::Plan {
         rounds: if args.quick { 1 } else { args.rounds },
         agent: std::time::Duration::from_millis(args.agent_ms),
         levels: args.levels.clone(),
+        rates: args.rates.clone(),
         writes_at_once: args.writes_at_once,
         node_lock: args.node_lock,
     }

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use berth::{
     cluster::{self, Binder, Clock, Handoff, Leadership, Metrics, Reader},
     config::NodeLockPolicy,
@@ -37,12 +37,15 @@ const LOCK_EXPIRY: SignedDuration = SignedDuration::from_mins(5);
 
 /// Which binder.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, clap::ValueEnum, serde::Serialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub(crate) enum Kind {
     /// The one that is measured.
     Berth,
     /// The one that it is measured by.
     Blind,
+    /// kube-scheduler, with pods without a GPU.
+    #[value(skip)]
+    KubeScheduler,
 }
 
 #[derive(Debug, clap::Args)]
@@ -85,6 +88,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     match args.kind {
         Kind::Berth => berth(client, reader, args.at_once).await?,
         Kind::Blind => Blind::new(client, reader, args.at_once).run(end_of_input(), || say(READY)).await?,
+        Kind::KubeScheduler => bail!("kube-scheduler is a program of its own"),
     }
     let counts = counts.lock().unwrap_or_else(PoisonError::into_inner).clone();
     say(&serde_json::to_string(&counts).context("counts")?);

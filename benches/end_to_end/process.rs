@@ -73,7 +73,7 @@ fn read(stat: &str) -> Option<(u32, Duration)> {
 
 fn name(process: &Path) -> String {
     let line = std::fs::read_to_string(process.join("cmdline")).unwrap_or_default();
-    let known = ["etcd", "kube-apiserver", "binder"];
+    let known = ["etcd", "kube-apiserver", "kube-scheduler", "binder"];
     let own = line.split('\0').take(2).filter_map(|part| part.rsplit('/').next());
     own.filter(|part| known.contains(part)).last().unwrap_or("other").to_owned()
 }

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use super::{
     binder::{Kind, LockPolicy},
     child::Binder,
-    load,
+    load::{self, Asked, Load},
     observer::Observer,
     process::{self, Memory},
     requests::{self, Answered},
@@ -27,9 +27,39 @@ const REST: Duration = Duration::from_millis(300);
 /// After the last Binding, how long the agents may take.
 const ANSWER_LIMIT: Duration = Duration::from_mins(1);
 
+/// The name of the run of one pod that shows that kube-scheduler has listed the cluster.
+const FIRST: usize = 99;
+
+/// One run: who binds, and how fast pods come.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Turn {
+    pub(crate) kind: Kind,
+    /// Of Berth, writes under way; of the blind binder, pods in flight.
+    pub(crate) at_once: usize,
+    /// How many pods are created in a second; `None`: as many as the writers can.
+    pub(crate) per_second: Option<f64>,
+}
+
+/// Who binds, while it runs.
+enum Running {
+    /// A process of this program.
+    Binder(Binder),
+    /// kube-scheduler, with the number of its process.
+    KubeScheduler(u32),
+}
+
+impl Running {
+    fn pid(&self) -> u32 {
+        match self {
+            Self::Binder(binder) => binder.pid(),
+            Self::KubeScheduler(pid) => *pid,
+        }
+    }
+}
+
 /// The cluster of a scenario, and who works on it.
 pub(crate) struct Stage<'a> {
-    pub(crate) plane: &'a ControlPlane,
+    pub(crate) plane: &'a mut ControlPlane,
     pub(crate) client: Client,
     pub(crate) fleet: &'a Fleet,
     pub(crate) observer: &'a mut Observer,
@@ -66,22 +96,63 @@ struct Counters {
 
 impl Stage<'_> {
     /// Lets one binder bind the load, on nodes that hold no pods.
-    pub(crate) async fn run(&mut self, kind: Kind, at_once: usize, number: usize) -> anyhow::Result<Outcome> {
-        let binder = Binder::start((kind, at_once), self.node_lock, self.kubeconfig).await?;
+    pub(crate) async fn run(&mut self, turn: Turn, number: usize) -> anyhow::Result<Outcome> {
+        let Turn { kind, at_once, per_second } = turn;
+        let (running, asked) = match kind {
+            Kind::KubeScheduler => (self.start_kube_scheduler().await?, Asked::Cpu),
+            _ => {
+                let binder = Binder::start((kind, at_once), self.node_lock, self.kubeconfig).await?;
+                (Running::Binder(binder), Asked::Share)
+            }
+        };
         let before = self.at_rest().await?;
         let answered = self.fleet.admitted() + self.fleet.rejected() + self.pods as u64;
-        let created = load::create(&self.client, number, self.pods).await?;
+        let load = Load { pods: self.pods, asked, per_second };
+        let created = load::create_load(&self.client, number, load).await?;
         let bound = self.observer.bound(self.pods).await?;
         let agents = tokio::time::timeout(ANSWER_LIMIT, self.fleet.answered(answered)).await;
         agents.context("the agents have not answered for all pods that were bound")?;
         let after = self.at_rest().await?;
-        let memory = process::memory(binder.pid())?;
-        let asked = binder.stop().await?;
+        let memory = process::memory(running.pid())?;
+        let asked = match running {
+            Running::Binder(binder) => binder.stop().await?,
+            Running::KubeScheduler(_) => {
+                self.plane.stop_schedulers();
+                BTreeMap::new()
+            }
+        };
         let outcome = self.outcome(&created, &bound, (&before, &after), asked, memory)?;
         self.judge(kind)?;
-        load::delete_all(&self.client).await?;
-        self.observer.empty().await?;
+        self.clear().await?;
         Ok(outcome)
+    }
+
+    /// Starts kube-scheduler with a profile for pods without a GPU; returns once it has bound one.
+    async fn start_kube_scheduler(&mut self) -> anyhow::Result<Running> {
+        let kubeconfig = self.kubeconfig.display();
+        let profile = load::PLAIN_SCHEDULER;
+        // The limits to requests of upstream's own benchmark (test/integration/scheduler_perf).
+        let configuration = format!(
+            "apiVersion: kubescheduler.config.k8s.io/v1\n\
+             kind: KubeSchedulerConfiguration\n\
+             clientConnection: {{kubeconfig: {kubeconfig}, qps: 5000, burst: 5000}}\n\
+             leaderElection: {{leaderElect: false}}\n\
+             profiles: [{{schedulerName: {profile}}}]\n"
+        );
+        let pid = self.plane.start_scheduler(&configuration).map_err(anyhow::Error::msg)?;
+        let answered = self.fleet.admitted() + self.fleet.rejected() + 1;
+        load::create_load(&self.client, FIRST, Load { pods: 1, asked: Asked::Cpu, per_second: None }).await?;
+        self.observer.bound(1).await?;
+        let answer = tokio::time::timeout(ANSWER_LIMIT, self.fleet.answered(answered)).await;
+        answer.context("the agents have not answered for the first pod")?;
+        self.clear().await?;
+        Ok(Running::KubeScheduler(pid))
+    }
+
+    /// Deletes all pods, and returns when they are gone.
+    async fn clear(&mut self) -> anyhow::Result<()> {
+        load::delete_all(&self.client).await?;
+        self.observer.empty().await
     }
 
     /// Counters once no more writes come.

@@ -10,7 +10,7 @@ use super::{
     load,
     observer::Observer,
     report::{self, Line, Results},
-    round::Stage,
+    round::{Stage, Turn},
 };
 use crate::support::{
     controlplane::{ControlPlane, GarbageCollection, LIMITLESS, Options},
@@ -31,6 +31,8 @@ pub(crate) struct Plan {
     pub(crate) rounds: usize,
     pub(crate) agent: Duration,
     pub(crate) levels: Vec<usize>,
+    /// Only Berth is measured, with so many pods created in a second each time; empty: all are.
+    pub(crate) rates: Vec<f64>,
     pub(crate) writes_at_once: usize,
     pub(crate) node_lock: LockPolicy,
 }
@@ -63,7 +65,7 @@ async fn measure(plan: &Plan, scenario: Scenario) -> anyhow::Result<Results> {
         ..Options::default()
     };
     let plane = ControlPlane::start(options).await;
-    let plane = plane.context("there is no real control plane here")?;
+    let mut plane = plane.context("there is no real control plane here")?;
     let kubeconfig = plane.kubeconfig(BINDER);
     let nodes = (0..scenario.nodes).map(load::node).collect();
     let fleet = Fleet::start(plane.admin(), nodes).await?;
@@ -72,31 +74,55 @@ async fn measure(plan: &Plan, scenario: Scenario) -> anyhow::Result<Results> {
         fleet.behave(&format!("node-{node:04}"), behaviour)?;
     }
     let mut observer = Observer::start(plane.admin());
+    let client = plane.admin();
     let mut stage = Stage {
-        plane: &plane,
-        client: plane.admin(),
+        plane: &mut plane,
+        client,
         fleet: &fleet,
         observer: &mut observer,
         kubeconfig: &kubeconfig,
         pods: scenario.pods,
         node_lock: plan.node_lock,
     };
-    let mut lines = Vec::new();
-    for round in 1..=plan.rounds {
-        for (kind, at_once) in turns(plan) {
-            let outcome = stage.run(kind, at_once, lines.len()).await?;
-            let line = Line { round, kind, at_once, outcome };
-            report::progress(&line);
-            lines.push(line);
+    if !plan.rates.is_empty() {
+        let mut results = Results::new(scenario, Vec::new(), Vec::new());
+        for rate in &plan.rates {
+            let turn = Turn { kind: Kind::Berth, at_once: plan.writes_at_once, per_second: Some(*rate) };
+            results.paced.push(line(&mut stage, 1, turn, results.paced.len()).await?);
         }
+        return Ok(results);
     }
-    Ok(Results::new(scenario, lines))
+    let (mut lines, mut plain) = (Vec::new(), Vec::new());
+    for round in 1..=plan.rounds {
+        for turn in turns(plan) {
+            lines.push(line(&mut stage, round, turn, lines.len() + plain.len()).await?);
+        }
+        let turn = Turn { kind: Kind::KubeScheduler, at_once: 0, per_second: None };
+        plain.push(line(&mut stage, round, turn, lines.len() + plain.len()).await?);
+    }
+    let mut results = Results::new(scenario, lines, plain);
+    let half = Turn {
+        kind: Kind::Berth,
+        at_once: plan.writes_at_once,
+        per_second: Some(results.berth_binds_per_second / 2.0),
+    };
+    results.paced = vec![line(&mut stage, plan.rounds, half, results.runs()).await?];
+    Ok(results)
+}
+
+async fn line(stage: &mut Stage<'_>, round: usize, turn: Turn, number: usize) -> anyhow::Result<Line> {
+    let outcome = stage.run(turn, number).await?;
+    let Turn { kind, at_once, per_second } = turn;
+    let line = Line { round, kind, at_once, per_second, outcome };
+    report::progress(&line);
+    Ok(line)
 }
 
 /// Each level of the blind binder has a run of Berth beside it, before or after in turns: a machine that slows down harms both.
-fn turns(plan: &Plan) -> Vec<(Kind, usize)> {
+fn turns(plan: &Plan) -> Vec<Turn> {
+    let turn = |kind, at_once| Turn { kind, at_once, per_second: None };
     let pair = |(at, &level): (usize, &usize)| {
-        let (blind, berth) = ((Kind::Blind, level), (Kind::Berth, plan.writes_at_once));
+        let (blind, berth) = (turn(Kind::Blind, level), turn(Kind::Berth, plan.writes_at_once));
         if at % 2 == 0 { [blind, berth] } else { [berth, blind] }
     };
     plan.levels.iter().enumerate().flat_map(pair).collect()

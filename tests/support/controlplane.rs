@@ -66,6 +66,7 @@ pub struct ControlPlane {
     ports: Ports,
     etcd: Option<Server>,
     apiserver: Option<Server>,
+    schedulers: Vec<Server>,
     others: Vec<Server>,
 }
 
@@ -108,8 +109,16 @@ impl ControlPlane {
         let directory = fresh_directory()?;
         write_credentials(&directory, &options.identities)?;
         let ports = Ports::free()?;
-        let mut plane =
-            Self { programs, options, directory, ports, etcd: None, apiserver: None, others: Vec::new() };
+        let mut plane = Self {
+            programs,
+            options,
+            directory,
+            ports,
+            etcd: None,
+            apiserver: None,
+            schedulers: Vec::new(),
+            others: Vec::new(),
+        };
         plane.start_etcd().await?;
         plane.start_apiserver().await?;
         Ok(plane)
@@ -250,16 +259,23 @@ impl ControlPlane {
         ask_etcd(self.ports.etcd, "/v3/kv/compaction", &body).await.map(|_| revision)
     }
 
-    /// Runs a kube-scheduler with this configuration file's text, which names a kubeconfig.
-    pub fn start_scheduler(&mut self, configuration: &str) -> Result<(), String> {
-        let path = self.directory.join(format!("scheduler-{}.yaml", self.others.len()));
+    /// Runs a kube-scheduler with this configuration file's text, which names a kubeconfig; the number of its process.
+    pub fn start_scheduler(&mut self, configuration: &str) -> Result<u32, String> {
+        let path = self.directory.join(format!("scheduler-{}.yaml", self.schedulers.len()));
         std::fs::write(&path, configuration).map_err(|error| format!("{}: {error}", path.display()))?;
         let mut command = self.programs.command("kube-scheduler")?;
         command.arg(format!("--config={}", path.display())).args(["--secure-port=0"]);
         // It may see a pod go before its extender does: it then hears that nothing has changed, and asks again after this time.
         command.arg("--pod-max-in-unschedulable-pods-duration=5s");
-        self.others.push(Server::start("kube-scheduler", command, &self.directory)?);
-        Ok(())
+        let scheduler = Server::start("kube-scheduler", command, &self.directory)?;
+        let pid = scheduler.pid();
+        self.schedulers.push(scheduler);
+        Ok(pid)
+    }
+
+    /// Ends every kube-scheduler.
+    pub fn stop_schedulers(&mut self) {
+        self.schedulers.clear();
     }
 
     fn identity(&self, user: &str) -> &Identity {
@@ -307,6 +323,7 @@ fn served() -> &'static [&'static str] {
 
 impl Drop for ControlPlane {
     fn drop(&mut self) {
+        self.schedulers.clear();
         self.others.clear();
         self.apiserver = None;
         self.etcd = None;

@@ -36,6 +36,11 @@ impl Server {
         Ok(Self { name, child, log })
     }
 
+    /// The number of the process.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Waits for `ready`, for the process to end, or for the limit.
     pub async fn ready(&mut self, ready: impl Future<Output = ()>) -> Result<(), String> {
         let ended = async {
