@@ -41,35 +41,35 @@ pub(crate) struct Results {
     pairs: BTreeMap<usize, f64>,
     runs: Vec<Line>,
     /// kube-scheduler's.
-    plain: Vec<Line>,
+    kube_scheduler: Vec<Line>,
     /// Berth's where pods were created at a given rate.
     pub(super) paced: Vec<Line>,
 }
 
 impl Results {
-    pub(crate) fn new(scenario: Scenario, runs: Vec<Line>, plain: Vec<Line>) -> Self {
+    pub(crate) fn new(scenario: Scenario, runs: Vec<Line>, kube_scheduler: Vec<Line>) -> Self {
         let best = |figures: Vec<f64>| figures.into_iter().fold(0.0, f64::max);
         let blind_binds_per_second = median(rounds(&runs, Kind::Blind).into_iter().map(best).collect());
         let berth_binds_per_second = median(rounds(&runs, Kind::Berth).into_iter().map(median).collect());
         let ratio = berth_binds_per_second / blind_binds_per_second;
         let pairs = pairs(&runs);
-        let kube_scheduler = plain.iter().map(|line| line.outcome.binds_per_second).collect();
+        let plain_rates = kube_scheduler.iter().map(|line| line.outcome.binds_per_second).collect();
         Self {
             scenario,
             blind_binds_per_second,
             berth_binds_per_second,
             ratio,
-            kube_scheduler_binds_per_second: median(kube_scheduler),
+            kube_scheduler_binds_per_second: median(plain_rates),
             pairs,
             runs,
-            plain,
+            kube_scheduler,
             paced: Vec::new(),
         }
     }
 
     /// How many runs there were.
     pub(super) fn runs(&self) -> usize {
-        self.runs.len() + self.plain.len()
+        self.runs.len() + self.kube_scheduler.len()
     }
 }
 
@@ -96,12 +96,12 @@ pub(crate) fn progress(line: &Line) {
 /// A table of all runs, and the ratio.
 pub(crate) fn print(results: &Results) {
     let Scenario { nodes, pods } = results.scenario;
-    let all = || results.runs.iter().chain(&results.plain).chain(&results.paced);
+    let all = || results.runs.iter().chain(&results.kube_scheduler).chain(&results.paced);
     println!("\n{nodes} nodes, {pods} pods\n{}", runs(all()));
     for kind in [Kind::Blind, Kind::Berth] {
         details(&results.runs, kind);
     }
-    details(&results.plain, Kind::KubeScheduler);
+    details(&results.kube_scheduler, Kind::KubeScheduler);
     if !results.runs.is_empty() {
         compared(results);
     }

@@ -98,16 +98,15 @@ impl Stage<'_> {
     /// Lets one binder bind the load, on nodes that hold no pods.
     pub(crate) async fn run(&mut self, turn: Turn, number: usize) -> anyhow::Result<Outcome> {
         let Turn { kind, at_once, per_second } = turn;
-        let (running, asked) = match kind {
-            Kind::KubeScheduler => (self.start_kube_scheduler().await?, Asked::Cpu),
-            _ => {
-                let binder = Binder::start((kind, at_once), self.node_lock, self.kubeconfig).await?;
-                (Running::Binder(binder), Asked::Share)
-            }
+        let (running, wanted) = if kind == Kind::KubeScheduler {
+            (self.start_kube_scheduler().await?, Asked::Cpu)
+        } else {
+            let binder = Binder::start((kind, at_once), self.node_lock, self.kubeconfig).await?;
+            (Running::Binder(binder), Asked::Share)
         };
         let before = self.at_rest().await?;
         let answered = self.fleet.admitted() + self.fleet.rejected() + self.pods as u64;
-        let load = Load { pods: self.pods, asked, per_second };
+        let load = Load { pods: self.pods, asked: wanted, per_second };
         let created = load::create_load(&self.client, number, load).await?;
         let bound = self.observer.bound(self.pods).await?;
         let agents = tokio::time::timeout(ANSWER_LIMIT, self.fleet.answered(answered)).await;

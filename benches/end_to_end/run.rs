@@ -92,15 +92,15 @@ async fn measure(plan: &Plan, scenario: Scenario) -> anyhow::Result<Results> {
         }
         return Ok(results);
     }
-    let (mut lines, mut plain) = (Vec::new(), Vec::new());
+    let (mut lines, mut kube_scheduler) = (Vec::new(), Vec::new());
     for round in 1..=plan.rounds {
         for turn in turns(plan) {
-            lines.push(line(&mut stage, round, turn, lines.len() + plain.len()).await?);
+            lines.push(line(&mut stage, round, turn, lines.len() + kube_scheduler.len()).await?);
         }
         let turn = Turn { kind: Kind::KubeScheduler, at_once: 0, per_second: None };
-        plain.push(line(&mut stage, round, turn, lines.len() + plain.len()).await?);
+        kube_scheduler.push(line(&mut stage, round, turn, lines.len() + kube_scheduler.len()).await?);
     }
-    let mut results = Results::new(scenario, lines, plain);
+    let mut results = Results::new(scenario, lines, kube_scheduler);
     let half = Turn {
         kind: Kind::Berth,
         at_once: plan.writes_at_once,
