@@ -98,16 +98,8 @@ fn start(side: Side, plane: &mut ControlPlane) -> Option<Replica> {
             Some(Replica::start_as(plane, "admin", "berth", free_address(), &arguments))
         }
         Side::KubeScheduler => {
-            let kubeconfig = plane.kubeconfig("admin").display().to_string();
-            // The limits to requests of upstream's own benchmark (test/integration/scheduler_perf).
-            let configuration = format!(
-                "apiVersion: kubescheduler.config.k8s.io/v1\n\
-                 kind: KubeSchedulerConfiguration\n\
-                 clientConnection: {{kubeconfig: {kubeconfig}, qps: 5000, burst: 5000}}\n\
-                 leaderElection: {{leaderElect: false}}\n\
-                 profiles: [{{schedulerName: {SCHEDULER}}}]\n"
-            );
-            plane.start_scheduler(&configuration).expect("kube-scheduler starts where kube-apiserver does");
+            let started = plane.start_limitless_scheduler("admin", SCHEDULER);
+            started.expect("kube-scheduler starts where kube-apiserver does");
             None
         }
     }

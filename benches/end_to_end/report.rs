@@ -66,11 +66,6 @@ impl Results {
             paced: Vec::new(),
         }
     }
-
-    /// How many runs there were.
-    pub(super) fn runs(&self) -> usize {
-        self.runs.len() + self.kube_scheduler.len()
-    }
 }
 
 /// How it is measured: the reader of a figure must know.
@@ -80,11 +75,16 @@ pub(crate) fn conditions(plan: &Plan) {
          the observer share this machine; agents, load and observer are one process, the binder is another.\n\
          binds/s: from the first create to the last bind that a watch shows. create→bound: from sending the create to that watch.\n\
          Nodes: 8 cards of 80 GB, 10 slots each; agents answer after {:?}. Pods: 1 card, 1 to 4.5 GB, 5 % of its cores.\n\
-         Berth takes node locks: {:?}; the blind binder: Always.\n\
-         kube-scheduler binds pods with 10 thousandths of a cpu and without a GPU, for which no agent writes but the kubelet. At last pods are \
-         created at half of Berth's rate.",
+         Berth takes node locks: {:?}.",
         plan.agent, plan.node_lock
     );
+    if plan.rates.is_empty() {
+        println!(
+            "The blind binder takes node locks: Always.\n\
+         kube-scheduler binds pods with 10 thousandths of a cpu and without a GPU, for which no agent writes but the kubelet. At last pods are \
+         created at half of Berth's rate."
+        );
+    }
 }
 
 /// One run, as soon as it is done.

@@ -27,10 +27,10 @@ const REST: Duration = Duration::from_millis(300);
 /// After the last Binding, how long the agents may take.
 const ANSWER_LIMIT: Duration = Duration::from_mins(1);
 
-/// The name of the run of one pod that shows that kube-scheduler has listed the cluster.
-const FIRST: usize = 99;
+/// As whom binders talk to the API server.
+pub(crate) const BINDER: &str = "binder";
 
-/// One run: who binds, and how fast pods come.
+/// One run: which binder runs, and how fast pods are created.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Turn {
     pub(crate) kind: Kind,
@@ -66,6 +66,8 @@ pub(crate) struct Stage<'a> {
     pub(crate) kubeconfig: &'a Path,
     pub(crate) pods: usize,
     pub(crate) node_lock: LockPolicy,
+    /// How many loads were created so far.
+    pub(crate) loads: usize,
 }
 
 /// What one run came to.
@@ -96,7 +98,7 @@ struct Counters {
 
 impl Stage<'_> {
     /// Lets one binder bind the load, on nodes that hold no pods.
-    pub(crate) async fn run(&mut self, turn: Turn, number: usize) -> anyhow::Result<Outcome> {
+    pub(crate) async fn run(&mut self, turn: Turn) -> anyhow::Result<Outcome> {
         let Turn { kind, at_once, per_second } = turn;
         let (running, wanted) = if kind == Kind::KubeScheduler {
             (self.start_kube_scheduler().await?, Asked::Cpu)
@@ -107,7 +109,7 @@ impl Stage<'_> {
         let before = self.at_rest().await?;
         let answered = self.fleet.admitted() + self.fleet.rejected() + self.pods as u64;
         let load = Load { pods: self.pods, asked: wanted, per_second };
-        let created = load::create_load(&self.client, number, load).await?;
+        let created = self.create(load).await?;
         let bound = self.observer.bound(self.pods).await?;
         let agents = tokio::time::timeout(ANSWER_LIMIT, self.fleet.answered(answered)).await;
         agents.context("the agents have not answered for all pods that were bound")?;
@@ -128,24 +130,21 @@ impl Stage<'_> {
 
     /// Starts kube-scheduler with a profile for pods without a GPU; returns once it has bound one.
     async fn start_kube_scheduler(&mut self) -> anyhow::Result<Running> {
-        let kubeconfig = self.kubeconfig.display();
-        let profile = load::PLAIN_SCHEDULER;
-        // The limits to requests of upstream's own benchmark (test/integration/scheduler_perf).
-        let configuration = format!(
-            "apiVersion: kubescheduler.config.k8s.io/v1\n\
-             kind: KubeSchedulerConfiguration\n\
-             clientConnection: {{kubeconfig: {kubeconfig}, qps: 5000, burst: 5000}}\n\
-             leaderElection: {{leaderElect: false}}\n\
-             profiles: [{{schedulerName: {profile}}}]\n"
-        );
-        let pid = self.plane.start_scheduler(&configuration).map_err(anyhow::Error::msg)?;
+        let started = self.plane.start_limitless_scheduler(BINDER, load::PLAIN_SCHEDULER);
+        let pid = started.map_err(anyhow::Error::msg)?;
         let answered = self.fleet.admitted() + self.fleet.rejected() + 1;
-        load::create_load(&self.client, FIRST, Load { pods: 1, asked: Asked::Cpu, per_second: None }).await?;
+        self.create(Load { pods: 1, asked: Asked::Cpu, per_second: None }).await?;
         self.observer.bound(1).await?;
         let answer = tokio::time::timeout(ANSWER_LIMIT, self.fleet.answered(answered)).await;
         answer.context("the agents have not answered for the first pod")?;
         self.clear().await?;
         Ok(Running::KubeScheduler(pid))
+    }
+
+    /// Creates the pods of a load under names of their own; when the request for each was sent.
+    async fn create(&mut self, load: Load) -> anyhow::Result<HashMap<String, Instant>> {
+        self.loads += 1;
+        load::create_load(&self.client, self.loads, load).await
     }
 
     /// Deletes all pods, and returns when they are gone.

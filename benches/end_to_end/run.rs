@@ -10,7 +10,7 @@ use super::{
     load,
     observer::Observer,
     report::{self, Line, Results},
-    round::{Stage, Turn},
+    round::{BINDER, Stage, Turn},
 };
 use crate::support::{
     controlplane::{ControlPlane, GarbageCollection, LIMITLESS, Options},
@@ -36,8 +36,6 @@ pub(crate) struct Plan {
     pub(crate) writes_at_once: usize,
     pub(crate) node_lock: LockPolicy,
 }
-
-const BINDER: &str = "binder";
 
 /// Measures everything, prints it, and writes it to a file if there is one.
 pub(crate) async fn all(plan: &Plan, json: Option<&Path>) -> anyhow::Result<()> {
@@ -83,22 +81,23 @@ async fn measure(plan: &Plan, scenario: Scenario) -> anyhow::Result<Results> {
         kubeconfig: &kubeconfig,
         pods: scenario.pods,
         node_lock: plan.node_lock,
+        loads: 0,
     };
     if !plan.rates.is_empty() {
         let mut results = Results::new(scenario, Vec::new(), Vec::new());
         for rate in &plan.rates {
             let turn = Turn { kind: Kind::Berth, at_once: plan.writes_at_once, per_second: Some(*rate) };
-            results.paced.push(line(&mut stage, 1, turn, results.paced.len()).await?);
+            results.paced.push(line(&mut stage, 1, turn).await?);
         }
         return Ok(results);
     }
     let (mut lines, mut kube_scheduler) = (Vec::new(), Vec::new());
     for round in 1..=plan.rounds {
         for turn in turns(plan) {
-            lines.push(line(&mut stage, round, turn, lines.len() + kube_scheduler.len()).await?);
+            lines.push(line(&mut stage, round, turn).await?);
         }
         let turn = Turn { kind: Kind::KubeScheduler, at_once: 0, per_second: None };
-        kube_scheduler.push(line(&mut stage, round, turn, lines.len() + kube_scheduler.len()).await?);
+        kube_scheduler.push(line(&mut stage, round, turn).await?);
     }
     let mut results = Results::new(scenario, lines, kube_scheduler);
     let half = Turn {
@@ -106,12 +105,12 @@ async fn measure(plan: &Plan, scenario: Scenario) -> anyhow::Result<Results> {
         at_once: plan.writes_at_once,
         per_second: Some(results.berth_binds_per_second / 2.0),
     };
-    results.paced = vec![line(&mut stage, plan.rounds, half, results.runs()).await?];
+    results.paced = vec![line(&mut stage, plan.rounds, half).await?];
     Ok(results)
 }
 
-async fn line(stage: &mut Stage<'_>, round: usize, turn: Turn, number: usize) -> anyhow::Result<Line> {
-    let outcome = stage.run(turn, number).await?;
+async fn line(stage: &mut Stage<'_>, round: usize, turn: Turn) -> anyhow::Result<Line> {
+    let outcome = stage.run(turn).await?;
     let Turn { kind, at_once, per_second } = turn;
     let line = Line { round, kind, at_once, per_second, outcome };
     report::progress(&line);

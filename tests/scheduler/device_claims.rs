@@ -491,9 +491,7 @@ fn nothing_is_decided_before_claims_are_listed() {
     );
     machine.tell(Event::Told { pod: key("p"), message, outcome: TellOutcome::Done });
     let missing = "the Pod has claims, and these are not listed yet";
-    for kind in Kind::DEVICE_CLAIMS {
-        machine.tell(Event::Object(ObjectChange::Unserved(*kind)));
-    }
+    machine.serve_none(Kind::DEVICE_CLAIMS);
     // What was last said is said again until it is answered.
     let message = told(&machine.settle(), "p");
     assert!(message.starts_with(missing), "{message}");

@@ -58,13 +58,9 @@ fn without_groups(nodes: &[&str]) -> Machine {
         machine.tell(Event::Object(ObjectChange::Listed(*kind, Vec::new())));
     }
     machine.tell(Event::Object(ObjectChange::Listed(Kind::PodDisruptionBudget, Vec::new())));
-    for kind in Kind::DEVICES_BY_TYPE {
-        machine.tell(Event::Object(ObjectChange::Unserved(*kind)));
-    }
+    machine.serve_none(Kind::DEVICES_BY_TYPE);
     let others = Kind::POD_GROUPS.iter().filter(|kind| **kind != Kind::PodGroup(PodGroupKind::Kubernetes));
-    for kind in others {
-        machine.tell(Event::Object(ObjectChange::Unserved(*kind)));
-    }
+    machine.serve_none(others);
     listed(&mut machine);
     for name in nodes {
         machine.tell(slice(name, 1));

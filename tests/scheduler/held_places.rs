@@ -346,9 +346,7 @@ fn of_gang(mut pod: Value) -> Value {
 fn gang() -> World {
     let nodes = [gpu_node("n1", 1), gpu_node("n2", 1)];
     let mut machine = Machine::with_gangs(&Config::default(), &nodes);
-    for kind in Kind::DEVICES_BY_TYPE {
-        machine.tell(Event::Object(ObjectChange::Unserved(*kind)));
-    }
+    machine.serve_none(Kind::DEVICES_BY_TYPE);
     let group = json!({"metadata": {"name": "gang", "namespace": "greedy"}, "spec": {"minMember": 2}});
     machine.tell(Event::Object(ObjectChange::Listed(
         Kind::PodGroup(PodGroupKind::Volcano),

@@ -44,9 +44,7 @@ impl Machine {
         for kind in Kind::STORAGE {
             machine.tell(Event::Object(ObjectChange::Listed(*kind, Vec::new())));
         }
-        for kind in Kind::DEVICES_BY_TYPE {
-            machine.tell(Event::Object(ObjectChange::Unserved(*kind)));
-        }
+        machine.serve_none(Kind::DEVICES_BY_TYPE);
         machine
     }
 
@@ -68,9 +66,7 @@ impl Machine {
             machine.tell(Event::Object(ObjectChange::Listed(*kind, Vec::new())));
         }
         let unserved = Kind::POD_GROUPS.iter().filter(|kind| **kind != Kind::PodGroup(PodGroupKind::Volcano));
-        for kind in unserved {
-            machine.tell(Event::Object(ObjectChange::Unserved(*kind)));
-        }
+        machine.serve_none(unserved);
         machine
     }
 
@@ -121,12 +117,18 @@ impl Machine {
         self.tell(Event::Node(NodeChange::Seen(Box::new(info))));
     }
 
+    /// Tells that the API server serves none of these kinds.
+    pub(crate) fn serve_none<'k>(&mut self, kinds: impl IntoIterator<Item = &'k Kind>) {
+        for kind in kinds {
+            self.tell(Event::Object(ObjectChange::Unserved(*kind)));
+        }
+    }
+
     /// Shows the Device of a node; what of it can't be read.
     pub(crate) fn show_device(&mut self, device: &Value) -> Vec<String> {
-        let (offer, troubles) = devices(&parsed(device));
-        let node = device["metadata"]["name"].as_str().unwrap().into();
-        self.tell(Event::Object(ObjectChange::Seen(Object::Device(node, Arc::new(offer)))));
-        troubles.iter().map(ToString::to_string).collect()
+        let (object, troubles) = device_object(device);
+        self.tell(Event::Object(ObjectChange::Seen(object)));
+        troubles
     }
 
     /// Shows the ConfigMap with the templates of shares.
@@ -263,6 +265,13 @@ pub(crate) fn told(effects: &[Effect], name: &str) -> String {
         _ => None,
     };
     effects.iter().rev().find_map(of_pod).unwrap_or_default()
+}
+
+/// The Device of a node, and what of it can't be read.
+pub(crate) fn device_object(device: &Value) -> (Object, Vec<String>) {
+    let (offer, troubles) = devices(&parsed(device));
+    let node = device["metadata"]["name"].as_str().unwrap().into();
+    (Object::Device(node, Arc::new(offer)), troubles.iter().map(ToString::to_string).collect())
 }
 
 /// Pods and their nodes, as [`Machine::run`] returns those that were bound.

@@ -2,16 +2,13 @@
 
 use berth::{
     config::Config,
-    scheduling::{
-        BindOutcome, Effect, Event, Finding, ObjectChange, WriteOutcome, model::kind::Kind,
-        world::object::Object,
-    },
+    scheduling::{BindOutcome, Effect, Event, Finding, ObjectChange, WriteOutcome, model::kind::Kind},
 };
 use serde_json::{Value, json};
 
 use super::{
     devices::{ALLOCATED, device, gpu, machine, say, whole},
-    machine::{Machine, bound, node, placed, pod, told},
+    machine::{Machine, bound, device_object, node, placed, pod, told},
 };
 
 const USED: &str = "scheduling.koordinator.sh/reservation-allocated";
@@ -298,10 +295,8 @@ fn no_device_is_given_away_before_devices_and_reservations_are_listed() {
         )
     };
     assert_eq!(say(&mut machine, "a"), missing("devices, reservations"));
-    let device = device("n1", &[gpu(0)]);
-    let (offer, _) = berth::cluster::read::devices(&serde_json::from_value(device).unwrap());
-    let listed = vec![Object::Device("n1".into(), offer.into())];
-    machine.tell(Event::Object(ObjectChange::Listed(Kind::Device, listed)));
+    let (listed, _) = device_object(&device("n1", &[gpu(0)]));
+    machine.tell(Event::Object(ObjectChange::Listed(Kind::Device, vec![listed])));
     assert_eq!(say(&mut machine, "a"), missing("reservations"));
     let (reserved, _) = berth::cluster::read::reservation::reservation(
         &serde_json::from_value(reservation("r", "n1", &gpus(&[0], 50))).unwrap(),

@@ -273,6 +273,19 @@ impl ControlPlane {
         Ok(pid)
     }
 
+    /// As [`Self::start_scheduler`], as this user and with one profile of this name, for measurements: it may send as many requests as upstream's
+    /// own benchmark lets it (test/integration/scheduler_perf).
+    pub fn start_limitless_scheduler(&mut self, user: &str, profile: &str) -> Result<u32, String> {
+        let kubeconfig = self.kubeconfig(user).display().to_string();
+        self.start_scheduler(&format!(
+            "apiVersion: kubescheduler.config.k8s.io/v1\n\
+             kind: KubeSchedulerConfiguration\n\
+             clientConnection: {{kubeconfig: {kubeconfig}, qps: 5000, burst: 5000}}\n\
+             leaderElection: {{leaderElect: false}}\n\
+             profiles: [{{schedulerName: {profile}}}]\n"
+        ))
+    }
+
     /// Ends every kube-scheduler.
     pub fn stop_schedulers(&mut self) {
         self.schedulers.clear();
