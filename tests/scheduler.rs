@@ -23,6 +23,7 @@ mod held_places;
 mod held_up;
 mod holdings;
 mod kept_rooms;
+mod lines;
 mod long_texts;
 mod machine;
 mod mixed_nodes;

@@ -28,7 +28,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::{
-    model::{devices::Shortfall, name::NodeName, pod::Demand, prebind_step::PrebindStep},
+    model::{devices::Shortfall, name::NodeName, node::FULL_LINE, pod::Demand, prebind_step::PrebindStep},
     plugin::{
         NodeReasons, Reason,
         cycle::{Cycle, Preferences},
@@ -182,9 +182,9 @@ impl<'a> Filters<'a> {
         of_quota.or_else(|| self.cycle.as_ref().err().cloned().map(of_pod))
     }
 
-    /// The node that is nominated for the pod and tried before others, which it is as long as its `rank` is 0.
+    /// The node that is nominated for the pod and tried before others, which it is unless its `rank` says that its line is full or that it is held up.
     pub fn nominated(&self, rank: impl Fn(&NodeName) -> usize) -> Option<&'a NodeName> {
-        self.demand.nominated.as_ref().filter(|node| rank(node) == 0)
+        self.demand.nominated.as_ref().filter(|node| rank(node) < FULL_LINE)
     }
 
     /// How the quotas of the pod's namespace stand.
@@ -317,7 +317,7 @@ impl<'a> Filters<'a> {
     }
 
     /// The node that is nominated for the pod, if that passes every filter: other nodes are not looked at then, as in kube-scheduler
-    /// (v1.36 `pkg/scheduler/schedule_one.go`, `evaluateNominatedNode`). A node whose `rank` is not 0 comes after others all the same.
+    /// (v1.36 `pkg/scheduler/schedule_one.go`, `evaluateNominatedNode`). A node whose line is full by its `rank`, or that is held up, comes after others all the same.
     pub fn on_nominated(&self, rank: impl Fn(&NodeName) -> usize) -> Option<&'a Arc<NodeState>> {
         let node = self.world.node(self.nominated(rank)?)?;
         self.passes(node).then_some(node)

@@ -95,11 +95,13 @@ mod flows;
 mod input;
 mod line;
 mod lock;
+mod ranks;
 mod reads;
 mod reason;
 mod remnant;
 mod request;
 mod serve;
+mod surge;
 #[cfg(test)]
 mod tests;
 mod view;

@@ -90,9 +90,14 @@ impl Machine {
         machine
     }
 
-    /// Lets time pass.
+    /// Lets so many seconds pass.
     pub(crate) fn pass(&mut self, seconds: i64) {
-        self.now += SignedDuration::from_secs(seconds);
+        self.wait(SignedDuration::from_secs(seconds));
+    }
+
+    /// Lets time pass.
+    pub(crate) fn wait(&mut self, time: SignedDuration) {
+        self.now += time;
     }
 
     pub(crate) fn now(&self) -> Timestamp {

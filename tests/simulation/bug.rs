@@ -237,7 +237,7 @@ impl Bug {
             Self::CapacityCountedTwice | Self::FreedCapacityGivenTwice | Self::RackNotRead => 4,
             Self::ClaimOutlastsLease => 5,
             Self::ReservationNotRead => 11,
-            Self::FenceIgnored => 17,
+            Self::FenceIgnored => 47,
             _ => 0,
         }
     }

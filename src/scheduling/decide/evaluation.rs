@@ -189,7 +189,7 @@ impl<'a, 'v> Evaluation<'a, 'v> {
         refused.chain(passed).collect()
     }
 
-    /// The node that the pod goes to: the nominated one if that fits and its `rank` is 0, else as [`Self::choose`] says; `None`: none fits.
+    /// The node that the pod goes to: the nominated one if that fits ([`Filters::on_nominated`]), else as [`Self::choose`] says; `None`: none fits.
     pub fn best(
         &self,
         judged: &mut JudgedNodes<'a, 'v>,

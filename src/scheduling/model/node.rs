@@ -17,6 +17,9 @@ pub use locks::{NodeLock, RequiredLocks, Signature};
 /// The label of nodes that are kept for pods with a share of a card. Its value is `true`.
 pub const SHARES_ONLY: &str = "berth.dev/shares-only";
 
+/// A node with so many pods in line is passed over for the next best: packing gives way to not waiting.
+pub const FULL_LINE: usize = 8;
+
 /// A node.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct NodeInfo {

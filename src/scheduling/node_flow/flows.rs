@@ -9,6 +9,7 @@ use super::{
     contest::{ContestReport, LockContest},
     input::NodeFlowInput,
     lock::NodeLocks,
+    ranks::{NodeRanks, Occupancy},
     reads::{Reads, Validity},
     request::NodeFlowRequest,
     view::NodeView,
@@ -25,9 +26,6 @@ use crate::{
     },
 };
 
-/// A node that is held up comes after every other, however long their lines are.
-const HELD_UP: usize = usize::MAX / 2;
-
 /// The flows of all nodes, those that are idle left out.
 #[derive(Debug, Default)]
 pub(in crate::scheduling) struct NodeFlows {
@@ -38,23 +36,13 @@ pub(in crate::scheduling) struct NodeFlows {
     touched: BTreeSet<NodeName>,
     /// The flows' deadlines, in order of time.
     deadlines: BTreeSet<(Timestamp, NodeName)>,
-    /// The nodes that come after others, with their ranks.
-    passed_over: BTreeMap<NodeName, usize>,
+    /// The nodes that come after others.
+    ranks: NodeRanks,
     /// The nodes whose locks name a pod.
     named: BTreeMap<LockOwner, BTreeSet<NodeName>>,
     reads: Reads,
     /// Whether another scheduler may take locks.
     contest: ContestReport,
-    /// Grows whenever `passed_over` changes.
-    changes: u64,
-}
-
-impl NodeFlow {
-    /// Where the node stands among those that fit: 0, unless its line is full or held up; then the longer the line, the later.
-    fn rank(&self) -> usize {
-        let held_up = if self.held_up { HELD_UP } else { 0 };
-        held_up + self.line.rank()
-    }
 }
 
 impl NodeFlows {
@@ -97,7 +85,8 @@ impl NodeFlows {
         });
         self.set_deadline(view.name, deadline, flow.deadline);
         self.set_named(view.name, &named, flow.locks.named());
-        self.set_rank(view.name, flow.rank());
+        let occupancy = Occupancy { length: flow.line.length(), held_up: flow.held_up };
+        self.ranks.set(view.name, occupancy, view.now);
         if !flow.is_idle() {
             self.flows.insert(view.name.clone(), flow);
         }
@@ -146,35 +135,24 @@ impl NodeFlows {
         }
     }
 
-    fn set_rank(&mut self, node: &NodeName, rank: usize) {
-        if self.rank(node) != rank {
-            self.changes += 1;
-            if rank == 0 {
-                self.passed_over.remove(node);
-            } else {
-                self.passed_over.insert(node.clone(), rank);
-            }
-        }
-    }
-
     /// Where a node stands among those that fit: 0, unless it is passed over for others; then the higher, the later.
     pub(in crate::scheduling) fn rank(&self, node: &str) -> usize {
-        self.passed_over.get(node).copied().unwrap_or_default()
+        self.ranks.rank(node)
     }
 
     /// The nodes that are passed over for others, with their ranks.
     pub(in crate::scheduling) fn passed_over(&self) -> BTreeMap<NodeName, usize> {
-        self.passed_over.clone()
+        self.ranks.passed_over().clone()
     }
 
     /// Grows whenever a node is passed over or no longer is.
     pub(in crate::scheduling) fn changes(&self) -> u64 {
-        self.changes
+        self.ranks.changes()
     }
 
     /// Whether the node serves no pod and is not known to begin soon.
     pub(in crate::scheduling) fn is_held_up(&self, node: &str) -> bool {
-        self.rank(node) >= HELD_UP
+        self.ranks.is_held_up(node)
     }
 
     /// Something has changed on a node: its flow may go on.
@@ -189,14 +167,14 @@ impl NodeFlows {
 
     /// Looks once more at the nodes that are held up.
     pub(in crate::scheduling) fn touch_held_up(&mut self) {
-        let held_up = self.passed_over.iter().filter(|(_, rank)| **rank >= HELD_UP);
-        self.touched.extend(held_up.map(|(node, _)| node.clone()));
+        self.touched.extend(self.ranks.held_up().cloned());
     }
 
     /// Touches every node whose deadline has come.
     pub(in crate::scheduling) fn touch_due(&mut self, now: Timestamp) {
         let due = self.deadlines.iter().take_while(|(at, _)| *at <= now);
         self.touched.extend(due.map(|(_, node)| node.clone()));
+        self.ranks.watch(now);
         self.watch_contest(now);
     }
 
@@ -207,7 +185,8 @@ impl NodeFlows {
 
     /// When the next flow is to go on although nothing has happened.
     pub(in crate::scheduling) fn next_deadline(&self) -> Option<Timestamp> {
-        self.deadlines.first().map(|(at, _)| *at).into_iter().chain(self.contest.deadline()).min()
+        let of_flows = self.deadlines.first().map(|(at, _)| *at);
+        of_flows.into_iter().chain(self.contest.deadline()).chain(self.ranks.deadline()).min()
     }
 
     /// The nodes whose locks name this pod.

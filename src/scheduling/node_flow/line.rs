@@ -15,9 +15,6 @@ use crate::scheduling::{
 /// A wait of this length is not reported: a device plugin takes its time. After it, other nodes come first.
 pub(super) const USUAL: SignedDuration = SignedDuration::from_secs(10);
 
-/// A node with so many pods in line is passed over for the next best: packing gives way to not waiting.
-pub(in crate::scheduling) const FULL: usize = 8;
-
 /// How far the pod that is served has got.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) enum NodeFlowStep {
@@ -108,12 +105,6 @@ impl Line {
     /// How many pods wait or are served.
     pub(super) fn length(&self) -> usize {
         self.waiting.len() + usize::from(self.served.is_some())
-    }
-
-    /// How far down a line of this length puts its node among those that fit: not at all before it is full.
-    pub(super) fn rank(&self) -> usize {
-        let length = self.length();
-        if length < FULL { 0 } else { length }
     }
 
     /// Whether pods wait.
