@@ -27,7 +27,7 @@ const REST: Duration = Duration::from_millis(300);
 /// After the last Binding, how long the agents may take.
 const ANSWER_LIMIT: Duration = Duration::from_mins(1);
 
-/// As whom binders talk to the API server.
+/// The user name of the binders at the API server.
 pub(crate) const BINDER: &str = "binder";
 
 /// One run: which binder runs, and how fast pods are created.

@@ -56,6 +56,14 @@ fn go(machine: &mut Machine, numbers: Range<usize>) {
     machine.settle();
 }
 
+/// The same, where the pods 0 and 1 have stood in one line for so long that it is a surge.
+fn in_surge() -> Machine {
+    let mut machine = machine();
+    come(&mut machine, 0..2);
+    machine.wait(SURGE);
+    machine
+}
+
 /// How many pods stand in each line, the longest first.
 fn lines(machine: &Machine) -> Vec<usize> {
     let view = machine.scheduler().view();
@@ -74,9 +82,7 @@ fn pods_that_come_at_once_are_eight_to_a_node() {
 
 #[test]
 fn pods_that_keep_coming_are_spread_over_four_nodes() {
-    let mut machine = machine();
-    come(&mut machine, 0..2);
-    machine.wait(SURGE);
+    let mut machine = in_surge();
     come(&mut machine, 2..6);
     assert_eq!(lines(&machine), [2, 2, 2]);
     come(&mut machine, 6..20);
@@ -88,9 +94,7 @@ fn pods_that_keep_coming_are_spread_over_four_nodes() {
 
 #[test]
 fn a_burst_is_packed_again_once_fewer_pods_have_come_for_a_while() {
-    let mut machine = machine();
-    come(&mut machine, 0..2);
-    machine.wait(SURGE);
+    let mut machine = in_surge();
     come(&mut machine, 2..3);
     assert_eq!(lines(&machine), [2, 1]);
     go(&mut machine, 0..3);
@@ -121,9 +125,7 @@ fn pods_at_a_node_that_is_held_up_are_no_surge() {
 
 #[test]
 fn a_pod_waits_for_the_node_that_is_nominated_for_it_until_the_line_is_full() {
-    let mut machine = machine();
-    come(&mut machine, 0..2);
-    machine.wait(SURGE);
+    let mut machine = in_surge();
     let node = (0..10).map(|number| format!("n{number}"));
     let node = node.max_by_key(|node| machine.scheduler().view().line(node).len()).unwrap();
     let mut nominate = |name: &str| {

@@ -105,7 +105,8 @@ impl NodeRanks {
         }
     }
 
-    /// Where a node stands among those that fit: 0, unless it is passed over for others; then the higher, the later.
+    /// Where a node stands among those that fit: 0, unless it is passed over for others; then the length of its line, and more than any line has where it is
+    /// held up.
     pub(super) fn rank(&self, node: &str) -> usize {
         self.passed_over.get(node).copied().unwrap_or_default()
     }
@@ -122,7 +123,7 @@ impl NodeRanks {
 
     /// Whether the node serves no pod and is not known to begin soon.
     pub(super) fn is_held_up(&self, node: &str) -> bool {
-        self.rank(node) >= HELD_UP
+        self.occupied.get(node).is_some_and(|occupancy| occupancy.held_up)
     }
 
     /// The nodes of which that is so.
