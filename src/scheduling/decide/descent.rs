@@ -1,17 +1,22 @@
 //! Nodes from the highest score down: the best one that also passes what its verdict does not say is found without testing those below it.
 
-use super::shortlist::{UNFIT, highest, slots_with};
+use super::shortlist::{UNFIT, highest_below, slots_with};
 
-/// After the nodes with the highest score so many are brought into order, and as many again as are in order each time when these are used up.
+/// So many groups are found by a look at all scores each: mostly a node of the first ones passes, and to bring nodes into order takes as long as many looks.
+const LOOKED_FOR: usize = 4;
+
+/// After these groups so many nodes are brought into order, and as many again as are in order each time when these are used up.
 const FIRST: usize = 64;
 
 /// The nodes that have a score, by slot, in groups of equal scores.
 #[derive(Debug)]
 pub(super) struct Descent<'a> {
     scores: &'a [f64],
-    /// The highest score, once its group was asked for.
-    highest: Option<f64>,
-    /// The nodes with the highest score; after these the others, each with its score. The first `ordered` of those are the highest, in descending
+    /// How many groups there were.
+    groups: usize,
+    /// The score of the last group that was looked for.
+    last: f64,
+    /// The nodes of that group; after those groups the others, each with its score. The first `ordered` of those are the highest, in descending
     /// order, with all that are equal to the last of them.
     scored: Vec<(f64, usize)>,
     ordered: usize,
@@ -22,15 +27,18 @@ pub(super) struct Descent<'a> {
 impl<'a> Descent<'a> {
     /// The nodes with these scores, by slot; [`UNFIT`]: there is none, or it does not fit.
     pub(super) fn new(scores: &'a [f64]) -> Self {
-        Self { scores, highest: None, scored: Vec::new(), ordered: 0, next: 0 }
+        Self { scores, groups: 0, last: f64::INFINITY, scored: Vec::new(), ordered: 0, next: 0 }
     }
 
     /// The nodes with the highest score below those of the groups before; `None`: there is no other.
     pub(super) fn next_group(&mut self) -> Option<&[(f64, usize)]> {
-        let Some(first) = self.highest else { return self.first_group() };
-        if self.next == 0 {
+        self.groups += 1;
+        if self.groups <= LOOKED_FOR {
+            return self.look_for_group();
+        }
+        if self.groups == LOOKED_FOR + 1 {
             let others = self.scores.iter().enumerate();
-            let others = others.filter(|(_, score)| **score > UNFIT && score.total_cmp(&first).is_ne());
+            let others = others.filter(|(_, score)| **score > UNFIT && **score < self.last);
             self.scored = others.map(|(slot, score)| (*score, slot)).collect();
         }
         if self.next == self.ordered {
@@ -44,14 +52,13 @@ impl<'a> Descent<'a> {
         Some(&self.scored[start..self.next])
     }
 
-    /// Mostly a node with the highest score passes: the others are not brought into order.
-    fn first_group(&mut self) -> Option<&[(f64, usize)]> {
-        let highest = highest(self.scores);
-        self.highest = Some(highest);
-        if highest == UNFIT {
+    fn look_for_group(&mut self) -> Option<&[(f64, usize)]> {
+        self.last = highest_below(self.last, self.scores);
+        if self.last == UNFIT {
             return None;
         }
-        self.scored.extend(slots_with(highest, self.scores).map(|slot| (highest, slot)));
+        self.scored.clear();
+        self.scored.extend(slots_with(self.last, self.scores).map(|slot| (self.last, slot)));
         Some(&self.scored)
     }
 

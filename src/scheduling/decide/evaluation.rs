@@ -9,7 +9,7 @@ use super::{
     Filters, Refusal, Refusals,
     fit_error::FitError,
     judging::Judging,
-    shortlist::{UNFIT, highest, least_listed},
+    shortlist::{UNFIT, highest, least_listed, slots_with},
     verdict::{FittingNode, NodeVerdict, best, first_of},
     verdicts::Verdicts,
 };
@@ -21,7 +21,9 @@ use crate::scheduling::{
         contract::FeasibleNodes,
         cycle::Preferences,
         pod_counts::PodCounts,
-        score::{NodeScores, NormalisedScores, RawScores, Scores, added, weights::ScoreWeights},
+        score::{
+            NodeScores, NormalisedScores, RawScores, Scores, added, relative_columns, weights::ScoreWeights,
+        },
     },
     world::{node_state::NodeState, reservation::Preference},
 };
@@ -299,9 +301,7 @@ impl<'a, 'v> Evaluation<'a, 'v> {
                 });
             }
         }
-        let highest = highest(&totals);
-        let is_highest = |(_, total): &(&usize, &f64)| total.total_cmp(&highest).is_eq();
-        world.nodes.first_by_name(slots.iter().zip(&totals).filter(is_highest).map(|(slot, _)| *slot))
+        world.nodes.first_by_name(slots_with(highest(&totals), &totals).map(|at| slots[at]))
     }
 
     fn best_of(
@@ -317,7 +317,8 @@ impl<'a, 'v> Evaluation<'a, 'v> {
             first.is_none() || place() == first
         };
         let slots: Vec<_> = passed.iter().map(|one| one.node.slot).collect();
-        let relative: Vec<_> = passed.iter().map(|one| one.raw().relative()).collect();
+        let raw: Vec<_> = passed.iter().map(PassedNode::raw).collect();
+        let relative = relative_columns(&raw);
         let added = added(&self.preferences, self.feasible(&slots), &relative, &self.weights);
         self.best_by(passed, &added, is_candidate, &rank, go_on)
     }

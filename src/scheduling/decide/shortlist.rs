@@ -93,6 +93,20 @@ pub(super) fn highest(scores: &[f64]) -> f64 {
     highest.iter().chain(rest).copied().fold(UNFIT, f64::max)
 }
 
+/// The highest of these that is below `bound`; [`UNFIT`]: there is none. No score is -0, as sums that begin with 0 never are.
+pub(super) fn highest_below(bound: f64, scores: &[f64]) -> f64 {
+    let (chunks, rest) = scores.as_chunks::<LANES>();
+    let below = |score: f64| if score < bound { score } else { UNFIT };
+    let mut highest = [UNFIT; LANES];
+    for chunk in chunks {
+        for (highest, score) in highest.iter_mut().zip(chunk) {
+            let score = below(*score);
+            *highest = if score > *highest { score } else { *highest };
+        }
+    }
+    highest.iter().chain(rest).copied().map(below).fold(UNFIT, f64::max)
+}
+
 /// The slots with this score, in their order: chunks without it are passed over at once.
 pub(super) fn slots_with(score: f64, scores: &[f64]) -> impl Iterator<Item = usize> {
     let chunks = scores.chunks(LANES).enumerate().filter(move |(_, scores)| scores.contains(&score));

@@ -29,10 +29,11 @@ use crate::scheduling::{
     plugin::{
         amounts::AmountsVerdict,
         filter::reads,
-        score::{RelativeScores, estimate::ScoreEstimates, weights::ScoreWeights},
+        score::{RelativeColumns, estimate::ScoreEstimates, weights::ScoreWeights},
     },
     world::{
         World,
+        by_slot::changed,
         node_parts::{NodePart, PartId},
         node_state::NodeState,
     },
@@ -468,20 +469,8 @@ impl Verdicts {
     /// more.
     fn outdated(&mut self, world: &World, scoring: &NodeScoring<'_>) -> Vec<usize> {
         let (slots, generations) = (world.nodes.slots(), world.nodes.generations());
-        // All are, where nothing is known yet.
-        let mut outdated = Vec::with_capacity(slots.len().saturating_sub(self.slots()));
         self.resize(slots.len());
-        for (at, (known, now)) in self.generations.chunks(LANES).zip(generations.chunks(LANES)).enumerate() {
-            // Of most nodes nothing has changed: they are compared several at once.
-            if known == now {
-                continue;
-            }
-            for (lane, (known, now)) in known.iter().zip(now).enumerate() {
-                if known != now {
-                    outdated.push(at * LANES + lane);
-                }
-            }
-        }
+        let outdated = changed(&self.generations, generations);
         for &slot in &outdated {
             if slots[slot].is_none() {
                 // The slot may be another node's next.
@@ -558,6 +547,9 @@ impl Verdicts {
 
     /// The slots of the nodes that fit, each with the sum of the scores that depend on no other node's.
     pub(super) fn fitting(&self) -> (Vec<usize>, Vec<f64>) {
+        if !self.scores.contains(&UNFIT) {
+            return ((0..self.slots()).collect(), self.scores.clone());
+        }
         let (mut slots, mut scores) = (Vec::with_capacity(self.slots()), Vec::with_capacity(self.slots()));
         for (slot, score) in self.scores.iter().enumerate().filter(|(_, score)| **score > UNFIT) {
             slots.push(slot);
@@ -566,8 +558,8 @@ impl Verdicts {
         (slots, scores)
     }
 
-    /// The scores of the nodes in these slots that depend on those of other nodes; nothing where none does.
-    pub(super) fn relative(&self, slots: &[usize]) -> Vec<RelativeScores> {
+    /// The scores of the nodes in these slots that are in percent of the highest. The slots are in order, each once.
+    pub(super) fn relative(&self, slots: &[usize]) -> RelativeColumns<'_> {
         self.relative.of_slots(slots)
     }
 

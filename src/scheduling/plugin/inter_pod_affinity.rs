@@ -165,7 +165,7 @@ impl PreFiltered<'_, NeighbourReason> for Neighbours {
 /// The domains of the term's key in which one of these pods stands.
 fn occupied(term: &PodTerm, counted: &CountedPods, world: &World, counts: &mut PodCounts) -> Occupied {
     let mut domains = Occupied::of(counts.topology(&term.topology_key, world));
-    for (slot, _, _) in counts.of(counted, world).filter(|(_, _, pods)| *pods > 0) {
+    for (slot, _) in counts.of(counted, world) {
         if let Some(occupied) = domains.of_slot_mut(slot) {
             *occupied = true;
         }

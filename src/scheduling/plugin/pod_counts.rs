@@ -5,6 +5,8 @@
 
 use std::{collections::HashMap, sync::Arc};
 
+use foldhash::fast::FixedState;
+
 use super::claim_fits::ClaimFits;
 use crate::scheduling::{
     model::{
@@ -12,10 +14,7 @@ use crate::scheduling::{
         pod_selector::PodSelector,
         steps::{Allowance, COMPARE, LOOK, Steps},
     },
-    world::{
-        World, by_slot::BySlot, node_state::NodeState, object::Objects, topology::Topology,
-        weighing_terms::WeighingTerms,
-    },
+    world::{World, by_slot::BySlot, object::Objects, topology::Topology, weighing_terms::WeighingTerms},
 };
 
 /// Whether pods that are being deleted are counted.
@@ -63,7 +62,7 @@ struct Counts {
 /// The counts of every selector that was asked for lately.
 #[derive(Debug, Default)]
 pub struct PodCounts {
-    by_selector: HashMap<CountedPods, Counts>,
+    by_selector: HashMap<CountedPods, Counts, FixedState>,
     asked: u64,
     topologies: HashMap<Arc<str>, Arc<Topology>>,
     weighing: Arc<WeighingTerms>,
@@ -95,12 +94,12 @@ const REMEMBERED: usize = 512;
 const KEYS: usize = 32;
 
 impl PodCounts {
-    /// Every node with its slot, and how many of these pods stand on it.
-    pub fn of<'s, 'a>(
+    /// The slots of the nodes on which some of these pods stand, each with how many, in their order.
+    pub fn of<'s>(
         &'s mut self,
         counted: &CountedPods,
-        world: &'a World,
-    ) -> impl Iterator<Item = (usize, &'a NodeState, i64)> + use<'s, 'a> {
+        world: &World,
+    ) -> impl Iterator<Item = (usize, i64)> + use<'s> {
         self.asked += 1;
         if !self.by_selector.contains_key(counted) {
             self.forget_oldest();
@@ -114,7 +113,7 @@ impl PodCounts {
         }
         let slots = world.nodes.slots();
         self.steps.add(LOOK, slots.len());
-        counts.by_slot.refresh(slots, world.nodes.generations(), |state| {
+        counts.by_slot.refresh(slots, world.nodes.generations(), |state, _| {
             if self.limit.is_some_and(|limit| self.steps.count() > limit) {
                 self.has_given_up = true;
                 return None;
@@ -124,8 +123,7 @@ impl PodCounts {
             let matching = pods.iter().filter(|pod| counted.matches(pod, world.objects())).count();
             Some(i64::try_from(matching).unwrap_or(i64::MAX))
         });
-        let counted = slots.iter().zip(counts.by_slot.as_slice()).enumerate();
-        counted.filter_map(|(slot, (state, count))| Some((slot, &**state.as_ref()?, *count)))
+        counts.by_slot.counted()
     }
 
     /// Counts that compare claims with devices for so many steps in one decision at most: what is left has to be compared beside it.

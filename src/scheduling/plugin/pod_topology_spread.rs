@@ -154,12 +154,12 @@ impl SpreadDomains {
         world: &World,
         counts: &mut PodCounts,
     ) -> Self {
-        let mut matching: ByDomain<Option<i64>> =
-            ByDomain::of(counts.topology(&constraint.topology_key, world));
+        let topology = counts.topology(&constraint.topology_key, world);
         let counting = Counting::of(constraint, keyed, demand);
-        for (slot, node, count) in counted(constraint, world, counts) {
-            if let Some(total) = matching.of_slot_mut(slot).filter(|_| counting.admits(slot, node)) {
-                *total.get_or_insert(0) += count;
+        let mut matching = counting.domains(topology, world);
+        for (slot, pods) in counted(constraint, world, counts) {
+            if let Some(total) = matching.of_slot_mut(slot).filter(|_| counting.admits(slot, world)) {
+                *total.get_or_insert(0) += pods;
             }
         }
         let domains = || matching.values().iter().flatten().copied();
@@ -178,15 +178,16 @@ fn topologies(constraints: &[SpreadConstraint], world: &World, counts: &mut PodC
     constraints.iter().map(|constraint| counts.topology(&constraint.topology_key, world)).collect()
 }
 
-/// Every node with its slot, and how many pods the constraint counts on it. An empty selector selects every pod, and counts none here.
-fn counted<'a>(
+/// The slots of the nodes on which there are pods that the constraint is about, each with how many. An empty selector selects every pod, and counts none
+/// here.
+fn counted(
     constraint: &SpreadConstraint,
-    world: &'a World,
+    world: &World,
     counts: &mut PodCounts,
-) -> impl Iterator<Item = (usize, &'a NodeState, i64)> {
+) -> impl Iterator<Item = (usize, i64)> {
     let selects = constraint.pods.labels.as_ref().is_some_and(|labels| !labels.is_empty());
     let pods = CountedPods { selectors: vec![constraint.pods.clone()], terminating: Terminating::Skipped };
-    counts.of(&pods, world).map(move |(slot, node, count)| (slot, node, if selects { count } else { 0 }))
+    counts.of(&pods, world).filter(move |_| selects)
 }
 
 /// Which nodes' pods a constraint counts.
@@ -208,10 +209,27 @@ impl<'a> Counting<'a> {
     }
 
     /// Whether the pods count of the node in this slot.
-    fn admits(&self, slot: usize, node: &NodeState) -> bool {
-        let info = &node.info;
+    fn admits(&self, slot: usize, world: &World) -> bool {
+        let of_node = |state: &Arc<NodeState>| {
+            let info = &state.info;
+            self.affinity.is_none_or(|affinity| affinity.admits(&info.name, &info.labels))
+                && self.tolerations.is_none_or(|tolerations| tolerates_all(tolerations, &info.taints))
+        };
         self.keyed.iter().all(|topology| topology.of_slot(slot).is_some())
-            && self.affinity.is_none_or(|affinity| affinity.admits(&info.name, &info.labels))
-            && self.tolerations.is_none_or(|tolerations| tolerates_all(tolerations, &info.taints))
+            && world.nodes.at(slot).is_some_and(of_node)
+    }
+
+    /// The domains of a topology key, which is one of those that a node must have: none of their pods is counted yet; `None`: no node of the domain counts.
+    fn domains(&self, topology: Arc<Topology>, world: &World) -> ByDomain<Option<i64>> {
+        if self.keyed.len() == 1 && self.affinity.is_none() && self.tolerations.is_none() {
+            return ByDomain::of_nodes(topology, |nodes| (nodes > 0).then_some(0));
+        }
+        let mut domains = ByDomain::of(topology);
+        for slot in (0..world.nodes.slots().len()).filter(|slot| self.admits(*slot, world)) {
+            if let Some(counted) = domains.of_slot_mut(slot) {
+                *counted = Some(0);
+            }
+        }
+        domains
     }
 }

@@ -8,7 +8,7 @@ pub mod estimate;
 pub mod range;
 pub mod weights;
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use super::{
     Plugin, TABLE,
@@ -85,9 +85,22 @@ const fn relative() -> [usize; count_relative()] {
     relative
 }
 
+/// How many plugins give scores that are in percent of the highest.
+pub(in crate::scheduling) const RELATIVE_SCORES: usize = RELATIVE.len();
+
 /// The scores of one node that are in percent of the highest, in the order of the plugins, before they are normalised; 0 where a plugin has nothing to
 /// score.
-pub type RelativeScores = [i64; RELATIVE.len()];
+pub(in crate::scheduling) type RelativeScores = [i64; RELATIVE_SCORES];
+
+/// The same of some nodes, by plugin: of each node one, or nothing where all are 0.
+pub(in crate::scheduling) type RelativeColumns<'a> = [Cow<'a, [i64]>; RELATIVE_SCORES];
+
+/// Those of the nodes with these scores.
+pub(in crate::scheduling) fn relative_columns(nodes: &[&RawScores]) -> RelativeColumns<'static> {
+    let is_some = nodes.iter().any(|scores| scores.is_relative());
+    let column = |place| nodes.iter().map(|scores| scores.relative_of(place)).collect();
+    RELATIVE.map(|place| if is_some { Cow::Owned(column(place)) } else { Cow::Borrowed(&[][..]) })
+}
 
 /// What becomes of the scores of the plugin in this line.
 fn normalisation(row: usize) -> Option<Normalisation> {
@@ -208,7 +221,12 @@ impl RawScores {
 
     /// Those that are in percent of the highest.
     pub(in crate::scheduling) fn relative(&self) -> RelativeScores {
-        RELATIVE.map(|place| whole(self.get(place).unwrap_or_default()))
+        RELATIVE.map(|place| self.relative_of(place))
+    }
+
+    /// The one of them that is in this place.
+    fn relative_of(&self, place: usize) -> i64 {
+        whole(self.get(place).unwrap_or_default())
     }
 
     /// The weighted sum of a node's scores of which none depends on those of other nodes; [`added`] says what others add.
@@ -225,11 +243,11 @@ impl RawScores {
 }
 
 /// What the scores that depend on other nodes add to the totals of these nodes, the sums of the others ([`RawScores::total`]). `relative` has those
-/// of each node that are in percent of the highest; it may be empty where no node has any.
+/// that are in percent of the highest.
 pub(in crate::scheduling) fn added(
     preferences: &Preferences<'_>,
     feasible: FeasibleNodes<'_>,
-    relative: &[RelativeScores],
+    relative: &RelativeColumns<'_>,
     weights: &ScoreWeights,
 ) -> Vec<f64> {
     let mut added = vec![0; feasible.slots.len()];
@@ -239,12 +257,14 @@ pub(in crate::scheduling) fn added(
             *added += weight * score;
         }
     };
-    for (at, scorer) in RELATIVE.into_iter().enumerate() {
-        let Some(normalisation) = normalisation(SCORERS[scorer]).filter(|_| !relative.is_empty()) else {
+    for (scorer, raw) in RELATIVE.into_iter().zip(relative) {
+        let highest = raw.iter().copied().max().unwrap_or_default();
+        let Some(normalisation) = normalisation(SCORERS[scorer]).filter(|_| highest != 0) else {
+            // The sum of a node's own scores is right already.
             continue;
         };
-        let mut scores: Vec<i64> = relative.iter().map(|scores| scores[at]).collect();
-        let extremes = Extremes::of(normalisation, scores.iter().copied().map(float));
+        let mut scores = raw.to_vec();
+        let extremes = Extremes { highest, ..Extremes::default() };
         for_each_different(&mut scores, |raw| {
             let by = |extremes: Extremes| whole(extremes.normalised(normalisation, float(raw)));
             // The sum of a node's own scores counts the plugin by the extremes over no nodes.

@@ -12,6 +12,8 @@ use super::{by_slot::BySlot, node_state::NodeState};
 pub struct Topology {
     key: Arc<str>,
     by_value: HashMap<Arc<str>, usize>,
+    /// How many nodes are in each domain, by its number.
+    nodes: Vec<usize>,
     /// The node's domain; `None`: it lacks the label, or there is none.
     by_slot: BySlot<Option<Domain>>,
 }
@@ -22,7 +24,7 @@ type Domain = NonZeroU32;
 impl Topology {
     /// Of this key, without nodes.
     pub fn of_key(key: &Arc<str>) -> Self {
-        Self { key: key.clone(), by_value: HashMap::new(), by_slot: BySlot::default() }
+        Self { key: key.clone(), by_value: HashMap::new(), nodes: Vec::new(), by_slot: BySlot::default() }
     }
 
     /// The nodes as they are, by slot, with their generations. Where nothing has changed since the last time, what others hold of it is shared on.
@@ -35,9 +37,21 @@ impl Topology {
         if self.by_slot.is_current(generations) {
             return self;
         }
-        let Self { key, by_value, by_slot } = Arc::make_mut(&mut self);
-        by_slot.refresh(slots, generations, |state| {
-            Some(state.and_then(|state| domain(by_value, state.info.labels.get(key)?)))
+        if slots.len() < self.by_slot.as_slice().len() {
+            // The nodes as they were at an earlier time: those of the other slots are not to be counted.
+            return Arc::new(Self::of_key(&self.key)).refreshed(slots, generations);
+        }
+        let Self { key, by_value, nodes, by_slot } = Arc::make_mut(&mut self);
+        by_slot.refresh(slots, generations, |state, before| {
+            let now = state.and_then(|state| domain(by_value, state.info.labels.get(key)?));
+            nodes.resize(by_value.len(), 0);
+            if let Some(before) = before.map(number) {
+                nodes[before] -= 1;
+            }
+            if let Some(now) = now.map(number) {
+                nodes[now] += 1;
+            }
+            Some(now)
         });
         // Values that no node has any more are dropped from time to time.
         if by_value.len() > 2 * slots.len() {
@@ -49,6 +63,11 @@ impl Topology {
     /// How many numbers of domains there are; some may be of domains that have gone.
     pub fn numbers(&self) -> usize {
         self.by_value.len()
+    }
+
+    /// How many nodes are in each domain, by its number.
+    pub fn nodes(&self) -> &[usize] {
+        &self.nodes
     }
 
     /// The domain of the node in this slot; `None`: it lacks the label, or there is no node.
@@ -99,6 +118,11 @@ impl<T: Clone + Default> ByDomain<T> {
     /// The default for each domain.
     pub fn of(topology: Arc<Topology>) -> Self {
         Self { values: vec![T::default(); topology.numbers()], topology }
+    }
+
+    /// For each domain, what `made` makes of the number of its nodes.
+    pub fn of_nodes(topology: Arc<Topology>, made: impl FnMut(usize) -> T) -> Self {
+        Self { values: topology.nodes().iter().copied().map(made).collect(), topology }
     }
 
     /// What is made of what there is for each domain.

@@ -32,7 +32,7 @@ impl WeighingTerms {
             return self;
         }
         let Self { lists, numbers, by_slot } = Arc::make_mut(&mut self);
-        by_slot.refresh(slots, generations, |state| {
+        by_slot.refresh(slots, generations, |state, _| {
             let pods = state.map_or(&[][..], |state| &state.pods);
             let mut of_node = NumberedTerms::new();
             for pod in pods.iter().filter(|pod| pod.weighs()) {
@@ -48,8 +48,8 @@ impl WeighingTerms {
             Some(of_node)
         });
         // Lists that no pod has any more are dropped from time to time.
-        let used = by_slot.as_slice().iter().map(SmallVec::len).sum::<usize>();
-        if lists.len() > 2 * used.max(slots.len()) {
+        let used = || by_slot.as_slice().iter().map(SmallVec::len).sum::<usize>();
+        if lists.len() > 2 * slots.len() && lists.len() > 2 * used() {
             return Arc::new(Self::default()).refreshed(slots, generations);
         }
         self

@@ -37,7 +37,7 @@ impl PreferredNeighbours {
             let counted = counted([&weighted.term]);
             let place = weights.place_of(&weighted.term, world, counts);
             let domains = &mut weights.weights[place];
-            for (slot, _, pods) in counts.of(&counted, world).filter(|(_, _, pods)| *pods > 0) {
+            for (slot, pods) in counts.of(&counted, world) {
                 is_any |= add(domains, slot, weighted.weight.saturating_mul(pods));
             }
         }

@@ -141,17 +141,17 @@ impl Matching {
         world: &World,
         counts: &mut PodCounts,
     ) -> Self {
-        let occupied = counted(constraint, world, counts).filter(|(_, _, pods)| *pods > 0);
+        let occupied = counted(constraint, world, counts);
         if &*constraint.topology_key == HOSTNAME {
             let mut by_slot = vec![0; world.nodes.slots().len()];
-            for (slot, _, pods) in occupied {
+            for (slot, pods) in occupied {
                 by_slot[slot] = pods;
             }
             return Self::ByNode(by_slot);
         }
         let mut domains = ByDomain::of(topology.clone());
         let mut unlabelled = 0;
-        for (slot, _, pods) in occupied.filter(|(slot, node, _)| counting.admits(*slot, node)) {
+        for (slot, pods) in occupied.filter(|(slot, _)| counting.admits(*slot, world)) {
             *domains.of_slot_mut(slot).unwrap_or(&mut unlabelled) += pods;
         }
         // Upstream reads a label that is missing as an empty value.
@@ -183,6 +183,10 @@ impl Matching {
 
 /// In how many domains the nodes are; those that lack the topology key are in one with those that have an empty value of it.
 fn count_domains(topology: &Arc<Topology>, slots: &[usize]) -> usize {
+    let has_nodes = |nodes: &&usize| **nodes > 0;
+    if slots.len() == topology.nodes().iter().sum::<usize>() && topology.has_all(slots) {
+        return topology.nodes().iter().filter(has_nodes).count();
+    }
     let mut domains = ByDomain::of(topology.clone());
     let mut unlabelled = false;
     for slot in slots {

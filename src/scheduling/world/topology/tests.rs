@@ -89,3 +89,30 @@ fn values_that_no_node_has_any_more_are_dropped() {
         assert_ne!(domain(&zones, &snapshot, "n1"), domain(&zones, &snapshot, "n2"));
     }
 }
+
+#[test]
+fn the_nodes_of_each_domain_are_counted() {
+    let (mut zones, mut snapshot) = zones(&[("n1", "a"), ("n2", "b"), ("n3", "a")]);
+    assert_eq!(zones.nodes(), [2, 1]);
+    label(&mut snapshot, "n3", "c");
+    snapshot.remove_node("n1");
+    snapshot.set_node(node("n4", 1, 8_000));
+    zones = zones.refreshed(snapshot.nodes.slots(), snapshot.nodes.generations());
+    assert_eq!(zones.nodes(), [0, 1, 1]);
+    snapshot.set_node(node("n2", 1, 8_000));
+    zones = zones.refreshed(snapshot.nodes.slots(), snapshot.nodes.generations());
+    assert_eq!(zones.nodes(), [0, 0, 1]);
+    assert_eq!(ByDomain::of_nodes(zones, |nodes| nodes > 0).values(), [false, false, true]);
+}
+
+#[test]
+fn nodes_that_an_earlier_look_at_the_cluster_has_not_are_not_counted() {
+    let (zones, mut snapshot) = zones(&[("n1", "a")]);
+    let (slots, generations) = (snapshot.nodes.slots().to_vec(), snapshot.nodes.generations().to_vec());
+    label(&mut snapshot, "n2", "a");
+    let zones = zones.refreshed(snapshot.nodes.slots(), snapshot.nodes.generations());
+    assert_eq!(zones.nodes(), [2]);
+    let zones = zones.refreshed(&slots, &generations);
+    assert_eq!(zones.nodes(), [1]);
+    assert_eq!(zones.refreshed(snapshot.nodes.slots(), snapshot.nodes.generations()).nodes(), [2]);
+}
