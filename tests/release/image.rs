@@ -1,5 +1,5 @@
 //! That the Dockerfile's build stage finds what it needs: `.ci/image` runs its steps, here with a cargo that reads the manifest and
-//! compiles nothing. `.ci/run` runs them as they stand.
+//! compiles nothing. `.ci/run` has cargo check what they copy, and builds the same program as a release.
 
 use std::{fs, os::unix::fs::PermissionsExt as _, path::Path, process::Command};
 
