@@ -83,28 +83,25 @@ pub(super) fn least_of_highest(count: usize, scores: impl IntoIterator<Item = f6
 
 /// The highest of these; [`UNFIT`]: there is none.
 pub(super) fn highest(scores: &[f64]) -> f64 {
-    let (chunks, rest) = scores.as_chunks::<LANES>();
-    let mut highest = [UNFIT; LANES];
-    for chunk in chunks {
-        for (highest, score) in highest.iter_mut().zip(chunk) {
-            *highest = if score > highest { *score } else { *highest };
-        }
-    }
-    highest.iter().chain(rest).copied().fold(UNFIT, f64::max)
+    highest_of(scores, |score| score)
 }
 
 /// The highest of these that is below `bound`; [`UNFIT`]: there is none. No score is -0, as sums that begin with 0 never are.
 pub(super) fn highest_below(bound: f64, scores: &[f64]) -> f64 {
+    highest_of(scores, |score| if score < bound { score } else { UNFIT })
+}
+
+/// The highest that `counted` makes of these.
+fn highest_of(scores: &[f64], counted: impl Fn(f64) -> f64) -> f64 {
     let (chunks, rest) = scores.as_chunks::<LANES>();
-    let below = |score: f64| if score < bound { score } else { UNFIT };
     let mut highest = [UNFIT; LANES];
     for chunk in chunks {
         for (highest, score) in highest.iter_mut().zip(chunk) {
-            let score = below(*score);
+            let score = counted(*score);
             *highest = if score > *highest { score } else { *highest };
         }
     }
-    highest.iter().chain(rest).copied().map(below).fold(UNFIT, f64::max)
+    highest.into_iter().chain(rest.iter().copied().map(counted)).fold(UNFIT, f64::max)
 }
 
 /// The slots with this score, in their order: chunks without it are passed over at once.

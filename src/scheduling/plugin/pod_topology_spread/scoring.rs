@@ -183,9 +183,8 @@ impl Matching {
 
 /// In how many domains the nodes are; those that lack the topology key are in one with those that have an empty value of it.
 fn count_domains(topology: &Arc<Topology>, slots: &[usize]) -> usize {
-    let has_nodes = |nodes: &&usize| **nodes > 0;
     if slots.len() == topology.nodes().iter().sum::<usize>() && topology.has_all(slots) {
-        return topology.nodes().iter().filter(has_nodes).count();
+        return topology.nodes().iter().filter(|nodes| **nodes > 0).count();
     }
     let mut domains = ByDomain::of(topology.clone());
     let mut unlabelled = false;
