@@ -204,6 +204,11 @@ impl<'a> Filters<'a> {
         self.open
     }
 
+    /// By slot, of so many, whether the node may pass, by what plugins know of all nodes at once; `None`: they know nothing. Those that may not fail [`Self::test`].
+    pub(super) fn may_pass(&self, slots: usize) -> Option<Vec<bool>> {
+        self.cycle.as_ref().ok()?.may_pass(slots)
+    }
+
     /// What the pod's namespace may still take, one for each of its requests of cards.
     pub fn quotas(&self) -> &[Quota] {
         &self.quotas

@@ -284,7 +284,7 @@ impl Packing {
         room.worth(&self.mix, &self.kinds)
     }
 
-    /// What it is worth by a quarter of the sequences, which takes a quarter of the time. `alone` says what shapes could take of it alone.
+    /// What it is worth by an eighth of the sequences, which takes an eighth of the time. `alone` says what shapes could take of it alone.
     fn worth_by_few(&self, room: &ValuedRoom, alone: impl FnOnce() -> i64) -> i64 {
         room.worth_by_few(&self.mix, &self.kinds, alone)
     }

@@ -113,6 +113,11 @@ impl Deferred {
         self.behind.contains_key(&slot)
     }
 
+    /// The slots of the nodes behind which others stand.
+    pub(super) fn in_front(&self) -> impl Iterator<Item = usize> {
+        self.behind.keys().copied()
+    }
+
     /// The node in this slot is not what it was: those behind it have to be looked at.
     pub(super) fn release(&mut self, slot: usize) {
         if !self.behind.is_empty() {

@@ -16,12 +16,45 @@ pub(super) struct Descent<'a> {
     groups: usize,
     /// The score of the last group that was looked for.
     last: f64,
-    /// The nodes of that group; after those groups the others, each with its score. The first `ordered` of those are the highest, in descending
-    /// order, with all that are equal to the last of them.
+    /// After those groups the other nodes, each with its score. The first `ordered` are the highest, in descending order, with all that are equal to
+    /// the last of them.
     scored: Vec<(f64, usize)>,
     ordered: usize,
     /// Where the next group begins.
     next: usize,
+}
+
+/// Nodes with equal scores.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Equals<'d> {
+    /// The score.
+    pub(super) score: f64,
+    of: EqualsOf<'d>,
+}
+
+/// Where nodes with equal scores are.
+#[derive(Clone, Copy, Debug)]
+enum EqualsOf<'d> {
+    /// Anywhere among these scores, by slot.
+    Scores(&'d [f64]),
+    /// In these slots.
+    Slots(&'d [(f64, usize)]),
+}
+
+impl Equals<'_> {
+    /// Their slots.
+    pub(super) fn slots(&self) -> impl Iterator<Item = usize> {
+        let (scores, listed): (&[f64], &[(f64, usize)]) = match self.of {
+            EqualsOf::Scores(scores) => (scores, &[]),
+            EqualsOf::Slots(listed) => (&[], listed),
+        };
+        slots_with(self.score, scores).chain(listed.iter().map(|(_, slot)| *slot))
+    }
+}
+
+/// These scores, by slot, as if the nodes in all slots but those of `fitting` did not fit.
+pub(super) fn scores_of(scores: &[f64], fitting: &[bool]) -> Vec<f64> {
+    scores.iter().zip(fitting).map(|(score, fits)| if *fits { *score } else { UNFIT }).collect()
 }
 
 impl<'a> Descent<'a> {
@@ -31,10 +64,12 @@ impl<'a> Descent<'a> {
     }
 
     /// The nodes with the highest score below those of the groups before; `None`: there is no other.
-    pub(super) fn next_group(&mut self) -> Option<&[(f64, usize)]> {
+    pub(super) fn next_group(&mut self) -> Option<Equals<'_>> {
         self.groups += 1;
         if self.groups <= LOOKED_FOR {
-            return self.look_for_group();
+            self.last = highest_below(self.last, self.scores);
+            return (self.last > UNFIT)
+                .then_some(Equals { score: self.last, of: EqualsOf::Scores(self.scores) });
         }
         if self.groups == LOOKED_FOR + 1 {
             let others = self.scores.iter().enumerate();
@@ -45,21 +80,11 @@ impl<'a> Descent<'a> {
             self.order_more();
         }
         let rest = &self.scored[self.next..self.ordered];
-        let (highest, _) = rest.first()?;
-        let group = rest.iter().take_while(|(score, _)| score.total_cmp(highest).is_eq()).count();
+        let (highest, _) = *rest.first()?;
+        let group = rest.iter().take_while(|(score, _)| score.total_cmp(&highest).is_eq()).count();
         let start = self.next;
         self.next += group;
-        Some(&self.scored[start..self.next])
-    }
-
-    fn look_for_group(&mut self) -> Option<&[(f64, usize)]> {
-        self.last = highest_below(self.last, self.scores);
-        if self.last == UNFIT {
-            return None;
-        }
-        self.scored.clear();
-        self.scored.extend(slots_with(self.last, self.scores).map(|slot| (self.last, slot)));
-        Some(&self.scored)
+        Some(Equals { score: highest, of: EqualsOf::Slots(&self.scored[start..self.next]) })
     }
 
     fn order_more(&mut self) {
@@ -104,8 +129,9 @@ mod tests {
             let mut descent = Descent::new(&scores);
             let mut found = Vec::new();
             while let Some(group) = descent.next_group() {
-                let slots: BTreeSet<usize> = group.iter().map(|(_, slot)| *slot).collect();
-                prop_assert_eq!(slots.len(), group.len());
+                let slots: BTreeSet<usize> = group.slots().collect();
+                prop_assert_eq!(slots.len(), group.slots().count());
+                prop_assert!(slots.iter().all(|slot| scores[*slot].total_cmp(&group.score).is_eq()));
                 found.push(slots);
             }
             prop_assert_eq!(found, expected.into_values().rev().collect::<Vec<_>>());

@@ -11,13 +11,14 @@ use super::judging::GoOn;
 use crate::scheduling::{
     packing::free_room::{FreeRoom, RoomKey},
     plugin::score::estimate::{ScoreEstimates, free_room},
-    world::World,
+    world::{World, by_slot::BySlot},
 };
 
 /// What is free on each node.
 #[derive(Debug, Default)]
 pub(super) struct FreeRooms {
-    by_slot: Vec<KnownNode>,
+    /// The place of what is free on each node; `None`: that is not known, or there is no node.
+    by_slot: BySlot<Option<usize>>,
     /// By place.
     rooms: Vec<KnownRoom>,
     places: HashMap<RoomKey, usize, FixedState>,
@@ -25,15 +26,6 @@ pub(super) struct FreeRooms {
     unused: Vec<usize>,
     /// By which version of what a pod may cost they are valued.
     packing: u64,
-}
-
-/// What is known of a node.
-#[derive(Clone, Copy, Debug, Default)]
-struct KnownNode {
-    /// Its generation when it was found out; 0: there was no node.
-    generation: u64,
-    /// The place of what is free on it; `None`: that is not known.
-    place: Option<usize>,
 }
 
 /// What is free on some nodes.
@@ -44,6 +36,9 @@ struct KnownRoom {
     nodes: usize,
 }
 
+/// Nodes are few if there are so many times as many rooms.
+const FEW: usize = 4;
+
 impl FreeRooms {
     /// Finds out what is free on the nodes that have changed since the last time, and says how many these were. `go_on` is asked before each; `None`: it
     /// has said no, and the rest is found out the next time.
@@ -53,43 +48,45 @@ impl FreeRooms {
             let used = self.rooms.iter_mut().filter(|known| known.nodes > 0);
             used.for_each(|known| known.room.value(world.packing()));
         }
-        let (slots, generations) = (world.nodes.slots(), world.nodes.generations());
-        self.by_slot.resize(slots.len(), KnownNode::default());
-        let mut found = 0;
-        for (slot, generation) in generations.iter().enumerate() {
-            if self.by_slot[slot].generation == *generation {
-                continue;
+        let mut by_slot = std::mem::take(&mut self.by_slot);
+        let (mut found, mut is_stopped) = (0, false);
+        by_slot.refresh(world.nodes.slots(), world.nodes.generations(), |node, before| {
+            is_stopped = go_on().is_break();
+            if is_stopped {
+                return None;
             }
-            go_on().continue_value()?;
-            let room = slots[slot].as_ref().and_then(|node| free_room(node, world.packing()));
+            let room = node.and_then(|node| free_room(node, world.packing()));
             let place = room.map(|room| self.place(room));
-            let before =
-                std::mem::replace(&mut self.by_slot[slot], KnownNode { generation: *generation, place });
-            if let Some(place) = before.place {
-                self.leave(place);
+            if let Some(before) = *before {
+                self.leave(before);
             }
             found += 1;
-        }
-        Some(found)
+            Some(place)
+        });
+        self.by_slot = by_slot;
+        (!is_stopped).then_some(found)
     }
 
     /// The highest score that the node in each of these slots may have; `None`: it does not fit. A slot without a node is left out.
     pub(super) fn most<'a>(
         &'a self,
-        slots: impl IntoIterator<Item = usize> + 'a,
+        slots: Vec<usize>,
         estimates: &'a ScoreEstimates<'_>,
     ) -> impl Iterator<Item = (usize, Option<f64>)> + 'a {
-        let mut known: Vec<Option<Option<f64>>> = vec![None; self.rooms.len()];
+        // Of few nodes, hardly any have a room in common.
+        let remembered = if slots.len() < self.rooms.len() / FEW { 0 } else { self.rooms.len() };
+        let mut known: Vec<Option<Option<f64>>> = vec![None; remembered];
         slots.into_iter().filter_map(move |slot| {
-            let place = self.by_slot.get(slot)?.place?;
-            let most = known[place].get_or_insert_with(|| estimates.most(&self.rooms[place].room));
-            Some((slot, *most))
+            let place = (*self.by_slot.get(slot)?)?;
+            let most = || estimates.most(&self.rooms[place].room);
+            let most = known.get_mut(place).map_or_else(most, |known| *known.get_or_insert_with(most));
+            Some((slot, most))
         })
     }
 
     /// Which room the node in this slot has, of this generation; `None`: that is not known. Nodes with one room have as much free.
     pub(super) fn room_of(&self, slot: usize, generation: u64) -> Option<usize> {
-        self.by_slot.get(slot).filter(|known| known.generation == generation)?.place
+        *self.by_slot.of_generation(slot, generation)?
     }
 
     /// The place of this room, which one more node has.

@@ -4,7 +4,7 @@
 use std::{cmp::Ordering, collections::BTreeMap};
 
 /// So many different scores are on the list. Nodes that are alike have one score.
-pub(super) const LISTED: usize = 32;
+pub(super) const LISTED: usize = 16;
 
 /// The score of a node that does not fit.
 pub(super) const UNFIT: f64 = f64::NEG_INFINITY;

@@ -14,7 +14,6 @@ use foldhash::fast::FixedState;
 
 use super::{
     deferred::{Deferred, EqualNodes},
-    descent::Descent,
     free_rooms::FreeRooms,
     judging::{GoOn, Judging},
     likenesses::{Likenesses, NodeKey},
@@ -520,6 +519,11 @@ impl Verdicts {
         self.deferred.is_in_front(slot)
     }
 
+    /// The slots of the nodes of which that is so.
+    pub(super) fn fronts(&self) -> impl Iterator<Item = usize> {
+        self.deferred.in_front()
+    }
+
     /// The highest score that a node may have that was not judged and stands behind none; `None`: none of them fits, or there is none.
     pub(super) fn highest_deferred(&self) -> Option<f64> {
         self.deferred.highest()
@@ -563,9 +567,9 @@ impl Verdicts {
         self.relative.of_slots(slots)
     }
 
-    /// The nodes that fit, from the highest score down, where no node's score depends on those of others.
-    pub(super) fn descent(&self) -> Descent<'_> {
-        Descent::new(&self.scores)
+    /// By slot, the scores where none depends on those of other nodes; [`UNFIT`]: the node does not fit, or there is none.
+    pub(super) fn scores(&self) -> &[f64] {
+        &self.scores
     }
 
     /// The nodes that have one of so many highest different scores below this one, where nodes are scored by the room that would be left: from the highest

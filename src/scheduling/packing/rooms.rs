@@ -21,7 +21,7 @@ use crate::scheduling::model::card_kind::CardKinds;
 const KEPT: usize = 1 << 15;
 
 /// By so many sequences rooms are compared before it is found out what they are worth by all.
-const FEW_SEQUENCES: usize = SEQUENCES / 4;
+const FEW_SEQUENCES: usize = SEQUENCES / 8;
 
 /// What is known of a room.
 #[derive(Clone, Copy, Debug, Default)]

@@ -1,6 +1,7 @@
 //! On which nodes there are devices for claims: found anew where a node, its devices or what is held of them has changed, kept everywhere else. Of nodes
 //! that are alike one is judged.
 
+mod judged;
 mod likenesses;
 #[cfg(test)]
 mod tests;
@@ -20,7 +21,7 @@ use crate::{
     scheduling::{
         model::{name::NodeName, steps::Allowance},
         world::{
-            World,
+            World, by_slot,
             node_parts::PartId,
             node_state::NodeState,
             nodes::Nodes,
@@ -28,6 +29,7 @@ use crate::{
         },
     },
 };
+use judged::{JudgedNode, JudgedNodes};
 use likenesses::{DescribedNodes, DeviceLikenesses, Likeness};
 
 /// What claims ask for, the version of the classes by which that is read, and whether the pod asks for shares too.
@@ -42,26 +44,14 @@ pub(in crate::scheduling) enum AskedOf {
     Extended(Arc<str>),
 }
 
-/// What the allocator finds for some claims on the node in one slot.
-#[derive(Clone, Debug, Default)]
-struct Judged {
-    /// The node's generation when it was judged; 0: there was no node.
-    generation: u64,
-    /// The stamp of its devices then; `None`: the verdict holds for one decision.
-    stamp: Option<u64>,
-    /// Nodes that are alike share it. `None`: there was no node.
-    found: Option<Arc<Result<FoundDevices, ClaimRejection>>>,
-    /// Which of its devices selectors admit, where it was judged by itself.
-    selected: Option<Box<Selected>>,
-}
-
 /// What the allocator finds on each node, for claims that ask for the same. A copy is cheap.
 #[derive(Clone, Debug, Default)]
 pub(in crate::scheduling) struct NodeFits {
-    /// By slot.
-    judged: Arc<Vec<Judged>>,
+    judged: Arc<JudgedNodes>,
     /// The nodes that were judged.
     nodes: Arc<Nodes>,
+    /// Whether all of them were, as they are now.
+    is_of_all: bool,
     /// Whether nodes are left that were not judged.
     is_unfinished: bool,
 }
@@ -78,6 +68,11 @@ impl NodeFits {
         found.as_ref().map(|found| found.taken.clone()).map_err(Clone::clone)
     }
 
+    /// By slot, whether it is known that the node lacks devices for the claims, as [`Self::on`] says; none where the nodes were not all looked at.
+    pub(in crate::scheduling) fn lacking(&self) -> &[bool] {
+        if self.is_of_all { self.judged.lacking() } else { &[] }
+    }
+
     /// How early the alternatives are that the claims get on the node, if it has devices for them.
     pub(in crate::scheduling) fn points(&self, node: &NodeState) -> AlternativePoints {
         let found = self.found(node).and_then(|found| found.as_ref().ok());
@@ -86,15 +81,15 @@ impl NodeFits {
 
     /// Which of the node's devices selectors admit, as far as it is known.
     pub(in crate::scheduling) fn selected(&self, node: &NodeState) -> Selected {
-        self.of(node).map(Judged::selected).unwrap_or_default()
+        self.of(node).map(JudgedNode::selected).unwrap_or_default()
     }
 
     fn found(&self, node: &NodeState) -> Option<&Result<FoundDevices, ClaimRejection>> {
         self.of(node)?.found.as_deref()
     }
 
-    fn of(&self, node: &NodeState) -> Option<&Judged> {
-        let in_slot = self.judged.get(node.slot).filter(|judged| judged.generation == node.generation);
+    fn of(&self, node: &NodeState) -> Option<&JudgedNode> {
+        let in_slot = self.judged.of_generation(node.slot, node.generation);
         // The state is not the one that was judged.
         in_slot.or_else(|| self.judged.get(self.nodes.slot(&node.info.name)?))
     }
@@ -103,8 +98,7 @@ impl NodeFits {
 /// What is known of claims that ask for the same.
 #[derive(Debug, Default)]
 struct Known {
-    /// By slot.
-    judged: Arc<Vec<Judged>>,
+    judged: Arc<JudgedNodes>,
     /// Up to which version changes of claims and devices have been taken in.
     version: u64,
     /// The slots of nodes whose verdict holds for one decision, or that are still to be judged.
@@ -129,14 +123,14 @@ pub struct ClaimFits {
 pub(in crate::scheduling) struct Unfinished {
     pub(in crate::scheduling) asked: Asked,
     pub(in crate::scheduling) nodes: Vec<(usize, NodeName)>,
-    /// What was found until then, by slot.
-    judged: Arc<Vec<Judged>>,
+    /// What was found until then.
+    judged: Arc<JudgedNodes>,
 }
 
 impl Unfinished {
     /// Which devices of the node in this slot selectors admit, as far as it is known.
     pub(in crate::scheduling) fn selected(&self, slot: usize) -> Selected {
-        self.judged.get(slot).map(Judged::selected).unwrap_or_default()
+        self.judged.get(slot).map(JudgedNode::selected).unwrap_or_default()
     }
 }
 
@@ -215,7 +209,9 @@ impl ClaimFits {
                 alike.extend(likeness.map(|of| (of.number, slot)));
             }
         }
-        let fits = NodeFits { judged: known.judged.clone(), nodes: world.nodes.clone(), is_unfinished };
+        let is_of_all = only.is_none() && !is_unfinished;
+        let fits =
+            NodeFits { judged: known.judged.clone(), nodes: world.nodes.clone(), is_of_all, is_unfinished };
         if is_unfinished && only.is_none() {
             let (nodes, judged) = (known.left(described, world), known.judged.clone());
             self.unfinished.get_or_insert(Unfinished { asked, nodes, judged });
@@ -271,19 +267,17 @@ impl Known {
     /// The slots of the nodes that may have to be judged anew, in their order.
     fn outdated(&mut self, world: &World) -> Vec<usize> {
         let judged = Arc::make_mut(&mut self.judged);
-        judged.resize_with(world.nodes.slots().len(), Judged::default);
-        let generations = judged.iter().map(|judged| judged.generation);
-        let mut outdated = changed(world, generations, &mut self.version);
+        judged.resize(world.nodes.slots().len());
+        let mut outdated = changed(world, judged.generations(), &mut self.version);
         outdated.extend(std::mem::take(&mut self.unsettled));
         in_order(outdated)
     }
 
     /// The nodes that were judged, by their likeness.
     fn alike(&self, described: &DescribedNodes, world: &World) -> AlikeNodes {
-        let judged = self.judged.iter().enumerate().filter(|(_, judged)| judged.generation > 0);
-        let judged = judged.filter_map(|(slot, judged)| {
+        let judged = self.judged.all().filter_map(|(slot, generation, judged)| {
             let likeness = described.likeness(slot, world)?;
-            let is_of_now = (judged.generation, judged.stamp) == (likeness.generation, Some(likeness.stamp));
+            let is_of_now = (generation, judged.stamp) == (likeness.generation, Some(likeness.stamp));
             (is_of_now && !self.unsettled.contains(&slot)).then_some((likeness.number, slot))
         });
         judged.collect()
@@ -298,9 +292,9 @@ impl Known {
     fn copy(&mut self, from: usize, (slot, likeness): (usize, Likeness)) {
         let Likeness { generation, stamp, .. } = likeness;
         let judged = Arc::make_mut(&mut self.judged);
-        let found = judged[from].found.clone();
-        let judged = &mut judged[slot];
-        (judged.generation, judged.stamp, judged.found) = (generation, Some(stamp), found);
+        if let Some(found) = judged.get(from).and_then(|from| from.found.clone()) {
+            judged.set(slot, (generation, Some(stamp)), found);
+        }
     }
 
     /// The nodes that are still to be judged; of those that are alike, the first.
@@ -324,19 +318,22 @@ impl Known {
         allowance: &mut Allowance,
         judge: &impl NodeJudge,
     ) -> Judging {
-        let Some(judged) = Arc::make_mut(&mut self.judged).get_mut(slot) else { return Judging::Done };
+        let judged = Arc::make_mut(&mut self.judged);
+        if judged.get(slot).is_none() {
+            return Judging::Done;
+        }
         let Some(state) = world.nodes.at(slot) else {
-            *judged = Judged::default();
+            judged.clear(slot);
             return Judging::Done;
         };
         let (generation, stamp) = (state.generation, world.resource_claims().stamp(&state.info.name));
-        if (judged.generation, judged.stamp) == (generation, Some(stamp)) {
+        if judged.of_generation(slot, generation).is_some_and(|judged| judged.stamp == Some(stamp)) {
             return Judging::Done;
         }
-        let selected = judged.selected.get_or_insert_default();
+        let selected = judged.selected_mut(slot).get_or_insert_default();
         let found = judge.judge(state, selected, &mut |toll| allowance.take(toll));
         if is_unfinished(&found) {
-            judged.generation = 0;
+            judged.outdate(slot);
             self.unsettled.insert(slot);
             return Judging::Interrupted;
         }
@@ -350,11 +347,10 @@ impl Known {
         (generation, stamp): (u64, u64),
         found: Result<FoundDevices, ClaimRejection>,
     ) {
-        let Some(judged) = Arc::make_mut(&mut self.judged).get_mut(slot) else { return };
         // An error names the claim, which is another the next time.
         let keeps = !matches!(&found, Err(ClaimRejection::Undecidable(_)));
-        (judged.generation, judged.stamp) = (generation, keeps.then_some(stamp));
-        judged.found = Some(Arc::new(found));
+        let judged = Arc::make_mut(&mut self.judged);
+        judged.set(slot, (generation, keeps.then_some(stamp)), Arc::new(found));
         if !keeps {
             self.unsettled.insert(slot);
         }
@@ -363,9 +359,12 @@ impl Known {
     fn take_in(&mut self, compared: Compared, world: &World) {
         let Compared { slot, node, generation, stamp, found, selected } = compared;
         let Some(state) = world.nodes.at(slot).filter(|state| state.info.name == node) else { return };
-        let Some(judged) = Arc::make_mut(&mut self.judged).get_mut(slot) else { return };
+        let judged = Arc::make_mut(&mut self.judged);
+        if judged.get(slot).is_none() {
+            return;
+        }
         // Which devices selectors admit holds whatever else has changed.
-        judged.selected = Some(Box::new(selected));
+        *judged.selected_mut(slot) = Some(Box::new(selected));
         let is_of_now = (state.generation, world.resource_claims().stamp(&node)) == (generation, stamp);
         if let Some(found) = found.filter(|_| is_of_now) {
             self.unsettled.remove(&slot);
@@ -374,29 +373,23 @@ impl Known {
     }
 }
 
-impl Judged {
-    fn selected(&self) -> Selected {
-        self.selected.as_deref().cloned().unwrap_or_default()
-    }
-}
-
 /// The slots of the nodes that may have changed, or whose devices may have, since each was in one of these generations and claims in this version, which
 /// becomes that of now. A slot may be there twice.
-fn changed(world: &World, generations: impl Iterator<Item = u64>, version: &mut u64) -> Vec<usize> {
+fn changed(world: &World, generations: &[u64], version: &mut u64) -> Vec<usize> {
     let (claims, nodes) = (world.resource_claims(), &world.nodes);
     let before = std::mem::replace(version, claims.version());
     if before == 0 {
         // Nothing was known yet, so that it makes no difference what has changed.
         return (0..nodes.slots().len()).collect();
     }
-    let both = generations.zip(nodes.generations()).enumerate();
-    let mut changed: Vec<usize> =
-        both.filter(|(_, (known, now))| known != *now).map(|(slot, _)| slot).collect();
     match claims.changed_since(before) {
-        ChangedNodes::These(names) => changed.extend(names.iter().filter_map(|name| nodes.slot(name))),
-        ChangedNodes::Any => changed = (0..nodes.slots().len()).collect(),
+        ChangedNodes::These(names) => {
+            let mut changed = by_slot::changed(generations, nodes.generations());
+            changed.extend(names.iter().filter_map(|name| nodes.slot(name)));
+            changed
+        }
+        ChangedNodes::Any => (0..nodes.slots().len()).collect(),
     }
-    changed
 }
 
 fn in_order(mut slots: Vec<usize>) -> Vec<usize> {

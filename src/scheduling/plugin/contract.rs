@@ -94,6 +94,12 @@ pub trait PreFiltered<'a, R> {
     /// Every reason for which the plugin rejects the node.
     fn test(&self, node: &NodeState) -> Result<(), Reasons<R>>;
 
+    /// Where the plugin knows of all nodes at once which it rejects, it says so of their slots, and answers that it does: they need not be tested one by one. It
+    /// may know that of some nodes alone.
+    fn narrow(&self, _may_pass: &mut [bool]) -> bool {
+        false
+    }
+
     /// A reason for which it rejects the node, with what takes longer to find out: it is asked for the nearest node alone. `None`: there is no more to
     /// say.
     fn detailed(&self, _node: &NodeState, _reason: &R) -> Option<R> {

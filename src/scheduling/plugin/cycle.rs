@@ -65,6 +65,14 @@ impl<'a> Cycle<'a> {
         self.0.iter().try_for_each(|prepared| prepared.test(node))
     }
 
+    /// By slot, of so many, whether the node may pass, by what plugins know of all nodes at once; `None`: they know nothing. Nodes that may not fail
+    /// [`Self::test`].
+    pub fn may_pass(&self, slots: usize) -> Option<Vec<bool>> {
+        let mut may_pass = vec![true; slots];
+        let narrowed = self.0.iter().filter(|prepared| prepared.narrow(&mut may_pass)).count();
+        (narrowed > 0).then_some(may_pass)
+    }
+
     /// The reasons with what takes longer to find out.
     pub fn detailed(&self, node: &NodeState, reasons: &NodeReasons) -> NodeReasons {
         let detailed = |reason: &Reason| {

@@ -106,6 +106,15 @@ impl<'a> PreFiltered<'a, ClaimRejection> for PodClaims<'a> {
         self.of_node.test((&self.ask, node), self.by_waiting(&taken))
     }
 
+    /// Where the node lacks devices, it does so beside those that are kept for other pods, too.
+    fn narrow(&self, may_pass: &mut [bool]) -> bool {
+        let lacking = self.fits.lacking();
+        for (may_pass, lacks) in may_pass.iter_mut().zip(lacking) {
+            *may_pass &= !lacks;
+        }
+        !lacking.is_empty()
+    }
+
     fn detailed(&self, node: &NodeState, reason: &ClaimRejection) -> Option<ClaimRejection> {
         let found = (*reason == ClaimRejection::Unallocatable).then(|| self.shortage(node)).flatten();
         found.map(|shortage| ClaimRejection::Short(Arc::new(shortage)))

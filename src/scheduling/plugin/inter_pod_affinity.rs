@@ -160,6 +160,16 @@ impl PreFiltered<'_, NeighbourReason> for Neighbours {
         }
         Ok(())
     }
+
+    fn narrow(&self, may_pass: &mut [bool]) -> bool {
+        for domains in &self.attracting {
+            domains.narrow(may_pass, |occupied| occupied.is_some_and(|occupied| *occupied || self.first));
+        }
+        for domains in self.repelling.iter().chain(&self.forbidden) {
+            domains.narrow(may_pass, |occupied| occupied.is_none_or(|occupied| !occupied));
+        }
+        true
+    }
 }
 
 /// The domains of the term's key in which one of these pods stands.

@@ -138,15 +138,29 @@ impl PreFiltered<'_, SpreadReason> for Spread {
             let Some(matching) = domains.matching.of_node(node) else {
                 return Err(smallvec![SpreadReason::LabelMissing]);
             };
-            if matching.unwrap_or_default() + domains.own - domains.fewest > domains.max_skew {
+            if domains.is_skewed(*matching) {
                 return Err(smallvec![SpreadReason::Skew]);
             }
         }
         Ok(())
     }
+
+    fn narrow(&self, may_pass: &mut [bool]) -> bool {
+        for domains in &self.0 {
+            domains
+                .matching
+                .narrow(may_pass, |matching| matching.is_some_and(|one| !domains.is_skewed(*one)));
+        }
+        true
+    }
 }
 
 impl SpreadDomains {
+    /// Whether a domain with so many pods would have too many with the pod.
+    fn is_skewed(&self, matching: Option<i64>) -> bool {
+        matching.unwrap_or_default() + self.own - self.fewest > self.max_skew
+    }
+
     fn prepare(
         constraint: &SpreadConstraint,
         keyed: &[Arc<Topology>],

@@ -64,6 +64,9 @@ pub(super) trait Prepared<'a> {
     /// As [`PreFiltered::test`].
     fn test(&self, node: &NodeState) -> Result<(), NodeReasons>;
 
+    /// As [`PreFiltered::narrow`].
+    fn narrow(&self, may_pass: &mut [bool]) -> bool;
+
     /// As [`PreFiltered::detailed`]; `None` for another plugin's reason, too.
     fn detailed(&self, node: &NodeState, reason: &Reason) -> Option<Reason>;
 
@@ -245,6 +248,10 @@ impl<'a, P: InTable + PreFilter> Prepared<'a> for Found<'a, P> {
 
     fn test(&self, node: &NodeState) -> Result<(), NodeReasons> {
         self.0.test(node).map_err(P::reasons)
+    }
+
+    fn narrow(&self, may_pass: &mut [bool]) -> bool {
+        self.0.narrow(may_pass)
     }
 
     fn detailed(&self, node: &NodeState, reason: &Reason) -> Option<Reason> {

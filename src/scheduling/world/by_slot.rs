@@ -51,8 +51,13 @@ impl<T: Clone + Default> BySlot<T> {
 
     /// What was made of exactly this state of a node; `None`: it was made of another one.
     pub fn of_node(&self, node: &NodeState) -> Option<&T> {
-        let generation = self.generations.get(node.slot)?;
-        self.get(node.slot).filter(|_| *generation == node.generation)
+        self.of_generation(node.slot, node.generation)
+    }
+
+    /// What was made of the node in this slot, in this generation; `None`: it was made of another one.
+    pub fn of_generation(&self, slot: usize, generation: u64) -> Option<&T> {
+        let known = self.generations.get(slot)?;
+        self.get(slot).filter(|_| *known == generation)
     }
 
     /// What was made of each, by slot.

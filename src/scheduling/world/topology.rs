@@ -147,6 +147,15 @@ impl<T: Clone + Default> ByDomain<T> {
         self.topology.of_slot(slot).map(|domain| &mut self.values[domain])
     }
 
+    /// Clears the slots whose nodes may not pass by what there is for their domain, or by `None` where they are in none.
+    pub fn narrow(&self, may_pass: &mut [bool], passes: impl Fn(Option<&T>) -> bool) {
+        let (outside, within) = (passes(None), self.values.iter().map(|value| passes(Some(value))));
+        let within: Vec<bool> = within.collect();
+        for (may_pass, domain) in may_pass.iter_mut().zip(self.topology.by_slot.as_slice()) {
+            *may_pass &= domain.map_or(outside, |domain| within[number(domain)]);
+        }
+    }
+
     /// What there is for the domain with this value of the label; `None`: there is no such domain.
     pub fn of_value(&mut self, value: &str) -> Option<&mut T> {
         self.topology.by_value.get(value).map(|domain| &mut self.values[*domain])

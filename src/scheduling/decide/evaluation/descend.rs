@@ -7,6 +7,7 @@ use super::{Evaluation, Unchosen};
 use crate::scheduling::{
     decide::{
         Refusals,
+        descent::{Descent, Equals, scores_of},
         shortlist::{LISTED, UNFIT},
         verdict::{FittingNode, best},
         verdicts::AlikeNodes,
@@ -14,43 +15,96 @@ use crate::scheduling::{
     world::node_state::NodeState,
 };
 
+/// So many of the nodes with equal scores are found by a look at all scores each: to bring all into order takes as long as several looks.
+const LOOKED_FOR: usize = 3;
+
 impl<'a> Evaluation<'a, '_> {
     /// The best of the candidates, whatever their rank.
     pub(super) fn descend(
         &self,
         is_candidate: impl Fn(&Arc<NodeState>) -> bool,
     ) -> Result<&'a Arc<NodeState>, Unchosen<'a>> {
-        if self.verdicts.are_by_room() {
-            self.descend_by_room(is_candidate)
-        } else {
-            self.first(is_candidate)
+        if let Some(first) = self.first_of_all(&is_candidate)? {
+            return Ok(first);
         }
+        if let Some(may_pass) = self.may_pass()
+            && let Some(best) = self.best_among(Some(&may_pass), &is_candidate, &mut Refusals::default())?
+        {
+            return Ok(best);
+        }
+        let mut refusals = Refusals::default();
+        let best = self.best_among(None, &is_candidate, &mut refusals)?;
+        best.ok_or_else(|| self.refused(refusals))
     }
 
-    /// The first by name of the candidates with the highest score.
-    fn first(
+    /// The first by name of the nodes with the highest score, if that one passes: mostly it does. Where nodes are scored by rooms, several have to be compared.
+    fn first_of_all(
         &self,
         is_candidate: impl Fn(&Arc<NodeState>) -> bool,
-    ) -> Result<&'a Arc<NodeState>, Unchosen<'a>> {
-        let mut refusals = Refusals::default();
-        let mut descent = self.verdicts.descent();
-        while let Some(group) = descent.next_group() {
-            self.judged_to(group[0].0)?;
-            let slots = group.iter().map(|(_, slot)| *slot).collect();
-            if let Some(first) = self.first_of(slots, &is_candidate, &mut refusals)? {
+    ) -> Result<Option<&'a Arc<NodeState>>, Unchosen<'a>> {
+        if self.verdicts.are_by_room() {
+            return Ok(None);
+        }
+        let mut descent = Descent::new(self.verdicts.scores());
+        let Some(equals) = descent.next_group() else { return Ok(None) };
+        self.judged_to(equals.score)?;
+        let first = self.filters.world.nodes.first_by_name(equals.slots());
+        let Some(first) = first else { return Ok(None) };
+        Ok(self.passes(first, is_candidate, &mut Refusals::default())?.then_some(first))
+    }
+
+    /// By slot, whether the node may pass, by what plugins know of all nodes at once; `None`: they know nothing. A node in front of others is always tested, as
+    /// these have to be judged where it fails.
+    fn may_pass(&self) -> Option<Vec<bool>> {
+        let mut may_pass = self.filters.may_pass(self.verdicts.slots())?;
+        for front in self.verdicts.fronts() {
+            may_pass[front] = true;
+        }
+        Some(may_pass)
+    }
+
+    /// The best candidate of all nodes, or of those that may pass; `None`: none passes.
+    fn best_among(
+        &self,
+        may_pass: Option<&[bool]>,
+        is_candidate: impl Fn(&Arc<NodeState>) -> bool,
+        refusals: &mut Refusals<'a>,
+    ) -> Result<Option<&'a Arc<NodeState>>, Unchosen<'a>> {
+        if self.verdicts.are_by_room() {
+            return self.best_by_room(may_pass, is_candidate, refusals);
+        }
+        let scores = self.verdicts.scores();
+        let narrowed = may_pass.map(|may_pass| scores_of(scores, may_pass));
+        self.first(narrowed.as_deref().unwrap_or(scores), is_candidate, refusals)
+    }
+
+    /// The first by name of the candidates with the highest score, of nodes with these scores by slot.
+    fn first(
+        &self,
+        scores: &[f64],
+        is_candidate: impl Fn(&Arc<NodeState>) -> bool,
+        refusals: &mut Refusals<'a>,
+    ) -> Result<Option<&'a Arc<NodeState>>, Unchosen<'a>> {
+        let mut descent = Descent::new(scores);
+        while let Some(equals) = descent.next_group() {
+            self.judged_to(equals.score)?;
+            let first = self.first_of_equals(equals, &is_candidate, refusals)?;
+            if first.is_some() {
                 return Ok(first);
             }
         }
         self.judged_to(UNFIT)?;
-        Err(self.refused(refusals))
+        Ok(None)
     }
 
     /// The best candidate of the shortlist, whose nodes' costs by their rooms are found out exactly.
-    fn descend_by_room(
+    fn best_by_room(
         &self,
+        may_pass: Option<&[bool]>,
         is_candidate: impl Fn(&Arc<NodeState>) -> bool,
-    ) -> Result<&'a Arc<NodeState>, Unchosen<'a>> {
-        let mut refusals = Refusals::default();
+        refusals: &mut Refusals<'a>,
+    ) -> Result<Option<&'a Arc<NodeState>>, Unchosen<'a>> {
+        let is_left = |slot: &usize| may_pass.is_none_or(|may_pass| may_pass[*slot]);
         let (mut listed, mut scores, mut below) = (Vec::new(), 0, f64::INFINITY);
         let mut count = LISTED;
         while scores < LISTED {
@@ -67,7 +121,8 @@ impl<'a> Evaluation<'a, '_> {
                 let before = listed.len();
                 for AlikeNodes { fit, slots, .. } in equals {
                     // These cost the same, so the first by name is the best of them.
-                    let first = self.first_of(slots.clone(), &is_candidate, &mut refusals)?;
+                    let left = slots.iter().copied().filter(is_left).collect();
+                    let first = self.first_of(left, &is_candidate, refusals)?;
                     listed.extend(first.map(|node| (node, *fit)));
                 }
                 scores += usize::from(listed.len() > before);
@@ -78,7 +133,32 @@ impl<'a> Evaluation<'a, '_> {
         }
         let packing = self.filters.world.packing();
         let exact = |(node, fit): (_, &FittingNode)| (node, fit.scores.exact(packing).total(&self.weights));
-        best(listed.into_iter().map(exact), |_| 0).ok_or_else(|| self.refused(refusals))
+        Ok(best(listed.into_iter().map(exact), |_| 0))
+    }
+
+    /// The first by name of nodes with equal scores that is a candidate and passes.
+    fn first_of_equals(
+        &self,
+        equals: Equals<'_>,
+        is_candidate: impl Fn(&Arc<NodeState>) -> bool,
+        refusals: &mut Refusals<'a>,
+    ) -> Result<Option<&'a Arc<NodeState>>, Unchosen<'a>> {
+        let nodes = &self.filters.world.nodes;
+        let mut tested: Option<usize> = None;
+        let is_left =
+            |slot: &usize, tested: Option<usize>| tested.is_none_or(|one| nodes.comes_before(one, *slot));
+        for _ in 0..LOOKED_FOR {
+            let first = nodes.first_slot(equals.slots().filter(|slot| is_left(slot, tested)));
+            let Some(slot) = first else { return Ok(None) };
+            let passed =
+                nodes.at(slot).map(|state| self.passes(state, &is_candidate, refusals)).transpose()?;
+            if passed == Some(true) {
+                return Ok(nodes.at(slot));
+            }
+            tested = Some(slot);
+        }
+        let left = equals.slots().filter(|slot| is_left(slot, tested)).collect();
+        self.first_of(left, is_candidate, refusals)
     }
 
     /// The first by name of the nodes in these slots that are candidates and pass.
@@ -89,18 +169,28 @@ impl<'a> Evaluation<'a, '_> {
         refusals: &mut Refusals<'a>,
     ) -> Result<Option<&'a Arc<NodeState>>, Unchosen<'a>> {
         for state in self.filters.world.nodes.in_order_of_name(slots) {
-            let Some(fit) = self.verdicts.fit(state.slot) else { continue };
-            if is_candidate(state) {
-                match self.filters.test(state, &fit.taken) {
-                    Ok(_) => return Ok(Some(state)),
-                    Err(refusal) => refusals.note(state, refusal),
-                }
-            }
-            if self.verdicts.is_in_front(state.slot) {
-                return Err(Unchosen::NeedsMore);
+            if self.passes(state, &is_candidate, refusals)? {
+                return Ok(Some(state));
             }
         }
         Ok(None)
+    }
+
+    /// Whether this node fits, is a candidate and passes. Where it does not, and others stand behind it, these have to be judged.
+    fn passes(
+        &self,
+        state: &'a Arc<NodeState>,
+        is_candidate: impl Fn(&Arc<NodeState>) -> bool,
+        refusals: &mut Refusals<'a>,
+    ) -> Result<bool, Unchosen<'a>> {
+        let Some(fit) = self.verdicts.fit(state.slot) else { return Ok(false) };
+        if is_candidate(state) {
+            match self.filters.test(state, &fit.taken) {
+                Ok(_) => return Ok(true),
+                Err(refusal) => refusals.note(state, refusal),
+            }
+        }
+        if self.verdicts.is_in_front(state.slot) { Err(Unchosen::NeedsMore) } else { Ok(false) }
     }
 
     /// That no node with this score or a higher one is still to be judged.
@@ -114,3 +204,6 @@ impl<'a> Evaluation<'a, '_> {
         if is_complete { Unchosen::Refused(refusals.in_order_of_slots()) } else { Unchosen::NeedsAll }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -526,7 +526,7 @@ fn check_deferred(
     };
     for (slot, score) in expected.scores.iter().enumerate() {
         if let Some(estimates) = estimates.as_ref().filter(|_| world.nodes.at(slot).is_some()) {
-            let (_, most) = index.free_rooms.most([slot], estimates).next().expect("there is a node");
+            let (_, most) = index.free_rooms.most(vec![slot], estimates).next().expect("there is a node");
             let most = most.unwrap_or(UNFIT);
             prop_assert!(*score <= most, "{score} is above {most}: {:?}", world.nodes.at(slot));
             let is_exact = !estimates.are_exact() || !most.is_finite() || *score == UNFIT;

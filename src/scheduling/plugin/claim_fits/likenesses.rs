@@ -19,6 +19,8 @@ pub(super) struct DeviceLikenesses {
 /// The nodes as claims see them to which the same attributes matter.
 #[derive(Debug, Default)]
 pub(super) struct DescribedNodes {
+    /// By slot, the node's generation when it was described; 0: there was no node.
+    generations: Vec<u64>,
     by_slot: Vec<DescribedNode>,
     /// Up to which version changes of claims and devices have been taken in.
     version: u64,
@@ -32,9 +34,7 @@ pub(super) struct DescribedNodes {
 /// What is known of one node.
 #[derive(Clone, Copy, Debug, Default)]
 struct DescribedNode {
-    /// The node's generation when it was described; 0: there was no node.
-    generation: u64,
-    /// The stamp of its devices then.
+    /// The stamp of its devices when it was described.
     stamp: u64,
     /// `None`: it is like no other.
     number: Option<PartId>,
@@ -80,7 +80,8 @@ impl DeviceLikenesses {
 impl DescribedNodes {
     /// What the node in this slot is like; `None`: it is like no other, or not described yet.
     pub(super) fn likeness(&self, slot: usize, world: &World) -> Option<Likeness> {
-        let DescribedNode { generation, stamp, number } = *self.by_slot.get(slot)?;
+        let DescribedNode { stamp, number } = *self.by_slot.get(slot)?;
+        let generation = self.generations[slot];
         let is_of_now = world.nodes.generations().get(slot) == Some(&generation);
         let number = number.filter(|_| is_of_now && (self.left.is_empty() || !self.left.contains(&slot)))?;
         Some(Likeness { number, generation, stamp })
@@ -95,12 +96,13 @@ impl DescribedNodes {
         if self.descriptions.are_used_up() {
             *self = Self { asked_at: self.asked_at, ..Self::default() };
         }
+        self.generations.resize(world.nodes.slots().len(), 0);
         self.by_slot.resize(world.nodes.slots().len(), DescribedNode::default());
-        let generations = self.by_slot.iter().map(|node| node.generation);
-        self.left.extend(super::changed(world, generations, &mut self.version));
+        self.left.extend(super::changed(world, &self.generations, &mut self.version));
         while let Some(slot) = self.left.pop_first() {
             let (described, devices) = self.describe(slot, attributes, world);
             self.by_slot[slot] = described;
+            self.generations[slot] = world.nodes.generations()[slot];
             let devices = u64::try_from(devices).unwrap_or(u64::MAX);
             if allowance.pay(JUDGE.saturating_add(DESCRIBE_DEVICE.saturating_mul(devices))).is_break() {
                 break;
@@ -123,7 +125,6 @@ impl DescribedNodes {
             .descriptions
             .number_where(|description| describe_devices(claims, state, attributes, description));
         let (number, devices) = of_node.unzip();
-        let (generation, stamp) = (state.generation, claims.stamp(&state.info.name));
-        (DescribedNode { generation, stamp, number }, devices.unwrap_or(0))
+        (DescribedNode { stamp: claims.stamp(&state.info.name), number }, devices.unwrap_or(0))
     }
 }

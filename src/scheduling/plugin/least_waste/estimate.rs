@@ -129,25 +129,37 @@ impl AskedShare {
 }
 
 impl CardsOfNode<'_> {
-    /// How much less is free of the card once the pod has this of it, in thousandths.
-    fn less(&self, card: &OpenCard, portion: &Portion) -> u32 {
-        let after = card.card.with(portion).free(self.packing.kinds());
-        u32::from(card.free).saturating_sub(after)
+    /// How much less is free of the card, which is of this kind, once the pod has this of it, in thousandths.
+    fn less(card: &OpenCard, kind: &CardKind, portion: &Portion) -> u32 {
+        u32::from(card.free).saturating_sub(card.card.with(portion).free_of(kind))
     }
 
     /// The cost of the best choice between the cards, which is that of the node.
     fn any(&self) -> CostEstimate {
         let (mut least, mut may_serve) = (None, false);
-        for card in &self.node.open {
-            let kind = card.card.kind;
-            match self.asked.share(kind).map_or(Serves::No, |share| share.served_by(&card.card)) {
-                Serves::Yes(portion) => {
-                    let left = self.leaves.after(self.less(card, &portion), Some((kind, portion.worth)));
-                    let cost = self.node.rough.of(&left, self.packing);
-                    least = Some(least.map_or(cost, |least: i64| least.min(cost)));
+        // The cards of a room are in the order of their kinds.
+        for cards in self.node.open.chunk_by(|one, other| one.card.kind == other.card.kind) {
+            let kind = cards[0].card.kind;
+            let (Some(share), of_kind) = (self.asked.share(kind), self.packing.kinds().get(kind)) else {
+                continue;
+            };
+            // Cards of one kind that become as much less free cost the same.
+            let mut known: SmallVec<[u32; 8]> = SmallVec::new();
+            for card in cards {
+                match share.served_by(&card.card) {
+                    Serves::Yes(portion) => {
+                        let less = Self::less(card, of_kind, &portion);
+                        if known.contains(&less) {
+                            continue;
+                        }
+                        known.push(less);
+                        let left = self.leaves.after(less, Some((kind, portion.worth)));
+                        let cost = self.node.rough.of(&left, self.packing);
+                        least = Some(least.map_or(cost, |least: i64| least.min(cost)));
+                    }
+                    Serves::Unknown => may_serve = true,
+                    Serves::No => {}
                 }
-                Serves::Unknown => may_serve = true,
-                Serves::No => {}
             }
         }
         match least {
@@ -166,7 +178,8 @@ impl CardsOfNode<'_> {
             let kind = card.card.kind;
             match asked.share(kind).map_or(Serves::No, |share| share.served_by(&card.card)) {
                 Serves::Yes(portion) if packing.kinds().get(kind).mode != Mode::Mig => {
-                    let less = self.less(card, &Portion { alone: false, ..portion });
+                    let less =
+                        Self::less(card, packing.kinds().get(kind), &Portion { alone: false, ..portion });
                     each.extend(iter::repeat_n(less, card.alike.into()));
                     let sought = (packing.pressure().of_kind(kind), kind);
                     least_sought = Some(least_sought.map_or(sought, |least| least.min(sought)));
