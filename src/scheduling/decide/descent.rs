@@ -1,6 +1,9 @@
 //! Nodes from the highest score down: the best one that also passes what its verdict does not say is found without testing those below it.
 
+use std::sync::Arc;
+
 use super::shortlist::{UNFIT, highest_below, slots_with};
+use crate::scheduling::world::{node_state::NodeState, nodes::Nodes};
 
 /// So many groups are found by a look at all scores each: mostly a node of the first ones passes, and to bring nodes into order takes as long as many looks.
 const LOOKED_FOR: usize = 4;
@@ -42,14 +45,31 @@ enum EqualsOf<'d> {
 }
 
 impl Equals<'_> {
+    /// The nodes in order of name.
+    pub(super) fn in_order_of_name<'n>(self, nodes: &'n Nodes) -> impl Iterator<Item = &'n Arc<NodeState>> {
+        let (all, few) = match self.of {
+            // Most callers take the first ones alone.
+            EqualsOf::Scores(scores) if nodes.are_many(count(self.score, scores)) => {
+                (Some(nodes.in_order_of_name_where(move |slot| scores.get(slot) == Some(&self.score))), None)
+            }
+            _ => (None, Some(nodes.in_order_of_name(self.slots().collect()))),
+        };
+        all.into_iter().flatten().chain(few.into_iter().flatten())
+    }
+
     /// Their slots.
-    pub(super) fn slots(&self) -> impl Iterator<Item = usize> {
+    fn slots(&self) -> impl Iterator<Item = usize> {
         let (scores, listed): (&[f64], &[(f64, usize)]) = match self.of {
             EqualsOf::Scores(scores) => (scores, &[]),
             EqualsOf::Slots(listed) => (&[], listed),
         };
         slots_with(self.score, scores).chain(listed.iter().map(|(_, slot)| *slot))
     }
+}
+
+/// How many of these scores are this one.
+fn count(score: f64, scores: &[f64]) -> usize {
+    scores.iter().map(|one| usize::from(*one == score)).sum()
 }
 
 /// These scores, by slot, as if the nodes in all slots but those of `fitting` did not fit.

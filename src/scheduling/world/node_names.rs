@@ -56,18 +56,28 @@ impl NodeNames {
         self.places.get(slot).copied().unwrap_or_default()
     }
 
+    /// The slots of which this holds, in order of name.
+    pub(super) fn in_order_where(&self, is_one: impl Fn(usize) -> bool) -> impl Iterator<Item = usize> {
+        self.slots.values().copied().filter(move |slot| is_one(*slot))
+    }
+
+    /// Whether so many names are many of them.
+    pub(super) fn are_many(&self, names: usize) -> bool {
+        names > self.count() / MANY
+    }
+
     /// The slots of these in order of name.
     pub(super) fn in_order(&self, slots: Vec<usize>) -> impl Iterator<Item = usize> {
         let mut few = slots;
         // Most callers take the first ones alone: among all names these are found sooner than many are sorted.
-        let many = (few.len() > self.count() / MANY).then(|| {
+        let many = self.are_many(few.len()).then(|| {
             let mut wanted = vec![false; self.places.len()];
             for slot in std::mem::take(&mut few) {
                 if let Some(wanted) = wanted.get_mut(slot) {
                     *wanted = true;
                 }
             }
-            self.slots.values().copied().filter(move |slot| wanted[*slot])
+            self.in_order_where(move |slot| wanted[slot])
         });
         let first = few.iter().enumerate().min_by_key(|(_, slot)| self.place(**slot)).map(|(at, _)| at);
         let first = first.map(|at| few.swap_remove(at));

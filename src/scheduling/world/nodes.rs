@@ -73,6 +73,19 @@ impl Nodes {
         self.names.in_order(slots).filter_map(|slot| self.at(slot))
     }
 
+    /// The nodes in those slots of which this holds, in order of name. It is asked of one after the other, as they are taken.
+    pub fn in_order_of_name_where(
+        &self,
+        is_one: impl Fn(usize) -> bool,
+    ) -> impl Iterator<Item = &Arc<NodeState>> {
+        self.names.in_order_where(is_one).filter_map(|slot| self.at(slot))
+    }
+
+    /// Whether these are so many of the nodes that the first of them by name are found by a look at one after the other.
+    pub fn are_many(&self, nodes: usize) -> bool {
+        self.names.are_many(nodes)
+    }
+
     /// Every node, in the order of slots.
     pub fn by_slot(&self) -> impl Iterator<Item = &Arc<NodeState>> {
         self.slots.iter().flatten()

@@ -7,16 +7,13 @@ use super::{Evaluation, Unchosen};
 use crate::scheduling::{
     decide::{
         Refusals,
-        descent::{Descent, Equals, scores_of},
+        descent::{Descent, scores_of},
         shortlist::{LISTED, UNFIT},
         verdict::{FittingNode, best},
         verdicts::AlikeNodes,
     },
     world::node_state::NodeState,
 };
-
-/// So many of the nodes with equal scores are found by a look at all scores each: to bring all into order takes as long as several looks.
-const LOOKED_FOR: usize = 3;
 
 impl<'a> Evaluation<'a, '_> {
     /// The best of the candidates, whatever their rank.
@@ -48,8 +45,7 @@ impl<'a> Evaluation<'a, '_> {
         let mut descent = Descent::new(self.verdicts.scores());
         let Some(equals) = descent.next_group() else { return Ok(None) };
         self.judged_to(equals.score)?;
-        let first = self.filters.world.nodes.first_by_name(equals.slots());
-        let Some(first) = first else { return Ok(None) };
+        let Some(first) = equals.in_order_of_name(&self.filters.world.nodes).next() else { return Ok(None) };
         Ok(self.passes(first, is_candidate, &mut Refusals::default())?.then_some(first))
     }
 
@@ -88,7 +84,8 @@ impl<'a> Evaluation<'a, '_> {
         let mut descent = Descent::new(scores);
         while let Some(equals) = descent.next_group() {
             self.judged_to(equals.score)?;
-            let first = self.first_of_equals(equals, &is_candidate, refusals)?;
+            let equals = equals.in_order_of_name(&self.filters.world.nodes);
+            let first = self.first_of(equals, &is_candidate, refusals)?;
             if first.is_some() {
                 return Ok(first);
             }
@@ -122,6 +119,7 @@ impl<'a> Evaluation<'a, '_> {
                 for AlikeNodes { fit, slots, .. } in equals {
                     // These cost the same, so the first by name is the best of them.
                     let left = slots.iter().copied().filter(is_left).collect();
+                    let left = self.filters.world.nodes.in_order_of_name(left);
                     let first = self.first_of(left, &is_candidate, refusals)?;
                     listed.extend(first.map(|node| (node, *fit)));
                 }
@@ -136,39 +134,14 @@ impl<'a> Evaluation<'a, '_> {
         Ok(best(listed.into_iter().map(exact), |_| 0))
     }
 
-    /// The first by name of nodes with equal scores that is a candidate and passes.
-    fn first_of_equals(
-        &self,
-        equals: Equals<'_>,
-        is_candidate: impl Fn(&Arc<NodeState>) -> bool,
-        refusals: &mut Refusals<'a>,
-    ) -> Result<Option<&'a Arc<NodeState>>, Unchosen<'a>> {
-        let nodes = &self.filters.world.nodes;
-        let mut tested: Option<usize> = None;
-        let is_left =
-            |slot: &usize, tested: Option<usize>| tested.is_none_or(|one| nodes.comes_before(one, *slot));
-        for _ in 0..LOOKED_FOR {
-            let first = nodes.first_slot(equals.slots().filter(|slot| is_left(slot, tested)));
-            let Some(slot) = first else { return Ok(None) };
-            let passed =
-                nodes.at(slot).map(|state| self.passes(state, &is_candidate, refusals)).transpose()?;
-            if passed == Some(true) {
-                return Ok(nodes.at(slot));
-            }
-            tested = Some(slot);
-        }
-        let left = equals.slots().filter(|slot| is_left(slot, tested)).collect();
-        self.first_of(left, is_candidate, refusals)
-    }
-
-    /// The first by name of the nodes in these slots that are candidates and pass.
+    /// The first of these nodes that is a candidate and passes.
     fn first_of(
         &self,
-        slots: Vec<usize>,
+        nodes: impl Iterator<Item = &'a Arc<NodeState>>,
         is_candidate: impl Fn(&Arc<NodeState>) -> bool,
         refusals: &mut Refusals<'a>,
     ) -> Result<Option<&'a Arc<NodeState>>, Unchosen<'a>> {
-        for state in self.filters.world.nodes.in_order_of_name(slots) {
+        for state in nodes {
             if self.passes(state, &is_candidate, refusals)? {
                 return Ok(Some(state));
             }

@@ -195,7 +195,7 @@ fn play(nodes: usize, pods: &[Coming]) -> Result<usize, TestCaseError> {
                 snapshot.charge(demand.uid, charge);
             }
             (Err(decided), Err(found)) => {
-                prop_assert_eq!(decided.to_string(), found.to_string(), "{:?}", coming)
+                prop_assert_eq!(decided.to_string(), found.to_string(), "{:?}", coming);
             }
             (decided, found) => prop_assert!(false, "{coming:?}: {decided:?}, {found:?}"),
         }
