@@ -46,7 +46,7 @@ enum EqualsOf<'d> {
 
 impl Equals<'_> {
     /// The nodes in order of name.
-    pub(super) fn in_order_of_name<'n>(self, nodes: &'n Nodes) -> impl Iterator<Item = &'n Arc<NodeState>> {
+    pub(super) fn in_order_of_name(self, nodes: &Nodes) -> impl Iterator<Item = &Arc<NodeState>> {
         let (all, few) = match self.of {
             // Most callers take the first ones alone.
             EqualsOf::Scores(scores) if nodes.are_many(count(self.score, scores)) => {
@@ -69,7 +69,7 @@ impl Equals<'_> {
 
 /// How many of these scores are this one.
 fn count(score: f64, scores: &[f64]) -> usize {
-    scores.iter().map(|one| usize::from(*one == score)).sum()
+    scores.iter().map(|one| usize::from(one.total_cmp(&score).is_eq())).sum()
 }
 
 /// These scores, by slot, as if the nodes in all slots but those of `fitting` did not fit.
