@@ -204,7 +204,8 @@ impl<'a> Filters<'a> {
         self.open
     }
 
-    /// By slot, of so many, whether the node may pass, by what plugins know of all nodes at once; `None`: they know nothing. Those that may not fail [`Self::test`].
+    /// By slot, of so many, whether the node may pass, by what plugins know of all nodes at once; `None`: nothing is known. Every other node fails
+    /// [`Self::test`].
     pub(super) fn may_pass(&self, slots: usize) -> Option<Vec<bool>> {
         self.cycle.as_ref().ok()?.may_pass(slots)
     }

@@ -94,8 +94,8 @@ pub trait PreFiltered<'a, R> {
     /// Every reason for which the plugin rejects the node.
     fn test(&self, node: &NodeState) -> Result<(), Reasons<R>>;
 
-    /// Where the plugin knows of all nodes at once which it rejects, it says so of their slots, and answers that it does: they need not be tested one by one. It
-    /// may know that of some nodes alone.
+    /// Clears, by slot, the nodes that the plugin is known to reject, so that these need not be tested one by one. It may leave nodes that it rejects. Returns
+    /// whether anything is known.
     fn narrow(&self, _may_pass: &mut [bool]) -> bool {
         false
     }

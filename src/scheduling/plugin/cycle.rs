@@ -65,7 +65,7 @@ impl<'a> Cycle<'a> {
         self.0.iter().try_for_each(|prepared| prepared.test(node))
     }
 
-    /// By slot, of so many, whether the node may pass, by what plugins know of all nodes at once; `None`: they know nothing. Nodes that may not fail
+    /// By slot, of so many, whether the node may pass, by what plugins know of all nodes at once; `None`: nothing is known. Every other node fails
     /// [`Self::test`].
     pub fn may_pass(&self, slots: usize) -> Option<Vec<bool>> {
         let mut may_pass = vec![true; slots];

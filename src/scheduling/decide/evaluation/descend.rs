@@ -49,7 +49,7 @@ impl<'a> Evaluation<'a, '_> {
         Ok(self.passes(first, is_candidate, &mut Refusals::default())?.then_some(first))
     }
 
-    /// By slot, whether the node may pass, by what plugins know of all nodes at once; `None`: they know nothing. A node in front of others is always tested, as
+    /// By slot, whether the node may pass, by what plugins know of all nodes at once; `None`: nothing is known. A node in front of others is always tested, as
     /// these have to be judged where it fails.
     fn may_pass(&self) -> Option<Vec<bool>> {
         let mut may_pass = self.filters.may_pass(self.verdicts.slots())?;
