@@ -136,7 +136,8 @@ pub fn promtool() -> Result<PathBuf, String> {
     once(("prometheus", "prometheus"), "promtool", |source, program| {
         super::server::say("building promtool from tests/prometheus, which takes minutes the first time");
         // Service discovery, which checks need none of, is most of its dependencies.
-        let arguments = ["build", "-tags", "remove_all_sd", "-ldflags", "-s -w", "-o"].map(OsString::from);
+        let arguments =
+            ["build", "-trimpath", "-tags", "remove_all_sd", "-ldflags", "-s -w", "-o"].map(OsString::from);
         let package = "github.com/prometheus/prometheus/cmd/promtool";
         go(source, arguments.into_iter().chain([program.into(), package.into()]))
     })
