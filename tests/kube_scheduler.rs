@@ -68,9 +68,9 @@ fn plan() -> Plan {
 
 /// kube-scheduler's plugins of this release; `None`: they can't be built here, or the environment leaves the release out.
 fn judge(release: Release) -> Option<Judge> {
-    let left_out = variable("BERTH_LEAVE_OUT_KUBERNETES");
-    if left_out.is_some_and(|named| named == format!("1.{}", release.minor())) {
-        say(&format!("NOT RUN: comparison with kube-scheduler 1.{}: it is left out", release.minor()));
+    let named = format!("1.{}", release.minor());
+    if variable("BERTH_LEAVE_OUT_KUBERNETES").is_some_and(|left_out| left_out == named) {
+        say(&format!("NOT RUN: comparison with kube-scheduler {named}: it is left out"));
         return None;
     }
     match build::ours(release) {

@@ -135,7 +135,7 @@ pub fn ours(release: Release) -> Result<PathBuf, String> {
 pub fn promtool() -> Result<PathBuf, String> {
     once(("prometheus", "prometheus"), "promtool", |source, program| {
         super::server::say("building promtool from tests/prometheus, which takes minutes the first time");
-        // Checks need no service discovery, which is a quarter of its dependencies.
+        // Checks need no service discovery, which is a fifth of its packages.
         let arguments =
             ["build", "-trimpath", "-tags", "remove_all_sd", "-ldflags", "-s -w", "-o"].map(OsString::from);
         let package = "github.com/prometheus/prometheus/cmd/promtool";
