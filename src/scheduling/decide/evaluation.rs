@@ -22,7 +22,8 @@ use crate::scheduling::{
         cycle::Preferences,
         pod_counts::PodCounts,
         score::{
-            NodeScores, NormalisedScores, RawScores, Scores, added, relative_columns, weights::ScoreWeights,
+            NodeScores, NormalisedScores, RawScores, Scores, added, range::float, relative_columns,
+            weights::ScoreWeights,
         },
     },
     world::{node_state::NodeState, reservation::Preference},
@@ -267,7 +268,7 @@ impl<'a, 'v> Evaluation<'a, 'v> {
         }));
         let go_on = || ControlFlow::Continue(());
         let chosen = if is_independent {
-            let added = vec![0.0; passed.len()];
+            let added = vec![0; passed.len()];
             self.best_by(&mut passed, &added, |_| true, rank, go_on)
         } else {
             self.best_of(&mut passed, rank, go_on)
@@ -283,7 +284,7 @@ impl<'a, 'v> Evaluation<'a, 'v> {
         let relative = self.verdicts.relative(&slots);
         let added = added(&self.preferences, self.feasible(&slots), &relative, &self.weights);
         for (total, added) in totals.iter_mut().zip(&added) {
-            *total += added;
+            *total += float(*added);
         }
         if self.verdicts.are_by_room() {
             let least = least_listed(totals.iter().copied());
@@ -297,7 +298,7 @@ impl<'a, 'v> Evaluation<'a, 'v> {
                         Some(known) if ptr::eq(known.0, fit) => known,
                         known => known.insert(exact()),
                     };
-                    known.1 + added
+                    known.1 + float(*added)
                 });
             }
         }
@@ -328,7 +329,7 @@ impl<'a, 'v> Evaluation<'a, 'v> {
     fn best_by(
         &self,
         passed: &mut [PassedNode<'a, 'v>],
-        added: &[f64],
+        added: &[i64],
         is_candidate: impl Fn(&PassedNode<'a, 'v>) -> bool,
         rank: impl Fn(&NodeName) -> usize,
         mut go_on: impl FnMut() -> ControlFlow<()>,
@@ -365,7 +366,7 @@ impl<'a, 'v> Evaluation<'a, 'v> {
     fn best_listed(
         &self,
         passed: &mut [PassedNode<'a, 'v>],
-        (rough, added): (&[f64], &[f64]),
+        (rough, added): (&[f64], &[i64]),
         among: &[usize],
         mut go_on: impl FnMut() -> ControlFlow<()>,
     ) -> ControlFlow<(), Option<usize>> {
@@ -424,8 +425,8 @@ impl<'a, 'v> Evaluation<'a, 'v> {
     }
 
     /// The weighted sum of a node's scores, where those that depend on other nodes add so much; up to a number that is the same for all nodes.
-    fn total(&self, one: &PassedNode<'a, 'v>, added: f64) -> f64 {
-        one.raw().total(&self.weights) + added
+    fn total(&self, one: &PassedNode<'a, 'v>, added: i64) -> f64 {
+        one.raw().total(&self.weights) + float(added)
     }
 
     fn feasible<'s>(&self, slots: &'s [usize]) -> FeasibleNodes<'s>

@@ -249,7 +249,7 @@ pub(in crate::scheduling) fn added(
     feasible: FeasibleNodes<'_>,
     relative: &RelativeColumns<'_>,
     weights: &ScoreWeights,
-) -> Vec<f64> {
+) -> Vec<i64> {
     let mut added = vec![0; feasible.slots.len()];
     let mut add = |row: usize, scores: &[i64]| {
         let weight = i64::from(weights.0[place(row)]);
@@ -275,7 +275,7 @@ pub(in crate::scheduling) fn added(
     for (plugin, found) in &preferences.0 {
         add(*plugin as usize, &found.normalised(feasible));
     }
-    added.into_iter().map(float).collect()
+    added
 }
 
 /// By what the raw scores of one plugin are normalised: the extremes over the nodes that fit. Those over no nodes are for a score that depends on no

@@ -1,6 +1,8 @@
 //! Every node in a slot of its own, and which of them plugins have to look at.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::sync::Arc;
+
+use bit_set::BitSet;
 
 use super::{node_names::NodeNames, node_state::NodeState};
 use crate::scheduling::model::{images::Images, name::NodeName, node::NodeInfo};
@@ -13,11 +15,11 @@ pub struct Nodes {
     generations: Vec<u64>,
     /// Shared, since nodes come and go far less often than what is on them.
     names: Arc<NodeNames>,
-    repelling: BTreeSet<usize>,
-    weighing: BTreeSet<usize>,
-    claiming: BTreeSet<usize>,
-    shares_only: BTreeSet<usize>,
-    unfavoured: BTreeSet<usize>,
+    repelling: BitSet,
+    weighing: BitSet,
+    claiming: BitSet,
+    shares_only: BitSet,
+    unfavoured: BitSet,
     images: Arc<Images>,
 }
 
@@ -111,7 +113,12 @@ impl Nodes {
         self.in_slots(&self.repelling)
     }
 
-    /// Whether the terms of a pod on one of them move the scores of nodes for other pods.
+    /// The slots of the nodes with pods whose terms move the scores of nodes for other pods, in their order.
+    pub fn weighing(&self) -> impl Iterator<Item = usize> {
+        self.weighing.iter()
+    }
+
+    /// Whether there is such a node.
     pub fn has_weighing(&self) -> bool {
         !self.weighing.is_empty()
     }
@@ -131,11 +138,8 @@ impl Nodes {
         !self.unfavoured.is_empty()
     }
 
-    fn in_slots<'a>(
-        &'a self,
-        slots: &'a BTreeSet<usize>,
-    ) -> impl Iterator<Item = (usize, &'a Arc<NodeState>)> {
-        slots.iter().filter_map(|&slot| Some((slot, self.at(slot)?)))
+    fn in_slots<'a>(&'a self, slots: &'a BitSet) -> impl Iterator<Item = (usize, &'a Arc<NodeState>)> {
+        slots.iter().filter_map(|slot| Some((slot, self.at(slot)?)))
     }
 
     /// On how many nodes each image is.
@@ -174,7 +178,7 @@ impl Nodes {
             if holds {
                 slots.insert(slot);
             } else {
-                slots.remove(&slot);
+                slots.remove(slot);
             }
         }
         self.generations[slot] = state.generation;
@@ -208,11 +212,11 @@ impl Nodes {
         self.generations[slot] = 0;
         let images = self.slots[slot].take().map(|state| state.info.images.clone()).unwrap_or_default();
         Arc::make_mut(&mut self.images).remove(&images);
-        self.repelling.remove(&slot);
-        self.weighing.remove(&slot);
-        self.claiming.remove(&slot);
-        self.shares_only.remove(&slot);
-        self.unfavoured.remove(&slot);
+        self.repelling.remove(slot);
+        self.weighing.remove(slot);
+        self.claiming.remove(slot);
+        self.shares_only.remove(slot);
+        self.unfavoured.remove(slot);
         Some(name)
     }
 }

@@ -141,6 +141,12 @@ impl<T: Clone + Default> ByDomain<T> {
         self.topology.of_slot(slot).map(|domain| &self.values[domain])
     }
 
+    /// As [`Self::of_slot`], of each of these slots.
+    pub fn of_slots<'s>(&'s self, slots: &'s [usize]) -> impl Iterator<Item = Option<&'s T>> {
+        let (domains, values) = (self.topology.by_slot.as_slice(), self.values.as_slice());
+        slots.iter().map(|slot| domains.get(*slot).copied().flatten().map(|domain| &values[number(domain)]))
+    }
+
     /// As [`Self::of_slot`], to be changed.
     #[inline]
     pub fn of_slot_mut(&mut self, slot: usize) -> Option<&mut T> {

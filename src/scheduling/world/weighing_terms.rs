@@ -60,10 +60,9 @@ impl WeighingTerms {
         &self.lists
     }
 
-    /// Each slot with the number of a list, and how many pods there have it.
-    pub fn by_slot(&self) -> impl Iterator<Item = (usize, usize, i64)> {
-        let by_slot = self.by_slot.as_slice().iter().enumerate();
-        by_slot.flat_map(|(slot, of_node)| of_node.iter().map(move |(number, pods)| (slot, *number, *pods)))
+    /// The numbers of the lists that pods on the node in this slot have, each with how many have it.
+    pub fn of_slot(&self, slot: usize) -> &[(usize, i64)] {
+        self.by_slot.get(slot).map_or(&[], SmallVec::as_slice)
     }
 }
 

@@ -66,9 +66,11 @@ impl PreferredNeighbours {
             return false;
         }
         let mut is_any = false;
-        for (slot, number, pods) in weighing.by_slot() {
-            for (place, weight) in &about[number] {
-                is_any |= add(&mut self.weights[*place], slot, weight.saturating_mul(pods));
+        for slot in world.nodes.weighing() {
+            for (number, pods) in weighing.of_slot(slot) {
+                for (place, weight) in &about[*number] {
+                    is_any |= add(&mut self.weights[*place], slot, weight.saturating_mul(*pods));
+                }
             }
         }
         is_any
@@ -99,13 +101,15 @@ impl PreScored for PreferredNeighbours {
     fn normalised(&self, feasible: FeasibleNodes<'_>) -> Vec<i64> {
         let mut scores = vec![0_i64; feasible.slots.len()];
         for domains in &self.weights {
-            for (score, slot) in scores.iter_mut().zip(feasible.slots) {
-                let weight = domains.of_slot(*slot).copied().unwrap_or_default();
-                *score = score.saturating_add(weight);
+            for (score, weight) in scores.iter_mut().zip(domains.of_slots(feasible.slots)) {
+                *score = score.saturating_add(weight.copied().unwrap_or_default());
             }
         }
-        let least = scores.iter().copied().min().unwrap_or_default();
-        let range = scores.iter().copied().max().unwrap_or_default().saturating_sub(least);
+        let (mut least, mut most) = (i64::MAX, i64::MIN);
+        for score in &scores {
+            (least, most) = (least.min(*score), most.max(*score));
+        }
+        let range = most.saturating_sub(least);
         for_each_different(&mut scores, |score| {
             let above = float(score.saturating_sub(least));
             if range == 0 { 0 } else { whole(float(MOST) * (above / float(range))) }

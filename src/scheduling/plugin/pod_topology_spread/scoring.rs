@@ -166,8 +166,8 @@ impl Matching {
         match self {
             Self::ByDomain(domains) => {
                 let scores = domains.map(|pods| score(*pods));
-                for (sum, slot) in sums.iter_mut().zip(slots) {
-                    *sum += scores.of_slot(*slot).copied().unwrap_or_default();
+                for (sum, score) in sums.iter_mut().zip(scores.of_slots(slots)) {
+                    *sum += score.copied().unwrap_or_default();
                 }
             }
             Self::ByNode(by_slot) => {

@@ -87,7 +87,9 @@ proptest! {
             }
             let nodes = &snapshot.world().nodes;
             known = known.refreshed(nodes.slots(), nodes.generations());
-            let found = known.by_slot().map(|(slot, number, pods)| (slot, known.lists()[number].clone(), pods));
+            let terms = |(number, pods): &(usize, i64)| (known.lists()[*number].clone(), *pods);
+            let of_slot = |slot| known.of_slot(slot).iter().map(terms).map(move |(terms, pods)| (slot, terms, pods));
+            let found = nodes.weighing().flat_map(of_slot);
             let expected = nodes.by_slot().flat_map(|state| {
                 let weighing = state.pods.iter().filter(|pod| pod.weighs());
                 weighing.map(|pod| (state.slot, pod.neighbours.clone(), 1))
