@@ -26,7 +26,7 @@ impl World {
     }
 
     /// The pods of the next gang.
-    pub(super) fn next_gang(&self, memory: u64) -> TrialSubject {
+    pub(super) fn next_gang(&mut self, memory: u64) -> TrialSubject {
         let name = GangName { api: GroupApi::Volcano, group: "default/gang".into() };
         let member = Member { gang: name, task: None };
         let applicant = |at| {

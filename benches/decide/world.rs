@@ -35,6 +35,8 @@ pub(crate) struct World {
     pub(super) snapshot: Snapshot,
     pub(super) classes: Classes,
     pub(super) placed: usize,
+    /// The terms that pods have had, each once.
+    terms: HashSet<Arc<NeighbourTerms>>,
     /// Whether what was published of the cluster before a decision is still held after it.
     viewed: bool,
 }
@@ -104,7 +106,7 @@ impl World {
         if let Family::TemplateClaim(kind) = family {
             claims::publish(&mut snapshot, nodes, kind);
         }
-        Self { family, nodes, snapshot, classes: Classes::default(), placed: 0, viewed }
+        Self { family, nodes, snapshot, classes: Classes::default(), placed: 0, terms, viewed }
     }
 
     /// Decides the next pod or gang, with so much memory in MiB, and charges it; how long the decision took. Where a view of the cluster is held, the time
@@ -195,12 +197,13 @@ impl World {
     }
 
     /// What the next pod asks for, with so much memory in MiB.
-    pub(super) fn demand(&self, memory: u64) -> Demand {
+    pub(super) fn demand(&mut self, memory: u64) -> Demand {
         let pod = match self.family {
             Family::TemplateClaim(_) => claims::pod(self.placed),
             family => read(&family.spec(self.placed), "work"),
         };
-        let footprint = footprint(&pod);
+        let mut footprint = footprint(&pod);
+        share_terms(&mut self.terms, &mut Arc::make_mut(&mut footprint).neighbours);
         let ask = match self.family {
             Family::JointDevices => devices::ask(memory),
             Family::TemplateClaim(_) | Family::NoCard => tell_apart(memory),
