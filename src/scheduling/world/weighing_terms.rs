@@ -60,9 +60,12 @@ impl WeighingTerms {
         &self.lists
     }
 
-    /// The numbers of the lists that pods on the node in this slot have, each with how many have it.
-    pub fn of_slot(&self, slot: usize) -> &[(usize, i64)] {
-        self.by_slot.get(slot).map_or(&[], SmallVec::as_slice)
+    /// Each of these slots with the number of a list, and how many pods there have it.
+    pub fn in_slots(&self, slots: impl Iterator<Item = usize>) -> impl Iterator<Item = (usize, usize, i64)> {
+        slots.flat_map(|slot| {
+            let of_node = self.by_slot.get(slot).map_or(&[][..], SmallVec::as_slice);
+            of_node.iter().map(move |(number, pods)| (slot, *number, *pods))
+        })
     }
 }
 

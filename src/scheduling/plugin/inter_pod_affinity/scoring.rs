@@ -66,11 +66,9 @@ impl PreferredNeighbours {
             return false;
         }
         let mut is_any = false;
-        for slot in world.nodes.weighing() {
-            for (number, pods) in weighing.of_slot(slot) {
-                for (place, weight) in &about[*number] {
-                    is_any |= add(&mut self.weights[*place], slot, weight.saturating_mul(*pods));
-                }
+        for (slot, number, pods) in weighing.in_slots(world.nodes.weighing()) {
+            for (place, weight) in &about[number] {
+                is_any |= add(&mut self.weights[*place], slot, weight.saturating_mul(pods));
             }
         }
         is_any

@@ -87,14 +87,15 @@ proptest! {
             }
             let nodes = &snapshot.world().nodes;
             known = known.refreshed(nodes.slots(), nodes.generations());
-            let terms = |(number, pods): &(usize, i64)| (known.lists()[*number].clone(), *pods);
-            let of_slot = |slot| known.of_slot(slot).iter().map(terms).map(move |(terms, pods)| (slot, terms, pods));
-            let found = nodes.weighing().flat_map(of_slot);
+            let slots = 0..nodes.slots().len();
+            let of_list = |(slot, number, pods): (usize, usize, i64)| (slot, known.lists()[number].clone(), pods);
+            let found = counted(known.in_slots(slots).map(of_list));
+            prop_assert_eq!(&counted(known.in_slots(nodes.weighing()).map(of_list)), &found, "no other node has terms");
             let expected = nodes.by_slot().flat_map(|state| {
                 let weighing = state.pods.iter().filter(|pod| pod.weighs());
                 weighing.map(|pod| (state.slot, pod.neighbours.clone(), 1))
             });
-            prop_assert_eq!(counted(found), counted(expected));
+            prop_assert_eq!(found, counted(expected));
             prop_assert!(known.lists().len() <= 2 * pods.len().max(NODES), "terms of pods that have gone are dropped");
         }
     }
